@@ -1,0 +1,153 @@
+// What each function of a state takes and gives, read once from its line in the list, and the arguments of one call.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "../dynamics/operation_list.hpp"
+#include "arrays.hpp"
+
+namespace sarrus::bindings {
+
+enum class Size : char { q, v, six, known };
+
+struct Input {
+  std::string name;
+  PyObject* key;  // interned
+  Size size;
+  bool optional, by_keyword;
+};
+struct Info {
+  const char* name;
+  std::vector<Input> inputs;
+  int positional = 0, required = 0;
+  std::string axes;
+  bool has_frame, has_wrenches, has_reactions, divides, needs_mass, any_length;
+};
+
+inline Info read(const char* name, const char* inputs, const char* axes, bool has_frame, bool has_wrenches) {
+  Info info{name, {}, 0, 0, axes, has_frame, has_wrenches, false, false, false, false};
+  const std::string text = inputs;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    std::string word = text.substr(at, end - at);
+    at = end + 1;
+    Input in{word, nullptr, Size::v, word.back() == '?', false};
+    if (in.optional) in.name.pop_back();
+    if (in.name[0] == 'q') in.size = Size::q;
+    if (in.name == "known") in.size = Size::known;
+    if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;
+    in.key = PyUnicode_InternFromString(in.name.c_str());
+    info.positional += !in.by_keyword, info.required += !in.optional;
+    info.inputs.push_back(in);
+  }
+  info.has_reactions = std::strcmp(name, "inverse_dynamics") == 0 || std::strcmp(name, "forward_dynamics") == 0;
+  info.needs_mass = std::strncmp(name, "center_of_mass", 14) == 0 || std::strncmp(name, "centroidal", 10) == 0;
+  info.any_length = std::strcmp(name, "normalize") == 0;  // a quaternion that is not unit is what it is for
+  // only these solve for something, so only these can fail on a state that is itself sound
+  const std::string n = name;
+  info.divides = n == "forward_dynamics" || n == "mass_matrix_inverse" || n == "omega" || n == "operational_inertia_inverse";
+  return info;
+}
+
+inline const std::vector<Info>& infos() {
+  static const std::vector<Info>* all = new std::vector<Info>{
+#define SARRUS_INFO(name, inputs, axes, frame, wrenches) read(#name, inputs, axes, frame, wrenches),
+      SARRUS_OPERATIONS(SARRUS_INFO)
+#undef SARRUS_INFO
+  };
+  return *all;
+}
+
+inline int size_of(Size s, const Tree& t) {
+  switch (s) {
+    case Size::q: return t.nq;
+    case Size::v: return t.nv;
+    case Size::six: return 6;
+    default: return kept_motion_size(t);
+  }
+}
+inline int size_of_axis(char c, const Tree& t) {
+  switch (c) {
+    case 'q': return t.nq;
+    case 'v': return t.nv;
+    case 'p': return t.parts - 1;
+    case 'P': return 10 * (t.parts - 1);
+    case 'k': return kept_motion_size(t);
+    default: return c - '0';
+  }
+}
+
+struct Keys {
+  PyObject *out, *threads, *wrenches, *expressed_in, *return_status, *frame, *return_reactions, *solver;
+};
+inline const Keys& keys() {
+  static const Keys* k = new Keys{PyUnicode_InternFromString("out"),
+                                  PyUnicode_InternFromString("threads"),
+                                  PyUnicode_InternFromString("wrenches"),
+                                  PyUnicode_InternFromString("expressed_in"),
+                                  PyUnicode_InternFromString("return_status"),
+                                  PyUnicode_InternFromString("frame"),
+                                  PyUnicode_InternFromString("return_reactions"),
+                                  PyUnicode_InternFromString("solver")};
+  return *k;
+}
+
+struct Arguments {
+  PyObject* input[max_inputs] = {};
+  PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
+  bool return_status = false, return_reactions = false;
+};
+
+inline std::string join(const Info& info, const char* what) { return std::string(info.name) + "() " + what; }
+
+inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject* value) {
+  const auto once = [&](PyObject*& slot) {
+    if (slot) throw py::type_error(join(info, "got multiple values for argument '") + text(key) + "'");
+    slot = value;
+  };
+  // interned names are the same object; others are compared
+  const auto is = [&](PyObject* name) { return key == name || PyUnicode_Compare(key, name) == 0; };
+  const Keys& k = keys();
+  if (is(k.out)) return once(a.out);
+  if (is(k.threads)) return once(a.threads);
+  if (info.has_wrenches && is(k.wrenches)) return once(a.wrenches);
+  if (info.has_frame && is(k.expressed_in)) return once(a.expressed_in);
+  if (info.has_frame && is(k.frame)) return once(a.frame);
+  const auto flag = [&](bool& to) {
+    const int yes = PyObject_IsTrue(value);
+    if (yes < 0) throw py::error_already_set();
+    to = yes;
+  };
+  if (is(k.return_status)) return flag(a.return_status);
+  if (info.has_reactions && is(k.return_reactions)) return flag(a.return_reactions);
+  if (info.has_reactions && is(k.solver)) {
+    if (value != Py_None) throw py::value_error("solver must be None: a tree is solved by articulated bodies");
+    return;
+  }
+  for (std::size_t i = 0; i < info.inputs.size(); ++i)
+    if (is(info.inputs[i].key)) return once(a.input[i]);
+  throw py::type_error(join(info, "got an unexpected keyword argument '") + text(key) + "'");
+}
+
+inline Arguments parse(const Info& info, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+  Arguments a;
+  const Py_ssize_t most = info.positional + info.has_frame;
+  if (given > most)
+    throw py::type_error(join(info, "takes ") + std::to_string(most) + " positional arguments but " + std::to_string(given) +
+                         " were given");
+  for (Py_ssize_t i = 0; i < given; ++i) (i < info.positional ? a.input[i] : a.frame) = args[i];
+  if (names)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) put_keyword(info, a, PyTuple_GET_ITEM(names, i), args[given + i]);
+  for (std::size_t i = 0; i < info.inputs.size(); ++i) {
+    if (a.input[i] == Py_None && info.inputs[i].optional) a.input[i] = nullptr;
+    if (!a.input[i] && !info.inputs[i].optional)
+      throw py::type_error(join(info, "missing argument: '") + info.inputs[i].name + "'");
+  }
+  if (info.has_frame && !a.frame) throw py::type_error(join(info, "missing argument: 'frame'"));
+  if (a.out == Py_None) a.out = nullptr;
+  if (a.wrenches == Py_None) a.wrenches = nullptr;
+  return a;
+}
+
+}  // namespace sarrus::bindings

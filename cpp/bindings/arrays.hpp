@@ -1,0 +1,75 @@
+// NumPy arrays as kernels read them, and the errors that Python sees. No converter of pybind11's: those cost more than the kernels.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+namespace sarrus::bindings {
+
+namespace py = pybind11;
+
+using Array = py::detail::PyArray_Proxy;
+inline const Array* proxy(PyObject* o) { return py::detail::array_proxy(o); }
+
+[[noreturn]] inline void fail(const char* error, const std::string& message) {
+  const py::object type = py::module_::import("sarrus.errors").attr(error);
+  PyErr_SetString(type.ptr(), message.c_str());
+  throw py::error_already_set();
+}
+
+/// A str as UTF-8, with all its characters; what has no UTF-8 comes out as Python would show it.
+inline std::string text(PyObject* str) {
+  Py_ssize_t size = 0;
+  if (const char* utf8 = PyUnicode_AsUTF8AndSize(str, &size)) return std::string(utf8, static_cast<std::size_t>(size));
+  PyErr_Clear();
+  return py::repr(str).cast<std::string>();
+}
+
+inline PyObject* double_descr() {
+  static PyObject* descr = py::detail::npy_api::get().PyArray_DescrFromType_(py::detail::npy_api::NPY_DOUBLE_);
+  return descr;
+}
+constexpr int plain = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+
+/// Exactly what a kernel reads: float64 in native order, aligned, C-contiguous.
+inline bool is_plain(PyObject* o) {
+  static PyTypeObject* ndarray = py::detail::npy_api::get().PyArray_Type_;
+  if (Py_TYPE(o) != ndarray) return false;
+  const Array* a = proxy(o);
+  return a->descr == double_descr() && (a->flags & plain) == plain;
+}
+
+inline py::object as_plain(PyObject* o, const std::string& name) {
+  if (is_plain(o)) return py::reinterpret_borrow<py::object>(o);
+  auto& api = py::detail::npy_api::get();
+  Py_INCREF(double_descr());
+  PyObject* made = api.PyArray_FromAny_(o, double_descr(), 0, 0, plain | py::detail::npy_api::NPY_ARRAY_ENSUREARRAY_, nullptr);
+  if (!made) {
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) throw py::error_already_set();
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s must hold real numbers that float64 can; got %R", name.c_str(), o);
+    throw py::error_already_set();
+  }
+  const py::object kept = py::reinterpret_steal<py::object>(made);
+  if (proxy(made)->descr != double_descr()) return kept.attr("astype")("f8");  // another byte order
+  return kept;
+}
+
+inline std::string shape_text(const Py_ssize_t* dims, int n) {
+  std::string s = "(";
+  for (int i = 0; i < n; ++i) s += std::to_string(dims[i]) + (n == 1 || i + 1 < n ? "," : "") + (i + 1 < n ? " " : "");
+  return s + ")";
+}
+
+inline PyObject* new_array(int nd, const Py_ssize_t* dims, double** data) {
+  auto& api = py::detail::npy_api::get();
+  Py_INCREF(double_descr());
+  PyObject* made = api.PyArray_NewFromDescr_(api.PyArray_Type_, double_descr(), nd, dims, nullptr, nullptr, 0, nullptr);
+  if (!made) throw py::error_already_set();
+  *data = reinterpret_cast<double*>(proxy(made)->data);
+  return made;
+}
+
+}  // namespace sarrus::bindings

@@ -1,0 +1,169 @@
+// The extension module sarrus._core: mechanisms from their description, the functions of a state, spatial algebra.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "../mechanism/mechanism.hpp"
+#include "spatial.hpp"
+#include "state.hpp"
+
+extern "C" const sarrus::KernelTable* sarrus_kernel_table();
+
+namespace sarrus::bindings {
+namespace {
+
+Vec3<double> to_vec3(const py::handle& h) {
+  const auto v = h.cast<std::vector<double>>();
+  if (v.size() != 3) throw py::value_error("a vector of three numbers is needed");
+  return vec3(v[0], v[1], v[2]);
+}
+
+/// Rotation (row by row) and translation, twelve numbers.
+Transform<double> to_transform(const py::handle& h) {
+  const auto v = h.cast<std::vector<double>>();
+  if (v.size() != 12) throw py::value_error("a transform of twelve numbers is needed");
+  Transform<double> X;
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) X.R(i, j) = v[3 * i + j];
+    X.p(i) = v[9 + i];
+  }
+  return X;
+}
+
+/// (mass, mass times centre (3), xx xy xz yy yz zz about the origin).
+Inertia<double> to_inertia(const py::handle& h) {
+  const auto v = h.cast<std::vector<double>>();
+  if (v.size() != 10) throw py::value_error("an inertia of ten numbers is needed");
+  return {v[0], vec3(v[1], v[2], v[3]), {v[4], v[5], v[6], v[7], v[8], v[9]}};
+}
+
+JointKind to_kind(const std::string& name) {
+  static const std::unordered_map<std::string, JointKind> kinds = {
+      {"Fixed", JointKind::fixed},     {"Revolute", JointKind::revolute},       {"Prismatic", JointKind::prismatic},
+      {"Helical", JointKind::helical}, {"Cylindrical", JointKind::cylindrical}, {"Universal", JointKind::universal},
+      {"Planar", JointKind::planar},   {"Spherical", JointKind::spherical},     {"Free", JointKind::free},
+      {"Gimbal", JointKind::gimbal}};
+  const auto at = kinds.find(name);
+  if (at == kinds.end()) throw py::value_error("no joint is of kind '" + name + "'");
+  return at->second;
+}
+
+JointDescription to_joint(const py::dict& d) {
+  JointDescription j;
+  j.name = d["name"].cast<std::string>();
+  j.parent = d["parent"].cast<std::string>(), j.child = d["child"].cast<std::string>();
+  j.kind = to_kind(d["kind"].cast<std::string>());
+  j.axis = to_vec3(d["axis"]), j.axis2 = to_vec3(d["axis2"]);
+  j.constants.pitch = d["pitch"].cast<double>();
+  j.constants.mask = d["mask"].cast<int>();
+  const auto fixed = d["fixed"].cast<std::vector<double>>();
+  for (int k = 0; k < 6; ++k) j.constants.parameter[k] = k < 3 ? std::sin(fixed.at(k)) : fixed.at(k);
+  for (int k = 0; k < 3; ++k) j.constants.cosine[k] = std::cos(fixed.at(k));
+  j.at_parent = to_transform(d["at_parent"]), j.at_child = to_transform(d["at_child"]);
+  j.actuated = d["actuated"].cast<bool>();
+  j.nq = d["nq"].cast<int>(), j.nv = d["nv"].cast<int>();
+  const auto per_velocity = [&](const char* key) {
+    auto v = d[key].cast<std::vector<double>>();
+    if (static_cast<int>(v.size()) != j.nv) throw py::value_error(std::string(key) + " needs one number per velocity");
+    return v;
+  };
+  j.armature = per_velocity("armature"), j.damping = per_velocity("damping"), j.friction = per_velocity("friction");
+  j.stiffness = per_velocity("stiffness"), j.rest = per_velocity("rest");
+  return j;
+}
+
+std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& gravity, const py::list& bodies,
+                                 const py::list& joints, const py::list& frames) {
+  Description d;
+  d.name = name, d.gravity = to_vec3(gravity);
+  for (const auto& b : bodies) {
+    const auto t = b.cast<py::tuple>();
+    d.bodies.push_back({t[0].cast<std::string>(), to_inertia(t[1])});
+  }
+  for (const auto& j : joints) d.joints.push_back(to_joint(j.cast<py::dict>()));
+  for (const auto& f : frames) {
+    const auto t = f.cast<py::tuple>();
+    d.frames.push_back({t[0].cast<std::string>(), t[1].cast<std::string>(), to_transform(t[2])});
+  }
+  return std::make_unique<Mechanism>(d);
+}
+
+/// (q_start, nq, v_start, nv, closes a loop, points towards the ground, part) of each described joint.
+py::list placed_joints(const Mechanism& m) {
+  py::list all;
+  for (const auto& j : m.joints()) all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.part));
+  return all;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "Clang " __clang_version__;
+#else
+  return "GCC " __VERSION__;
+#endif
+}
+
+}  // namespace
+}  // namespace sarrus::bindings
+
+PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
+  using namespace sarrus::bindings;
+  using sarrus::Mechanism;
+  m.doc() = "Compiled core of sarrus. Use it through the package.";
+
+  py::register_exception_translator([](std::exception_ptr p) {
+    try {
+      if (p) std::rethrow_exception(p);
+    } catch (const sarrus::ModelError& e) {
+      PyErr_SetString(py::module_::import("sarrus.errors").attr("ModelError").ptr(), e.what());
+    }
+  });
+
+  py::class_<Mechanism>(m, "Mechanism")
+      .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"))
+      .def_property_readonly(
+          "nq", [](const Mechanism& self) { return self.tree().nq; }, "Number of coordinates.")
+      .def_property_readonly(
+          "nv", [](const Mechanism& self) { return self.tree().nv; }, "Number of velocities.")
+      .def_property_readonly("_placed_joints", &placed_joints)
+      .def_property_readonly("_parts", &Mechanism::parts)
+      .def_property_readonly("_loops", &Mechanism::loops)
+      .def_property_readonly("_massless", &Mechanism::massless);
+
+  m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"));
+  m.def("time_one_state", &time_one_state, py::arg("mechanism"), py::arg("operation"), py::arg("inputs"), py::arg("repeats"));
+  m.def(
+      "axis_frame",
+      [](const py::handle& n) {
+        const auto Q = sarrus::axis_frame(to_vec3(n));
+        std::vector<std::vector<double>> rows(3, std::vector<double>(3));
+        for (int i = 0; i < 3; ++i)
+          for (int j = 0; j < 3; ++j) rows[i][j] = Q(i, j);
+        return rows;
+      },
+      py::arg("normal"));
+  m.def("compiler", &compiler);
+  m.def("level", [] { return kernels().level; });
+  m.def("lanes", [] { return kernels().lanes; });
+  m.def(
+      "use_kernels", [](const py::capsule& table) { use_kernels(table.get_pointer<const sarrus::KernelTable>()); },
+      py::arg("table"));
+  m.def(
+      "processor_supports",
+      [](const std::string& level) {
+#if defined(__x86_64__)
+        __builtin_cpu_init();
+        if (level == "x86-64-v3")
+          return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+        if (level == "x86-64-v4")
+          return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("fma");
+#endif
+        return level == sarrus_kernel_table()->level;
+      },
+      py::arg("level"));
+  use_kernels(sarrus_kernel_table());
+  m.attr("baseline") = py::capsule(sarrus_kernel_table());
+
+  auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
+  bind_spatial(spatial);
+}

@@ -1,0 +1,391 @@
+#include "state.hpp"
+
+#include <chrono>
+#include <cmath>
+
+#include "../dynamics/batch.hpp"
+#include "arguments.hpp"
+
+namespace sarrus::bindings {
+namespace {
+
+[[noreturn]] void wrong_size(const std::string& name, Size kind, const Array* a, const Tree& t) {
+  const int want = size_of(kind, t);
+  if (a->nd == 0) fail("ShapeError", name + " is a single number; it needs an axis of " + std::to_string(want) + " entries");
+  const long has = a->dimensions[a->nd - 1];
+  std::string m = name + " has " + std::to_string(has) + " entries in its last axis; ";
+  if (kind == Size::q) {
+    m += "this mechanism has nq = " + std::to_string(t.nq);
+    if (has == t.nv) m += " (nv = " + std::to_string(t.nv) + ": did you pass v?)";
+  } else if (kind == Size::v) {
+    m += "this mechanism has nv = " + std::to_string(t.nv);
+    if (has == t.nq) m += " (nq = " + std::to_string(t.nq) + ": did you pass q?)";
+  } else if (kind == Size::six) {
+    m += "it wants 6";
+  } else {
+    m += "it is not a motion that kinematics() made for this mechanism";
+  }
+  fail("ShapeError", m);
+}
+
+void require_sound(const Mechanism& m, const Info& info, const std::string& name, Size kind, const double* x) {
+  const int n = size_of(kind, m.tree());
+  if (!finite(x, n))
+    for (int i = 0; i < n; ++i)
+      if (!std::isfinite(x[i]))
+        fail("StateError",
+             name + "[" + std::to_string(i) + "] is " + (std::isnan(x[i]) ? "nan" : "infinite") + "; it must be finite");
+  if (kind == Size::q && !sound_quaternions(m, info.any_length, x))
+    for (const int k : m.quaternions()) {
+      const double* p = x + k;
+      const double norm = std::sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
+      if (info.any_length ? !usable_quaternion(p) : !unit_quaternion(p))
+        fail("StateError", name + "[" + std::to_string(k) + ":" + std::to_string(k + 4) + "] is a quaternion of norm " +
+                               std::to_string(norm) + "; it must be a unit quaternion (x, y, z, w): see normalize()");
+    }
+}
+
+/// Known before anything is computed: nothing to divide by.
+bool answerless(const Mechanism& m, const Info& info) {
+  return (info.divides && !m.massless().empty()) || (info.needs_mass && m.mass() <= 0.0);
+}
+
+[[noreturn]] void no_answer(const Mechanism& m, const Info& info) {
+  std::string why = "the numbers overflow";
+  if (info.needs_mass && m.mass() <= 0.0)
+    why = "the mechanism has no mass";
+  else if (info.divides && !m.massless().empty())
+    why = "nothing has inertia along joint '" + m.massless().front() +
+          "': give a body that it carries a mass, or the joint an armature";
+  else if (info.divides)
+    why = "the mass matrix is singular in this configuration, or the numbers overflow";
+  fail("StateError", std::string(info.name) + " has no answer: " + why);
+}
+
+void require_tree(const Mechanism& m, const Info& info) {
+  static const char* of_the_tree[] = {"pose",       "velocity",  "acceleration", "jacobian", "jacobian_derivative",
+                                      "kinematics", "integrate", "difference",   "normalize"};
+  if (m.loops().empty() || std::strncmp(info.name, "known_", 6) == 0) return;
+  for (const char* name : of_the_tree)
+    if (std::strcmp(info.name, name) == 0) return;
+  fail("LoopsNotSolvedError", std::string(info.name) + ": joint '" + m.loops().front() +
+                                  "' closes a loop, and loops are not solved yet (kinematics of the spanning tree works)");
+}
+
+Parameters parameters(const Mechanism& m, const Arguments& a) {
+  Parameters p{{0, 0, Transform<double>::identity(), ExpressedIn::frame}, 0, nullptr};
+  if (a.frame) {
+    if (!PyUnicode_Check(a.frame)) throw py::type_error("frame must be the name of a frame, as a str");
+    const auto at = m.frames().find(text(a.frame));
+    if (at == m.frames().end()) {
+      py::list names;
+      for (const auto& known : m.frames()) names.append(known.first);
+      py::module_::import("sarrus.errors").attr("raise_no_such_name")("frame", py::handle(a.frame), names);
+    }
+    p.frame = {at->second.body, at->second.part, at->second.X, ExpressedIn::frame};
+  }
+  if (a.expressed_in) {
+    const std::string where = PyUnicode_Check(a.expressed_in) ? text(a.expressed_in) : "";
+    if (where == "world")
+      p.frame.expressed_in = ExpressedIn::world;
+    else if (where == "world_aligned")
+      p.frame.expressed_in = ExpressedIn::world_aligned;
+    else if (where != "frame")
+      throw py::value_error("expressed_in must be 'frame', 'world' or 'world_aligned'; got " +
+                            py::repr(a.expressed_in).cast<std::string>());
+  }
+  return p;
+}
+
+/// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
+PyObject* one_state(int op, const Info& info, const Mechanism& m, const Arguments& a) {
+  if (a.wrenches || a.threads || a.return_status || !m.loops().empty()) return nullptr;
+  if (answerless(m, info)) return nullptr;
+  const Tree& t = m.tree();
+  const double* in[max_inputs] = {};
+  for (std::size_t i = 0; i < info.inputs.size(); ++i) {
+    if (!a.input[i]) continue;
+    if (!is_plain(a.input[i])) return nullptr;
+    const Array* x = proxy(a.input[i]);
+    if (x->nd != 1 || x->dimensions[0] != size_of(info.inputs[i].size, t)) return nullptr;
+    in[i] = reinterpret_cast<const double*>(x->data);
+    if (!finite(in[i], x->dimensions[0])) return nullptr;
+    if (info.inputs[i].size == Size::q && !sound_quaternions(m, info.any_length, in[i])) return nullptr;
+  }
+  Py_ssize_t dims[2];
+  int nd = 0;
+  long size = 1;
+  for (const char c : info.axes) size *= dims[nd++] = size_of_axis(c, t);
+  double* out = nullptr;
+  PyObject* result = nullptr;
+  double scalar;
+  if (a.out) {
+    if (!is_plain(a.out)) return nullptr;
+    const Array* x = proxy(a.out);
+    if (x->nd != nd || !(x->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_)) return nullptr;
+    for (int i = 0; i < nd; ++i)
+      if (x->dimensions[i] != dims[i]) return nullptr;
+    out = reinterpret_cast<double*>(x->data);
+    for (std::size_t i = 0; i < info.inputs.size(); ++i)
+      if (in[i] && in[i] < out + size && out < in[i] + size_of(info.inputs[i].size, t)) return nullptr;
+    result = a.out;
+    Py_INCREF(result);
+  } else if (nd == 0) {
+    out = &scalar;
+  } else {
+    result = new_array(nd, dims, &out);
+  }
+  py::object keep = py::reinterpret_steal<py::object>(result);
+  const Parameters p = parameters(m, a);
+  kernels().one[op](t, p, in, nullptr, out);
+  if (!finite(out, size)) no_answer(m, info);
+  return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
+}
+
+/// An input as rows: its leading axes are broadcast to those of the call.
+struct Operand {
+  std::string name;
+  Size kind;
+  py::object array;
+  const double* data = nullptr;
+  long step = 0;
+};
+
+PyObject* general(int op, const Info& info, const Mechanism& m, const Arguments& a) {
+  const Tree& t = m.tree();
+  require_tree(m, info);
+  std::vector<Operand> operands;
+  std::vector<int> input_of;  // which input, or -1 for a wrench
+  std::vector<Frame> wrench_frames;
+  for (std::size_t i = 0; i < info.inputs.size(); ++i) {
+    if (!a.input[i]) continue;
+    operands.push_back({info.inputs[i].name, info.inputs[i].size, as_plain(a.input[i], info.inputs[i].name)});
+    input_of.push_back(static_cast<int>(i));
+  }
+  if (a.wrenches) {
+    const py::handle given = a.wrenches;
+    if (!PyDict_Check(given.ptr()) && !py::isinstance(given, py::module_::import("collections.abc").attr("Mapping")))
+      throw py::type_error("wrenches must be a dict from frame names to arrays of [moment; force]");
+    for (const auto& [name, value] : py::dict(py::reinterpret_borrow<py::object>(given))) {
+      Arguments one;
+      one.frame = name.ptr();
+      wrench_frames.push_back(parameters(m, one).frame);
+      const std::string label = "wrenches['" + text(name.ptr()) + "']";
+      operands.push_back({label, Size::six, as_plain(value.ptr(), label)});
+      input_of.push_back(-1);
+    }
+  }
+
+  // leading axes broadcast as NumPy's do
+  std::vector<Py_ssize_t> batch;
+  for (const Operand& o : operands) {
+    const Array* x = proxy(o.array.ptr());
+    if (x->nd == 0 || x->dimensions[x->nd - 1] != size_of(o.kind, t)) wrong_size(o.name, o.kind, x, t);
+    const std::size_t lead = static_cast<std::size_t>(x->nd - 1);
+    if (lead > batch.size()) batch.insert(batch.begin(), lead - batch.size(), 1);
+    for (std::size_t i = 0; i < lead; ++i) {
+      Py_ssize_t& b = batch[batch.size() - lead + i];
+      const Py_ssize_t d = x->dimensions[i];
+      if (b == 1)
+        b = d;
+      else if (d != 1 && d != b)
+        fail("ShapeError", o.name + " has leading axes " + shape_text(x->dimensions, x->nd - 1) +
+                               ", which do not broadcast with " + shape_text(batch.data(), static_cast<int>(batch.size())));
+    }
+  }
+  long count = 1;
+  for (const Py_ssize_t d : batch) count *= d;
+  for (Operand& o : operands) {
+    const Array* x = proxy(o.array.ptr());
+    const int size = size_of(o.kind, t);
+    long rows = 1;
+    for (int i = 0; i + 1 < x->nd; ++i) rows *= x->dimensions[i];
+    if (rows != count && rows != 1) {
+      py::tuple shape(batch.size() + 1);
+      for (std::size_t i = 0; i < batch.size(); ++i) shape[i] = batch[i];
+      shape[batch.size()] = size;
+      const py::module_ np = py::module_::import("numpy");
+      o.array = np.attr("ascontiguousarray")(np.attr("broadcast_to")(o.array, shape));
+      rows = count;
+    }
+    o.data = reinterpret_cast<const double*>(proxy(o.array.ptr())->data);
+    o.step = rows == 1 ? 0 : size;
+  }
+
+  std::vector<Py_ssize_t> dims = batch;
+  Rows rows{};
+  rows.out_size = 1;
+  for (const char c : info.axes) {
+    dims.push_back(size_of_axis(c, t));
+    rows.out_size *= static_cast<int>(dims.back());
+  }
+  const int nd = static_cast<int>(dims.size());
+  py::object result;
+  if (a.out) {
+    if (!is_plain(a.out) || !(proxy(a.out)->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_))
+      fail("ShapeError", "out must be a writable, C-contiguous float64 array");
+    const Array* x = proxy(a.out);
+    if (x->nd != nd || !std::equal(dims.begin(), dims.end(), x->dimensions))
+      fail("ShapeError", "out has shape " + shape_text(x->dimensions, x->nd) + "; the result has " + shape_text(dims.data(), nd));
+    rows.out = reinterpret_cast<double*>(x->data);
+    for (const Operand& o : operands) {
+      const double* end = o.data + (o.step ? count * o.step : size_of(o.kind, t));
+      if (o.data < rows.out + count * rows.out_size && rows.out < end) fail("ShapeError", "out shares memory with " + o.name);
+    }
+    result = py::reinterpret_borrow<py::object>(a.out);
+  } else {
+    result = py::reinterpret_steal<py::object>(new_array(nd, dims.data(), &rows.out));
+  }
+
+  long threads = 1;
+  if (a.threads) {
+    threads = PyLong_AsLong(a.threads);
+    if (threads == -1 && PyErr_Occurred()) throw py::error_already_set();
+    if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
+  }
+
+  Parameters p = parameters(m, a);
+  p.wrenches = static_cast<int>(wrench_frames.size());
+  p.wrench_frame = wrench_frames.data();
+  std::vector<const double*> wrench;
+  std::vector<long> wrench_step;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Operand& o = operands[i];
+    if (input_of[i] >= 0) {
+      rows.in[input_of[i]] = o.data, rows.in_step[input_of[i]] = o.step, rows.in_size[input_of[i]] = size_of(o.kind, t);
+    } else {
+      wrench.push_back(o.data), wrench_step.push_back(o.step);
+    }
+  }
+  rows.wrench = wrench.data(), rows.wrench_step = wrench_step.data();
+
+  const auto batch_of = [&](signed char* verdicts) {
+    Batch work{m, kernels().many[op], p, rows, count, verdicts, {}, info.any_length, answerless(m, info)};
+    for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == Size::q;
+    return work;
+  };
+  py::array_t<signed char> status(std::vector<Py_ssize_t>(batch.begin(), batch.end()));
+  if (batch.empty()) {
+    signed char verdict = fine;
+    if (a.return_status) {
+      kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
+      verdict = batch_of(&verdict).judge(0);
+    } else {
+      for (const Operand& o : operands) require_sound(m, info, o.name, o.kind, o.data);
+      if (answerless(m, info)) no_answer(m, info);
+      kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
+      if (!finite(rows.out, rows.out_size)) no_answer(m, info);
+    }
+    status.mutable_data()[0] = verdict;
+  } else {
+    signed char* verdicts = status.mutable_data();
+    const py::gil_scoped_release release;
+    batch_of(verdicts).run(threads);
+  }
+  if (nd == 0 && !a.out) result = py::float_(*rows.out);
+  if (a.return_status) return py::make_tuple(result, status).release().ptr();
+  return result.release().ptr();
+}
+
+/// Null where __init__ of the base class was not called. Mechanism is the one C++ base, so its value is in the first slot.
+const Mechanism* mechanism_of(PyObject* self) {
+  return static_cast<const Mechanism*>(reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr());
+}
+
+/// (result, reactions): what the joints carry in the motion that was given or found.
+PyObject* with_reactions(PyObject* self, const Info& info, const Arguments& a, const py::object& result) {
+  const bool found = std::strcmp(info.name, "forward_dynamics") == 0;
+  const py::object answer = a.return_status ? py::object(result[py::int_(0)]) : result;
+  py::dict more;
+  if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
+  if (a.threads) more["threads"] = py::handle(a.threads);
+  for (std::size_t i = 0; i < info.inputs.size(); ++i)
+    if (info.inputs[i].by_keyword && a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
+  const py::object motion = found ? answer : py::reinterpret_borrow<py::object>(a.input[2]);
+  if (a.return_status) more["return_status"] = true;  // a bad state then has NaN reactions too
+  const py::object reactions = py::handle(self).attr("reactions")(py::handle(a.input[0]), py::handle(a.input[1]), motion, **more);
+  if (a.return_status) return py::make_tuple(answer, reactions[py::int_(0)], result[py::int_(1)]).release().ptr();
+  return py::make_tuple(answer, reactions).release().ptr();
+}
+
+template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+  try {
+    const Mechanism* built = mechanism_of(self);
+    if (!built) {
+      PyErr_SetString(PyExc_TypeError, "this Mechanism was never built: __init__ of the base class was not called");
+      return nullptr;
+    }
+    const Mechanism& m = *built;
+    const Info& info = infos()[op];
+    const Arguments a = parse(info, args, given, names);
+    PyObject* result = one_state(op, info, m, a);
+    if (!result) result = general(op, info, m, a);
+    return a.return_reactions ? with_reactions(self, info, a, py::reinterpret_steal<py::object>(result)) : result;
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (const py::builtin_exception& e) {
+    e.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+  return nullptr;
+}
+
+template <int... op> std::vector<PyCFunction> make_calls(std::integer_sequence<int, op...>) {
+  return {reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call<op>))...};
+}
+
+const KernelTable* in_use = nullptr;
+
+int find(const std::string& name) {
+  for (int i = 0; i < operations; ++i)
+    if (name == infos()[i].name) return i;
+  throw py::value_error("no operation is named '" + name + "'");
+}
+
+}  // namespace
+
+const KernelTable& kernels() { return *in_use; }
+void use_kernels(const KernelTable* table) { in_use = table; }
+
+py::object method(const py::handle& type, const std::string& name, const std::string& doc) {
+  static const std::vector<PyCFunction> calls = make_calls(std::make_integer_sequence<int, operations>{});
+  // method descriptors point at these for as long as the interpreter lives
+  auto* text = new std::string(doc);
+  auto* definition = new PyMethodDef{infos()[find(name)].name, calls[find(name)], METH_FASTCALL | METH_KEYWORDS, text->c_str()};
+  PyObject* made = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), definition);
+  if (!made) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
+
+double time_one_state(const Mechanism& m, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
+                      int repeats) {
+  const int op = find(operation);
+  const Info& info = infos()[op];
+  const Parameters p = parameters(m, {});
+  std::vector<const double*> data;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].ndim() != 2 || inputs[k].shape(0) != inputs[0].shape(0) ||
+        inputs[k].shape(1) != size_of(info.inputs[k].size, m.tree()))
+      throw py::value_error("time_one_state wants (N, k) arrays of one N");
+    data.push_back(inputs[k].data());
+  }
+  long size = 1;
+  for (const char c : info.axes) size *= size_of_axis(c, m.tree());
+  std::vector<double> out(size);
+  const long rows = inputs[0].shape(0);
+  const OneState run = kernels().one[op];
+  const auto start = std::chrono::steady_clock::now();
+  for (int r = 0; r < repeats; ++r)
+    for (long i = 0; i < rows; ++i) {
+      const double* in[max_inputs] = {};
+      for (std::size_t k = 0; k < data.size(); ++k) in[k] = data[k] + i * inputs[k].shape(1);
+      run(m.tree(), p, in, nullptr, out.data());
+    }
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  return spent.count() / (static_cast<double>(rows) * repeats);
+}
+
+}  // namespace sarrus::bindings

@@ -1,0 +1,26 @@
+// How a state gets in from Python. A function of a state is a C function in the class (METH_FASTCALL): one state in float64 arrays
+// costs 50 ns to get in, which no converter of pybind11's comes near. Everything else (lists, other dtypes, strides, broadcasting,
+// batches, threads) goes through one general path.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include "../dynamics/kernels.hpp"
+#include "../mechanism/mechanism.hpp"
+
+namespace sarrus::bindings {
+
+namespace py = pybind11;
+
+const KernelTable& kernels();
+void use_kernels(const KernelTable*);
+
+/// The method descriptor of an operation, with its text signature and docstring.
+py::object method(const py::handle& type, const std::string& name, const std::string& doc);
+
+/// Seconds per call of the one-state kernel, called from C++ on each row in turn (for benchmarks: no Python in the loop).
+double time_one_state(const Mechanism& m, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
+                      int repeats);
+
+}  // namespace sarrus::bindings

@@ -1,0 +1,110 @@
+// Many states on several threads, and what became of each. Arithmetic never mixes rows, so a bad one spoils only itself: its row of the
+// result becomes NaN and its status tells why.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "../mechanism/mechanism.hpp"
+#include "kernels.hpp"
+
+namespace sarrus {
+
+inline bool finite(const double* x, long n) {
+  // x * 0 is 0 or NaN; several sums, because one would wait for itself
+  using P = Packet<2>;
+  const auto pair = [x](long i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
+  P a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+  long i = 0;
+  for (; i + 8 <= n; i += 8) a += pair(i), b += pair(i + 2), c += pair(i + 4), d += pair(i + 6);
+  double rest = 0.0;
+  for (; i < n; ++i) rest += x[i] * 0.0;
+  const P all = (a + b) + (c + d);
+  return all.lanes[0] + all.lanes[1] + rest == 0.0;
+}
+
+inline double squared_norm(const double* q) { return q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]; }
+/// A quaternion may have drifted (the kernels divide by its norm), but one that is far from unit is somebody's mistake.
+inline bool unit_quaternion(const double* q) { return squared_norm(q) > 0.998 && squared_norm(q) < 1.002; }
+inline bool usable_quaternion(const double* q) { return q[0] != 0.0 || q[1] != 0.0 || q[2] != 0.0 || q[3] != 0.0; }
+
+inline bool sound_quaternions(const Mechanism& m, bool any_length, const double* q) {
+  for (const int k : m.quaternions())
+    if (!(any_length ? usable_quaternion(q + k) : unit_quaternion(q + k))) return false;
+  return true;
+}
+
+constexpr signed char fine = 0, unsound_input = 1, no_answer_exists = 2;
+
+struct Batch {
+  const Mechanism& m;
+  ManyStates kernel;
+  const Parameters& p;
+  const Rows& rows;
+  long count;
+  signed char* status;
+  bool is_configuration[max_inputs];
+  bool any_length;  // of quaternions
+  bool answerless;  // whatever the state: nothing to divide by
+
+  void run(long threads) const {
+    const long chunks = (count + chunk - 1) / chunk;
+    std::atomic<long> next{0};
+    std::atomic<bool> failed{false};
+    const auto worker = [&] {
+      try {
+        for (long c; (c = next.fetch_add(1)) < chunks;) work(c * chunk, std::min(count, (c + 1) * chunk));
+      } catch (...) {  // out of memory; no exception may leave a thread
+        failed = true;
+      }
+    };
+    std::vector<std::thread> others;
+    try {
+      for (long t = 1; t < std::min(threads, chunks); ++t) others.emplace_back(worker);
+    } catch (...) {  // the system has no more threads: those that are there do the work
+    }
+    worker();
+    for (std::thread& t : others) t.join();
+    if (failed) throw std::bad_alloc();
+  }
+
+  /// What became of row i, whose result stands in its place.
+  signed char judge(long i) const {
+    double* out = rows.out + i * rows.out_size;
+    signed char verdict = finite(out, rows.out_size) && !answerless ? fine : no_answer_exists;
+    for (int k = 0; k < max_inputs; ++k) {
+      if (!rows.in[k]) continue;
+      const double* x = rows.in[k] + i * rows.in_step[k];
+      if (!finite(x, rows.in_size[k]) || (is_configuration[k] && !sound_quaternions(m, any_length, x))) verdict = unsound_input;
+    }
+    for (int k = 0; k < p.wrenches; ++k)
+      if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = unsound_input;
+    if (verdict != fine) std::fill(out, out + rows.out_size, std::numeric_limits<double>::quiet_NaN());
+    return verdict;
+  }
+
+ private:
+  static constexpr long chunk = 64;  // rows that a thread takes at once: few enough to stay in its cache
+
+  void work(long begin, long end) const {
+    kernel(m.tree(), p, rows, begin, end);
+    // one look at the whole chunk; only where something is wrong, at each row
+    bool clean = !answerless && finite(rows.out + begin * rows.out_size, (end - begin) * rows.out_size);
+    for (int k = 0; k < max_inputs && clean; ++k) {
+      if (!rows.in[k]) continue;
+      const double* first = rows.in[k] + begin * rows.in_step[k];
+      clean = finite(first, rows.in_step[k] ? (end - begin) * rows.in_size[k] : rows.in_size[k]);
+      if (is_configuration[k])
+        for (long i = begin; i < end && clean; ++i) clean = sound_quaternions(m, any_length, rows.in[k] + i * rows.in_step[k]);
+    }
+    for (int k = 0; k < p.wrenches; ++k)
+      for (long i = begin; i < end && clean; ++i) clean = finite(rows.wrench[k] + i * rows.wrench_step[k], 6);
+    for (long i = begin; i < end; ++i) status[i] = clean ? fine : judge(i);
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,51 @@
+// The configuration manifold: where a constant velocity leads in unit time, the velocity that leads from one configuration to
+// another, and the motion space of each joint. SpaceDyn 3.4 (with its misprints put right), van der Merwe 2.10 and 6.52.
+#pragma once
+
+#include "state.hpp"
+
+namespace sarrus {
+
+template <class T> void integrate(const Tree& tree, const T* q, const T* dv, T* q1) {
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    visit_every(b.joint, b.nv, [&](auto joint) { joint.integrate(q + b.iq, dv + b.iv, q1 + b.iq); });
+  }
+}
+
+template <class T> void difference(const Tree& tree, const T* q0, const T* q1, T* dv) {
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    visit_every(b.joint, b.nv, [&](auto joint) { joint.difference(q0 + b.iq, q1 + b.iq, dv + b.iv); });
+  }
+}
+
+/// Unit quaternions; the other coordinates as they are.
+template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
+  for (int k = 0; k < tree.nq; ++k) q1[k] = q[k];
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    if (b.joint != JointKind::spherical && b.joint != JointKind::free) continue;
+    T largest = abs(q[b.iq]);  // taken out first: the squares of very long or short ones do not exist
+    for (int k = 1; k < 4; ++k) largest = select(abs(q[b.iq + k]) > largest, abs(q[b.iq + k]), largest);
+    for (int k = 0; k < 4; ++k) q1[b.iq + k] = q[b.iq + k] / largest;
+    Quaternion<T>::load(q1 + b.iq).normalized().store(q1 + b.iq);
+  }
+}
+
+/// phi of every joint side by side (6 x nv), each in its joint's frame on the successor.
+template <class T> void motion_space(const Tree& tree, Arena& arena, const T* q, T* out) {
+  const JointCoordinates<T> coordinates(tree, arena, q);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    JointMotion<T> J;
+    joint_motion(b.joint, b.nv, coordinates.of(b), static_cast<const T*>(nullptr), J);
+    for (int k = 0; k < b.nv; ++k) {
+      T column[6];
+      store(turned(cast<T>(b.R_joint), J.column[k]), column);
+      for (int r = 0; r < 6; ++r) out[r * tree.nv + b.iv + k] = column[r];
+    }
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,70 @@
+// M(q): composite rigid bodies. Featherstone, [RBDA] Table 6.2; the same matrix as van der Merwe's structural recursion 5.46.
+//
+// Composites are gathered in the bodies' own frames, where nothing cancels. The force that moves one is then carried at once to the
+// frame of the body next to the ground, where the joints on the way have their axes too: an entry of M costs one scalar product.
+//
+//   reads   q (nq)     writes  M (nv x nv), both halves, armature on its diagonal
+//   cost    O(bodies * depth)
+#pragma once
+
+#include "state.hpp"
+
+namespace sarrus {
+
+template <class T> struct CompositeBody {
+  Transform<T> X, X_root;  // in the parent; in the root body
+  Inertia<T> I;  // of the subtree
+};
+
+template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, T* M) {
+  CompositeBody<T>* work = arena.take<CompositeBody<T>>(tree.bodies);
+  Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
+  Motion<T>* columns_root = arena.take<Motion<T>>(tree.nv);
+  const JointCoordinates<T> coordinates(tree, arena, q);
+  const int n = tree.nv;
+
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    CompositeBody<T>& me = work[i];
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      const auto J = joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv);
+      me.X = b.X_tree.template cast<T>() * J.X;
+      if (b.root == i) return;
+      me.X_root = b.root == b.parent ? me.X : work[b.parent].X_root * me.X;
+      for (int k = 0; k < joint.nv; ++k) columns_root[b.iv + k] = me.X_root.to_parent(J.S.column[k]);
+    });
+    me.I = b.inertia.template cast<T>();
+  }
+  for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
+
+  // leaves first: a composite must be whole before its joint asks for it
+  for (int i = tree.bodies - 1; i > 0; --i) {
+    const Body &b = tree.body[i], &root = tree.body[b.root];
+    const Inertia<T>& I = work[i].I;
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      constexpr int N = joint.nv;
+      const auto S = joint.subspace(columns + b.iv);
+      for (int k = 0; k < N; ++k) {
+        const int r = b.iv + k;
+        const auto put = [&](int c, const T& m) { M[r * n + c] = M[c * n + r] = m; };
+        Force<T> F = I * S.column[k];
+        T row[N];
+        S.project(F, row);
+        row[k] += T(tree.freedom[r].armature);
+        for (int l = 0; l <= k; ++l) put(b.iv + l, row[l]);
+        if (b.root == i) continue;
+        F = work[i].X_root.to_parent(F);
+        for (int c = tree.column_parent[b.iv]; tree.column_body[c] != b.root; c = tree.column_parent[c])
+          put(c, dot(columns_root[c], F));
+        visit(root.joint, root.nv, [&](auto joint_root) SARRUS_INLINED {
+          T moved[joint_root.nv];
+          joint_root.subspace(columns + root.iv).project(F, moved);
+          for (int l = 0; l < joint_root.nv; ++l) put(root.iv + l, moved[l]);
+        });
+      }
+    });
+    if (b.root != i) work[b.parent].I += transformed(work[i].X, I);
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,85 @@
+// What a frame does: pose, velocity, classical acceleration, Jacobian and its time derivative. van der Merwe 5.6, 5.14, 5.64-5.71.
+//
+// Three representations of one motion: in the frame's own axes; in world axes at the frame's origin ("world_aligned"); in world axes
+// for the point of the body that passes through the world's origin ("world", the spatial Jacobian of Murray, Li and Sastry).
+#pragma once
+
+#include "kinematics.hpp"
+#include "operation_list.hpp"
+
+namespace sarrus {
+
+template <class T> struct FrameMotion {
+  Mat3<T> R;  // of the frame, in the world
+  Vec3<T> p, v;  // the reference point, and the velocity of the point whose arm to the joints is taken
+  Motion<T> V;  // of the frame's body at p, in world axes
+};
+
+/// Pose of the frame, and the body's motion at the point that the representation refers to.
+template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>& k, const Frame& f) {
+  const BodyMotion<T>& b = k.body[f.body];
+  const Transform<T> X = b.X * f.X.template cast<T>();
+  const bool at_origin = f.expressed_in == ExpressedIn::world;
+  FrameMotion<T> m;
+  m.R = X.R;
+  m.p = at_origin ? zero3<T>() : X.p;
+  m.V.angular = b.V.angular;
+  m.V.linear = b.V.linear + cross(b.V.angular, Vec3<T>(m.p - b.X.p));
+  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin does not move with the body
+  return m;
+}
+
+template <class T> SARRUS_INLINE void frame_pose(const Kinematics<T>& k, const Frame& f, T* out) {
+  const Transform<T> X = k.body[f.body].X * f.X.template cast<T>();
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) out[4 * i + j] = X.R(i, j);
+    out[4 * i + 3] = X.p(i);
+    out[12 + i] = T(0.0);
+  }
+  out[15] = T(1.0);
+}
+
+template <class T> SARRUS_INLINE void frame_velocity(const Kinematics<T>& k, const Frame& f, T* out) {
+  const FrameMotion<T> m = frame_motion(k, f);
+  store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, m.V) : m.V, out);
+}
+
+/// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point stands still.
+template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k, const Frame& f, T* out) {
+  const BodyMotion<T>& b = k.body[f.body];
+  const FrameMotion<T> m = frame_motion(k, f);
+  const Vec3<T> r = m.p - b.X.p, &w = b.V.angular;
+  Motion<T> A = {b.A.angular, b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r))};
+  if (f.expressed_in == ExpressedIn::world) A.linear -= cross(w, m.V.linear);
+  store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, A) : A, out);
+}
+
+/// J (6 x nv): column by column, s shifted from its body's origin to the reference point. Null out_dot or its derivative too.
+template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k, const Frame& f, T* out, T* out_dot) {
+  for (int i = 0; i < 6 * tree.nv; ++i) {
+    if (out) out[i] = T(0.0);
+    if (out_dot) out_dot[i] = T(0.0);
+  }
+  const FrameMotion<T> m = frame_motion(k, f);
+  for (int body = f.body; body != 0; body = tree.body[body].parent) {
+    const Body& b = tree.body[body];
+    const BodyMotion<T>& motion = k.body[body];
+    const Vec3<T> r = m.p - motion.X.p, r_dot = m.v - motion.V.linear;
+    for (int c = b.iv; c < b.iv + b.nv; ++c) {
+      const Motion<T>&s = k.column[c], &s_dot = k.column_dot[c];
+      Motion<T> J = {s.angular, s.linear + cross(s.angular, r)};
+      Motion<T> J_dot = {s_dot.angular, s_dot.linear + cross(s_dot.angular, r) + cross(s.angular, r_dot)};
+      if (f.expressed_in == ExpressedIn::frame) {
+        const Vec3<T>& w = m.V.angular;
+        J_dot = in_axes(m.R, Motion<T>{J_dot.angular - cross(w, J.angular), J_dot.linear - cross(w, J.linear)});
+        J = in_axes(m.R, J);
+      }
+      for (int i = 0; i < 3; ++i) {
+        if (out) out[i * tree.nv + c] = J.angular(i), out[(3 + i) * tree.nv + c] = J.linear(i);
+        if (out_dot) out_dot[i * tree.nv + c] = J_dot.angular(i), out_dot[(3 + i) * tree.nv + c] = J_dot.linear(i);
+      }
+    }
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,30 @@
+// The border between the caller and the kernels: tables of plain functions over rows of doubles. Each instruction set level is a
+// shared object of its own that hands over one table, because objects of different levels in one link merge their inline functions.
+#pragma once
+
+#include "operation_list.hpp"
+
+namespace sarrus {
+
+/// Many states: row i of input k starts at in[k] + i * in_step[k] (a step of 0 repeats one row; a null input was not given).
+struct Rows {
+  const double* in[max_inputs];
+  long in_step[max_inputs];
+  int in_size[max_inputs];
+  const double* const* wrench;  // six numbers a row
+  const long* wrench_step;
+  double* out;
+  int out_size;
+};
+
+using OneState = void (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
+using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, long begin, long end);
+
+struct KernelTable {
+  const char* level;
+  int lanes;  // states that ManyStates works on at once
+  OneState one[operations];
+  ManyStates many[operations];
+};
+
+}  // namespace sarrus

@@ -1,0 +1,78 @@
+// Pose, velocity and acceleration of every body, and the motion that each joint velocity causes, in world axes. van der Merwe
+// 4.27, 4.28 (put right); [RBDA] 4.1. The other algorithms of a state that are not on the fastest path read this one.
+//
+//   A column of phi is kept at the origin of the body that it moves, so that nothing is subtracted that is far from the world's
+//   origin. Its time derivative (5.65) is kept beside it: w x s + R phi-dot, a joint's axes turning with its body.
+#pragma once
+
+#include "operation_list.hpp"
+#include "state.hpp"
+
+namespace sarrus {
+
+template <class T> struct BodyMotion {
+  Transform<T> X;   // in the world
+  Motion<T> V, A;   // in world axes at the body's origin; A is classical and without gravity
+};
+
+template <class T> struct Kinematics {
+  BodyMotion<T>* body;   // tree.bodies
+  Motion<T>* column;     // tree.nv
+  Motion<T>* column_dot;
+
+  static int size(const Tree& t) { return kept_motion_size(t); }
+
+  /// Lays the three arrays over one run of size(tree) scalars.
+  static SARRUS_INLINE Kinematics over(const Tree& tree, T* block) {
+    static_assert(sizeof(BodyMotion<T>) == 24 * sizeof(T) && sizeof(Motion<T>) == 6 * sizeof(T), "no padding");
+    Kinematics k;
+    k.body = reinterpret_cast<BodyMotion<T>*>(block);
+    k.column = reinterpret_cast<Motion<T>*>(block + 24 * tree.bodies);
+    k.column_dot = k.column + tree.nv;
+    return k;
+  }
+};
+
+/// Null v or a count as zero.
+template <class T>
+void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const Kinematics<T>& out,
+                const GroundMotion<T>& ground = {}) {
+  const JointCoordinates<T> coordinates(tree, arena, q);
+  const T* zero = zeros<T>(arena, tree.nv);
+  if (!v) v = zero;
+  if (!a) a = zero;
+
+  out.body[0] = {Transform<T>::identity(), Motion<T>::zero(), Motion<T>::zero()};
+  if (ground.velocity) out.body[0].V = load_motion(ground.velocity);
+  if (ground.acceleration) out.body[0].A = load_motion(ground.acceleration);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    const BodyMotion<T>& parent = out.body[b.parent];
+    BodyMotion<T>& me = out.body[i];
+    JointMotion<T> J;
+    joint_motion(b.joint, b.nv, coordinates.of(b), v + b.iv, J);
+    me.X = parent.X * (b.X_tree.template cast<T>() * J.X);
+    const Mat3<T>& R = me.X.R;
+
+    // V_J, A_J: what the joint adds, before the parent turns it
+    Motion<T> V_J = Motion<T>::zero(), A_J = turned(R, J.bias);
+    for (int k = 0; k < b.nv; ++k) {
+      const Motion<T> s = turned(R, J.column[k]);
+      out.column[b.iv + k] = s;
+      V_J = V_J + s * v[b.iv + k];
+      A_J = A_J + s * a[b.iv + k];
+    }
+    const Vec3<T> r = me.X.p - parent.X.p, &w = parent.V.angular;
+    me.V = Motion<T>{w, parent.V.linear + cross(w, r)} + V_J;
+    me.A.angular = parent.A.angular + cross(w, V_J.angular) + A_J.angular;
+    me.A.linear = parent.A.linear + cross(parent.A.angular, r) + cross(w, cross(w, r)) +
+                  cross(Vec3<T>(w * T(2.0) + V_J.angular), V_J.linear) + A_J.linear;
+    for (int k = 0; k < b.nv; ++k) {
+      const Motion<T>& s = out.column[b.iv + k];
+      out.column_dot[b.iv + k] =
+          Motion<T>{cross(me.V.angular, s.angular), cross(me.V.angular, s.linear)} + turned(R, J.column_rate[k]);
+    }
+  }
+}
+
+}  // namespace sarrus

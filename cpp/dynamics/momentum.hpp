@@ -1,0 +1,117 @@
+// Centre of mass, momentum, energies, and the centroidal momentum matrix A_G with its bias. Orin, Goswami and Lee (2013); the centre
+// of mass and the system's inertia are SpaceDyn 3.19-3.28.
+#pragma once
+
+#include "kinematics.hpp"
+
+namespace sarrus {
+
+// What is welded to the ground has mass too; it is counted in the centre of mass and in the potential energy.
+
+/// A body's rotational inertia and centre of mass in world axes.
+template <class T> struct Mass {
+  T m;
+  Vec3<T> c;  // centre of mass, from the world's origin
+  Vec3<T> r;  // the same from the body's origin
+  Sym3<T> I;  // about the body's origin
+};
+template <class T> SARRUS_INLINE Mass<T> mass_of(const Body& b, const BodyMotion<T>& k) {
+  const Vec3<T> h = times(k.X.R, cast<T>(b.inertia.h));
+  const double share = b.inertia.m > 0.0 ? 1.0 / b.inertia.m : 0.0;  // a massless body has no centre, and nothing asks for one
+  const Vec3<T> r = h * T(share);
+  return {T(b.inertia.m), k.X.p + r, r, rotate(k.X.R, b.inertia.I.template cast<T>())};
+}
+
+inline double total_mass(const Tree& tree) {
+  double total = 0.0;
+  for (int i = 0; i < tree.bodies; ++i) total += tree.body[i].inertia.m;
+  return total;
+}
+
+template <class T> Vec3<T> center_of_mass(const Tree& tree, const Kinematics<T>& k) {
+  Vec3<T> sum = zero3<T>();
+  for (int i = 0; i < tree.bodies; ++i) {
+    const Mass<T> b = mass_of(tree.body[i], k.body[i]);
+    sum += b.c * b.m;
+  }
+  return sum * T(1.0 / total_mass(tree));
+}
+
+/// [angular momentum about `about`; linear momentum], world axes.
+template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
+  Force<T> sum = Force<T>::zero();
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Mass<T> b = mass_of(tree.body[i], k.body[i]);
+    const Motion<T>& V = k.body[i].V;
+    const Vec3<T> p = (V.linear + cross(V.angular, b.r)) * b.m, h = b.r * b.m;
+    const Vec3<T> L = b.I * V.angular + cross(h, V.linear);  // about the body's origin
+    sum += {L + cross(Vec3<T>(k.body[i].X.p - about), p), p};
+  }
+  return sum;
+}
+
+/// Rate of that momentum for the accelerations that k holds, about a point that moves with the centre of mass or stands still.
+template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
+  Force<T> sum = Force<T>::zero();
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Mass<T> b = mass_of(tree.body[i], k.body[i]);
+    const Motion<T>&V = k.body[i].V, &A = k.body[i].A;
+    const Vec3<T>& w = V.angular;
+    const Vec3<T> f = (A.linear + cross(A.angular, b.r) + cross(w, cross(w, b.r))) * b.m, h = b.r * b.m;
+    const Vec3<T> n = b.I * A.angular + cross(w, Vec3<T>(b.I * w)) + cross(h, A.linear);
+    sum += {n + cross(Vec3<T>(k.body[i].X.p - about), f), f};
+  }
+  return sum;
+}
+
+/// Momentum per joint velocity, 6 x nv, about `about`: each column moves the composite of its subtree.
+template <class T>
+void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about, T* out) {
+  Inertia<T>* composite = arena.take<Inertia<T>>(tree.bodies);
+  for (int i = 1; i < tree.bodies; ++i) {
+    Transform<T> X = k.body[i].X;
+    X.p -= about;
+    composite[i] = transformed(X, tree.body[i].inertia.template cast<T>());
+  }
+  for (int i = tree.bodies - 1; i > 0; --i) {
+    const Body& b = tree.body[i];
+    for (int c = b.iv; c < b.iv + b.nv; ++c) {
+      const Motion<T>& s = k.column[c];
+      const Motion<T> at_reference = {s.angular, s.linear + cross(s.angular, Vec3<T>(about - k.body[i].X.p))};
+      const Force<T> h = composite[i] * at_reference;
+      for (int r = 0; r < 3; ++r) out[r * tree.nv + c] = h.angular(r), out[(3 + r) * tree.nv + c] = h.linear(r);
+    }
+    if (b.parent != 0) composite[b.parent] += composite[i];
+  }
+}
+
+/// T = 1/2 v^T M v, armature included.
+template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, const T* v) {
+  T twice = T(0.0);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Motion<T> V = in_axes(k.body[i].X.R, k.body[i].V);
+    twice += dot(V, tree.body[i].inertia.template cast<T>() * V);
+  }
+  for (int c = 0; c < tree.nv; ++c) twice += T(tree.freedom[c].armature) * v[c] * v[c];
+  return T(0.5) * twice;
+}
+
+/// Gravity, zero where the centre of mass is level with the world's origin, and joint springs.
+template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, const T* q) {
+  T U = T(0.0);
+  for (int i = 0; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    const Mass<T> mass = mass_of(b, k.body[i]);
+    U -= mass.m * dot(cast<T>(tree.gravity), mass.c);
+    Vec3<T> ball = zero3<T>();
+    if (b.joint == JointKind::spherical) ball = log(Quaternion<T>::load(q + b.iq).normalized());
+    for (int l = 0; l < b.nv; ++l) {
+      const Freedom& f = tree.freedom[b.iv + l];
+      const T deflection = f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball(l < 3 ? l : 2);
+      U += T(0.5 * f.stiffness) * deflection * deflection;
+    }
+  }
+  return U;
+}
+
+}  // namespace sarrus

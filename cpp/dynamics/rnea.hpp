@@ -1,0 +1,95 @@
+// tau = M(q) a + h(q, v): recursive Newton-Euler. van der Merwe 4.27-4.32 with the bias of 4.28 put right; [RBDA] Table 5.1.
+//
+// Accelerations are classical, so that no linear velocity is needed, and each body's turning is one Cartesian tensor,
+// Omega = skew(w') + skew(w)^2 (thesis ch. 3): a point at r of the body accelerates by a + Omega r, and with the Euler tensor
+// J = int r r^T dm (3.29) the moment that the motion needs is the dual of Omega J - (Omega J)^T.
+//
+//   reads   q (nq), v, a (nv), motion of the ground, wrenches     writes  tau (nv) [N m or N]
+//   work    per body, in its own frame; the ground accelerates against gravity, so that every body feels its weight
+//   cost    O(bodies)
+#pragma once
+
+#include "state.hpp"
+
+namespace sarrus {
+
+template <class T> struct RneaBody {
+  Transform<T> X;   // in the parent
+  Vec3<T> w, dw, a;  // angular velocity and acceleration, classical acceleration of the origin
+  Mat3<T> Omega;
+  Force<T> f;  // first what the motion needs, then what the joint transmits (4.30)
+
+  SARRUS_INLINE void set_omega() {
+    const T xx = w(0) * w(0), yy = w(1) * w(1), zz = w(2) * w(2), xy = w(0) * w(1), xz = w(0) * w(2), yz = w(1) * w(2);
+    Omega(0, 0) = -(yy + zz), Omega(0, 1) = xy - dw(2), Omega(0, 2) = xz + dw(1);
+    Omega(1, 0) = xy + dw(2), Omega(1, 1) = -(xx + zz), Omega(1, 2) = yz - dw(0);
+    Omega(2, 0) = xz - dw(1), Omega(2, 1) = yz + dw(0), Omega(2, 2) = -(xx + yy);
+  }
+};
+
+template <class T> struct RneaInput {
+  const T *q, *v, *a;
+  GroundMotion<T> ground = {};
+  int wrenches = 0;
+  const ExternalWrench<T>* wrench = nullptr;
+};
+
+/// Leaves in the returned array each body's transmitted force f, in its own frame at its origin.
+template <class T> SARRUS_NOINLINE RneaBody<T>* rnea(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* tau) {
+  RneaBody<T>* work = arena.take<RneaBody<T>>(tree.bodies);
+  Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
+  const JointCoordinates<T> coordinates(tree, arena, in.q);
+
+  RneaBody<T>& ground = work[0];
+  ground.w = ground.dw = zero3<T>();
+  ground.a = -cast<T>(tree.gravity);
+  if (in.ground.velocity) ground.w = load_motion(in.ground.velocity).angular;
+  if (in.ground.acceleration) {
+    const Motion<T> A = load_motion(in.ground.acceleration);
+    ground.dw = A.angular, ground.a += A.linear;
+  }
+  ground.set_omega();
+  ground.f = Force<T>::zero();
+
+  // outward: motion, and the force that it needs (4.27-4.29)
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    RneaBody<T>& me = work[i];
+    const RneaBody<T>& parent = work[b.parent];
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
+      const Motion<T> V = J.S * (in.v + b.iv), A = J.S * (in.a + b.iv) + J.bias;
+      me.X = b.X_tree.template cast<T>() * J.X;
+      const Vec3<T> w = transpose_times(me.X.R, parent.w);
+      me.w = w + V.angular;
+      me.dw = transpose_times(me.X.R, parent.dw) + cross(w, V.angular) + A.angular;
+      me.a = transpose_times(me.X.R, Vec3<T>(parent.a + times(parent.Omega, me.X.p))) +
+             cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + A.linear;
+    });
+    me.set_omega();
+    const Vec3<T> h = cast<T>(b.inertia.h);
+    const Mat3<T> OJ = times(me.Omega, b.euler.template cast<T>().matrix());
+    me.f.linear = me.a * T(b.inertia.m) + times(me.Omega, h);
+    me.f.angular = vec3<T>(OJ(2, 1) - OJ(1, 2), OJ(0, 2) - OJ(2, 0), OJ(1, 0) - OJ(0, 1)) + cross(h, me.a);
+  }
+
+  for (int k = 0; k < in.wrenches; ++k) {
+    const Force<T> f = in.wrench[k].in_body();
+    work[in.wrench[k].body].f.angular -= f.angular;
+    work[in.wrench[k].body].f.linear -= f.linear;
+  }
+
+  // inward: each joint transmits what its subtree needs (4.30, 4.31)
+  for (int i = tree.bodies - 1; i > 0; --i) {
+    const Body& b = tree.body[i];
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED { joint.subspace(columns + b.iv).project(work[i].f, tau + b.iv); });
+    work[b.parent].f += work[i].X.to_parent(work[i].f);
+  }
+
+  if (tree.has_armature)
+    for (int k = 0; k < tree.nv; ++k) tau[k] += T(tree.freedom[k].armature) * in.a[k];
+  if (tree.has_joint_forces) add_joint_forces(tree, in.q, in.v, T(1.0), tau);
+  return work;
+}
+
+}  // namespace sarrus

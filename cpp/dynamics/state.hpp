@@ -1,0 +1,63 @@
+// What the recursions share: sines and cosines of all angles of a state, taken in one pass, and where a joint finds its own.
+#pragma once
+
+#include "../joints/visit.hpp"
+#include "../mechanism/arena.hpp"
+#include "../mechanism/tree.hpp"
+
+namespace sarrus {
+
+template <class T> class JointCoordinates {
+ public:
+  SARRUS_INLINE JointCoordinates(const Tree& tree, Arena& arena, const T* q) : q_(q) {
+    T* angle = arena.take<T>(3 * tree.angles);
+    sin_ = angle + tree.angles;
+    cos_ = sin_ + tree.angles;
+    for (int i = 0; i < tree.angles; ++i) angle[i] = q[tree.angle[i]];
+    sincos(tree.angles, angle, sin_, cos_);
+  }
+  SARRUS_INLINE Coordinates<T> of(const Body& b) const { return {q_ + b.iq, sin_ + b.iangle, cos_ + b.iangle, &b.constants}; }
+
+ private:
+  const T* q_;
+  T *sin_, *cos_;
+};
+
+template <class T> SARRUS_INLINE const T* zeros(Arena& arena, int n) {
+  T* z = arena.take<T>(n);
+  for (int i = 0; i < n; ++i) z[i] = T(0.0);
+  return z;
+}
+
+/// Velocity and classical acceleration of the ground, six numbers each, gravity left out; null: at rest.
+template <class T> struct GroundMotion {
+  const T* velocity = nullptr;
+  const T* acceleration = nullptr;
+};
+
+/// A wrench from outside: [moment; force] on the mechanism, in the axes and at the origin of a frame that sits at X in a body.
+template <class T> struct ExternalWrench {
+  int body, part;
+  Transform<double> X;
+  const T* value;
+  SARRUS_INLINE Force<T> in_body() const { return X.template cast<T>().to_parent(load_force(value)); }
+};
+
+/// Friction and spring along velocity k: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
+template <class T> SARRUS_INLINE T joint_force(const Freedom& f, const T* q, const T& v, const T& ball_spring) {
+  const T deflection = f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball_spring;
+  return T(f.damping) * v + T(f.friction) * sign(v) + T(f.stiffness) * deflection;
+}
+
+/// Adds scale times friction and springs to tau.
+template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* v, const T& scale, T* tau) {
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    Vec3<T> ball = zero3<T>();
+    if (b.joint == JointKind::spherical) ball = log(Quaternion<T>::load(q + b.iq).normalized());
+    for (int k = 0; k < b.nv; ++k)
+      tau[b.iv + k] += scale * joint_force(tree.freedom[b.iv + k], q, v[b.iv + k], ball(k < 3 ? k : 2));
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,39 @@
+#pragma once
+#include "joint.hpp"
+
+namespace sarrus {
+
+/// Glides on a plane. q = (x, y [m], angle about the normal z [rad]); v = (velocity along the successor's own x and y [m/s], rate).
+struct Planar : ConstantSubspace<3> {
+  static constexpr int nq = 3, nv = 3;
+  template <class T> static Transform<T> transform(const Coordinates<T>& c) {
+    return {rotation_z(c.sin[0], c.cos[0]), vec3<T>(c.q[0], c.q[1], T(0.0))};
+  }
+  template <class T> static Subspace<T, 3> subspace(const Coordinates<T>&) {
+    return {{unit_motion<T>(3), unit_motion<T>(4), unit_motion<T>(2)}};
+  }
+  template <class T> static void integrate(const T* q, const T* dv, T* q1) {
+    const Pose<T> step = exp(Motion<T>{vec3<T>(T(0.0), T(0.0), dv[2]), vec3<T>(dv[0], dv[1], T(0.0))});
+    T s, c;
+    sincos(1, q + 2, &s, &c);
+    q1[0] = q[0] + c * step.position(0) - s * step.position(1);
+    q1[1] = q[1] + s * step.position(0) + c * step.position(1);
+    q1[2] = q[2] + dv[2];
+  }
+  /// The angle counts turns, so the way back is the one that turns as often: no logarithm of a rotation, which would forget them.
+  template <class T> static void difference(const T* q0, const T* q1, T* dv) {
+    const T turn = q1[2] - q0[2], dx = q1[0] - q0[0], dy = q1[1] - q0[1];
+    T s, c;
+    sincos(1, q0 + 2, &s, &c);
+    const T x = c * dx + s * dy, y = c * dy - s * dx;
+    // the inverse of p = V(turn) u with V = [S -C; C S]
+    const auto small = abs(turn) < T(1e-2);
+    const T t = select(small, T(1.0), turn), half = T(0.5) * t, t2 = turn * turn;
+    T sh, ch;
+    sincos(1, &half, &sh, &ch);
+    const T k = select(small, T(1.0) - t2 * (T(1.0 / 12.0) + t2 / T(720.0)), half * ch / sh), h = T(0.5) * turn;
+    dv[0] = k * x + h * y, dv[1] = k * y - h * x, dv[2] = turn;
+  }
+};
+
+}  // namespace sarrus

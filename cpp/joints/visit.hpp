@@ -1,0 +1,114 @@
+// The closed set of joints, and the one switch that turns a joint's kind into its type. Revolute, prismatic and free joints are
+// inlined into the algorithms; the rarer ones go through General<N>, which asks the same questions out of line, so that an algorithm
+// is compiled nine times and not sixteen.
+#pragma once
+
+#include "cylindrical.hpp"
+#include "free.hpp"
+#include "gimbal.hpp"
+#include "helical.hpp"
+#include "planar.hpp"
+#include "prismatic.hpp"
+#include "revolute.hpp"
+#include "spherical.hpp"
+#include "universal.hpp"
+
+namespace sarrus {
+
+/// Calls f with a value of the joint's own type; fixed joints never get here (they are welded when the mechanism is built).
+template <class F> SARRUS_INLINE void visit_every(JointKind kind, int nv, F&& f) {
+  switch (kind) {
+    case JointKind::fixed: return;
+    case JointKind::revolute: return f(Revolute{});
+    case JointKind::prismatic: return f(Prismatic{});
+    case JointKind::helical: return f(Helical{});
+    case JointKind::cylindrical: return f(Cylindrical{});
+    case JointKind::universal: return f(Universal{});
+    case JointKind::planar: return f(Planar{});
+    case JointKind::spherical: return f(Spherical{});
+    case JointKind::free: return f(Free{});
+    case JointKind::gimbal:
+      switch (nv) {
+        case 1: return f(Gimbal<1>{});
+        case 2: return f(Gimbal<2>{});
+        case 3: return f(Gimbal<3>{});
+        case 4: return f(Gimbal<4>{});
+        case 5: return f(Gimbal<5>{});
+        case 6: return f(Gimbal<6>{});
+      }
+  }
+}
+
+/// Transform, columns, their rates and the bias phi-dot v of any joint, out of line.
+template <class T> struct JointMotion {
+  Transform<T> X;
+  Motion<T> column[6], column_rate[6];
+  Motion<T> bias;
+};
+template <class T>
+SARRUS_NOINLINE void joint_motion(JointKind kind, int nv, const Coordinates<T>& c, const T* v, JointMotion<T>& m) {
+  visit_every(kind, nv, [&](auto joint) {
+    m.X = joint.transform(c);
+    const auto S = joint.subspace(c);
+    for (int k = 0; k < joint.nv; ++k) m.column[k] = S.column[k];
+    m.bias = Motion<T>::zero();
+    if (!v) return;
+    const auto rate = joint.subspace_rate(c, v);
+    for (int k = 0; k < joint.nv; ++k) m.column_rate[k] = rate.column[k];
+    m.bias = rate * v;
+  });
+}
+
+/// What the algorithms ask of a joint at one state.
+template <class T, int N> struct Evaluated {
+  Transform<T> X;  // successor in predecessor
+  Subspace<T, N> S;
+  Motion<T> bias;
+};
+
+/// A joint whose questions are answered in place. Its subspace is constant, so nothing is stored for later passes.
+template <class Joint> struct Inlined {
+  static constexpr int nv = Joint::nv;
+  template <class T> static SARRUS_INLINE Evaluated<T, nv> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
+    return {Joint::transform(c), Joint::subspace(c), Motion<T>::zero()};
+  }
+  template <class T> static SARRUS_INLINE Subspace<T, nv> subspace(const Motion<T>*) { return Joint::subspace(Coordinates<T>{}); }
+  template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>& A) { Joint::clear_transmitted(A); }
+};
+
+/// Any joint of N velocities. Its columns are stored for the passes that follow.
+template <int N> struct General {
+  static constexpr int nv = N;
+  template <class T>
+  static SARRUS_INLINE Evaluated<T, N> evaluate(JointKind kind, const Coordinates<T>& c, const T* v, Motion<T>* stored) {
+    JointMotion<T> m;
+    joint_motion(kind, N, c, v, m);
+    for (int k = 0; k < N; ++k) stored[k] = m.column[k];
+    return {m.X, subspace(stored), m.bias};
+  }
+  template <class T> static SARRUS_INLINE Subspace<T, N> subspace(const Motion<T>* stored) {
+    Subspace<T, N> S;
+    for (int k = 0; k < N; ++k) S.column[k] = stored[k];
+    return S;
+  }
+  template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>&) {}
+};
+
+template <class F> SARRUS_INLINE void visit(JointKind kind, int nv, F&& f) {
+  switch (kind) {
+    case JointKind::revolute: return f(Inlined<Revolute>{});
+    case JointKind::prismatic: return f(Inlined<Prismatic>{});
+    case JointKind::free: return f(Inlined<Free>{});
+    default:
+      switch (nv) {
+        case 1: return f(General<1>{});
+        case 2: return f(General<2>{});
+        case 3: return f(General<3>{});
+        case 4: return f(General<4>{});
+        case 5: return f(General<5>{});
+        case 6: return f(General<6>{});
+      }
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,84 @@
+// Scratch memory of the calling thread. Kernels take what they need and give everything back at once; after the first call with a
+// mechanism nothing is allocated.
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+namespace sarrus {
+
+class Arena {
+  struct Block;
+
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { release(); }
+
+  template <class T> T* take(std::size_t count) {
+    const std::size_t bytes = (count * sizeof(T) + alignment - 1) / alignment * alignment;
+    if (used_ + bytes > block_->size) grow(bytes);
+    void* p = block_->begin() + used_;
+    used_ += bytes;
+    return static_cast<T*>(p);
+  }
+
+  /// Gives back what was taken since it was made.
+  class Scope {
+   public:
+    explicit Scope(Arena& arena) : arena_(arena), block_(arena.block_), used_(arena.used_) {}
+    ~Scope() { arena_.block_ = block_, arena_.used_ = used_; }
+
+   private:
+    Arena& arena_;
+    Block* block_;
+    std::size_t used_;
+  };
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  struct Block {
+    Block* next;
+    std::size_t size;
+    char* begin() { return reinterpret_cast<char*>(this) + alignment; }
+  };
+
+  __attribute__((noinline)) void grow(std::size_t bytes) {
+    // blocks stay: pointers into them are in use, and the next call will want them again
+    while (block_->next && block_->next->size < bytes) {
+      Block* small = block_->next;
+      block_->next = small->next;
+      free(small);
+    }
+    if (!block_->next) {
+      const std::size_t size = bytes > smallest ? bytes : smallest;
+      const std::size_t total = (size + 2 * alignment - 1) / alignment * alignment;
+      void* memory = ::operator new(total, std::align_val_t{alignment});
+      block_->next = new (memory) Block{nullptr, total - alignment};
+    }
+    block_ = block_->next;
+    used_ = 0;
+  }
+  static void free(Block* b) { ::operator delete(b, std::align_val_t{alignment}); }
+  void release() {
+    for (Block* b = first_.next; b;) {
+      Block* next = b->next;
+      free(b);
+      b = next;
+    }
+  }
+
+  static constexpr std::size_t smallest = 1 << 16;
+  Block first_{nullptr, 0};
+  Block* block_ = &first_;
+  std::size_t used_ = 0;
+};
+
+// out of line: inlined, each use would look its address up anew
+__attribute__((noinline)) inline Arena& thread_arena() {
+  static thread_local Arena arena;
+  return arena;
+}
+
+}  // namespace sarrus

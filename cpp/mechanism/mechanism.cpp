@@ -1,0 +1,278 @@
+#include "mechanism.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "../joints/visit.hpp"
+
+namespace sarrus {
+namespace {
+
+constexpr int ground = -1;
+
+template <class List> std::string listed(const List& names) {
+  std::string text;
+  for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";
+  return text;
+}
+
+/// Axes in which the joint's own axis is z. A cross joint's first axis then lies in the x-z plane.
+Mat3<double> joint_axes(const JointDescription& j, double sign) {
+  switch (j.kind) {
+    case JointKind::revolute:
+    case JointKind::prismatic:
+    case JointKind::helical:
+    case JointKind::cylindrical:
+    case JointKind::planar: return axis_frame(j.axis * sign);
+    case JointKind::universal: {
+      const Vec3<double> across = j.axis - j.axis2 * dot(j.axis, j.axis2);
+      if (across.norm() < 1e-9) return axis_frame(j.axis2);  // parallel axes: any x will do
+      Mat3<double> Q;
+      Q.col(2) = j.axis2, Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
+      return Q;
+    }
+    default: return Mat3<double>::Identity();
+  }
+}
+
+/// The same joint seen from its other end: only a lower pair with one axis is again of its own kind.
+bool can_be_reversed(JointKind kind) {
+  return kind == JointKind::fixed || kind == JointKind::revolute || kind == JointKind::prismatic || kind == JointKind::helical ||
+         kind == JointKind::cylindrical;
+}
+
+}  // namespace
+
+Mat3<double> axis_frame(const Vec3<double>& n) {
+  const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
+  const Vec3<double> across = start - n * dot(start, n);
+  Mat3<double> Q;
+  Q.col(2) = n, Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
+  return Q;
+}
+
+Mechanism::Mechanism(const Description& d) {
+  span(d);
+  place(d);
+  finish(d);
+  weigh(d);
+}
+
+// The spanning tree: least depth, actuated joints first, then in the order of the description; what is left over closes loops.
+void Mechanism::span(const Description& d) {
+  std::unordered_map<std::string, int> body = {{"ground", ground}}, joint;
+  for (std::size_t i = 0; i < d.bodies.size(); ++i) {
+    if (d.bodies[i].name == "ground") throw ModelError("a body cannot be named 'ground': that is the world");
+    if (!body.emplace(d.bodies[i].name, static_cast<int>(i)).second)
+      throw ModelError("two bodies are named '" + d.bodies[i].name + "'");
+  }
+  std::vector<std::vector<int>> at(d.bodies.size() + 1);  // joints at each body, the ground first
+  std::vector<int> parent(d.joints.size()), child(d.joints.size());
+  for (std::size_t i = 0; i < d.joints.size(); ++i) {
+    const JointDescription& j = d.joints[i];
+    if (!joint.emplace(j.name, static_cast<int>(i)).second) throw ModelError("two joints are named '" + j.name + "'");
+    for (const std::string& end : {j.parent, j.child})
+      if (!body.count(end)) throw ModelError("joint '" + j.name + "' refers to body '" + end + "', which does not exist");
+    if (j.parent == j.child) throw ModelError("joint '" + j.name + "' joins body '" + j.parent + "' to itself");
+    parent[i] = body.at(j.parent), child[i] = body.at(j.child);
+    at[parent[i] + 1].push_back(static_cast<int>(i)), at[child[i] + 1].push_back(static_cast<int>(i));
+  }
+  for (std::vector<int>& list : at)
+    std::stable_sort(list.begin(), list.end(), [&](int a, int b) { return d.joints[a].actuated > d.joints[b].actuated; });
+
+  joints_.assign(d.joints.size(), {0, 0, 0, 0, true, false, -1});
+  carrier_.assign(d.bodies.size(), -1);
+  std::vector<std::vector<int>> children(d.bodies.size() + 1);
+  std::vector<int> queue = {ground};
+  for (std::size_t head = 0; head < queue.size(); ++head) {
+    const int here = queue[head];
+    for (const int j : at[here + 1]) {
+      const int there = parent[j] == here ? child[j] : parent[j];
+      if (there == ground || carrier_[there] >= 0) continue;
+      carrier_[there] = j;
+      joints_[j].closes_a_loop = false;
+      joints_[j].reversed = child[j] == here;
+      children[here + 1].push_back(there);
+      queue.push_back(there);
+    }
+  }
+  std::vector<std::string> loose;
+  for (std::size_t i = 0; i < d.bodies.size(); ++i)
+    if (carrier_[i] < 0) loose.push_back(d.bodies[i].name);
+  if (!loose.empty())
+    throw ModelError("no joint leads from the ground to " + listed(loose) + ": join it, or let it float with a Free joint");
+  for (std::size_t j = 0; j < d.joints.size(); ++j) {
+    if (joints_[j].closes_a_loop) loops_.push_back(d.joints[j].name);
+    if (joints_[j].reversed && !can_be_reversed(d.joints[j].kind))
+      throw ModelError("joint '" + d.joints[j].name + "' leads from '" + d.joints[j].parent +
+                       "' towards the ground: swap parent and child");
+  }
+
+  std::vector<int> stack = {ground};  // depth first, children in their order
+  while (!stack.empty()) {
+    const int here = stack.back();
+    stack.pop_back();
+    order_.push_back(here);
+    stack.insert(stack.end(), children[here + 1].rbegin(), children[here + 1].rend());
+  }
+}
+
+// Parts and bodies, depth first. A body's frame is its joint's frame on it, with the joint's axis on z.
+void Mechanism::place(const Description& d) {
+  int iq = 0, iv = 0;
+  for (std::size_t j = 0; j < d.joints.size(); ++j) {
+    if (joints_[j].closes_a_loop) continue;
+    joints_[j].iq = iq, joints_[j].iv = iv, joints_[j].nq = d.joints[j].nq, joints_[j].nv = d.joints[j].nv;
+    iq += d.joints[j].nq, iv += d.joints[j].nv;
+  }
+  tree_.nq = iq, tree_.nv = iv;
+  freedoms_.resize(iv);
+  parts_of_bodies_.assign(d.bodies.size(), 0);
+
+  const Transform<double> identity = Transform<double>::identity();
+  Body ground_body{};
+  ground_body.parent = -1, ground_body.joint = JointKind::fixed, ground_body.X_tree = identity,
+  ground_body.inertia = Inertia<double>::zero();
+  bodies_.push_back(ground_body);
+  parts_.push_back({-1, -1, 0, identity, identity, Inertia<double>::zero()});
+  std::unordered_map<std::string, int> part_of = {{"ground", 0}};
+
+  for (std::size_t n = 1; n < order_.size(); ++n) {
+    const BodyDescription& described = d.bodies[order_[n]];
+    const int index = carrier_[order_[n]];
+    const JointDescription& j = d.joints[index];
+    PlacedJoint& placed = joints_[index];
+    const int parent_part = part_of.at(placed.reversed ? j.child : j.parent);
+    const Transform<double>&near = placed.reversed ? j.at_child : j.at_parent, &far = placed.reversed ? j.at_parent : j.at_child;
+    const Part& before = parts_[parent_part];
+    Part part{parent_part, order_[n], before.body, identity, identity, described.inertia};
+
+    if (j.nv == 0) {
+      // welded; a gimbal with nothing free still displaces
+      Transform<double> across = identity;
+      if (j.kind == JointKind::gimbal) {
+        const Coordinates<double> c = {nullptr, nullptr, nullptr, &j.constants};
+        across = Gimbal<1>::transform(c);
+      }
+      part.X_joint = before.X * near * across;
+      part.X = part.X_joint * far.inverse();
+    } else {
+      const Transform<double> turn = {joint_axes(j, placed.reversed ? -1.0 : 1.0), zero3<double>()};
+      Body b{};
+      b.parent = before.body, b.joint = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
+      b.iangle = static_cast<int>(angles_.size());
+      b.X_tree = before.X * near * turn;
+      b.R_joint = turn.R;
+      b.inertia = Inertia<double>::zero();
+      b.constants = j.constants;
+      if (j.kind == JointKind::universal) {
+        const Vec3<double> first = transpose_times(turn.R, j.axis);
+        b.constants.first_axis[0] = first(0), b.constants.first_axis[1] = first(2);
+      }
+      part.body = static_cast<int>(bodies_.size());
+      part.X_joint = turn.inverse();
+      part.X = part.X_joint * far.inverse();
+      b.root = b.parent == 0 ? part.body : bodies_[b.parent].root;
+
+      // which coordinates are angles, and what acts along each velocity
+      const auto angle = [&](int k) { angles_.push_back(placed.iq + k); };
+      switch (j.kind) {
+        case JointKind::revolute:
+        case JointKind::helical:
+        case JointKind::cylindrical: angle(0); break;
+        case JointKind::universal: angle(0), angle(1); break;
+        case JointKind::planar: angle(2); break;
+        case JointKind::gimbal:
+          for (int k = 0, free = 0; k < 3; ++k)
+            if (j.constants.mask >> k & 1) angle(free++);
+          break;
+        default: break;
+      }
+      if (j.kind == JointKind::spherical || j.kind == JointKind::free) quaternions_.push_back(placed.iq);
+      for (int k = 0; k < j.nv; ++k) {
+        freedoms_[placed.iv + k] = {j.armature[k],  j.damping[k], j.friction[k],
+                                    j.stiffness[k], j.rest[k],    j.kind == JointKind::spherical ? -1 : placed.iq + k};
+        const bool no_spring = j.kind == JointKind::free || (j.kind == JointKind::planar && k < 2);
+        if (no_spring && j.stiffness[k] != 0.0)
+          throw ModelError("joint '" + j.name + "': a " + (j.kind == JointKind::free ? "free" : "planar") +
+                           " joint takes no stiffness along velocity " + std::to_string(k));
+        tree_.has_armature |= j.armature[k] != 0.0;
+        tree_.has_joint_forces |= j.damping[k] != 0.0 || j.friction[k] != 0.0 || j.stiffness[k] != 0.0;
+      }
+      bodies_.push_back(b);
+    }
+    bodies_[part.body].inertia += transformed(part.X, part.inertia);
+    part_of[described.name] = placed.part = parts_of_bodies_[order_[n]] = static_cast<int>(parts_.size());
+    parts_.push_back(part);
+  }
+
+  frames_["ground"] = {0, 0, identity};
+  for (const BodyDescription& b : d.bodies) {
+    const int p = part_of.at(b.name);
+    frames_[b.name] = {parts_[p].body, p, parts_[p].X};
+  }
+  for (const FrameDescription& f : d.frames) {
+    const auto p = part_of.find(f.body);
+    if (p == part_of.end()) throw ModelError("frame '" + f.name + "' sits on body '" + f.body + "', which does not exist");
+    const Part& part = parts_[p->second];
+    if (!frames_.emplace(f.name, PlacedFrame{part.body, p->second, part.X * f.X}).second)
+      throw ModelError("two frames, or a frame and a body, are named '" + f.name + "'");
+  }
+}
+
+void Mechanism::finish(const Description& d) {
+  column_body_.resize(tree_.nv), column_parent_.resize(tree_.nv);
+  for (std::size_t i = 1; i < bodies_.size(); ++i) {
+    Body& b = bodies_[i];
+    b.euler = euler_tensor(b.inertia.I);
+    b.end = static_cast<int>(i) + 1;
+    const Body& p = bodies_[b.parent];
+    for (int k = 0; k < b.nv; ++k) {
+      column_body_[b.iv + k] = static_cast<int>(i);
+      column_parent_[b.iv + k] = k > 0 ? b.iv + k - 1 : b.parent == 0 ? -1 : p.iv + p.nv - 1;
+    }
+  }
+  for (std::size_t i = bodies_.size() - 1; i > 0; --i) {
+    Body& p = bodies_[bodies_[i].parent];
+    p.end = std::max(p.end, bodies_[i].end);
+  }
+
+  tree_.bodies = static_cast<int>(bodies_.size()), tree_.angles = static_cast<int>(angles_.size());
+  tree_.parts = static_cast<int>(parts_.size());
+  tree_.body = bodies_.data(), tree_.freedom = freedoms_.data(), tree_.angle = angles_.data();
+  tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.part = parts_.data();
+  tree_.gravity = d.gravity;
+}
+
+// A joint along which its whole subtree, taken rigid, has no inertia in a few configurations of no particular kind has none anywhere.
+void Mechanism::weigh(const Description& d) {
+  for (const Body& b : bodies_) mass_ += b.inertia.m;
+  std::vector<char> moves_mass(tree_.nv, 0);
+  for (int trial = 1; trial <= 3; ++trial) {
+    std::vector<double> q(tree_.nq), sines(angles_.size() + 1), cosines(angles_.size() + 1);
+    for (int k = 0; k < tree_.nq; ++k) q[k] = std::sin(trial + 1.7 * k);
+    for (std::size_t k = 0; k < angles_.size(); ++k) sines[k] = std::sin(q[angles_[k]]), cosines[k] = std::cos(q[angles_[k]]);
+    std::vector<Inertia<double>> composite(bodies_.size(), Inertia<double>::zero());
+    for (std::size_t i = bodies_.size() - 1; i > 0; --i) {
+      const Body& b = bodies_[i];
+      composite[i] += b.inertia;
+      const Coordinates<double> c = {q.data() + b.iq, sines.data() + b.iangle, cosines.data() + b.iangle, &b.constants};
+      JointMotion<double> J;
+      joint_motion<double>(b.joint, b.nv, c, nullptr, J);
+      for (int k = 0; k < b.nv; ++k) {
+        const Motion<double>& s = J.column[k];
+        const Sym3<double>& I = composite[i].I;
+        const double rounding = 1e-14 * (I.xx + I.yy + I.zz + composite[i].m * dot(s.linear, s.linear));
+        moves_mass[b.iv + k] |= dot(s, composite[i] * s) > rounding || freedoms_[b.iv + k].armature > 0.0;
+      }
+      composite[b.parent] += transformed(b.X_tree * J.X, composite[i]);
+    }
+  }
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    const auto first = moves_mass.begin() + joints_[j].iv, last = first + joints_[j].nv;
+    if (!joints_[j].closes_a_loop && std::find(first, last, 0) != last) massless_.push_back(d.joints[j].name);
+  }
+}
+
+}  // namespace sarrus

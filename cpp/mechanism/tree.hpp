@@ -1,0 +1,53 @@
+// What the kernels see of a mechanism: plain constants in plain arrays, because they cross from one shared object into another.
+// Body 0 is the ground; a body's parent has a smaller number.
+#pragma once
+
+#include "../joints/joint.hpp"
+
+namespace sarrus {
+
+/// A moving body and the joint that carries it. Its frame is the joint's successor frame, with the joint's axis on z.
+struct Body {
+  int parent;
+  JointKind joint;
+  int nv, iq, iv;  // the joint's coordinates and velocities within q and v
+  int iangle;      // its first angle within Tree::angle
+  int end;         // its subtree is the bodies [this, end): numbered depth first
+  int root;        // the body next to the ground on the way there
+  Transform<double> X_tree;  // the joint's predecessor frame in the parent body
+  Mat3<double> R_joint;      // this frame's axes in those in which the joint was described (its axis turned onto z)
+  Inertia<double> inertia;
+  Sym3<double> euler;  // Euler tensor about the frame's origin (3.29)
+  JointConstants constants;
+};
+
+/// What acts along one velocity coordinate (4.25, 4.26).
+struct Freedom {
+  double armature, damping, friction, stiffness, rest;
+  int iq;  // the coordinate that a spring acts on, or -1: a ball joint's spring acts on the logarithm of its quaternion
+};
+
+/// One body as it was described, before fixed joints were welded: what parameters and reactions are asked of. Part 0 is the ground.
+struct Part {
+  int parent;  // part
+  int described;  // its place among the described bodies
+  int body;    // the body that it is welded to
+  Transform<double> X;        // its own frame in that body's
+  Transform<double> X_joint;  // the frame of the joint that carries it, in that body's
+  Inertia<double> inertia;    // in its own frame
+};
+
+struct Tree {
+  int bodies;  // with the ground
+  int nq, nv, angles, parts;
+  const Body* body;
+  const Freedom* freedom;  // nv of them
+  const int* angle;        // which q is the i-th angle
+  const int* column_body;    // which body moves velocity i
+  const int* column_parent;  // the velocity before i on the way to the ground, or -1
+  const Part* part;
+  Vec3<double> gravity;
+  bool has_armature, has_joint_forces;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,108 @@
+// Packet<W>: W doubles behind the interface of one, so that an algorithm written for a scalar T serves T = double (one state)
+// and T = Packet<W> (W states, one a lane). A comparison gives a Mask that does not convert to bool: an `if` on a lane's value
+// does not compile, and select() takes its place. Needs the vector extensions of GCC and Clang.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#if defined(__GNUC__)
+#define SARRUS_INLINE inline __attribute__((always_inline))
+#define SARRUS_INLINED __attribute__((always_inline))  // of a lambda
+#define SARRUS_NOINLINE __attribute__((noinline))
+#else
+#error "sarrus needs the vector extensions of GCC or Clang (on Windows: clang-cl)"
+#endif
+
+namespace sarrus {
+
+// GCC drops a vector_size that depends on a template parameter, hence one specialisation a width
+template <int W> struct Register;
+template <> struct Register<2> {
+  typedef double real __attribute__((vector_size(16)));
+  typedef std::int64_t bits __attribute__((vector_size(16)));
+};
+template <> struct Register<4> {
+  typedef double real __attribute__((vector_size(32)));
+  typedef std::int64_t bits __attribute__((vector_size(32)));
+};
+template <> struct Register<8> {
+  typedef double real __attribute__((vector_size(64)));
+  typedef std::int64_t bits __attribute__((vector_size(64)));
+};
+
+template <int W> struct Mask {
+  typename Register<W>::bits lanes;  // all ones where true
+};
+
+template <int W> struct Packet {
+  using Real = typename Register<W>::real;
+  static constexpr int width = W;
+  Real lanes;
+
+  Packet() = default;
+  SARRUS_INLINE Packet(double x) : lanes(Real{} + x) {}
+  SARRUS_INLINE explicit Packet(Real x) : lanes(x) {}
+
+  SARRUS_INLINE Packet& operator+=(Packet b) {
+    lanes += b.lanes;
+    return *this;
+  }
+  SARRUS_INLINE Packet& operator-=(Packet b) {
+    lanes -= b.lanes;
+    return *this;
+  }
+  SARRUS_INLINE Packet& operator*=(Packet b) {
+    lanes *= b.lanes;
+    return *this;
+  }
+  SARRUS_INLINE Packet& operator/=(Packet b) {
+    lanes /= b.lanes;
+    return *this;
+  }
+  SARRUS_INLINE Packet operator-() const { return Packet(-lanes); }
+
+  friend SARRUS_INLINE Packet operator+(Packet a, Packet b) { return Packet(a.lanes + b.lanes); }
+  friend SARRUS_INLINE Packet operator-(Packet a, Packet b) { return Packet(a.lanes - b.lanes); }
+  friend SARRUS_INLINE Packet operator*(Packet a, Packet b) { return Packet(a.lanes * b.lanes); }
+  friend SARRUS_INLINE Packet operator/(Packet a, Packet b) { return Packet(a.lanes / b.lanes); }
+  friend SARRUS_INLINE Mask<W> operator<(Packet a, Packet b) { return {a.lanes < b.lanes}; }
+  friend SARRUS_INLINE Mask<W> operator>(Packet a, Packet b) { return {a.lanes > b.lanes}; }
+
+  template <class F> static Packet each(F f) {  // for functions that have no vector instruction and stand on no hot path
+    Packet r;
+    for (int i = 0; i < W; ++i) r.lanes[i] = f(i);
+    return r;
+  }
+};
+
+template <int W> SARRUS_INLINE Packet<W> select(Mask<W> m, Packet<W> a, Packet<W> b) {
+  return Packet<W>(m.lanes ? a.lanes : b.lanes);
+}
+template <int W> SARRUS_INLINE bool any(Mask<W> m) {
+  bool r = false;
+  for (int i = 0; i < W; ++i) r |= m.lanes[i] != 0;
+  return r;
+}
+template <int W> SARRUS_INLINE Packet<W> sqrt(Packet<W> x) {
+  for (int i = 0; i < W; ++i) x.lanes[i] = __builtin_sqrt(x.lanes[i]);
+  return x;
+}
+template <int W> Packet<W> atan2(Packet<W> y, Packet<W> x) {
+  return Packet<W>::each([&](int i) { return std::atan2(y.lanes[i], x.lanes[i]); });
+}
+
+SARRUS_INLINE double select(bool m, double a, double b) { return m ? a : b; }
+SARRUS_INLINE bool any(bool m) { return m; }
+using std::atan2;
+SARRUS_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+
+template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }
+
+/// A difference of numbers of this size, or zero where nothing but their rounding is left of it.
+template <class T> SARRUS_INLINE T unless_rounding(T x, T scale) { return select(x > scale * T(3e-15), x, T(0.0)); }
+
+/// -1, 0 or 1: the direction of a Coulomb friction force.
+template <class T> SARRUS_INLINE T sign(T x) { return select(x > T(0.0), T(1.0), select(x < T(0.0), T(-1.0), T(0.0))); }
+
+}  // namespace sarrus

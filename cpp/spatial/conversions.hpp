@@ -1,0 +1,175 @@
+// Spatial algebra as matrices and as the numbers that people write down: quaternions, roll-pitch-yaw, logarithms, the 6x6 matrices of
+// motions, forces and inertias, and the ways to tell whether a body can have an inertia. The algorithms need none of this.
+//
+// Nothing branches on a value (is_physical, which answers yes or no, apart), so each serves doubles and packets.
+#pragma once
+
+#include "exponential.hpp"
+#include "inertia.hpp"
+
+namespace sarrus {
+
+template <class T> using SpatialMatrix = Eigen::Matrix<T, 6, 6>;
+
+// --- rotations ---------------------------------------------------------------------------------------------------------------
+
+/// Unit quaternion of a rotation, w >= 0. Each row of 4 q q^T, written in the elements of R, is q times four of its own components:
+/// the row of the largest is taken, and nothing cancels, half turns included (Shepperd 1978).
+template <class T> inline Quaternion<T> quaternion(const Mat3<T>& R) {
+  const T trace = R(0, 0) + R(1, 1) + R(2, 2);
+  const T xy = R(1, 0) + R(0, 1), xz = R(0, 2) + R(2, 0), yz = R(2, 1) + R(1, 2);
+  const T wx = R(2, 1) - R(1, 2), wy = R(0, 2) - R(2, 0), wz = R(1, 0) - R(0, 1);
+  const T xx = T(1.0) + T(2.0) * R(0, 0) - trace, yy = T(1.0) + T(2.0) * R(1, 1) - trace;
+  const T zz = T(1.0) + T(2.0) * R(2, 2) - trace, ww = T(1.0) + trace;
+
+  Quaternion<T> q{wx, wy, wz, ww};
+  T largest = ww;
+  const auto offer = [&](const T& diagonal, const Quaternion<T>& row) {
+    const auto better = diagonal > largest;
+    q = {select(better, row.x, q.x), select(better, row.y, q.y), select(better, row.z, q.z), select(better, row.w, q.w)};
+    largest = select(better, diagonal, largest);
+  };
+  offer(xx, {xx, xy, xz, wx});
+  offer(yy, {xy, yy, yz, wy});
+  offer(zz, {xz, yz, zz, wz});
+  const T turn = select(q.w < T(0.0), T(-1.0), T(1.0));  // q and -q are one rotation
+  return Quaternion<T>{q.x * turn, q.y * turn, q.z * turn, q.w * turn}.normalized();
+}
+
+/// Rz(yaw) Ry(pitch) Rx(roll), as in URDF: turns about fixed axes, roll first.
+template <class T> inline Mat3<T> rotation_from_rpy(const Vec3<T>& rpy) {
+  T s[3], c[3];
+  sincos(3, rpy.data(), s, c);
+  return times(rotation_z(s[2], c[2]), times(rotation_y(s[1], c[1]), rotation_x(s[0], c[0])));
+}
+
+/// Roll, pitch and yaw, |pitch| <= pi/2. In gimbal lock, |pitch| = pi/2, only yaw - roll (or their sum) is determined: yaw is 0 there.
+/// The roll that completes the yaw gives R back to rounding however near the lock is, where atan2(R21, R22) would not.
+template <class T> inline Vec3<T> rpy(const Mat3<T>& R) {
+  const T cos_pitch = sqrt(R(0, 0) * R(0, 0) + R(1, 0) * R(1, 0));
+  const T yaw = select(cos_pitch < T(4e-15), T(0.0), atan2(R(1, 0), R(0, 0)));
+  T s, c;
+  sincos(1, &yaw, &s, &c);
+  const T roll = atan2(s * R(0, 2) - c * R(1, 2), c * R(1, 1) - s * R(0, 1));
+  return vec3<T>(roll, atan2(-R(2, 0), cos_pitch), yaw);
+}
+
+/// Axis times angle, of length at most pi.
+template <class T> inline Vec3<T> log(const Mat3<T>& R) { return log(quaternion(R)); }
+
+/// The rotation nearest to a matrix that is nearly one: two of Newton's steps, each of which squares the defect R^T R - 1.
+template <class T> inline Mat3<T> nearest_rotation(Mat3<T> R) {
+  for (int step = 0; step < 2; ++step) {
+    Mat3<T> half = times(Mat3<T>(R.transpose()), R);
+    for (int j = 0; j < 3; ++j)
+      for (int i = 0; i < 3; ++i) half(i, j) = T(i == j ? 1.5 : 0.0) - T(0.5) * half(i, j);
+    R = times(R, half);
+  }
+  return R;
+}
+
+// --- rigid motions -----------------------------------------------------------------------------------------------------------
+
+template <class T> inline Transform<T> transform(const Pose<T>& x) { return {rotation(x.rotation), x.position}; }
+template <class T> inline Motion<T> log(const Transform<T>& X) { return log(Pose<T>{quaternion(X.R), X.p}); }
+
+/// [a b; c d]
+template <class T> inline SpatialMatrix<T> spatial_matrix(const Mat3<T>& a, const Mat3<T>& b, const Mat3<T>& c,
+                                                          const Mat3<T>& d) {
+  SpatialMatrix<T> M;
+  for (int j = 0; j < 3; ++j)
+    for (int i = 0; i < 3; ++i) M(i, j) = a(i, j), M(i, 3 + j) = b(i, j), M(3 + i, j) = c(i, j), M(3 + i, 3 + j) = d(i, j);
+  return M;
+}
+
+/// Takes the components of a motion in B to those in A, where X is the pose of B in A. Of X.inverse() it is van der Merwe's 2.6 (and
+/// 6.40): [A 0; A b~^T A] with A = R^T, b = p.
+template <class T> inline SpatialMatrix<T> motion_matrix(const Transform<T>& X) {
+  return spatial_matrix<T>(X.R, skew(zero3<T>()), times(skew(X.p), X.R), X.R);
+}
+
+/// Takes the components of a force in B to those in A (4.23, with the tilde on b that the print lacks): the inverse transpose of the
+/// motion's, so that power is the same in both.
+template <class T> inline SpatialMatrix<T> force_matrix(const Transform<T>& X) {
+  return spatial_matrix<T>(X.R, times(skew(X.p), X.R), skew(zero3<T>()), X.R);
+}
+
+/// Rate of a motion, or of a force, that is constant in a frame moving at v (Featherstone 2008, 2.31, 2.32): (v x m).f = -m.(v x* f).
+template <class T> inline Motion<T> cross(const Motion<T>& v, const Motion<T>& m) {
+  return {cross(v.angular, m.angular), Vec3<T>(cross(v.angular, m.linear) + cross(v.linear, m.angular))};
+}
+template <class T> inline Force<T> cross(const Motion<T>& v, const Force<T>& f) {
+  return {Vec3<T>(cross(v.angular, f.angular) + cross(v.linear, f.linear)), cross(v.angular, f.linear)};
+}
+
+// --- inertia -----------------------------------------------------------------------------------------------------------------
+
+/// Inertia tensor about the point from which the centre of mass stands at r, by parallel axes (3.31).
+template <class T> inline Sym3<T> parallel_axes(const T& m, const Vec3<T>& r, const Sym3<T>& about_com) {
+  const T x = r(0), y = r(1), z = r(2);
+  return about_com + Sym3<T>{m * (y * y + z * z), -m * x * y, -m * x * z, m * (x * x + z * z), -m * y * z, m * (x * x + y * y)};
+}
+
+/// I = tr(J) 1 - J, from the Euler tensor (3.30).
+template <class T> inline Sym3<T> inertia_tensor(const Sym3<T>& J) {
+  return {J.yy + J.zz, -J.xy, -J.xz, J.xx + J.zz, -J.yz, J.xx + J.yy};
+}
+
+/// [I h~; h~^T m1] about the frame's origin (4.1).
+template <class T> inline SpatialMatrix<T> inertia_matrix(const Inertia<T>& b) {
+  const Sym3<T> mass{b.m, T(0.0), T(0.0), b.m, T(0.0), b.m};
+  return spatial_matrix<T>(b.I.matrix(), skew(b.h), skew(Vec3<T>(-b.h)), mass.matrix());
+}
+
+/// [J h; h^T m], J the Euler tensor about the origin: the second moments of the mass in homogeneous coordinates, positive semidefinite
+/// if and only if some distribution of mass has them (Wensing, Kim, Slotine 2018).
+template <class T> inline Eigen::Matrix<T, 4, 4> pseudo_inertia(const Inertia<T>& b) {
+  const Mat3<T> J = euler_tensor(b.I).matrix();
+  Eigen::Matrix<T, 4, 4> P;
+  for (int j = 0; j < 3; ++j) {
+    for (int i = 0; i < 3; ++i) P(i, j) = J(i, j);
+    P(j, 3) = P(3, j) = b.h(j);
+  }
+  P(3, 3) = b.m;
+  return P;
+}
+
+/// Eigenvalues, ascending: Jacobi's rotations, which have settled after five sweeps of a 3x3 matrix. Not the closed form by an arc
+/// cosine: it loses half the digits where two of them meet, as they do in every round body.
+template <class T> inline Vec3<T> principal_moments(Sym3<T> A) {
+  T size = T(0.0);
+  for (const T& x : {A.xx, A.xy, A.xz, A.yy, A.yz, A.zz}) size = select(size < abs(x), abs(x), size);
+  size = select(T(0.0) < size, size, T(1.0));  // squares are taken of numbers of order one
+  A = {A.xx / size, A.xy / size, A.xz / size, A.yy / size, A.yz / size, A.zz / size};
+  const auto annihilate = [](T& pq, T& pp, T& qq, T& rp, T& rq) {
+    const T d = qq - pp, sum = abs(d) + sqrt(d * d + T(4.0) * pq * pq);
+    const auto turns = T(0.0) < sum;
+    const T tan = select(turns, T(2.0) * pq, T(0.0)) * select(d < T(0.0), T(-1.0), T(1.0)) / select(turns, sum, T(1.0));
+    const T cos = T(1.0) / sqrt(T(1.0) + tan * tan), sin = tan * cos, p = rp;
+    pp -= tan * pq, qq += tan * pq, pq = T(0.0);
+    rp = cos * p - sin * rq, rq = sin * p + cos * rq;
+  };
+  for (int sweep = 0; sweep < 6; ++sweep) {
+    annihilate(A.xy, A.xx, A.yy, A.xz, A.yz);
+    annihilate(A.xz, A.xx, A.zz, A.xy, A.yz);
+    annihilate(A.yz, A.yy, A.zz, A.xy, A.xz);
+  }
+  const auto order = [](T& low, T& high) {
+    const auto wrong = high < low;
+    const T a = low;
+    low = select(wrong, high, low), high = select(wrong, a, high);
+  };
+  order(A.xx, A.yy), order(A.yy, A.zz), order(A.xx, A.yy);
+  return vec3<T>(A.xx * size, A.yy * size, A.zz * size);
+}
+
+/// Whether a body can have it: no mass and no inertia, or a positive mass and principal moments none of which is larger than the sum of
+/// the other two by more than `tolerance` times the largest. Up to that tolerance the pseudo-inertia is then positive semidefinite.
+inline bool is_physical(double mass, const Sym3<double>& about_com, double tolerance) {
+  const Vec3<double> moments = principal_moments(about_com);
+  const double largest = moments(2) > -moments(0) ? moments(2) : -moments(0);
+  if (mass == 0.0) return largest == 0.0;
+  return mass > 0.0 && moments(0) + moments(1) >= moments(2) - tolerance * largest;
+}
+
+}  // namespace sarrus

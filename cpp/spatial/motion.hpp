@@ -1,0 +1,86 @@
+// Spatial vectors, [angular; linear] in the axes of the frame that they belong to, at its origin (van der Merwe 2.1-2.3), and the
+// rigid transform that carries them from one frame to another.
+#pragma once
+
+#include "vector.hpp"
+
+namespace sarrus {
+
+/// Velocity [rad/s, m/s] or acceleration.
+template <class T> struct Motion {
+  Vec3<T> angular, linear;
+  static SARRUS_INLINE Motion zero() { return {zero3<T>(), zero3<T>()}; }
+};
+template <class T> SARRUS_INLINE Motion<T> operator+(const Motion<T>& a, const Motion<T>& b) {
+  return {a.angular + b.angular, a.linear + b.linear};
+}
+template <class T> SARRUS_INLINE Motion<T> operator*(const Motion<T>& a, const T& s) { return {a.angular * s, a.linear * s}; }
+
+/// Moment [N m] and force [N].
+template <class T> struct Force {
+  Vec3<T> angular, linear;
+  static SARRUS_INLINE Force zero() { return {zero3<T>(), zero3<T>()}; }
+  SARRUS_INLINE Force& operator+=(const Force& b) {
+    angular += b.angular, linear += b.linear;
+    return *this;
+  }
+};
+template <class T> SARRUS_INLINE Force<T> operator+(Force<T> a, const Force<T>& b) { return a += b; }
+
+/// Power of a force along a motion.
+template <class T> SARRUS_INLINE T dot(const Motion<T>& m, const Force<T>& f) {
+  return dot(m.angular, f.angular) + dot(m.linear, f.linear);
+}
+
+/// Pose of frame B in frame A: p_A = R p_B + p. In the thesis' letters R = A^T and p = b (2.6, 2.26-2.29).
+template <class T> struct Transform {
+  Mat3<T> R;
+  Vec3<T> p;
+
+  static SARRUS_INLINE Transform identity() {
+    Transform X;
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) X.R(i, j) = T(i == j ? 1.0 : 0.0);
+    X.p = zero3<T>();
+    return X;
+  }
+  template <class U> SARRUS_INLINE Transform<U> cast() const { return {sarrus::cast<U>(R), sarrus::cast<U>(p)}; }
+  SARRUS_INLINE Transform operator*(const Transform& b) const { return {times(R, b.R), times(R, b.p) + p}; }
+  SARRUS_INLINE Transform inverse() const { return {R.transpose(), -transpose_times(R, p)}; }
+
+  /// The same motion seen from B (2.6).
+  SARRUS_INLINE Motion<T> to_child(const Motion<T>& m) const {
+    return {transpose_times(R, m.angular), transpose_times(R, Vec3<T>(m.linear + cross(m.angular, p)))};
+  }
+  /// The same motion of B seen from A.
+  SARRUS_INLINE Motion<T> to_parent(const Motion<T>& m) const {
+    const Vec3<T> w = times(R, m.angular);
+    return {w, times(R, m.linear) + cross(p, w)};
+  }
+  /// The same force seen from A (4.23, with the tilde on b that the print lacks).
+  SARRUS_INLINE Force<T> to_parent(const Force<T>& f) const {
+    const Vec3<T> F = times(R, f.linear);
+    return {times(R, f.angular) + cross(p, F), F};
+  }
+};
+
+/// The same motion or force at the same point, in axes turned by R, and back.
+template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) {
+  return {times(R, m.angular), times(R, m.linear)};
+}
+template <class T> SARRUS_INLINE Motion<T> in_axes(const Mat3<T>& R, const Motion<T>& m) {
+  return {transpose_times(R, m.angular), transpose_times(R, m.linear)};
+}
+
+/// Six numbers, [angular; linear].
+template <class T> SARRUS_INLINE Motion<T> load_motion(const T* x) {
+  return {vec3<T>(x[0], x[1], x[2]), vec3<T>(x[3], x[4], x[5])};
+}
+template <class T> SARRUS_INLINE Force<T> load_force(const T* x) {
+  return {vec3<T>(x[0], x[1], x[2]), vec3<T>(x[3], x[4], x[5])};
+}
+template <class Six, class T> SARRUS_INLINE void store(const Six& m, T* out) {
+  for (int i = 0; i < 3; ++i) out[i] = m.angular(i), out[3 + i] = m.linear(i);
+}
+
+}  // namespace sarrus
