@@ -1,0 +1,7 @@
+"""`python -m sarrus` is the command `sarrus`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,97 @@
+"""Model files in, mechanisms out.
+
+`load` and `loads` choose a reader by suffix or by the document's root element. Each reader is one module and
+gives a `sarrus.Builder`, so that a model can be added to before it is built.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from . import urdf
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["load", "loads"]
+
+READ_TODAY = "URDF (.urdf) is the format that is read today"
+
+
+def load(path: str | os.PathLike[str], *, floating_base: bool = False) -> Mechanism:
+    """Read a mechanism from a model file.
+
+    Parameters
+    ----------
+    path : file name; the suffix tells the format (`.urdf`)
+    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
+
+    Returns
+    -------
+    Mechanism; what was met in the file and not used is listed in `robot.warnings`
+
+    Raises
+    ------
+    ModelError
+        The file is no model, or one that no mechanism can follow; the message gives file, line and element.
+    OSError
+        The file cannot be read.
+
+    See Also
+    --------
+    sarrus.io.urdf : what becomes of each part of a URDF file
+
+    Examples
+    --------
+    >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
+    >>> robot.nq  # doctest: +SKIP
+    9
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".xacro":
+        raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
+    if suffix != ".urdf":
+        raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
+    return urdf.read(path.read_bytes(), source=path.name, floating_base=floating_base).build()
+
+
+def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
+    """Read a mechanism from the text of a model file.
+
+    Parameters
+    ----------
+    text : the document; the name of its root element tells the format (`<robot>`: URDF)
+    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
+
+    Returns
+    -------
+    Mechanism; what was met in the text and not used is listed in `robot.warnings`
+
+    Raises
+    ------
+    ModelError
+        As `load`; lines are those of `<string>`.
+
+    Examples
+    --------
+    >>> robot = sarrus.loads('''
+    ... <robot name="pendulum">
+    ...   <link name="support"/>
+    ...   <link name="bob">
+    ...     <inertial>
+    ...       <origin xyz="0 0 -0.5"/> <mass value="2"/>
+    ...       <inertia ixx="0" iyy="0" izz="0"/>
+    ...     </inertial>
+    ...   </link>
+    ...   <joint name="pin" type="continuous">
+    ...     <parent link="support"/> <child link="bob"/> <axis xyz="0 1 0"/>
+    ...   </joint>
+    ... </robot>''')
+    >>> robot.gravity_forces([np.pi / 2]).round(6)
+    array([9.81])
+    """
+    return urdf.read(text, floating_base=floating_base).build()

@@ -1,0 +1,97 @@
+"""Pendulums: point masses on massless rods, hanging along -z at q = 0 and swinging about y."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..builder import Builder
+from ..errors import ModelError, ShapeError
+from ..joints import Revolute
+from ..spatial import Inertia
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["double_pendulum", "pendulum"]
+
+
+def pendulum(mass: float = 1.0, length: float = 1.0) -> Mechanism:
+    """Point mass at the end of a massless rod.
+
+    Parameters
+    ----------
+    mass : [kg]
+    length : from the pivot, at the origin, to the mass [m]
+
+    Returns
+    -------
+    Mechanism with the joint "pivot", the body "bob" (its frame at the pivot) and the frame "tip" at the mass
+
+    Raises
+    ------
+    ModelError
+        A mass or a length that is not positive.
+
+    Examples
+    --------
+    Held level, it needs m g l:
+
+    >>> import sarrus
+    >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+    >>> pendulum.inverse_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
+    array([9.81])
+    """
+    return _hang("pendulum", ["pivot"], ["bob"], [mass], [length])
+
+
+def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[float] = (1.0, 1.0)) -> Mechanism:
+    """Pendulum on the end of a pendulum; the second angle is measured from the first rod.
+
+    Parameters
+    ----------
+    masses : (2,) upper, lower [kg]
+    lengths : (2,) upper, lower [m]
+
+    Returns
+    -------
+    Mechanism with the joints "shoulder" and "elbow", the bodies "upper" and "lower" (their frames at the joints) and the
+    frame "tip" at the lower mass
+
+    Raises
+    ------
+    ModelError, ShapeError
+        A mass or a length that is not positive; not two of them.
+
+    Examples
+    --------
+    Stretched out level, the upper joint carries both masses:
+
+    >>> import sarrus
+    >>> double = sarrus.mechanisms.double_pendulum(masses=(1.0, 2.0), lengths=(0.5, 0.5))
+    >>> double.gravity_forces([np.pi / 2, 0.0]).round(3)
+    array([24.525,  9.81 ])
+    """
+    for name, value in (("masses", masses), ("lengths", lengths)):
+        if np.shape(value) != (2,):
+            raise ShapeError(f"{name} has shape {np.shape(value)}; wanted (2,): upper, lower")
+    return _hang("double pendulum", ["shoulder", "elbow"], ["upper", "lower"], masses, lengths)
+
+
+def _hang(
+    name: str, joints: Sequence[str], bodies: Sequence[str], masses: Sequence[float], lengths: Sequence[float]
+) -> Mechanism:
+    """Rods one below the other, each with its mass at its lower end."""
+    builder = Builder(name)
+    parent, end = "ground", (0.0, 0.0, 0.0)
+    for joint, body, mass, length in zip(joints, bodies, masses, lengths, strict=True):
+        if not (mass > 0 and length > 0):
+            raise ModelError(f"{body} has mass {mass} and length {length}; both must be positive")
+        lower_end = (0.0, 0.0, -length)
+        builder.add_body(body, Inertia(mass, lower_end, np.zeros((3, 3))))
+        builder.add_joint(joint, Revolute("y"), parent, body, at_parent=end)
+        parent, end = body, lower_end
+    builder.add_frame("tip", parent, end)
+    return builder.build()

@@ -1,0 +1,641 @@
+"""Rotations, poses, inertias and spatial vectors.
+
+`Rotation`, `Transform` and `Inertia` are values: immutable, comparable, hashable, picklable; their arrays are
+read-only. Spatial vectors are plain arrays (..., 6), [angular; linear], in the axes and at the origin of the frame they
+belong to: motions are [angular velocity; velocity of the origin] [rad/s, m/s], forces [moment; force] [N m, N].
+
+A pose of frame B in frame A has R and p with p_A = R p_B + p. The thesis' A is the transpose of R, its b is p.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._core import spatial as _core
+from .errors import ModelError, ShapeError
+
+__all__ = [
+    "Inertia",
+    "Rotation",
+    "Transform",
+    "cross_force",
+    "cross_motion",
+    "transform_force",
+    "transform_motion",
+]
+
+Array = NDArray[np.float64]
+
+_ZERO = (0.0, 0.0, 0.0)
+# what rounding leaves of orthonormality; beyond it the nearest rotation is taken
+_ROUNDING = 16 * np.finfo(float).eps
+# R^T R of a rotation typed in with four decimals is off by sqrt(3) 1e-4 at most
+_FOUR_DIGITS = 2e-4
+# moments printed with six digits may miss the triangle inequality by their last one
+_SIX_DIGITS = 1e-5
+
+
+def _floats(name: str, x: ArrayLike, wanted: str) -> Array:
+    try:
+        a = np.asarray(x)
+        if a.dtype.kind not in "fiubO":  # a text or a complex number would become a float one way or another
+            raise TypeError(f"got {a.dtype}")
+        return a.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{name} must be an array {wanted} of real numbers: {error}") from None
+
+
+def _array(name: str, x: ArrayLike, shape: tuple[int | str, ...]) -> Array:
+    """A read-only finite float64 copy of that shape; a letter in it stands for any length. -0 becomes 0."""
+    wanted = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    a = _floats(name, x, wanted) + 0.0
+    if a.ndim != len(shape) or any(isinstance(n, int) and n != k for n, k in zip(shape, a.shape, strict=True)):
+        raise ShapeError(f"{name} has shape {a.shape}; it must be {wanted}")
+    if not np.isfinite(a).all():
+        raise ModelError(f"{name} = {a.tolist()} is not finite")
+    a.setflags(write=False)
+    return a
+
+
+def _number(name: str, x: ArrayLike) -> float:
+    return float(_array(name, x, ()))
+
+
+def _length(name: str, x: ArrayLike) -> float:
+    value = _number(name, x)
+    if value < 0:
+        raise ModelError(f"{name} = {value:g} is negative")
+    return value
+
+
+def _vectors(name: str, x: ArrayLike, n: int) -> Array:
+    """Float64 array (..., n). What is not finite stays: in a batch it spoils its own row only."""
+    a = _floats(name, x, f"(..., {n})")
+    if a.ndim == 0 or a.shape[-1] != n:
+        raise ShapeError(f"{name} has shape {a.shape}; its last axis must be {n}")
+    return a
+
+
+def _unit(name: str, axis: str | ArrayLike) -> Array:
+    """Unit vector of "x", "-y", …, or of a vector."""
+    if isinstance(axis, str):
+        letter = axis.removeprefix("-")
+        if letter not in ("x", "y", "z"):
+            raise ModelError(f'{name} = "{axis}" is not one of "x", "y", "z", "-x", "-y", "-z", nor a vector')
+        unit = np.zeros(3)
+        unit["xyz".index(letter)] = -1.0 if axis.startswith("-") else 1.0
+        return unit
+    a = _array(name, axis, (3,))
+    if not a.any():
+        raise ModelError(f"{name} = {a.tolist()} has no direction")
+    a = a / float(np.abs(a).max())  # or the squares of 1e-200 would be 0
+    return a / math.hypot(*a)
+
+
+def _frozen(a: Array) -> Array:
+    a = a + 0.0
+    a.setflags(write=False)
+    return a
+
+
+def _orthonormal(name: str, x: ArrayLike) -> Array:
+    R = _array(name, x, (3, 3))
+    with np.errstate(over="ignore", invalid="ignore"):  # of entries like 1e200, which are refused all the same
+        defect = float(np.abs(R.T @ R - np.eye(3)).max())
+    if not defect <= _FOUR_DIGITS:
+        raise ModelError(f"{name} = {R.tolist()} is not a rotation: R^T R is off the identity by {defect:.2g}")
+    if np.linalg.det(R) < 0:
+        raise ModelError(f"{name} = {R.tolist()} is a reflection: its determinant is -1; is an axis left-handed?")
+    return _frozen(_core.nearest_rotation(R) if defect > _ROUNDING else R)
+
+
+def _skew(a: Array) -> Array:
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+def _about_origin(mass: float, com: Array, about_com: Array) -> Array:
+    return _core.parallel_axes([mass, *com], about_com)
+
+
+class _Value:
+    """Equality and hash by content."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # array @ value and array + value are errors, not object arrays
+
+    def _content(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._content()))
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
+class Rotation(_Value):
+    """Rotation of a frame B against a frame A: v_A = R v_B.
+
+    Parameters
+    ----------
+    matrix : (3, 3) R. One with at least four correct digits becomes the nearest rotation
+
+    Raises
+    ------
+    ModelError
+        For a matrix that is no rotation.
+
+    Examples
+    --------
+    >>> quarter = sarrus.Rotation.from_axis_angle("z", np.pi / 2)
+    >>> quarter.apply([1, 0, 0]).round(12)
+    array([0., 1., 0.])
+    >>> (quarter @ quarter).rpy.round(4)
+    array([0.    , 0.    , 3.1416])
+    """
+
+    matrix: Array
+
+    def __init__(self, matrix: ArrayLike = ((1, 0, 0), (0, 1, 0), (0, 0, 1))) -> None:
+        object.__setattr__(self, "matrix", _orthonormal("matrix", matrix))
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike) -> Rotation:
+        """The same as `Rotation(matrix)`."""
+        return cls(matrix)
+
+    @classmethod
+    def from_quaternion(cls, quaternion: ArrayLike) -> Rotation:
+        """From (x, y, z, w) of any length but zero."""
+        q = _array("quaternion", quaternion, (4,))
+        if not q.any():
+            raise ModelError("quaternion = [0, 0, 0, 0] is no rotation; (x, y, z, w) = (0, 0, 0, 1) is the identity")
+        return cls(_core.rotation_from_quaternion(q / np.abs(q).max()))
+
+    @classmethod
+    def from_rpy(cls, roll: float, pitch: float, yaw: float) -> Rotation:
+        """R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF: turns about fixed axes, roll first [rad]."""
+        angles = [_number("roll", roll), _number("pitch", pitch), _number("yaw", yaw)]
+        return cls(_core.rotation_from_rpy(angles))
+
+    @classmethod
+    def from_axis_angle(cls, axis: str | ArrayLike, angle: float) -> Rotation:
+        """About an axis, "x", "-y", … or a vector of any length but zero, by an angle [rad]."""
+        return cls.exp(_unit("axis", axis) * _number("angle", angle))
+
+    @classmethod
+    def exp(cls, vector: ArrayLike) -> Rotation:
+        """From a rotation vector (3,): axis times angle [rad]."""
+        return cls(_core.exp_rotation(_array("vector", vector, (3,))))
+
+    @property
+    def quaternion(self) -> Array:
+        """(4,) x, y, z, w of length 1, w >= 0."""
+        return _core.quaternion_from_rotation(self.matrix)
+
+    @property
+    def rpy(self) -> Array:
+        """(3,) roll, pitch, yaw [rad], |pitch| <= pi/2. In gimbal lock, |pitch| = pi/2, only yaw - roll (pitch > 0) or
+        yaw + roll (pitch < 0) is determined: yaw is 0 there.
+        """
+        return _core.rpy_from_rotation(self.matrix) + 0.0
+
+    @property
+    def axis_angle(self) -> tuple[Array, float]:
+        """Unit axis (3,) and angle in [0, pi]; the identity's axis is x."""
+        r = self.log()
+        return (_unit("axis", r), math.hypot(*r)) if r.any() else (np.array([1.0, 0.0, 0.0]), 0.0)
+
+    def log(self) -> Array:
+        """Rotation vector (3,), axis times angle, of length at most pi [rad]."""
+        return _core.log_rotation(self.matrix)
+
+    def inverse(self) -> Rotation:
+        """Of A against B."""
+        return Rotation(self.matrix.T)
+
+    def apply(self, vectors: ArrayLike) -> Array:
+        """R v for vectors (..., 3)."""
+        return _vectors("vectors", vectors, 3) @ self.matrix.T
+
+    def __matmul__(self, other: Rotation) -> Rotation:
+        if not isinstance(other, Rotation):
+            return NotImplemented
+        return Rotation(self.matrix @ other.matrix)
+
+    def _content(self) -> tuple[Any, ...]:
+        return (self.matrix.tobytes(),)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rotation, (self.matrix,)
+
+    def __repr__(self) -> str:
+        return f"Rotation({self.matrix.tolist()})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
+class Transform(_Value):
+    """Pose of a frame B in a frame A: p_A = rotation p_B + translation.
+
+    Parameters
+    ----------
+    rotation : (3, 3) or `Rotation`
+    translation : (3,) origin of B in A [m]
+
+    Raises
+    ------
+    ModelError
+        For a matrix that is no rotation, or numbers that are not finite.
+
+    References
+    ----------
+    van der Merwe 1995, eqs 2.5-2.8 and 4.23 (rotation = A^T, translation = b).
+
+    Examples
+    --------
+    >>> T = sarrus.Transform.from_rpy(0, 0, np.pi / 2, (1, 0, 0))
+    >>> T.apply([1, 0, 0]).round(12)
+    array([1., 1., 0.])
+    >>> (T @ T.inverse()).matrix.round(12).tolist() == np.eye(4).tolist()
+    True
+    """
+
+    rotation: Array
+    translation: Array
+
+    def __init__(
+        self,
+        rotation: Rotation | ArrayLike = ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        translation: ArrayLike = _ZERO,
+    ) -> None:
+        R = rotation.matrix if isinstance(rotation, Rotation) else _orthonormal("rotation", rotation)
+        object.__setattr__(self, "rotation", R)
+        object.__setattr__(self, "translation", _array("translation", translation, (3,)))
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike) -> Transform:
+        """From the homogeneous matrix [R p; 0 1] (4, 4)."""
+        H = _array("matrix", matrix, (4, 4))
+        if np.any(H[3] != (0, 0, 0, 1)):
+            raise ModelError(f"matrix has the last row {H[3].tolist()}; a pose has [0, 0, 0, 1]")
+        return cls(H[:3, :3], H[:3, 3])
+
+    @classmethod
+    def from_rpy(cls, roll: float, pitch: float, yaw: float, translation: ArrayLike = _ZERO) -> Transform:
+        """From R = Rz(yaw) Ry(pitch) Rx(roll) [rad] and the translation, as URDF's origin has them."""
+        return cls(Rotation.from_rpy(roll, pitch, yaw), translation)
+
+    @classmethod
+    def exp(cls, motion: ArrayLike) -> Transform:
+        """Pose reached in unit time at a constant motion (6,), given in the moving frame [rad, m].
+
+        Examples
+        --------
+        >>> quarter_turn_about_far_point = sarrus.Transform.exp([0, 0, np.pi / 2, np.pi / 2, 0, 0])
+        >>> quarter_turn_about_far_point.translation.round(12)
+        array([1., 1., 0.])
+        """
+        return cls.from_matrix(_core.exp_pose(_array("motion", motion, (6,))))
+
+    def log(self) -> Array:
+        """Motion (6,) that reaches this pose in unit time, of at most half a turn [rad, m]."""
+        return _core.log_pose(self.matrix)
+
+    @property
+    def matrix(self) -> Array:
+        """(4, 4) homogeneous [R p; 0 1]."""
+        H = np.eye(4)
+        H[:3, :3], H[:3, 3] = self.rotation, self.translation
+        return H
+
+    @property
+    def motion_matrix(self) -> Array:
+        """(6, 6) X that takes a motion's components in B to those in A; `inverse().motion_matrix` is eq. 2.6."""
+        return _core.motion_matrix(self.matrix)
+
+    @property
+    def force_matrix(self) -> Array:
+        """(6, 6) that takes a force's components in B to those in A (4.23): `motion_matrix` inverted and transposed."""
+        return _core.force_matrix(self.matrix)
+
+    def inverse(self) -> Transform:
+        """Pose of A in B."""
+        return Transform(self.rotation.T, -self.rotation.T @ self.translation)
+
+    def apply(self, points: ArrayLike) -> Array:
+        """Points (..., 3) given in B, in A [m]."""
+        return _vectors("points", points, 3) @ self.rotation.T + self.translation
+
+    def __matmul__(self, other: Transform) -> Transform:
+        if not isinstance(other, Transform):
+            return NotImplemented
+        return Transform(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.rotation.tobytes(), self.translation.tobytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Transform, (self.rotation, self.translation)
+
+    def __repr__(self) -> str:
+        return f"Transform({self.rotation.tolist()}, {self.translation.tolist()})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
+class Inertia(_Value):
+    """Inertia of a rigid body, given in a frame of the body.
+
+    Parameters
+    ----------
+    mass : [kg]
+    com : (3,) centre of mass [m]
+    about_com : (3, 3) inertia tensor about the centre of mass, in the frame's axes [kg m²]
+    check : whether an inertia that no body can have is refused; it must be finite and symmetric in any case
+
+    Raises
+    ------
+    ModelError
+        For a negative mass, a rotational inertia without mass, an asymmetric tensor, and principal moments of which one
+        is larger than the sum of the other two (by more than 1e-5 of the largest, which six printed digits may need).
+
+    References
+    ----------
+    van der Merwe 1995, eqs 3.29-3.33, 4.1-4.4; Wensing, Kim, Slotine, Linear matrix inequalities for physically
+    consistent inertial parameter identification, 2018.
+
+    Examples
+    --------
+    >>> link = sarrus.Inertia(2.0, (0, 0.3, -0.07), np.diag([0.1, 0.02, 0.1]))
+    >>> link.about_origin.round(4)
+    array([[0.2898, 0.    , 0.    ],
+           [0.    , 0.0298, 0.042 ],
+           [0.    , 0.042 , 0.28  ]])
+    >>> hammer = sarrus.Inertia.rod(0.2, (0, 0, 0), (0, 0, 0.3)) + sarrus.Inertia.box(
+    ...     1.0, (0.1, 0.02, 0.02)
+    ... ).transformed(sarrus.Transform(translation=(0, 0, 0.3)))
+    >>> hammer.com.round(4)
+    array([0.   , 0.   , 0.275])
+    """
+
+    mass: float
+    com: Array
+    about_com: Array
+
+    def __init__(self, mass: float, com: ArrayLike, about_com: ArrayLike, *, check: bool = True) -> None:
+        tensor = _array("about_com", about_com, (3, 3))
+        if np.abs(tensor - tensor.T).max() > 1e-8 * np.abs(tensor).max():
+            raise ModelError(f"about_com = {tensor.tolist()} is not symmetric")
+        object.__setattr__(self, "mass", _number("mass", mass))
+        object.__setattr__(self, "com", _array("com", com, (3,)))
+        object.__setattr__(self, "about_com", _frozen(0.5 * tensor + 0.5 * tensor.T))
+        if check and not self.is_physical():
+            raise ModelError(self._fault())
+
+    @classmethod
+    def zero(cls) -> Inertia:
+        """Of a body without mass."""
+        return cls(0.0, _ZERO, np.zeros((3, 3)))
+
+    @classmethod
+    def box(cls, mass: float, size: ArrayLike) -> Inertia:
+        """Solid box of edges `size` (3,) along x, y, z [m], about its middle."""
+        edges = _array("size", size, (3,))
+        if (edges < 0).any():
+            raise ModelError(f"size = {edges.tolist()} is negative")
+        return cls._from_euler(mass, _ZERO, np.diag(edges**2 / 12))
+
+    @classmethod
+    def cylinder(cls, mass: float, radius: float, length: float, axis: str | ArrayLike = "z") -> Inertia:
+        """Solid cylinder [m] along `axis` ("x", "y", "z" or a vector), about its middle."""
+        u, r, h = _unit("axis", axis), _length("radius", radius), _length("length", length)
+        uu = np.outer(u, u)
+        return cls._from_euler(mass, _ZERO, r**2 / 4 * (np.eye(3) - uu) + h**2 / 12 * uu)
+
+    @classmethod
+    def sphere(cls, mass: float, radius: float) -> Inertia:
+        """Solid sphere [m], about its middle."""
+        return cls._from_euler(mass, _ZERO, _length("radius", radius) ** 2 / 5 * np.eye(3))
+
+    @classmethod
+    def rod(cls, mass: float, start: ArrayLike, end: ArrayLike, radius: float = 0.0) -> Inertia:
+        """Uniform rod from `start` (3,) to `end` (3,) [m], thin unless it has a radius (a solid cylinder then)."""
+        a, b, r = _array("start", start, (3,)), _array("end", end, (3,)), _length("radius", radius)
+        d = b - a
+        across = np.zeros((3, 3))
+        if r > 0:
+            u = _unit("end - start", d)
+            across = r**2 / 4 * (np.eye(3) - np.outer(u, u))
+        return cls._from_euler(mass, 0.5 * (a + b), np.outer(d, d) / 12 + across)
+
+    @classmethod
+    def from_points(cls, masses: ArrayLike, points: ArrayLike) -> Inertia:
+        """Of point masses (n,) [kg] at points (n, 3) [m]."""
+        m, p = _array("masses", masses, ("n",)), _array("points", points, ("n", 3))
+        if len(m) != len(p):
+            raise ShapeError(f"masses has {len(m)} entries, but points has {len(p)} rows")
+        if (m < 0).any():
+            raise ModelError(f"masses = {m.tolist()}: none may be negative")
+        total = m.sum()
+        if total == 0:
+            return cls.zero()
+        com = m @ p / total
+        r = p - com
+        return cls._from_euler(total, com, (r.T * m) @ r / total)
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike, *, check: bool = True) -> Inertia:
+        """From the spatial inertia (6, 6) of eq. 4.1."""
+        M = _array("matrix", matrix, (6, 6))
+        m, h = M[5, 5], np.array([M[2, 4], M[0, 5], M[1, 3]])
+        rigid = np.block([[M[:3, :3], _skew(h)], [_skew(h).T, m * np.eye(3)]])
+        if np.abs(M - rigid).max() > 1e-8 * np.abs(M).max():
+            raise ModelError(
+                f"matrix = {M.tolist()} is not a rigid body's [I, skew(m c); skew(m c)^T, m 1] (van der Merwe 4.1)"
+            )
+        return cls._from_moments(m, h, M[:3, :3], check)
+
+    @classmethod
+    def from_parameters(cls, parameters: ArrayLike, *, check: bool = True) -> Inertia:
+        """From [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin] (10,), in which the dynamics is linear."""
+        m, hx, hy, hz, xx, xy, yy, xz, yz, zz = _array("parameters", parameters, (10,))
+        return cls._from_moments(m, np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]), check)
+
+    @classmethod
+    def _from_moments(cls, m: float, h: Array, about_origin: Array, check: bool) -> Inertia:
+        if m == 0 and h.any():
+            raise ModelError(f"a first moment m c = {h.tolist()} without mass has no centre of mass")
+        com = h / m if m != 0 else np.zeros(3)
+        about_com = _about_origin(-m, com, about_origin)
+        # the subtraction leaves rounding, which is no inertia: a point mass must come back as one
+        size, lost = np.abs(about_com).max(), _ROUNDING * np.abs(about_origin).max()
+        if size <= lost:
+            return cls(m, com, np.zeros((3, 3)), check=check)
+        body = cls(m, com, about_com, check=False)
+        if check and not body.is_physical(max(_SIX_DIGITS, lost / size)):
+            raise ModelError(body._fault())
+        return body
+
+    @classmethod
+    def _from_euler(cls, mass: float, com: ArrayLike, spread: Array) -> Inertia:
+        """From the Euler tensor about the centre of mass per unit mass (3.30)."""
+        m = _number("mass", mass)
+        return cls(m, com, _core.inertia_tensor(m * spread))
+
+    @property
+    def about_origin(self) -> Array:
+        """(3, 3) inertia tensor about the frame's origin (3.31) [kg m²]."""
+        return _about_origin(self.mass, self.com, self.about_com)
+
+    @property
+    def matrix(self) -> Array:
+        """(6, 6) spatial inertia about the frame's origin (4.1): momentum = matrix @ velocity."""
+        return _core.inertia_matrix(self.parameters)
+
+    @property
+    def parameters(self) -> Array:
+        """(10,) [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin], the order of `Mechanism.regressor`."""
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.about_origin
+        return np.array([self.mass, *(self.mass * self.com), xx, xy, yy, xz, yz, zz])
+
+    @property
+    def euler_tensor(self) -> Array:
+        """(3, 3) Euler tensor about the frame's origin, the integral of r r^T dm (3.29) [kg m²]."""
+        return _core.euler_tensor(self.about_origin)
+
+    @property
+    def pseudo_inertia(self) -> Array:
+        """(4, 4) [Euler tensor, m c; (m c)^T, m] about the origin: positive semidefinite if a body can have it."""
+        return _core.pseudo_inertia(self.parameters)
+
+    @property
+    def principal_moments(self) -> Array:
+        """(3,) about the centre of mass, ascending [kg m²]."""
+        return _core.principal_moments(self.about_com)
+
+    def is_physical(self, tolerance: float = _SIX_DIGITS) -> bool:
+        """Whether a body can have it.
+
+        No mass and no inertia, or a positive mass and principal moments none of which is larger than the sum of the
+        other two (by more than `tolerance` times the largest): then, and only then, `pseudo_inertia` is positive
+        semidefinite, and some distribution of mass has it.
+        """
+        return _core.is_physical(self.mass, self.about_com, tolerance)
+
+    def _fault(self) -> str:
+        if self.mass < 0:
+            return f"mass = {self.mass:g} is negative"
+        if self.mass == 0:
+            return "a body without mass has no rotational inertia; that of a motor's rotor is its joint's armature"
+        low, middle, high = self.principal_moments
+        return (
+            f"about_com has the principal moments {low:.6g}, {middle:.6g}, {high:.6g}; no body has one larger than the "
+            "sum of the other two: is the tensor about the centre of mass, and in kg m²?"
+        )
+
+    def transformed(self, pose: Transform) -> Inertia:
+        """The same body given in frame A, where `pose` is the pose in A of the frame it is given in now (4.4)."""
+        R = pose.rotation
+        return Inertia(self.mass, pose.apply(self.com), R @ self.about_com @ R.T, check=False)
+
+    def __add__(self, other: Inertia) -> Inertia:
+        """Of both bodies, rigidly joined, given in the same frame."""
+        if not isinstance(other, Inertia):
+            return NotImplemented
+        m = self.mass + other.mass
+        if m == 0:
+            if self.mass != 0:
+                raise ModelError(f"masses {self.mass:g} and {other.mass:g} add to zero: no centre of mass")
+            return Inertia(0.0, _ZERO, self.about_com + other.about_com, check=False)
+        d = other.com - self.com
+        # the reduced mass keeps digits that a detour over a distant origin would lose
+        about_com = _about_origin(self.mass * other.mass / m, d, self.about_com + other.about_com)
+        return Inertia(m, self.com + other.mass / m * d, about_com, check=False)
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.mass, self.com.tobytes(), self.about_com.tobytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Inertia, check=False), (self.mass, self.com, self.about_com)
+
+    def __repr__(self) -> str:
+        return f"Inertia({self.mass!r}, {self.com.tolist()}, {self.about_com.tolist()})"
+
+
+def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
+    """Rate of a motion m that is constant in a frame moving at v: v x m.
+
+    Parameters
+    ----------
+    v, m : (..., 6) motions; leading axes broadcast
+
+    Returns
+    -------
+    (..., 6) [w x m_angular; w x m_linear + v_linear x m_angular]
+
+    References
+    ----------
+    Featherstone, Rigid Body Dynamics Algorithms, 2008, eq. 2.31.
+
+    Examples
+    --------
+    >>> sarrus.spatial.cross_motion([0, 0, 2, 0, 0, 0], [1, 0, 0, 0, 3, 0])
+    array([ 0.,  2.,  0., -6.,  0.,  0.])
+    """
+    return _core.cross_motion(*np.broadcast_arrays(_vectors("v", v, 6), _vectors("m", m, 6)))
+
+
+def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
+    """Rate of a force f that is constant in a frame moving at v: v x* f, so that (v x m).f = -m.(v x* f).
+
+    Parameters
+    ----------
+    v : (..., 6) motion
+    f : (..., 6) force; leading axes broadcast
+
+    Returns
+    -------
+    (..., 6) [w x moment + v_linear x force; w x force]
+
+    References
+    ----------
+    Featherstone, Rigid Body Dynamics Algorithms, 2008, eq. 2.32.
+
+    Examples
+    --------
+    >>> sarrus.spatial.cross_force([0, 0, 2, 0, 0, 0], [1, 0, 0, 0, 3, 0])
+    array([ 0.,  2.,  0., -6.,  0.,  0.])
+    """
+    return _core.cross_force(*np.broadcast_arrays(_vectors("v", v, 6), _vectors("f", f, 6)))
+
+
+def transform_motion(pose: Transform, m: ArrayLike) -> Array:
+    """The motion (..., 6) given in B, in A, where `pose` is the pose of B in A: at A's origin, in A's axes (2.5).
+
+    Examples
+    --------
+    >>> axle = sarrus.Transform(translation=(0, 1, 0))
+    >>> sarrus.spatial.transform_motion(axle, [0, 0, 2, 0, 0, 0])
+    array([0., 0., 2., 2., 0., 0.])
+    """
+    return _vectors("m", m, 6) @ pose.motion_matrix.T
+
+
+def transform_force(pose: Transform, f: ArrayLike) -> Array:
+    """The force (..., 6) given in B, in A, where `pose` is the pose of B in A: at A's origin, in A's axes (4.23).
+
+    Examples
+    --------
+    >>> axle = sarrus.Transform(translation=(0, 1, 0))
+    >>> sarrus.spatial.transform_force(axle, [0, 0, 0, 5, 0, 0])
+    array([ 0.,  0., -5.,  5.,  0.,  0.])
+    """
+    return _vectors("f", f, 6) @ pose.force_matrix.T
