@@ -1,0 +1,676 @@
+"""How one calls: broadcasting, batches, threads, out=, kinds of arrays, bad samples; and mechanisms as values."""
+
+import copy
+import inspect
+import itertools
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import sarrus
+from tests.random_mechanisms import random_mechanism, random_state, seeds
+
+EPS = np.finfo(float).eps
+# one state and many run the same source, contracted to fused multiplications in other places: an ulp or two a body, twenty deep
+ROUNDING = 32 * EPS
+FRAME = "tool"
+
+# every function of a state: the inputs that it takes
+TAKES = {
+    "inverse_dynamics": "q v a",
+    "forward_dynamics": "q v tau",
+    "mass_matrix": "q",
+    "mass_matrix_inverse": "q",
+    "bias_forces": "q v",
+    "gravity_forces": "q",
+    "coriolis_matrix": "q v",
+    "regressor": "q v a",
+    "integrate": "q dv",
+    "difference": "q0 q1",
+    "normalize": "q",
+    "center_of_mass": "q",
+    "center_of_mass_jacobian": "q",
+    "momentum": "q v",
+    "centroidal_momentum": "q v",
+    "centroidal_momentum_matrix": "q",
+    "centroidal_momentum_bias": "q v",
+    "kinetic_energy": "q v",
+    "potential_energy": "q",
+    "pose": "q frame",
+    "velocity": "q v frame",
+    "acceleration": "q v a frame",
+    "jacobian": "q frame",
+    "jacobian_derivative": "q v frame",
+    "operational_inertia_inverse": "q frame",
+    "omega": "q frame",
+}
+every_function = pytest.mark.parametrize("name", TAKES)
+SOLVING = {"forward_dynamics", "mass_matrix_inverse", "operational_inertia_inverse", "omega"}
+
+
+def make_robot():
+    return random_mechanism(3, bodies=20, floating=True, friction=True, armature=True, springs=True)
+
+
+ROBOT = make_robot()
+
+
+def arguments(name, robot=ROBOT, lead=(), seed=0):
+    """Arrays that a function takes, with these leading axes; the frame's name where it wants one."""
+    rng = np.random.default_rng(seed)
+    count = int(np.prod(lead))
+    given = []
+    for word in TAKES[name].split():
+        if word == "frame":
+            given.append(FRAME)
+        else:
+            rows = [random_state(robot, rng)[0 if word[0] == "q" else 1] for _ in range(count)]
+            width = robot.nq if word[0] == "q" else robot.nv
+            given.append(np.array(rows).reshape(*lead, width))
+    return given
+
+
+def tolerance(name):
+    """What is solved for carries the rounding of the mass matrix times its condition number."""
+    return 4 * EPS * np.linalg.cond(ROBOT.mass_matrix(arguments(name)[0])) if name in SOLVING else ROUNDING
+
+
+def row(args, *index):
+    return [x if isinstance(x, str) else x[index] for x in args]
+
+
+def assert_close(x, y, relative):
+    x, y = np.asarray(x), np.asarray(y)
+    assert x.shape == y.shape
+    assert np.abs(x - y).max(initial=0.0) <= relative * max(1.0, np.abs(y).max(initial=0.0))
+
+
+# ---- batches ---------------------------------------------------------------------------------------------------------
+
+
+@every_function
+def test_batch_is_a_loop(name):
+    """All remainders of packets of four and eight; more than one chunk of a thread's work."""
+    args = arguments(name, lead=(300,))
+    call = getattr(ROBOT, name)
+    loop = np.array([call(*row(args, k)) for k in range(300)])
+    for count in (*range(1, 10), 300):
+        assert_close(call(*row(args, slice(count))), loop[:count], tolerance(name))
+
+
+@every_function
+def test_a_row_does_not_depend_on_its_neighbours(name):
+    """Bit for bit: whichever lane of a packet it is in, wherever in the batch."""
+    args = arguments(name, lead=(21,))
+    call = getattr(ROBOT, name)
+    whole = call(*args)
+    for start in (1, 2, 3, 5, 20):
+        assert_array_equal(call(*row(args, slice(start, None))), whole[start:])
+    assert_array_equal(call(*row(args, slice(None, None, -1))), whole[::-1])
+
+
+@every_function
+def test_results_do_not_depend_on_threads(name):
+    args = arguments(name, lead=(1000,))
+    call = getattr(ROBOT, name)
+    one = call(*args, threads=1)
+    for threads in (2, 3, 4, 1000):
+        assert_array_equal(call(*args, threads=threads), one)
+    assert_array_equal(call(*row(args, 0), threads=2), call(*row(args, 0)))
+
+
+@every_function
+def test_no_states(name):
+    args = arguments(name)
+    shape = np.shape(getattr(ROBOT, name)(*args))
+    for lead in ((0,), (0, 3), (2, 0)):
+        result = getattr(ROBOT, name)(*arguments(name, lead=lead), threads=2)
+        assert result.shape == (*lead, *shape)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lead=st.lists(st.integers(0, 3), max_size=3),
+    masks=st.lists(st.integers(0, 7), min_size=3, max_size=3),
+    drops=st.lists(st.integers(0, 3), min_size=3, max_size=3),
+    seed=seeds(),
+)
+def test_leading_axes_broadcast_as_numpys_do(lead, masks, drops, seed):
+    """Any axis of any input may be one, or left out where it is the first."""
+    rng = np.random.default_rng(seed)
+    inputs = []
+    for x, mask, drop in zip(arguments("inverse_dynamics", lead=lead, seed=seed), masks, drops, strict=True):
+        for axis in range(len(lead)):
+            if mask >> axis & 1 and lead[axis]:
+                x = x.take([rng.integers(lead[axis])], axis)
+        while drop and x.ndim > 1 and x.shape[0] == 1:
+            x, drop = x[0], drop - 1
+        inputs.append(x)
+    q, v, a = inputs
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], a.shape[:-1])
+    wide = [np.broadcast_to(x, (*lead, x.shape[-1])).copy() for x in inputs]
+    expected = ROBOT.inverse_dynamics(*wide)
+    assert expected.shape == (*lead, ROBOT.nv)
+    assert_array_equal(ROBOT.inverse_dynamics(q, v, a), expected)
+    assert_array_equal(ROBOT.inverse_dynamics(q, v, a, threads=2), expected)
+
+
+def test_wrenches_and_base_motion_broadcast():
+    q, v, a = arguments("inverse_dynamics", lead=(5,))
+    rng = np.random.default_rng(1)
+    w, base = rng.normal(size=(3, 1, 6)), rng.normal(size=(5, 6))
+    asked = {"wrenches": {FRAME: w, "body0": base[0]}, "base_velocity": base, "base_acceleration": base[1]}
+    tau = ROBOT.inverse_dynamics(q, v, a, **asked)
+    assert tau.shape == (3, 5, ROBOT.nv)
+    for i in range(3):
+        for j in range(5):
+            one = {
+                "wrenches": {FRAME: w[i, 0], "body0": base[0]},
+                "base_velocity": base[j],
+                "base_acceleration": base[1],
+            }
+            assert_close(tau[i, j], ROBOT.inverse_dynamics(q[j], v[j], a[j], **one), ROUNDING)
+
+
+def test_python_side_functions_broadcast_too():
+    q, v, a = arguments("inverse_dynamics", lead=(4, 3))
+    joint = ROBOT.joints[2]
+    for name, f in ROBOT.reactions(q, v, a).items():
+        assert_close(f[2, 1], ROBOT.reactions(q[2, 1], v[2, 1], a[2, 1])[name], ROUNDING)
+    for name, f in ROBOT.constraint_forces(q, v[0], a[0, 0]).items():
+        assert f.shape == (4, 3, 6 - ROBOT.joint(name).nv)
+    for x, y in zip(ROBOT.joint_bases(q, joint), ROBOT.joint_bases(q[2, 1], joint), strict=True):
+        assert_close(x[2, 1], y, ROUNDING)
+    assert_close(
+        ROBOT.operational_inertia(q, FRAME)[2, 1], ROBOT.operational_inertia(q[2, 1], FRAME), tolerance("omega")
+    )
+
+
+@pytest.mark.parametrize("lead", [(), (4,)])
+def test_reactions_come_on_request(lead):
+    q, v, a = arguments("inverse_dynamics", lead=lead)
+    asked = {"wrenches": {FRAME: np.ones(6)}}
+    moving = {"base_velocity": np.ones(6), "base_acceleration": np.full((3, *[1] * len(lead), 6), 2.0)}
+    tau, found = ROBOT.inverse_dynamics(q, v, a, **asked, **moving, return_reactions=True)
+    assert_array_equal(tau, ROBOT.inverse_dynamics(q, v, a, **asked, **moving))
+    for name, f in ROBOT.reactions(q, v, a, **asked, **moving).items():
+        assert_array_equal(found[name], f)
+
+    tau, out = np.ones(ROBOT.nv), np.empty((*lead, ROBOT.nv))
+    acceleration, found, status = ROBOT.forward_dynamics(
+        q, v, tau, **asked, return_reactions=True, return_status=True, solver=None, out=out, threads=2
+    )
+    assert acceleration is out
+    assert_array_equal(status, np.zeros(lead))
+    assert_array_equal(acceleration, ROBOT.forward_dynamics(q, v, tau, **asked))
+    for name, f in ROBOT.reactions(q, v, acceleration, **asked).items():
+        assert_array_equal(found[name], f)
+
+
+@pytest.mark.parametrize("lead", [(), (4,)])
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+def test_reactions_of_a_bad_sample(name, lead):
+    args = arguments(name, lead=lead)
+    first = (0,) * len(lead)
+    args[0][first] = np.nan
+    result, found, status = getattr(ROBOT, name)(*args, return_reactions=True, return_status=True)
+    assert status[first] == 1
+    assert np.count_nonzero(status) == 1
+    for f in (result, *found.values()):
+        assert np.isnan(f[first]).all()
+        assert np.isnan(f).any(axis=-1).sum() == 1  # and no other row
+
+
+@pytest.mark.parametrize("lead", [(), (4,), (2, 3)])
+@pytest.mark.parametrize("expressed_in", ["frame", "world", "world_aligned"])
+def test_kinematics_answers_as_the_functions_do(lead, expressed_in):
+    q, v, a = arguments("acceleration", lead=lead)[:3]
+    state = ROBOT.kinematics(q, v, a)
+    for frame in (FRAME, "body7", "ground"):
+        assert_close(state.pose(frame), ROBOT.pose(q, frame), ROUNDING)
+        ask = {"expressed_in": expressed_in}
+        assert_close(state.velocity(frame, **ask), ROBOT.velocity(q, v, frame, **ask), ROUNDING)
+        assert_close(state.acceleration(frame, **ask), ROBOT.acceleration(q, v, a, frame, **ask), ROUNDING)
+        assert_close(state.jacobian(frame, **ask), ROBOT.jacobian(q, frame, **ask), ROUNDING)
+        assert_close(state.jacobian_derivative(frame, **ask), ROBOT.jacobian_derivative(q, v, frame, **ask), ROUNDING)
+    at_rest = ROBOT.kinematics(q)
+    assert_array_equal(at_rest.velocity(FRAME), np.zeros((*lead, 6)))
+    assert_array_equal(at_rest.acceleration(FRAME), np.zeros((*lead, 6)))
+
+
+# ---- kinds of input --------------------------------------------------------------------------------------------------
+
+
+class Subclass(np.ndarray):
+    """An array that is not exactly one."""
+
+
+KINDS = {
+    "list": lambda x: x.tolist(),
+    "tuple": lambda x: tuple(map(tuple, x)) if x.ndim > 1 else tuple(x),
+    "Fortran order": np.asfortranarray,
+    "strided": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+    "reversed": lambda x: x[..., ::-1].copy()[..., ::-1],
+    "read-only": lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
+    "byte-swapped": lambda x: x.astype(x.dtype.newbyteorder()),
+    "unaligned": lambda x: np.frombuffer(b"?" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape),
+    "subclass": lambda x: x.view(Subclass),
+    "memoryview": memoryview,
+    "broadcast": lambda x: np.broadcast_to(x, (1, *x.shape))[0],
+}
+
+
+@pytest.mark.parametrize("lead", [(), (3,)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_array_will_do(kind, lead):
+    args = arguments("inverse_dynamics", lead=lead)
+    kept = [x.copy() for x in args]
+    result = ROBOT.inverse_dynamics(*map(KINDS[kind], args))
+    assert type(result) is np.ndarray
+    assert_array_equal(result, ROBOT.inverse_dynamics(*args))
+    assert_array_equal(np.concatenate(args, axis=-1), np.concatenate(kept, axis=-1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, np.uint64, np.bool_, ">f8", ">i2"])
+def test_narrower_numbers_are_widened(dtype):
+    robot = sarrus.mechanisms.double_pendulum()
+    args = [np.array([1, 0], dtype) for _ in range(3)]
+    assert_array_equal(robot.inverse_dynamics(*args), robot.inverse_dynamics(*([1.0, 0.0],) * 3))
+
+
+@pytest.mark.parametrize(
+    "bad", [[1j, 0], ["a", "b"], np.array([1, 0], object), [[1], [1, 2]], b"0123456789abcdef", {1: 2}, iter([1, 2])]
+)
+def test_what_is_no_array_of_real_numbers_is_refused(bad):
+    robot = sarrus.mechanisms.double_pendulum()
+    with pytest.raises(TypeError, match="q must hold real numbers"):
+        robot.mass_matrix(bad)
+
+
+# ---- out= ------------------------------------------------------------------------------------------------------------
+
+
+@every_function
+@pytest.mark.parametrize("lead", [(), (7,), (2, 3)])
+def test_out_is_filled_and_returned(name, lead):
+    args = arguments(name, lead=lead)
+    expected = getattr(ROBOT, name)(*args)
+    out = np.full(np.shape(expected), np.nan)
+    assert getattr(ROBOT, name)(*args, out=out) is out
+    assert_array_equal(out, expected)
+
+
+def _overlapping(nv, lead):
+    memory = np.zeros(int(np.prod(lead)) * nv + 1)
+    return memory[:-1].reshape(*lead, nv), memory[1:].reshape(*lead, nv)
+
+
+@pytest.mark.parametrize("lead", [(), (4,)])
+def test_out_that_cannot_take_the_result(lead):
+    robot = sarrus.mechanisms.double_pendulum()
+    q, v, a = (np.zeros((*lead, 2)) for _ in range(3))
+    read_only = np.zeros((*lead, 2))
+    read_only.flags.writeable = False
+    fits = "out must be a writable, C-contiguous float64 array"
+    for out, message in [
+        (np.zeros((*lead, 3)), "out has shape"),
+        (np.zeros((1, *lead, 2)), "out has shape"),
+        (np.zeros(()), "out has shape"),
+        (np.zeros((*lead, 2), np.float32), fits),
+        (np.zeros((*lead, 2), ">f8"), fits),
+        (np.zeros((*lead, 4))[..., ::2], fits),
+        (np.zeros((*lead, 2)).view(Subclass), fits),
+        (read_only, fits),
+        ([0.0, 0.0], fits),
+    ]:
+        with pytest.raises(sarrus.ShapeError, match=message):
+            robot.inverse_dynamics(q, v, a, out=out)
+
+
+@pytest.mark.parametrize("lead", [(), (4,)])
+def test_out_that_overlaps_an_input(lead):
+    """Even by one number: a kernel may write before it has read. Neighbours in one memory are well."""
+    robot = sarrus.mechanisms.double_pendulum()
+    free = np.zeros((*lead, 2))
+    for x, out in (_overlapping(2, lead), _overlapping(2, lead)[::-1], (free, free)):
+        for args in ((x, free * 0, free * 0), (free * 0, x, free * 0), (free * 0, free * 0, x)):
+            with pytest.raises(sarrus.ShapeError, match=r"out shares memory with [qva]"):
+                robot.inverse_dynamics(*args, out=out)
+    both = np.zeros((2, *lead, 2))
+    robot.inverse_dynamics(both[0], free, free, out=both[1])
+    wrench = np.zeros(6)
+    with pytest.raises(sarrus.ShapeError, match="out shares memory with wrenches"):
+        robot.inverse_dynamics(np.zeros(2), np.zeros(2), np.zeros(2), wrenches={"tip": wrench}, out=wrench[4:])
+
+
+# ---- bad samples -----------------------------------------------------------------------------------------------------
+
+BAD = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+
+
+@every_function
+@pytest.mark.parametrize("value", BAD.values(), ids=BAD)
+def test_one_bad_state_raises(name, value):
+    for k, word in enumerate(TAKES[name].split()):
+        if word != "frame":
+            args = arguments(name)
+            args[k][-1] = value
+            with pytest.raises(sarrus.StateError, match=rf"{word}\[{len(args[k]) - 1}\] is (nan|infinite)"):
+                getattr(ROBOT, name)(*args)
+
+
+@every_function
+def test_a_bad_sample_spoils_its_row_only(name):
+    """NaN, infinity and a quaternion that is none: that row is NaN and has status 1; the others have not changed by a bit."""
+    count, bad = 140, {1: np.nan, 6: np.inf, 129: -np.inf}  # in two chunks
+    args = arguments(name, lead=(count,))
+    clean, status = getattr(ROBOT, name)(*args, return_status=True)
+    assert status.dtype == np.int8
+    assert_array_equal(status, np.zeros(count))
+    for k, word in enumerate(TAKES[name].split()):
+        if word == "frame":
+            continue
+        spoilt = [x if isinstance(x, str) else x.copy() for x in args]
+        for index, value in bad.items():
+            spoilt[k][index, -1] = value
+        wrong = dict(bad)
+        if word[0] == "q" and name != "normalize":
+            start = ROBOT.joint("joint0").q_slice.start
+            spoilt[k][9, start : start + 4] *= 1.1
+            spoilt[k][10, start : start + 4] = 0.0
+            wrong |= {9: 0, 10: 0}
+        result, status = getattr(ROBOT, name)(*spoilt, return_status=True, threads=2)
+        assert_array_equal(np.flatnonzero(status), sorted(wrong))
+        assert (status[list(wrong)] == 1).all()
+        assert np.isnan(result[list(wrong)]).all()
+        good = status == 0
+        assert_array_equal(result[good], clean[good])
+
+
+def test_bad_wrenches_and_base_motions():
+    args = arguments("inverse_dynamics")
+    wrong = np.zeros(6)
+    wrong[4] = np.nan
+    for name, asked in {
+        f"wrenches\\['{FRAME}'\\]": {"wrenches": {FRAME: wrong}},
+        "base_velocity": {"base_velocity": wrong},
+        "base_acceleration": {"base_acceleration": wrong},
+    }.items():
+        with pytest.raises(sarrus.StateError, match=name + r"\[4\] is nan"):
+            ROBOT.inverse_dynamics(*args, **asked)
+        tau, status = ROBOT.inverse_dynamics(*args, **asked, return_status=True)
+        assert status == 1
+        assert np.isnan(tau).all()
+
+
+def test_python_side_functions_keep_bad_samples_apart():
+    q, v, a = arguments("inverse_dynamics", lead=(4,))
+    clean = [
+        ROBOT.operational_inertia(q, FRAME),
+        *ROBOT.joint_bases(q, "joint1"),
+        *ROBOT.constraint_forces(q, v, a).values(),
+    ]
+    q[2] = np.nan
+    spoilt = [
+        ROBOT.operational_inertia(q, FRAME),
+        *ROBOT.joint_bases(q, "joint1"),
+        *ROBOT.constraint_forces(q, v, a).values(),
+    ]
+    for x, y in zip(spoilt, clean, strict=True):
+        assert np.isnan(x[2]).all()
+        assert_array_equal(x[[0, 1, 3]], y[[0, 1, 3]])
+
+
+def test_status_of_one_state():
+    robot = sarrus.mechanisms.pendulum()
+    tau, status = robot.inverse_dynamics([1.0], [0.0], [0.0], return_status=True)
+    assert_array_equal(tau, robot.inverse_dynamics([1.0], [0.0], [0.0]))
+    assert status.shape == ()
+    assert status == 0
+    tau, status = robot.inverse_dynamics([np.nan], [0.0], [0.0], return_status=True)
+    assert np.isnan(tau).all()
+    assert status == 1
+
+
+def singular_chain():
+    """Two hinges on one line: nothing tells their accelerations apart, though either alone moves something."""
+    builder = sarrus.Builder()
+    builder.add_body("between")
+    builder.add_body("end", sarrus.Inertia.sphere(1.0, 0.1))
+    builder.add_joint("first", sarrus.Revolute((1, 2, 3)), "ground", "between")
+    builder.add_joint("second", sarrus.Revolute((1, 2, 3)), "between", "end")
+    return builder.build(), np.array([0.3, 0.2])
+
+
+def singular_gimbal():
+    builder = sarrus.Builder()
+    builder.add_body("body", sarrus.Inertia(1.0, (0.1, 0.2, 0.3), 0.1 * np.eye(3)))
+    builder.add_joint("gimbal", sarrus.Gimbal("rx ry rz"), "ground", "body")
+    return builder.build(), np.array([0.3, np.pi / 2, 0.2])
+
+
+def hanging_point():
+    """A spherical pendulum of one point, on the axis of its first hinge."""
+    builder = sarrus.Builder()
+    builder.add_body("fork")
+    builder.add_body("point", sarrus.Inertia(1.0, (0, 0, -1), np.zeros((3, 3))))
+    builder.add_joint("pan", sarrus.Revolute("z"), "ground", "fork")
+    builder.add_joint("tilt", sarrus.Revolute("y"), "fork", "point")
+    return builder.build(), np.array([0.3, 0.0])
+
+
+@pytest.mark.parametrize("make", [singular_chain, singular_gimbal, hanging_point])
+@pytest.mark.parametrize("name", sorted(SOLVING))
+def test_a_singular_mass_matrix_is_not_answered(name, make):
+    """One state raises; in a batch its status is 2; neither gives numbers of the size of 1/EPS."""
+    robot, q = make()
+    args = [{"q": q, "v": 0 * q, "tau": 1 + q, "frame": "ground"}[word] for word in TAKES[name].split()]
+    with pytest.raises(sarrus.StateError, match="no answer"):
+        getattr(robot, name)(*args)
+    args[0] = np.stack([q, 0 * q])
+    result, status = getattr(robot, name)(*args, return_status=True)
+    assert status[0] == 2
+    assert np.isnan(result[0]).all()
+
+
+def test_overflow_is_not_answered():
+    """Sound numbers whose products are not: an error for one state, a status in a batch."""
+    q, v, a = arguments("inverse_dynamics", lead=(3,))
+    v[1] = 1e200
+    tau, status = ROBOT.inverse_dynamics(q, v, a, return_status=True)
+    assert_array_equal(status, [0, 2, 0])
+    assert_array_equal(np.isnan(tau).any(axis=-1), [False, True, False])
+    with pytest.raises(sarrus.StateError, match="overflow"):
+        ROBOT.inverse_dynamics(q[1], v[1], a[1])
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+def test_batches_release_the_gil():
+    """While one Python thread computes for tenths of a second, another lives on."""
+    q, v, a = (np.tile(x, (500, 1)) for x in arguments("inverse_dynamics", lead=(64,)))
+    out, ticks, call = np.empty_like(v), [], []
+
+    def compute():
+        call.append(time.perf_counter())
+        ROBOT.inverse_dynamics(q, v, a, out=out)
+        call.append(time.perf_counter())
+
+    worker = threading.Thread(target=compute)
+    worker.start()
+    while worker.is_alive():
+        ticks.append(time.perf_counter())
+        time.sleep(1e-4)
+    begun, done = call
+    # a call that kept the lock would leave two ticks at most: before it took it, and after
+    assert sum(begun < t < done for t in ticks) > 5
+
+
+def test_many_python_threads_ask_one_mechanism():
+    args = arguments("forward_dynamics", lead=(64,))
+    one = [ROBOT.forward_dynamics(*row(args, k)) for k in range(64)]
+    many = ROBOT.forward_dynamics(*args)
+    other = sarrus.mechanisms.double_pendulum()
+    swing = other.mass_matrix([0.1, 0.2])
+
+    def ask(k):
+        for _ in range(20):
+            assert_array_equal(ROBOT.forward_dynamics(*row(args, k)), one[k])
+            assert_array_equal(ROBOT.forward_dynamics(*args, threads=1 + k % 2), many)
+            assert_array_equal(other.mass_matrix([0.1, 0.2]), swing)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, range(16)))
+
+
+# ---- instruction sets ------------------------------------------------------------------------------------------------
+
+
+def answers():
+    """Every function of one state and of several: what a process of another instruction set prints."""
+    return {
+        name: [np.ravel(getattr(ROBOT, name)(*arguments(name, lead=lead))).tolist() for lead in ((), (11,))]
+        for name in TAKES
+    }
+
+
+@pytest.mark.parametrize("level", sarrus.build_info()["available"])
+def test_results_do_not_depend_on_the_instruction_set(level):
+    code = "import json, sarrus; from tests.api.test_calls import answers; print(json.dumps([sarrus.build_info()['isa'], answers()]))"
+    environment = {**os.environ, "SARRUS_ISA": level, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    used, theirs = json.loads(ran.stdout)
+    assert used == level
+    for name, ours in answers().items():
+        for x, y in zip(theirs[name], ours, strict=True):
+            assert_close(x, y, tolerance(name))
+
+
+def test_an_instruction_set_that_is_none():
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sarrus"], env={**os.environ, "SARRUS_ISA": "vax"}, capture_output=True, text=True
+    )
+    assert ran.returncode == 1
+    assert "SARRUS_ISA=vax is not one of" in ran.stderr
+
+
+# ---- allocations -----------------------------------------------------------------------------------------------------
+
+
+URDF = """<robot name="arm">
+  <link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+  <link name="arm"><inertial><origin xyz="0 0 1"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+  <joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+</robot>"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("gcc"), reason="counts in glibc's malloc")
+@pytest.mark.parametrize("floating", [False, True])
+def test_a_warm_call_with_out_does_not_allocate(floating):
+    allocations = pytest.importorskip("benchmarks.allocations")
+    counts = allocations.count_allocations(URDF, floating=floating)
+    assert counts == dict.fromkeys(allocations.CALLS, 0.0)
+
+
+# ---- signatures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "positional", "keywords"),
+    [
+        ("inverse_dynamics", "q v a", "wrenches base_velocity base_acceleration out threads"),
+        ("forward_dynamics", "q v tau", "wrenches return_reactions solver out threads"),
+        ("jacobian", "q frame", "expressed_in"),
+        ("jacobian_derivative", "q v frame", "expressed_in"),
+        ("velocity", "q v frame", "expressed_in"),
+        ("acceleration", "q v a frame", "expressed_in"),
+        *((name, words, "out threads return_status") for name, words in TAKES.items()),
+    ],
+)
+def test_signatures(name, positional, keywords):
+    """Those of the design, which checks outside the project rely on, by name and by keyword."""
+    _, *parameters = inspect.signature(getattr(sarrus.Mechanism, name)).parameters.values()
+    assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == positional.split()
+    assert {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} >= set(keywords.split())
+    given = dict(zip(positional.split(), arguments(name), strict=True))
+    assert_array_equal(getattr(ROBOT, name)(**given), getattr(ROBOT, name)(*given.values()))
+
+
+# ---- mechanisms as values --------------------------------------------------------------------------------------------
+
+
+def test_mechanisms_are_values():
+    twin, other = make_robot(), random_mechanism(4)
+    for same in (twin, copy.copy(ROBOT), copy.deepcopy(ROBOT), pickle.loads(pickle.dumps(ROBOT))):
+        assert same == ROBOT
+        assert hash(same) == hash(ROBOT)
+        args = arguments("forward_dynamics")
+        assert_array_equal(same.forward_dynamics(*args), ROBOT.forward_dynamics(*args))
+        assert (same.frames, same.joints, same.warnings) == (ROBOT.frames, ROBOT.joints, ROBOT.warnings)
+    assert other != ROBOT
+    assert ROBOT != "robot"
+    assert len({ROBOT, twin, other}) == 2
+
+
+def test_mechanisms_do_not_change():
+    robot = random_mechanism(5)
+    joint = robot.joint("joint1")
+    for thing, attribute in (robot, "name"), (robot, "gravity"), (robot, "new"), (joint, "name"), (joint, "nv"):
+        with pytest.raises(AttributeError):
+            setattr(thing, attribute, 1)
+    with pytest.raises(AttributeError):
+        del robot.description
+    robot.gravity[:] = 0.0  # a copy
+    assert robot.gravity.any()
+    body = robot.description.bodies[0]
+    for array in (body.inertia.com, body.inertia.about_com, robot.description.joints[1].at_parent.translation):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+
+
+def test_a_builder_can_go_on_after_building():
+    builder = sarrus.Builder()
+    builder.add_body("a", sarrus.Inertia.sphere(1.0, 0.1))
+    builder.add_joint("j", sarrus.Revolute("x"), "ground", "a")
+    first = builder.build()
+    builder.add_body("b", sarrus.Inertia.sphere(1.0, 0.1))
+    builder.add_joint("k", sarrus.Revolute("x"), "a", "b")
+    assert (first.nv, builder.build().nv) == (1, 2)
+
+
+def test_slices_stack_q_and_v_in_the_order_of_addition():
+    q, v = [ROBOT.joint(name).q_slice for name in ROBOT.joints], [ROBOT.joint(name).v_slice for name in ROBOT.joints]
+    for slices, size in ((q, ROBOT.nq), (v, ROBOT.nv)):
+        assert slices[0].start == 0
+        assert slices[-1].stop == size
+        assert all(a.stop == b.start for a, b in itertools.pairwise(slices))
+    assert ROBOT.joints == tuple(spec.name for spec in ROBOT.description.joints)
+    assert ROBOT.bodies == tuple(spec.name for spec in ROBOT.description.bodies)
+    assert ROBOT.frames == ("ground", *ROBOT.bodies, *(spec.name for spec in ROBOT.description.frames))
+
+
+def test_nothing_moves():
+    """nq = 0: shapes still say how many states there are."""
+    builder = sarrus.Builder()
+    builder.add_body("a", sarrus.Inertia.sphere(1.0, 0.1))
+    builder.add_joint("weld", sarrus.Fixed(), "ground", "a")
+    robot = builder.build()
+    nothing = np.zeros((5, 0))
+    assert robot.inverse_dynamics(nothing, nothing, nothing).shape == (5, 0)
+    assert robot.mass_matrix(nothing[0]).shape == (0, 0)
+    assert robot.pose(nothing, "a").shape == (5, 4, 4)
+    assert robot.jacobian(nothing, "a").shape == (5, 6, 0)
+    assert_array_equal(robot.operational_inertia_inverse(nothing, "a"), np.zeros((5, 6, 6)))

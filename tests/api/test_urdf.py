@@ -1,0 +1,495 @@
+"""URDF: what is read, what is warned about, what is refused."""
+
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+
+LINK = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+A, B, C = (LINK.format(name) for name in "ABC")
+
+
+def joint(name, parent, child, kind="revolute", inside='<limit lower="-1" upper="1" effort="5" velocity="2"/>'):
+    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{inside}</joint>'
+
+
+def robot(*parts, name="r"):
+    return f'<robot name="{name}">\n' + "\n".join(parts) + "\n</robot>"
+
+
+def specs(mechanism):
+    return {spec.name: spec for spec in mechanism.description.joints}
+
+
+def inertia(mechanism, body):
+    return next(spec.inertia for spec in mechanism.description.bodies if spec.name == body)
+
+
+# --- what is read -------------------------------------------------------------------------------------------------
+
+
+def test_pendulum_from_text():
+    p = sarrus.loads(
+        robot(
+            '<link name="support"/>',
+            """<link name="bob"><inertial>
+                 <origin xyz="0 0 -0.5" rpy="0 0 0"/><mass value="2"/><inertia ixx="0" iyy="0" izz="0"/>
+               </inertial></link>""",
+            joint("pin", "support", "bob", "continuous", '<origin xyz="0 0 3"/><axis xyz="0 1 0"/>'),
+            name="pendulum",
+        )
+    )
+    assert (p.name, p.nq, p.nv) == ("pendulum", 1, 1)
+    assert [b.name for b in p.description.bodies] == ["support", "bob"]
+    assert_allclose(p.gravity_forces([np.pi / 2]), [9.81])
+    assert_allclose(p.pose([0.3], "bob")[:3, 3], [0, 0, 3])
+    assert not p.warnings
+
+
+def test_bytes_and_declared_encoding():
+    text = '<?xml version="1.0" encoding="ISO-8859-1"?>' + robot(LINK.format("Füße"))
+    assert sarrus.loads(text.encode("latin-1")).description.bodies[0].name == "Füße"
+
+
+def test_load_takes_any_path(tmp_path):
+    path = tmp_path / "two.URDF"
+    path.write_text(robot(A, B, joint("j", "A", "B")))
+    assert sarrus.load(path).nq == sarrus.load(str(path)).nq == 1
+
+
+def test_inertia_is_turned_and_placed():
+    text = robot(
+        """<link name="A"><inertial>
+             <origin xyz="1 2 3" rpy="0.1 -0.2 0.3"/>
+             <mass value="4"/>
+             <inertia ixx="2" iyy="3" izz="4" ixy="0.1" ixz="-0.2" iyz="0.3"/>
+           </inertial></link>"""
+    )
+    I = inertia(sarrus.loads(text), "A")
+    R = sarrus.Transform.from_rpy(0.1, -0.2, 0.3, (0, 0, 0)).rotation
+    assert I.mass == 4
+    assert_allclose(I.com, [1, 2, 3])
+    tensor = np.array([[2, 0.1, -0.2], [0.1, 3, 0.3], [-0.2, 0.3, 4]])
+    assert_allclose(I.about_com, R @ tensor @ R.T, atol=1e-15)
+
+
+def test_joint_kinds():
+    kinds = {
+        "revolute": sarrus.Revolute,
+        "continuous": sarrus.Revolute,
+        "prismatic": sarrus.Prismatic,
+        "planar": sarrus.Planar,
+        "floating": sarrus.Free,
+        "ball": sarrus.Spherical,
+        "fixed": sarrus.Fixed,
+    }
+    for kind, expected in kinds.items():
+        spec = specs(sarrus.loads(robot(A, B, joint("j", "A", "B", kind, '<axis xyz="0 0 2"/>'))))["j"]
+        assert type(spec.joint) is expected
+        if kind in ("revolute", "prismatic"):
+            assert_allclose(spec.joint.axis, [0, 0, 1])
+        if kind == "planar":
+            assert_allclose(spec.joint.normal, [0, 0, 1])
+
+
+def test_axis_is_x_unless_given_and_free_to_be_zero_on_a_fixed_joint():
+    assert_allclose(specs(sarrus.loads(robot(A, B, joint("j", "A", "B"))))["j"].joint.axis, [1, 0, 0])
+    assert sarrus.loads(robot(A, B, joint("j", "A", "B", "fixed", '<axis xyz="0 0 0"/>'))).nv == 0
+
+
+def test_limits_and_losses():
+    inside = '<limit lower="-1" upper="2" effort="5" velocity="3"/><dynamics damping="0.1" friction="0.2"/>'
+    j = specs(sarrus.loads(robot(A, B, joint("j", "A", "B", inside=inside))))["j"].joint
+    assert_allclose(np.ravel(j.limits), [-1, 2])
+    assert_allclose(
+        [np.squeeze(x) for x in (j.velocity_limit, j.effort_limit, j.damping, j.friction)], [3, 5, 0.1, 0.2]
+    )
+
+
+def test_zeros_and_infinities_are_no_limits():
+    """As exporters write them."""
+    plain = specs(sarrus.loads(robot(A, B, joint("j", "A", "B", "continuous", ""))))["j"].joint
+    for limit in ('effort="0" velocity="0"', 'lower="0" upper="0" effort="0" velocity="0"'):
+        r = sarrus.loads(robot(A, B, joint("j", "A", "B", inside=f"<limit {limit}/>")))
+        assert specs(r)["j"].joint == plain
+        assert "empty range: taken as unlimited" in r.warnings[0]
+    r = sarrus.loads(
+        robot(A, B, joint("j", "A", "B", inside='<limit lower="-inf" upper="inf" effort="inf" velocity="1"/>'))
+    )
+    assert not r.warnings
+
+
+def test_joints_keep_the_order_of_the_file():
+    """Not the order of the tree; the root's own joint stands first."""
+    r = sarrus.loads(robot(A, B, C, joint("outer", "B", "C"), joint("inner", "A", "B")), floating_base=True)
+    assert list(specs(r)) == ["root_joint", "outer", "inner"]
+    assert (r.nq, r.nv) == (9, 8)
+    assert r.joint("outer").q_slice == slice(7, 8)
+
+
+def test_root_joint_gives_way():
+    r = sarrus.loads(robot(A, B, joint("root_joint", "A", "B")))
+    assert list(specs(r)) == ["root_joint_", "root_joint"]
+
+
+def test_a_link_called_ground_is_a_body():
+    text = robot('<link name="ground"/>', A, joint("j", "ground", "A"))
+    for floating in (False, True):
+        r = sarrus.loads(text, floating_base=floating)
+        assert [b.name for b in r.description.bodies] == ["ground_link", "A"]
+        assert "becomes body 'ground_link'" in r.warnings[0]
+
+
+def test_joints_and_links_may_share_names():
+    assert sarrus.loads(robot(A, B, joint("B", "A", "B"))).nq == 1
+
+
+# --- what is warned about -----------------------------------------------------------------------------------------
+
+
+def test_known_and_idle_parts_are_quiet():
+    r = sarrus.loads(
+        robot(
+            '<material name="steel"><color rgba="1 1 1 1"/></material>',
+            '<link name="A"><visual><geometry><mesh filename="a.stl"/></geometry></visual><collision/></link>',
+            B,
+            joint("j", "A", "B", "continuous", "<calibration/><safety_controller/>"),
+            '<transmission name="t"><anything/></transmission>',
+            '<gazebo reference="A"><anything/></gazebo>',
+            "<ros2_control/>",
+        ).replace("<robot ", '<robot xmlns:xacro="http://wiki.ros.org/xacro" ')
+    )
+    assert not r.warnings
+
+
+@pytest.mark.parametrize(
+    ("parts", "warning"),
+    [
+        (('<link name="A"><contact/></link>',), "<string>:2: <contact> in <link> is not read"),
+        (
+            ("<loop_joint/>", A, "<loop_joint/>"),
+            "<string>:2: <loop_joint> in <robot> is not read (and 1 more)",
+        ),
+        (('<link name="A" type="hard"/>',), "<string>:2: attribute 'type' of <link> is not read"),
+        (
+            (A, B, joint("j", "A", "B", "continuous", '<dynamics K="1"/>')),
+            "<string>:4: attribute 'K' of <dynamics> is not read",
+        ),
+        (
+            (A, B, joint("j", "A", "B", inside="")),
+            "<string>:4: <joint name='j'> has no <limit>: taken as unlimited",
+        ),
+        (
+            (
+                A,
+                B,
+                C,
+                joint("j", "A", "B"),
+                joint("k", "B", "C", "continuous", '<mimic joint="j" multiplier="-2" offset="1"/>'),
+            ),
+            "<string>:6: <joint name='k'> moves freely, though it mimics (k = -2 j +1): couplers are not solved yet",
+        ),
+        (
+            (A, B, joint("j", "A", "B", "continuous", '<mimic joint="k"/>')),
+            "<string>:4: <joint name='j'> moves freely, though it mimics (j = 1 k): there is no joint 'k'",
+        ),
+        (
+            (A, B, joint("j", "A", "B", "continuous", '<limit velocity="-1" effort="1"/>')),
+            "<string>:4: <joint name='j'> has a negative limit of velocity: taken as unlimited",
+        ),
+        (
+            (A.replace('izz="1"', 'izz="3"'),),
+            "<string>:2: <link name='A'>: no body of 1 kg has principal moments of inertia 1, 1, 3 kg m²; the values are kept",
+        ),
+        (
+            (A.replace('ixx="1"', 'ixx="-1"'),),
+            "<string>:2: <link name='A'>: no body of 1 kg has principal moments of inertia -1, 1, 1 kg m²; the values are kept",
+        ),
+        (
+            (A.replace('mass value="1"', 'mass value="0"'),),
+            "<string>:2: <link name='A'>: no body of 0 kg has principal moments of inertia 1, 1, 1 kg m²; the values are kept",
+        ),
+    ],
+)
+def test_warnings(parts, warning):
+    assert warning in sarrus.loads(robot(*parts)).warnings
+
+
+def test_impossible_inertia_keeps_its_values():
+    I = inertia(sarrus.loads(robot(A.replace('izz="1"', 'izz="3"'))), "A")
+    assert_allclose(I.about_com, np.diag([1, 1, 3]))
+
+
+@pytest.mark.parametrize("moments", [(1, 1, 2), (1, 1, 2.000001), (0, 0, 0), (1e-20, 0, 3e-20)])
+def test_possible_inertia_to_the_decimals_of_a_file(moments):
+    """Plates and points are bodies; their moments are written with six digits, or as what is left of zero."""
+    text = '<link name="A"><inertial><mass value="1"/><inertia ixx="{}" iyy="{}" izz="{}"/></inertial></link>'
+    assert not sarrus.loads(robot(text.format(*moments))).warnings
+
+
+def test_two_parents_close_a_loop():
+    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "A", "C"), joint("l", "B", "C")))
+    assert any("loop" in warning for warning in r.warnings)
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+ENTITY_BOMB = '<!DOCTYPE robot [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>' + robot("&b;")
+EXTERNAL_ENTITY = '<!DOCTYPE robot [<!ENTITY secret SYSTEM "file:///etc/hostname">]>' + robot("&secret;")
+BAD_MODELS = {
+    "empty": ("", "<string>:1: not well-formed XML: no element found"),
+    "truncated": (robot(A, B)[:-30], "<string>:3: not well-formed XML: "),
+    "crossed tags": ("<robot><link></robot></link>", "<string>:1: not well-formed XML: mismatched tag"),
+    "twice an attribute": ('<robot name="a" name="b"/>', "not well-formed XML: duplicate attribute"),
+    "binary": (b"\x7fELF\x00\x01", "<string>:1: not well-formed XML: "),
+    "bad UTF-8": (b'<robot name="\xff\xfe"/>', "not well-formed XML: "),
+    "unheard-of encoding": (
+        b'<?xml version="1.0" encoding="klingon"?><robot/>',
+        "<string>: cannot decode: unknown encoding",
+    ),
+    "encoding that expat cannot read": (
+        b'<?xml version="1.0" encoding="shift_jis"?><robot/>',
+        "<string>: cannot decode: ",
+    ),
+    "lone surrogate": (robot(LINK.format("\ud800")), "<string>: cannot decode: "),
+    "entity bomb": (ENTITY_BOMB, "<string>:1: a model file needs no DOCTYPE and no entities: refused"),
+    "external entity": (EXTERNAL_ENTITY, "no DOCTYPE and no entities"),
+    "undeclared entity": (robot("&lol;"), "<string>:2: not well-formed XML: undefined entity"),
+    "nested too deep": ("<robot>" + "<a>" * 10**5, "<string>:1: <a> is nested deeper than 100 elements"),
+    "xacro in it": (
+        robot(A, "<xacro:macro/>"),
+        "<string>:3: <xacro:macro> is a xacro macro; expand the file first",
+    ),
+    "MJCF": ("<mujoco/>", "<string>:1: <mujoco> is not the root of a URDF"),
+    "SDF": ('<sdf version="1.7"/>', "<string>:1: <sdf> is not the root of a URDF"),
+    "no links": (robot(), "<string>:1: <robot name='r'> has no links"),
+    "link without name": (robot("<link/>"), "<string>:2: <link> has no name"),
+    "link with an empty name": (robot('<link name=""/>'), "<string>:2: <link name=''> has no name"),
+    "joint without name": (robot(A, B, joint("", "A", "B")), "<string>:4: <joint name=''> has no name"),
+    "two links of one name": (
+        robot(A, B, A),
+        "<string>:4: <link name='A'> has the name of another in line 2",
+    ),
+    "two joints of one name": (
+        robot(A, B, C, joint("j", "A", "B"), joint("j", "B", "C")),
+        "<string>:6: <joint name='j'> has the name of another in line 5",
+    ),
+    "no parent": (
+        robot(A, B, '<joint name="j" type="fixed"><child link="B"/></joint>'),
+        "<joint name='j'> has no <parent>",
+    ),
+    "no child": (
+        robot(A, B, '<joint name="j" type="fixed"><parent link="A"/></joint>'),
+        "<joint name='j'> has no <child>",
+    ),
+    "parent without link": (
+        robot(A, B, joint("j", "A", "B").replace('<parent link="A"/>', "<parent/>")),
+        "<string>:4: <parent> of <joint name='j'> has no link",
+    ),
+    "unknown parent": (
+        robot(A, B, joint("j", "X", "B")),
+        "<string>:4: <parent> of <joint name='j'> names an unknown link 'X'",
+    ),
+    "unknown child": (
+        robot(A, B, joint("j", "A", "X")),
+        "<string>:4: <child> of <joint name='j'> names an unknown link 'X'",
+    ),
+    "link joined to itself": (robot(A, B, joint("j", "B", "B")), "<joint name='j'> joins link 'B' to itself"),
+    "ring without root": (
+        robot(A, B, joint("j", "A", "B"), joint("k", "B", "A")),
+        "<string>:1: <robot name='r'> has no root: every link is the child of some joint",
+    ),
+    "two roots": (
+        robot(A, B, C, joint("j", "A", "B")),
+        "has 2 links that are no joint's child, 'A', 'C': one root is wanted",
+    ),
+    "ring adrift": (
+        robot(A, B, C, joint("j", "B", "C"), joint("k", "C", "B")),
+        "<string>:3: <link name='B'> is not connected to the root 'A'; nor are others: 'B', 'C'",
+    ),
+    "no type": (
+        robot(A, B, joint("j", "A", "B").replace('type="revolute"', "")),
+        "<joint name='j'> has no type",
+    ),
+    "unknown type": (
+        robot(A, B, joint("j", "A", "B", "hinge")),
+        "<joint name='j'> has an unknown type 'hinge'; known are",
+    ),
+    "axis zero": (
+        robot(A, B, joint("j", "A", "B", inside='<axis xyz="0 0 0"/>')),
+        "<string>:4: <axis> of <joint name='j'> is zero; a joint that moves wants a direction",
+    ),
+    "axis of two numbers": (
+        robot(A, B, joint("j", "A", "B", inside='<axis xyz="0 1"/>')),
+        "<axis> of <joint name='j'> wants 3 numbers in xyz, not '0 1'",
+    ),
+    "origin in words": (
+        robot(A, B, joint("j", "A", "B", inside='<origin xyz="here and there"/>')),
+        "<origin> of <joint name='j'> wants 3 numbers in xyz, not 'here and there'",
+    ),
+    "decimal comma": (
+        robot(A.replace('mass value="1"', 'mass value="1,5"')),
+        "<string>:2: <mass> .* a number in value, not '1,5'",
+    ),
+    "Python's own digits": (
+        robot(A.replace('mass value="1"', 'mass value="1_0"')),
+        "a number in value, not '1_0'",
+    ),
+    "mass without value": (
+        robot(A.replace('mass value="1"', "mass")),
+        "<mass> of <link name='A'> has no value",
+    ),
+    "no mass": (robot(A.replace('<mass value="1"/>', "")), "<inertial> of <link name='A'> has no <mass>"),
+    "no tensor": (
+        robot('<link name="A"><inertial><mass value="1"/></inertial></link>'),
+        "<inertial> of <link name='A'> has no <inertia>",
+    ),
+    "no ixx": (robot(A.replace('ixx="1"', "")), "<inertia> of <link name='A'> has no ixx"),
+    "two masses": (
+        robot(A.replace("<mass", '<mass value="2"/><mass')),
+        "<mass> .*stands there twice; first in line 2",
+    ),
+    "NaN": (
+        robot(A.replace('ixx="1"', 'ixx="nan"')),
+        "<inertia> .*has a number in ixx that is not finite: 'nan'",
+    ),
+    "infinite mass": (
+        robot(A.replace('mass value="1"', 'mass value="1e999"')),
+        "a number in value that is not finite",
+    ),
+    "infinite origin": (
+        robot(A, B, joint("j", "A", "B", inside='<origin xyz="0 0 inf"/>')),
+        "a number in xyz that is not finite: '0 0 inf'",
+    ),
+    "NaN as limit": (
+        robot(A, B, joint("j", "A", "B", inside='<limit lower="nan" upper="1"/>')),
+        "<limit> .*not finite: 'nan'",
+    ),
+    "negative mass": (
+        robot(A.replace('mass value="1"', 'mass value="-1"')),
+        "<string>:2: <mass> .*is negative: -1 kg",
+    ),
+    "limits crossed": (
+        robot(A, B, joint("j", "A", "B", inside='<limit lower="1" upper="-1"/>')),
+        "<limit> of <joint name='j'> has its lower limit above the upper: 1 > -1",
+    ),
+    "negative damping": (
+        robot(A, B, joint("j", "A", "B", inside='<dynamics damping="-1"/>')),
+        "<dynamics> of <joint name='j'> has a negative damping: -1",
+    ),
+    "mimic of nobody": (
+        robot(A, B, joint("j", "A", "B", inside="<mimic/>")),
+        "<mimic> of <joint name='j'> has no joint",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_MODELS.values(), ids=BAD_MODELS)
+def test_bad_models(text, message):
+    with pytest.raises(sarrus.ModelError, match=message.replace("(", r"\(")):
+        sarrus.loads(text)
+
+
+def test_every_truncation_and_every_missing_line_is_an_answer():
+    """A mechanism or a ModelError; nothing else comes out of a damaged file."""
+    text = robot(
+        A, B, C, joint("j", "A", "B", inside='<origin xyz="0 0 1"/><axis xyz="0 1 0"/><limit lower="-1" upper="1"/>'),
+        joint("k", "B", "C", "prismatic", '<mimic joint="j"/><dynamics damping="1"/>'),
+    )  # fmt: skip
+    lines = text.splitlines()
+    damaged = [text[:i] for i in range(0, len(text), 3)]
+    damaged += ["\n".join(lines[:i] + lines[i + 1 :]) for i in range(len(lines))]
+    damaged += [text[:i] + "0" + text[i + 1 :] for i in range(0, len(text), 3)]
+    for each in damaged:
+        with suppress(sarrus.ModelError):
+            sarrus.loads(each)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("arm.urdf.xacro", "xacro is a macro language; expand it first: xacro arm.urdf.xacro > arm.urdf"),
+        ("arm.xml", "cannot read .xml; URDF .* is the format that is read today"),
+        ("arm.SDF", "cannot read .sdf; URDF .* is the format that is read today"),
+        ("arm", "cannot read a file without suffix; URDF"),
+    ],
+)
+def test_other_formats(tmp_path, name, message):
+    with pytest.raises(sarrus.ModelError, match=message):
+        sarrus.load(tmp_path / name)
+
+
+def test_errors_name_the_file(tmp_path):
+    (tmp_path / "arm.urdf").write_text(robot(A, B))
+    with pytest.raises(sarrus.ModelError, match=r"^arm\.urdf:1: "):
+        sarrus.load(tmp_path / "arm.urdf")
+    with pytest.raises(FileNotFoundError):
+        sarrus.load(tmp_path / "leg.urdf")
+
+
+# --- the robots that people have ----------------------------------------------------------------------------------
+
+
+def robots():
+    """URDF files of the PyPI package example-robot-data, where it is installed."""
+    prefix = find_spec("cmeel")
+    if prefix is None or prefix.origin is None:
+        return []
+    folder = Path(prefix.origin).parents[1] / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
+    empty = ("ur3.urdf",)  # a macro file, expanded to nothing
+    return sorted(path for path in folder.glob("**/*.urdf") if path.name not in empty)
+
+
+@pytest.mark.skipif(not robots(), reason="example-robot-data is not installed")
+@pytest.mark.parametrize("floating", [False, True])
+def test_robots_are_what_pinocchio_reads(floating):
+    """Mass matrix and gravity of every robot at a random configuration; no mass or length is lost."""
+    pin = pytest.importorskip("pinocchio")
+    rng = np.random.default_rng(2)
+    for path in robots():
+        ours = sarrus.load(path, floating_base=floating)
+        theirs = (
+            pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+            if floating
+            else pin.buildModelFromUrdf(str(path))
+        )
+        assert ours.nv == theirs.nv, path
+        q, order, q_theirs = ours.neutral(), np.zeros(ours.nv, int), pin.neutral(theirs)
+        for name in list(theirs.names)[1:]:
+            model = theirs.joints[theirs.getJointId(name)]
+            here, there = ours.joint(name), slice(model.idx_v, model.idx_v + model.nv)
+            order[there] = np.arange(ours.nv)[here.v_slice]
+            if model.nv == 1:
+                angle = rng.uniform(-1, 1)
+                q[here.q_slice] = angle
+                q_theirs[model.idx_q : model.idx_q + model.nq] = (
+                    angle if model.nq == 1 else (np.cos(angle), np.sin(angle))
+                )
+        if floating:  # Pinocchio: [linear; angular]
+            order[:6] = order[[3, 4, 5, 0, 1, 2]]
+        data = theirs.createData()
+        M = pin.crba(theirs, data, q_theirs)
+        M = np.triu(M) + np.triu(M, 1).T
+        assert_allclose(
+            ours.mass_matrix(q)[np.ix_(order, order)],
+            M,
+            rtol=0,
+            atol=1e-10 * np.abs(M).max(initial=1),
+            err_msg=path.name,
+        )
+        g = pin.computeGeneralizedGravity(theirs, data, q_theirs)
+        assert_allclose(
+            ours.gravity_forces(q)[order], g, rtol=0, atol=1e-10 * np.abs(g).max(initial=1), err_msg=path.name
+        )
+
+
+def test_what_moves_is_actuated_unless_it_follows_another():
+    """URDF has no word for passive joints; a mimic joint has no motor."""
+    leader = joint("j", "A", "B")
+    follower = joint("k", "B", "C", inside='<mimic joint="j"/><limit effort="1" velocity="1" lower="-1" upper="1"/>')
+    assert sarrus.loads(robot(A, B, C, leader, follower), floating_base=True).actuated == ("j",)

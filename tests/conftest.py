@@ -1,0 +1,13 @@
+"""How hard the random tests look. ``pytest --hypothesis-profile=soak`` looks for hours, at new examples every time."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# no deadline: the machine may be busy
+settings.register_profile("sarrus", deadline=None, print_blob=True)
+settings.register_profile("ci", settings.get_profile("sarrus"), derandomize=True, database=None)
+settings.register_profile(
+    "soak", settings.get_profile("sarrus"), max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("ci" if os.environ.get("CI") else "sarrus")

@@ -1,0 +1,77 @@
+"""Every algorithm that Pinocchio has too, over random trees of every joint type; needs the extra [bench]."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.core.test_against_oracle import (
+    OPERATIONS,
+    REVERSIBLE,
+    SOLVING,
+    assert_agrees,
+    draw_state,
+    solving_tolerance,
+)
+from tests.oracles import Dense
+from tests.random_mechanisms import PLACES, mechanisms, random_mechanism, random_state, seeds
+
+pytest.importorskip("pinocchio")
+from tests.oracles.pinocchio_model import Pinocchio
+
+ABSENT = {"integrate", "regressor", "inverse_dynamics, carried", "reactions, carried"}
+OF_MASSES = {name for name in OPERATIONS if name.startswith(("cent", "momentum", "kinetic", "potential"))}
+
+
+def assert_all_agree(robot, state, singular=False):
+    theirs = Pinocchio(robot.description)
+    left_out = ABSENT | OF_MASSES if theirs.welded else ABSENT
+    for name, ask in OPERATIONS.items():
+        if name not in left_out:
+            expected = ask(theirs, state)
+            ours = ask(robot, state)
+            if name == "reactions":
+                ours = {joint: ours[joint] for joint in expected}
+            assert_agrees(ours, expected)
+    if not singular:
+        tolerance = solving_tolerance(Dense(robot.description), [state])
+        for ask in SOLVING.values():
+            assert_agrees(ask(robot, state), ask(theirs, state), tolerance)
+
+
+def moves(robot):
+    """Pinocchio gives arrays of another shape where nothing can."""
+    return robot.nv > 0
+
+
+@pytest.mark.parametrize("at", [*PLACES, "singular"])
+@settings(max_examples=25, deadline=None)
+@given(robot=mechanisms(friction=True, armature=True).filter(moves), seed=seeds())
+def test_agrees(at, robot, seed):
+    assert_all_agree(robot, draw_state(robot, np.random.default_rng(seed), at), at == "singular")
+
+
+@settings(max_examples=25, deadline=None)
+@given(robot=mechanisms(joints=REVERSIBLE, floating=False, backward=0.5).filter(moves), seed=seeds())
+def test_agrees_where_joints_point_to_the_ground(robot, seed):
+    """Reactions too: of the joint seen from its other end, which is how Pinocchio has it."""
+    assert_all_agree(robot, draw_state(robot, np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("floating", [False, True])
+@pytest.mark.parametrize(("bodies", "branching"), [(25, 0.3), (60, 0.1), (60, 0.6)])
+def test_agrees_on_large_trees(bodies, branching, floating):
+    robot = random_mechanism(
+        bodies, bodies=bodies, branching=branching, floating=floating, friction=True, armature=True
+    )
+    assert_all_agree(robot, draw_state(robot, np.random.default_rng(bodies)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(robot=mechanisms().filter(moves), seed=seeds())
+def test_difference_agrees(robot, seed):
+    """By less than half a turn: Pinocchio keeps the cosine and sine of a planar joint's angle, we the angle."""
+    theirs = Pinocchio(robot.description)
+    q0, dv, _ = random_state(robot, np.random.default_rng(seed))
+    q1 = robot.integrate(q0, np.clip(dv, -1, 1))
+    dv = robot.difference(q0, q1)
+    assert_agrees(dv, theirs.difference(q0, q1))

@@ -1,0 +1,401 @@
+// Every operation on mechanisms with every type of joint, one state at a time and many at once, from several threads. tools/sanitize.sh
+// builds this with sanitizers, for which it keeps each array in an allocation of its own. What the numbers must be is
+// the business of the Python tests; here many states must say what one says, whatever the threads, and a few laws must hold.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "../../cpp/dynamics/kernels.hpp"
+#include "../../cpp/dynamics/kinematics.hpp"
+#include "../../cpp/mechanism/mechanism.hpp"
+
+extern "C" const sarrus::KernelTable* sarrus_kernel_table();
+
+namespace {
+
+using namespace sarrus;
+
+int checks = 0, failures = 0;
+void check(bool ok, const std::string& what) {
+  ++checks;
+  if (!ok) ++failures, std::printf("FAILED: %s\n", what.c_str());
+}
+
+/// Exactly n doubles on the heap: one past them is the sanitizer's.
+class Array {
+ public:
+  explicit Array(long n = 0) : size_(n), data_(new double[n]()) {}
+  double* data() const { return data_.get(); }
+  long size() const { return size_; }
+  double& operator[](long i) const { return data_[i]; }
+
+ private:
+  long size_;
+  std::unique_ptr<double[]> data_;
+};
+
+/// Largest difference, relative to the largest number; infinite where one is NaN.
+double difference(const Array& a, const Array& b) {
+  double worst = 0.0, scale = 1.0;
+  for (long i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return INFINITY;
+    worst = std::max(worst, std::abs(a[i] - b[i])), scale = std::max(scale, std::abs(a[i]));
+  }
+  return worst / scale;
+}
+
+// ---- mechanisms ------------------------------------------------------------------------------------------------------------------
+
+struct Random {
+  std::mt19937_64 engine;
+  double operator()(double low = -1.0, double high = 1.0) { return std::uniform_real_distribution<double>(low, high)(engine); }
+  Vec3<double> vector(double length) { return vec3((*this)() * length, (*this)() * length, (*this)() * length); }
+  Vec3<double> axis() {
+    const Vec3<double> a = vector(1.0) + vec3(0.0, 0.0, 1.5);
+    return a / a.norm();
+  }
+  Transform<double> transform() {
+    const double angle = (*this)(-3.0, 3.0);
+    return {rotation_about(axis(), std::sin(angle), std::cos(angle)), vector(0.3)};
+  }
+  Inertia<double> inertia() {
+    const Transform<double> at_com = transform();
+    const Inertia<double> principal = {(*this)(0.5, 3.0), zero3<double>(), {0.3, 0.0, 0.0, 0.4, 0.0, 0.5}};
+    return transformed(at_com, principal);
+  }
+};
+
+struct Kind {
+  JointKind kind;
+  int nq, nv, mask;
+};
+const Kind kinds[] = {
+    {JointKind::free, 7, 6, 0},          {JointKind::revolute, 1, 1, 0},      {JointKind::fixed, 0, 0, 0},
+    {JointKind::prismatic, 1, 1, 0},     {JointKind::helical, 1, 1, 0},       {JointKind::cylindrical, 2, 2, 0},
+    {JointKind::universal, 2, 2, 0},     {JointKind::planar, 3, 3, 0},        {JointKind::spherical, 4, 3, 0},
+    {JointKind::gimbal, 0, 0, 0},        {JointKind::gimbal, 1, 1, 0b000010}, {JointKind::gimbal, 2, 2, 0b001100},
+    {JointKind::gimbal, 3, 3, 0b101010}, {JointKind::gimbal, 4, 4, 0b111001}, {JointKind::gimbal, 5, 5, 0b101111},
+    {JointKind::gimbal, 6, 6, 0b111111}};
+
+JointDescription joint(const Kind& k, Random& random) {
+  JointDescription j{};
+  j.kind = k.kind, j.nq = k.nq, j.nv = k.nv;
+  j.axis = random.axis(), j.axis2 = random.axis();
+  j.constants.pitch = 0.1, j.constants.mask = k.mask;
+  for (int i = 0; i < 3; ++i) {
+    const double angle = random();
+    j.constants.parameter[i] = std::sin(angle), j.constants.cosine[i] = std::cos(angle);
+    j.constants.parameter[3 + i] = random(-0.2, 0.2);
+  }
+  j.at_parent = random.transform(), j.at_child = random.transform();
+  for (auto* one : {&j.armature, &j.damping, &j.friction, &j.stiffness, &j.rest}) {
+    one->resize(k.nv);
+    for (double& x : *one) x = random(0.1, 1.0);
+  }
+  for (int i = 0; i < k.nv; ++i)
+    if (k.kind == JointKind::free || (k.kind == JointKind::planar && i < 2)) j.stiffness[i] = 0.0;
+  return j;
+}
+
+/// Every joint type twice, every body on an earlier one; the joints are added in another order than outward.
+Description every_joint(unsigned seed) {
+  Random random{std::mt19937_64(seed)};
+  Description d;
+  d.name = "every joint", d.gravity = random.vector(9.81);
+  const int types = static_cast<int>(std::size(kinds));
+  for (int i = 0; i < 2 * types; ++i) {
+    const std::string name = "body" + std::to_string(i);
+    d.bodies.push_back({name, random.inertia()});
+    JointDescription j = joint(kinds[i % types], random);
+    const int onto = i == 0 ? -1 : static_cast<int>(random(std::max(-1.0, i - 3.0), i - 1e-9) + 1.0) - 1;
+    j.name = "joint" + std::to_string(i), j.child = name, j.parent = onto < 0 ? "ground" : "body" + std::to_string(onto);
+    // a lower pair with one axis may point towards the ground
+    if (j.kind == JointKind::revolute || j.kind == JointKind::helical) std::swap(j.parent, j.child);
+    d.joints.push_back(j);
+  }
+  std::reverse(d.joints.begin() + 3, d.joints.end());
+  d.frames.push_back({"tool", "body" + std::to_string(2 * types - 1), random.transform()});
+  d.frames.push_back({"elbow", "body7", random.transform()});
+  return d;
+}
+
+/// One body welded to the ground: every array over q and v is empty.
+Description welded() {
+  Random random{std::mt19937_64(1)};
+  Description d;
+  d.name = "welded", d.gravity = vec3(0.0, 0.0, -9.81);
+  d.bodies.push_back({"block", random.inertia()});
+  JointDescription j = joint({JointKind::fixed, 0, 0, 0}, random);
+  j.name = "weld", j.parent = "ground", j.child = "block";
+  d.joints.push_back(j);
+  d.frames.push_back({"tool", "block", random.transform()});
+  d.frames.push_back({"elbow", "block", random.transform()});
+  return d;
+}
+
+// ---- operations ------------------------------------------------------------------------------------------------------------------
+
+struct Info {
+  const char *name, *inputs, *axes;
+  bool has_frame, has_wrenches;
+};
+const Info infos[] = {
+#define SARRUS_INFO(name, inputs, axes, frame, wrenches) {#name, inputs, axes, frame, wrenches},
+    SARRUS_OPERATIONS(SARRUS_INFO)
+#undef SARRUS_INFO
+};
+
+struct Input {
+  std::string name;
+  bool optional;
+};
+std::vector<Input> inputs_of(const Info& info) {
+  std::vector<Input> all;
+  std::string word;
+  for (const char* c = info.inputs;; ++c) {
+    if (*c && *c != ' ') {
+      word += *c;
+      continue;
+    }
+    const bool optional = word.back() == '?';
+    if (optional) word.pop_back();
+    all.push_back({word, optional});
+    word.clear();
+    if (!*c) return all;
+  }
+}
+
+int size_of(const std::string& input, const Tree& t) {
+  if (input[0] == 'q') return t.nq;
+  if (input == "known") return Kinematics<double>::size(t);
+  return input.rfind("base_", 0) == 0 ? 6 : t.nv;
+}
+int result_size(const Info& info, const Tree& t) {
+  int n = 1;
+  for (const char* c = info.axes; *c; ++c)
+    n *= *c == 'q'   ? t.nq
+         : *c == 'v' ? t.nv
+         : *c == 'p' ? t.parts - 1
+         : *c == 'P' ? 10 * (t.parts - 1)
+         : *c == 'k' ? Kinematics<double>::size(t)
+                     : *c - '0';
+  return n;
+}
+
+/// Rows of states for one mechanism, each input in an array of its own.
+class States {
+ public:
+  States(const Mechanism& m, long count, unsigned seed) : m_(m), count_(count) {
+    Random random{std::mt19937_64(seed)};
+    const Tree& t = m.tree();
+    for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "known"}) {
+      const int n = size_of(name, t);
+      Array& rows = put(name, n);
+      for (long i = 0; i < rows.size(); ++i) rows[i] = random();
+      if (name[0] != 'q') continue;
+      for (long i = 0; i < count; ++i)
+        for (const int k : m.quaternions()) {
+          double* p = rows.data() + i * n + k;
+          const double norm = std::sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
+          for (int c = 0; c < 4; ++c) p[c] /= norm;
+        }
+    }
+    for (Array& w : wrench_) {
+      w = Array(6 * count);
+      for (long i = 0; i < w.size(); ++i) w[i] = random();
+    }
+    for (const char* name : {"tool", "elbow"}) {
+      const auto& f = m.frames().at(name);
+      frames_.push_back({f.body, f.part, f.X, ExpressedIn::frame});
+    }
+  }
+
+  long count() const { return count_; }
+  const Array& row(const std::string& name) const { return rows_.at(name); }
+  void know(Array motion) { rows_["known"] = std::move(motion); }
+
+  /// The result of an operation on every state, by the one-state kernel.
+  Array one(int op, ExpressedIn in, bool with_optional) const {
+    const KernelTable& table = *sarrus_kernel_table();
+    const int n = result_size(infos[op], m_.tree());
+    Array out(n * count_);
+    for (long i = 0; i < count_; ++i) {
+      const Rows r = rows(op, with_optional);
+      const double* at[max_inputs];
+      for (int k = 0; k < max_inputs; ++k) at[k] = r.in[k] ? r.in[k] + i * r.in_step[k] : nullptr;
+      const double* wrench[] = {wrench_[0].data() + 6 * i, wrench_[1].data() + 6 * i};
+      Array result(n);
+      table.one[op](m_.tree(), parameters(op, in), at, wrench, result.data());
+      std::copy_n(result.data(), n, out.data() + i * n);
+    }
+    return out;
+  }
+  /// The same by the kernel for many states, on `threads` threads of uneven shares.
+  Array many(int op, ExpressedIn in, bool with_optional, int threads) const {
+    const KernelTable& table = *sarrus_kernel_table();
+    const int n = result_size(infos[op], m_.tree());
+    Array out(n * count_);
+    const double* wrench[] = {wrench_[0].data(), wrench_[1].data()};
+    const long wrench_step[] = {6, 6};
+    Rows r = rows(op, with_optional);
+    r.wrench = wrench, r.wrench_step = wrench_step, r.out = out.data(), r.out_size = n;
+    const Parameters p = parameters(op, in);
+    std::vector<std::thread> others;
+    for (int t = 0; t < threads; ++t) {
+      const long begin = count_ * t / threads / table.lanes * table.lanes;
+      const long end = t + 1 == threads ? count_ : count_ * (t + 1) / threads / table.lanes * table.lanes;
+      others.emplace_back([&, begin, end] { table.many[op](m_.tree(), p, r, begin, end); });
+    }
+    for (std::thread& t : others) t.join();
+    return out;
+  }
+
+ private:
+  Array& put(const std::string& name, int n) { return rows_[name] = Array(n * count_); }
+  Parameters parameters(int op, ExpressedIn in) const {
+    Parameters p{frames_[0], infos[op].has_wrenches ? 2 : 0, frames_.data()};
+    p.frame.expressed_in = in;
+    return p;
+  }
+  Rows rows(int op, bool with_optional) const {
+    Rows r{};
+    int k = 0;
+    for (const Input& input : inputs_of(infos[op])) {
+      if (with_optional || !input.optional) {
+        r.in[k] = rows_.at(input.name).data(), r.in_size[k] = size_of(input.name, m_.tree());
+        // the ground moves alike in all states: one row, broadcast
+        r.in_step[k] = input.name.rfind("base_", 0) == 0 ? 0 : r.in_size[k];
+      }
+      ++k;
+    }
+    return r;
+  }
+
+  const Mechanism& m_;
+  long count_;
+  std::unordered_map<std::string, Array> rows_;
+  Array wrench_[2];
+  std::vector<Frame> frames_;
+};
+
+int find(const char* name) {
+  for (int op = 0; op < operations; ++op)
+    if (!std::strcmp(infos[op].name, name)) return op;
+  return -1;
+}
+
+// rounding: the same sums in another order, of some thousand terms, through a solve of condition 1e3 or so
+constexpr double rounding = 1e-10;
+
+void many_say_what_one_says(const Mechanism& m, States& states) {
+  states.know(states.one(find("kinematics"), ExpressedIn::frame, true));
+  for (int op = 0; op < operations; ++op)
+    for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
+      for (const bool with_optional : {true, false}) {
+        if (in != ExpressedIn::frame && !infos[op].has_frame) continue;
+        const std::string name = std::string(infos[op].name) + " of " + std::to_string(m.tree().nv) + " velocities";
+        const Array one = states.one(op, in, with_optional), many = states.many(op, in, with_optional, 1);
+        const Array shared = states.many(op, in, with_optional, 4);
+        check(difference(one, many) < rounding, name + ": many states differ from one");
+        check(!std::memcmp(many.data(), shared.data(), many.size() * sizeof(double)), name + ": the result depends on threads");
+      }
+}
+
+void laws(const Mechanism& m, const States& s) {
+  const Tree& t = m.tree();
+  const ExpressedIn in = ExpressedIn::frame;
+  const Array M = s.one(find("mass_matrix"), in, true), inverse = s.one(find("mass_matrix_inverse"), in, true);
+  double asymmetry = 0.0, off_identity = 0.0;
+  for (long n = 0; n < s.count(); ++n) {
+    const double *A = M.data() + n * t.nv * t.nv, *B = inverse.data() + n * t.nv * t.nv;
+    for (int i = 0; i < t.nv; ++i)
+      for (int j = 0; j < t.nv; ++j) {
+        double sum = i == j ? -1.0 : 0.0;
+        for (int k = 0; k < t.nv; ++k) sum += A[i * t.nv + k] * B[k * t.nv + j];
+        asymmetry = std::max(asymmetry, std::abs(A[i * t.nv + j] - A[j * t.nv + i])),
+        off_identity = std::max(off_identity, std::abs(sum));
+      }
+  }
+  check(asymmetry < rounding, "the mass matrix is symmetric");
+  check(off_identity < rounding, "the mass matrix times its inverse is one");
+
+  // M a + h = tau closes the round trip: the same wrenches and joint forces on both ways
+  States there(m, s.count(), 7);
+  const Array acceleration = there.one(find("forward_dynamics"), in, false);
+  std::copy_n(acceleration.data(), acceleration.size(), there.row("a").data());
+  check(difference(there.row("tau"), there.one(find("inverse_dynamics"), in, false)) < rounding,
+        "inverse after forward dynamics");
+
+  // q0 + (q1 - q0) = q1, up to the sign of a quaternion
+  const Array dv = s.one(find("difference"), in, true);
+  States back(m, s.count(), 0);
+  std::copy_n(s.row("q0").data(), back.row("q").size(), back.row("q").data());
+  std::copy_n(dv.data(), dv.size(), back.row("dv").data());
+  Array q1 = back.one(find("integrate"), in, true);
+  for (long n = 0; n < s.count(); ++n)
+    for (const int k : m.quaternions()) {
+      double *got = q1.data() + n * t.nq + k, *want = s.row("q1").data() + n * t.nq + k, along = 0.0;
+      for (int c = 0; c < 4; ++c) along += got[c] * want[c];
+      if (along < 0.0)
+        for (int c = 0; c < 4; ++c) got[c] = -got[c];
+    }
+  check(difference(s.row("q1"), q1) < rounding, "integrate after difference");
+}
+
+/// Threads that have never run a kernel share one mechanism and mix operations.
+void threads_share_a_mechanism(const Mechanism& m, const States& states) {
+  const int names[] = {find("inverse_dynamics"), find("forward_dynamics"), find("mass_matrix"), find("coriolis_matrix")};
+  std::vector<Array> expected, got(4);
+  for (const int op : names) expected.push_back(states.one(op, ExpressedIn::frame, true));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 4; ++round) got[i] = states.one(names[(i + round) % 4], ExpressedIn::frame, true);
+    });
+  for (std::thread& t : threads) t.join();
+  for (int i = 0; i < 4; ++i)
+    check(difference(expected[(i + 3) % 4], got[i]) == 0.0,
+          "a state's result depends on the thread of " + std::to_string(m.tree().nv));
+}
+
+template <class Change> void refused(const char* what, Change change) {
+  Description d = every_joint(1);
+  change(d);
+  try {
+    const Mechanism m(d);
+    check(false, std::string(what) + " is accepted");
+  } catch (const ModelError&) {
+    check(true, what);
+  }
+}
+
+void wrong_descriptions() {
+  refused("a body named twice", [](Description& d) { d.bodies[1].name = d.bodies[2].name; });
+  refused("a joint named twice", [](Description& d) { d.joints[1].name = d.joints[2].name; });
+  refused("a body named ground", [](Description& d) { d.bodies.push_back({"ground", Inertia<double>::zero()}); });
+  refused("a body that no joint carries", [](Description& d) { d.bodies.push_back({"loose", Inertia<double>::zero()}); });
+  refused("a joint to nowhere", [](Description& d) { d.joints[0].parent = "nowhere"; });
+  refused("a joint of a body with itself", [](Description& d) { d.joints[0].parent = d.joints[0].child; });
+  refused("a frame on nothing", [](Description& d) { d.frames[0].body = "nowhere"; });
+  refused("two frames of one name", [](Description& d) { d.frames[0].name = d.frames[1].name; });
+}
+
+}  // namespace
+
+int main() {
+  for (const Description& d : {every_joint(1), every_joint(2), welded()}) {
+    const Mechanism m(d);
+    States states(m, 11, 3);  // no multiple of any number of lanes: the last packet is not full
+    many_say_what_one_says(m, states);
+    laws(m, states);
+    threads_share_a_mechanism(m, states);
+  }
+  wrong_descriptions();
+  std::printf("test_core (%s, %d lanes): %d checks, %d of them failed\n", sarrus_kernel_table()->level,
+              sarrus_kernel_table()->lanes, checks, failures);
+  return failures == 0 ? 0 : 1;
+}

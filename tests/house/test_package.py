@@ -1,0 +1,104 @@
+"""What is installed: the wheel's files, what an import costs, and what it leaves alone."""
+
+import importlib.metadata
+import json
+import statistics
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import sarrus
+
+DISTRIBUTION = importlib.metadata.distribution("sarrus")
+EDITABLE = json.loads(DISTRIBUTION.read_text("direct_url.json") or "{}").get("dir_info", {}).get("editable", False)
+not_editable = pytest.mark.skipif(EDITABLE, reason="an editable install looks for changes at every import")
+
+
+def run(code, *flags):
+    """What a fresh interpreter prints that runs the code."""
+    done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_version_is_that_of_the_metadata():
+    assert sarrus.__version__ == DISTRIBUTION.version
+    assert sarrus.build_info()["version"] == DISTRIBUTION.version
+
+
+def test_metadata():
+    assert DISTRIBUTION.metadata["License-Expression"] == "BSD-3-Clause"
+    assert [r for r in DISTRIBUTION.requires if "extra" not in r] == ["numpy>=1.24"]
+    assert "sarrus" in {e.name for e in DISTRIBUTION.entry_points.select(group="console_scripts")}
+
+
+def test_types_are_in_the_wheel():
+    """py.typed, and stubs of the extension module that name everything in it."""
+    from sarrus import _core
+
+    files = {str(f) for f in DISTRIBUTION.files}
+    assert {"sarrus/py.typed", "sarrus/_core/__init__.pyi", "sarrus/_core/spatial.pyi"} <= files
+    for module in (_core, _core.spatial):
+        path = f"sarrus/_core/{'__init__' if module is _core else 'spatial'}.pyi"
+        stub = Path(DISTRIBUTION.locate_file(path)).read_text(encoding="utf-8")
+        missing = [name for name in vars(module) if not name.startswith("_") and name not in stub]
+        assert missing == []
+
+
+def test_nothing_but_the_package_is_in_the_wheel():
+    """No sources, tests or build folders."""
+    top = {f.parts[0] for f in DISTRIBUTION.files if f.parts[0] != ".."}
+    assert {t for t in top if not t.endswith((".dist-info", ".pth", ".py")) and t != "__pycache__"} == {"sarrus"}
+    assert [str(f) for f in DISTRIBUTION.files if f.suffix in (".hpp", ".cpp", ".h", ".a")] == []
+
+
+@not_editable
+def test_import_takes_less_than_150_milliseconds():
+    """Median over fresh interpreters, NumPy's own import included; a machine that is busy with other things gets another try."""
+    code = "import time; start = time.perf_counter(); import sarrus; print(time.perf_counter() - start)"
+    run(code)  # the first one compiles
+    medians = (statistics.median(float(run(code)) for _ in range(7)) for _ in range(4))
+    assert any(median < 0.15 for median in medians)
+
+
+def test_import_needs_the_standard_library_and_numpy_only():
+    loaded = run("import sys; before = set(sys.modules); import sarrus; print(*set(sys.modules) - before)").split()
+    foreign = {name.split(".")[0] for name in loaded} - sys.stdlib_module_names - {"numpy", "sarrus"}
+    # extension modules of Cython's register themselves under names of their own
+    assert {name for name in foreign if find_spec(name) and not name.startswith("_cython")} == set()
+
+
+def test_import_leaves_heavy_modules_alone():
+    """What only a command or a plot needs is loaded by them."""
+    loaded = set(run("import sys, sarrus; print(*sys.modules)").split())
+    assert not loaded & {"matplotlib", "argparse", "asyncio", "sarrus.cli", "sarrus.demo"}
+
+
+WATCH = """
+import sys
+events = []
+def watch(event, arguments):
+    writes = event == "open" and (
+        isinstance(arguments[1], str) and set(arguments[1]) & set("wax+") or (arguments[2] or 0) & 0b11
+    )
+    if writes or event.split(".")[0] in ("socket", "subprocess", "urllib", "http", "ftplib", "smtplib") or event in (
+        "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.mkdir", "os.remove", "os.rename", "os.putenv",
+        "shutil.copyfile", "tempfile.mkstemp", "tempfile.mkdtemp",
+    ):
+        events.append((event, repr(arguments)))
+import numpy  # its own affairs
+sys.addaudithook(watch)
+import sarrus
+robot = sarrus.mechanisms.double_pendulum()
+robot.forward_dynamics(robot.random(0, size=100), numpy.zeros(2), numpy.zeros(2), threads=2)
+print(events)
+"""
+
+
+@not_editable
+def test_no_network_no_writes_no_processes():
+    """Neither an import nor a computation opens a connection, writes a file or starts a process."""
+    assert run(WATCH, "-B").strip() == "[]"

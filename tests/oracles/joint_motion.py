@@ -1,0 +1,173 @@
+"""What each joint is: the displacement its coordinates make, the velocity its generalised velocity means.
+
+A joint is a row of elementary displacements, each about (``turn``) or along (``slide``) an axis
+fixed in the frame that the previous ones have reached; ball and free joints, which have no such
+row, say directly what they are. Nothing here divides by a quantity that can vanish, branches on a
+coordinate or takes an absolute value, so that all of it continues to complex coordinates, where
+`kinematics.py` differentiates it.
+"""
+
+import numpy as np
+
+GIMBAL = ("rx", "ry", "rz", "tx", "ty", "tz")
+
+
+def skew(a):
+    """The matrix of the cross product: skew(a) @ b = a x b."""
+    x, y, z = a
+    return np.array([[0 * x, -z, y], [z, 0 * x, -x], [-y, x, 0 * x]])
+
+
+def rotation(axis, angle):
+    """Rodrigues' formula for a unit axis."""
+    K = skew(axis)
+    return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * (K @ K)
+
+
+def quaternion_rotation(quaternion):
+    """Rotation matrix of the quaternion (x, y, z, w), after scaling it to unit length."""
+    x, y, z, w = quaternion / np.sqrt(np.sum(quaternion * quaternion))
+    K = skew((x, y, z))
+    return np.eye(3) + 2 * w * K + 2 * (K @ K)
+
+
+def quaternion_product(a, b):
+    """Hamilton's product of (x, y, z, w) with (x, y, z, w)."""
+    vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
+    return np.array([*vector, a[3] * b[3] - a[:3] @ b[:3]])
+
+
+def axis_frame(normal):
+    """The planar joint's in-plane axes: a convention, which no law could tell us."""
+    import sarrus.joints
+
+    return np.asarray(sarrus.joints.axis_frame(normal))
+
+
+def displacements(joint, q):
+    """The joint as successive elementary displacements: a list of ("turn" | "slide", axis, amount)."""
+    match type(joint).__name__:
+        case "Fixed":
+            return []
+        case "Revolute":
+            return [("turn", joint.axis, q[0])]
+        case "Prismatic":
+            return [("slide", joint.axis, q[0])]
+        case "Helical":
+            return [("turn", joint.axis, q[0]), ("slide", joint.axis, joint.pitch * q[0])]
+        case "Cylindrical":
+            return [("turn", joint.axis, q[0]), ("slide", joint.axis, q[1])]
+        case "Universal":
+            return [("turn", joint.axis1, q[0]), ("turn", joint.axis2, q[1])]
+        case "Planar":
+            ex, ey, normal = axis_frame(joint.normal).T
+            return [("slide", ex, q[0]), ("slide", ey, q[1]), ("turn", normal, q[2])]
+        case "Gimbal":
+            # rotations about x, y, z, each where the last one left it, then the displacement along
+            # the rotated axes (thesis 2.26-2.29)
+            amounts = np.array(joint.fixed, dtype=q.dtype)
+            amounts[gimbal_free(joint)] = q
+            kinds = ["turn"] * 3 + ["slide"] * 3
+            return list(zip(kinds, np.eye(3)[[0, 1, 2, 0, 1, 2]], amounts, strict=True))
+        case kind:
+            raise NotImplementedError(f"the oracle knows no joint {kind!r}")
+
+
+def gimbal_free(joint):
+    """Positions of a gimbal's free parameters among (rx, ry, rz, tx, ty, tz)."""
+    return [GIMBAL.index(name) for name in joint.free]
+
+
+def compose(steps):
+    """Pose (R, p) that the steps reach, and [angular; linear] velocity there for unit rates: (6, steps)."""
+    R, p, pushes = np.eye(3), np.zeros(3), []
+    for kind, axis, amount in steps:
+        direction = R @ np.asarray(axis)
+        pushes.append((kind, direction, p))
+        if kind == "turn":
+            R = R @ rotation(axis, amount)
+        else:
+            p = p + amount * direction
+    columns = [[*u, *np.cross(u, p - point)] if kind == "turn" else [0, 0, 0, *u] for kind, u, point in pushes]
+    return R, p, np.array(columns).T.reshape(6, len(steps))
+
+
+def joint_motion(joint, q):
+    """Where the successor's joint frame is in the predecessor's, and how v moves it.
+
+    Returns R (3, 3), p (3,) and J (6, nv): v -> [angular; linear] velocity of the successor's joint
+    frame relative to the predecessor, at the successor's origin, in the predecessor's axes.
+    """
+    kind = type(joint).__name__
+    if kind in ("Spherical", "Free"):
+        R = quaternion_rotation(q[:4])
+        J = np.kron(np.eye(2), R)  # the velocity is given in the successor's axes
+        return (R, np.zeros(3), J[:, :3]) if kind == "Spherical" else (R, q[4:], J)
+
+    R, p, J = compose(displacements(joint, q))
+    if kind == "Helical":
+        J = J[:, :1] + joint.pitch * J[:, 1:]
+    elif kind == "Planar":  # (x, y) velocity in the successor's axes, not of the coordinates
+        ex, ey, normal = axis_frame(joint.normal).T
+        zero = np.zeros(3)
+        J = np.array([[*zero, *(R @ ex)], [*zero, *(R @ ey)], [*normal, *zero]]).T
+    elif kind == "Gimbal":
+        J = J[:, gimbal_free(joint)]
+    return R, p, J
+
+
+def coordinate_rate(joint, q, v):
+    """dq/dt for a generalised velocity: the same, but for quaternions and the planar joint."""
+    match type(joint).__name__:
+        case "Spherical":
+            return 0.5 * quaternion_product(q, np.array([*v, 0]))
+        case "Free":
+            orientation = 0.5 * quaternion_product(q[:4], np.array([*v[:3], 0]))
+            return np.concatenate([orientation, quaternion_rotation(q[:4]) @ v[3:]])
+        case "Planar":
+            c, s = np.cos(q[2]), np.sin(q[2])
+            return np.array([c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]])
+        case _:
+            return v
+
+
+def integrate(joint, q, dv):
+    """The flow of dq/dt = coordinate_rate(q, dv) after unit time, dv being constant."""
+    match type(joint).__name__:
+        case "Spherical":
+            return quaternion_flow(q, dv)
+        case "Free":  # a screw motion: the velocity stays the same for the body, not for the world
+            twist = np.block([[skew(dv[:3]), dv[3:, None]], [np.zeros((1, 4))]])
+            position = q[4:] + quaternion_rotation(q[:4]) @ exponential(twist)[:3, 3]
+            return np.concatenate([quaternion_flow(q[:4], dv[:3]), position])
+        case "Planar":
+            vx, vy, w = dv
+            x, y = exponential(np.array([[0, -w, vx], [w, 0, vy], [0, 0, 0]]))[:2, 2]
+            return q + coordinate_rate(joint, q, np.array([x, y, w]))
+        case _:
+            return q + dv
+
+
+def quaternion_flow(quaternion, angle):
+    """Turn by a rotation vector that is given in the turned axes."""
+    rates = [0.5 * quaternion_product(e, np.array([*angle, 0])) for e in np.eye(4)]
+    return exponential(np.array(rates).T) @ quaternion
+
+
+def exponential(A):
+    """Of a small matrix of moderate size: Taylor's series of A / 16, squared four times."""
+    term = E = np.eye(len(A))
+    for k in range(1, 30):
+        term = term @ A / (16 * k)
+        E = E + term
+    for _ in range(4):
+        E = E @ E
+    return E
+
+
+def neutral(joint):
+    """The joint's zero."""
+    q = np.zeros(joint.nq)
+    if type(joint).__name__ in ("Spherical", "Free"):
+        q[3] = 1.0
+    return q
