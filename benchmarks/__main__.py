@@ -1,0 +1,64 @@
+"""Command line: ``python -m benchmarks --help``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="sarrus beside its peers, in one run.")
+    parser.add_argument("--quick", action="store_true", help="0.3 s a row instead of 3")
+    parser.add_argument("--only", default="", metavar="rnea,panda,cpp", help="algorithms, models and groups of rows")
+    parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
+    parser.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--plot", type=Path, metavar="FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", nargs="?", help="write the table there as well")
+    options = parser.parse_args()
+
+    try:
+        import pinocchio  # noqa: F401
+    except ImportError as error:
+        print(f"{error}: pip install '.[bench]'", file=sys.stderr)
+        return 2
+
+    from . import peers, report, rows
+    from .models import all_models
+    from .subjects import DisagreementError
+
+    flags = tuple(options.peer_flags.split())
+    try:
+        library = peers.build_pinocchio_peer(flags, build=options.build_peer)
+    except peers.PeerNotBuiltError as error:
+        print(f"{error}; the rows inside C++ have no peer", file=sys.stderr)
+        library = None
+
+    models = all_models()
+    titles = {model.name: model.title for model in models}
+    words = {word for word in options.only.split(",") if word}
+    facts = report.facts(flags)
+    try:
+        results, errors = rows.run(models, library, words, 0.3 if options.quick else 3.0, _tell)
+    except (DisagreementError, ValueError) as error:
+        print(f"no numbers: {error}", file=sys.stderr)
+        return 1
+
+    table = report.markdown(results, facts, errors, titles)
+    print(table)
+    if options.markdown:
+        options.markdown.write_text(table)
+    if options.json:
+        report.write_json(options.json, results, facts, errors)
+    if options.plot:
+        report.plot(options.plot, results, facts, titles)
+    return 0
+
+
+def _tell(what: str) -> None:
+    print(what, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

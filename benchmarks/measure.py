@@ -1,0 +1,58 @@
+"""Interleaved timing: the machine's speed changes while one looks, so only neighbours in time are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+Sample = Callable[[], float]  # one short repetition; returns seconds per state
+
+FEWEST, MOST = 7, 300  # rounds
+
+
+def interleave(sides: Mapping[str, Sample], seconds: float) -> dict[str, NDArray[np.float64]]:
+    """Time per state of each side, (rounds,) [s], taken in turns A, B, C, A, B, C, ... for about `seconds`."""
+    for sample in sides.values():
+        sample()  # caches, workspaces, branch predictors
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    end = perf_counter() + seconds
+    for i in range(MOST):
+        if i >= FEWEST and perf_counter() > end:
+            break
+        for name, sample in sides.items():
+            times[name].append(sample())
+    return {name: np.array(t) for name, t in times.items()}
+
+
+def repeated(sample: Callable[[int], float], states: int, seconds: float = 1e-3) -> Sample:
+    """`sample(repeats)` with so many passes through its `states` that one repetition takes about `seconds`."""
+    sample(1)
+    repeats = max(1, round(seconds / (states * sample(1))))
+    return lambda: sample(repeats)
+
+
+def statement(code: str, variables: str, states: Sequence[object], **names: object) -> Sample:
+    """Times a line of Python over `states`, each unpacked into `variables`; all other names as given.
+
+    Like timeit, the line is compiled into its loop, so that no side pays for a wrapper; the loop itself costs some
+    20 ns a pass, and that is left in.
+    """
+    names = {"states": states, "perf_counter": perf_counter, **names}
+    source = f"""def loop(repeats, {", ".join(f"{name}={name}" for name in names)}):
+    start = perf_counter()
+    for _ in range(repeats):
+        for {variables} in states:
+            {code}
+    return (perf_counter() - start) / (repeats * len(states))"""
+    exec(source, names)
+    loop: Callable[[int], float] = names["loop"]  # type: ignore[assignment]
+    return repeated(loop, len(states))
+
+
+def ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Median and quartiles of the ratios of neighbours."""
+    low, median, high = np.quantile(numerator / denominator, [0.25, 0.5, 0.75])
+    return float(median), float(low), float(high)

@@ -1,0 +1,89 @@
+"""The five models, as one URDF text each, so that every library reads the same numbers."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import numpy as np
+
+# Friction, springs, contact shapes and transmissions differ between the libraries or belong to none of the rows.
+NOT_RIGID_BODY_DYNAMICS = ("visual", "collision", "dynamics", "mimic", "transmission", "gazebo")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A mechanism to measure.
+
+    Attributes
+    ----------
+    name : what ``--only`` calls it
+    title : what the report calls it
+    urdf : the description that all libraries read
+    floating : whether its root link is free in space
+    """
+
+    name: str
+    title: str
+    urdf: str
+    floating: bool = False
+
+
+def _robot(path: str, locked: tuple[str, ...] = ()) -> str:
+    """Text of a URDF of example-robot-data, without what is not measured and with some joints `locked`."""
+    robots = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")
+    root = ET.parse(Path(str(robots)) / path).getroot()
+    for parent in [root, *root.findall("link"), *root.findall("joint")]:
+        for child in list(parent):
+            if child.tag in NOT_RIGID_BODY_DYNAMICS:
+                parent.remove(child)
+    for joint in root.findall("joint"):
+        if joint.get("name") in locked:
+            joint.set("type", "fixed")
+    return ET.tostring(root, encoding="unicode")
+
+
+def chain(links: int = 100, seed: int = 0) -> str:
+    """URDF text of a chain of revolute joints about x, y, z in turn, with irregular bodies of some 30 cm."""
+    rng = np.random.default_rng(seed)
+    lines = [f'<robot name="chain{links}">', '<link name="base"/>']
+    parent = "base"
+    for i in range(links):
+        mass = float(rng.uniform(0.5, 1.5))
+        side = rng.uniform(0.2, 0.4, 3)  # a box, turned and displaced
+        ixx, iyy, izz = (mass / 12 * (np.sum(side**2) - side**2)).tolist()
+        axis = ("1 0 0", "0 1 0", "0 0 1")[i % 3]
+        place = f'xyz="{_text(rng.uniform(-0.1, 0.1, 3))}" rpy="{_text(rng.uniform(-1, 1, 3))}"'
+        com = f'xyz="{_text(rng.uniform(-0.05, 0.05, 3))}" rpy="{_text(rng.uniform(-1, 1, 3))}"'
+        lines += [
+            f'<link name="link{i}"><inertial><origin {com}/><mass value="{mass!r}"/>'
+            f'<inertia ixx="{ixx!r}" iyy="{iyy!r}" izz="{izz!r}" ixy="0" ixz="0" iyz="0"/></inertial></link>',
+            f'<joint name="joint{i}" type="revolute"><parent link="{parent}"/><child link="link{i}"/>'
+            f'<origin {place}/><axis xyz="{axis}"/>'
+            '<limit lower="-4" upper="4" velocity="100" effort="1000"/></joint>',
+        ]
+        parent = f"link{i}"
+    return "\n".join([*lines, "</robot>"])
+
+
+def _text(numbers: np.ndarray) -> str:
+    return " ".join(repr(float(x)) for x in numbers)
+
+
+def all_models() -> list[Model]:
+    """All five, or the chain alone where example-robot-data is not installed."""
+    models = [Model("chain", "chain of 100 links", chain())]
+    try:
+        distribution("example-robot-data")
+    except PackageNotFoundError:
+        return models
+    fingers = ("panda_finger_joint1", "panda_finger_joint2")
+    return [
+        Model("ur5", "UR5 (6 dof)", _robot("ur_description/urdf/ur5_robot.urdf")),
+        Model("panda", "Panda (7 dof)", _robot("panda_description/urdf/panda.urdf", locked=fingers)),
+        Model("solo", "Solo12 (18 dof)", _robot("solo_description/robots/solo12.urdf"), floating=True),
+        Model("talos", "Talos (38 dof)", _robot("talos_data/robots/talos_reduced.urdf"), floating=True),
+        *models,
+    ]

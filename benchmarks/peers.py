@@ -1,0 +1,199 @@
+"""The libraries that sarrus is measured beside, all reading the same URDF text.
+
+Pinocchio's coordinates are the common ones here: joints in its order, a free joint as q = [position; quaternion],
+v = [linear; angular].
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .models import Model
+
+try:
+    import mujoco
+except ImportError:
+    mujoco = None
+
+Array = NDArray[np.float64]
+
+# The order is that of joint_model() in pinocchio_peer.cpp; Pinocchio puts JointModel before each.
+JOINT_KINDS = ["RX", "RY", "RZ", "RevoluteUnaligned", "PX", "PY", "PZ", "PrismaticUnaligned", "FreeFlyer"]
+ALGORITHMS = ["rnea", "aba local", "aba world", "crba local", "crba world"]
+
+SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
+FLAGS = [
+    *("-std=c++17", "-O3", "-DNDEBUG", "-w"),
+    *("-shared", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique"),  # nothing of it meets the wheel's own symbols
+    *("-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30"),
+    *("-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12"),
+]
+
+
+class PeerNotBuiltError(RuntimeError):
+    """Pinocchio's templates are not compiled on this machine yet, or cannot be."""
+
+
+def pinocchio_model(model: Model) -> pin.Model:
+    root = [pin.JointModelFreeFlyer()] if model.floating else []
+    return pin.buildModelFromXML(model.urdf, *root)
+
+
+def cxx() -> str:
+    return os.environ.get("CXX", "g++")
+
+
+def cxx_version() -> str:
+    return subprocess.run([cxx(), "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = False) -> Path:
+    """Shared object of pinocchio_peer.cpp: from the user's cache, or compiled (a minute or two) if `build`."""
+    prefix = next((p for p in Path(pin.__file__).parents if (p / "include/pinocchio").is_dir()), None)
+    if prefix is None:
+        raise PeerNotBuiltError("Pinocchio's headers are not installed: pip install pin")
+    if shutil.which(cxx()) is None:
+        raise PeerNotBuiltError(f"no compiler {cxx()!r}; set CXX")
+    flags = [*FLAGS, *extra_flags]
+    key = hashlib.sha256(repr((SOURCE.read_text(), flags, cxx_version(), pin.__version__, str(prefix))).encode())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sarrus-benchmarks"
+    library = cache / f"pinocchio_peer-{key.hexdigest()[:16]}.so"
+    if library.exists():
+        return library
+    if not build:
+        raise PeerNotBuiltError("Pinocchio's templates are not compiled yet: add --build-peer (a minute or two)")
+    cache.mkdir(parents=True, exist_ok=True)
+    unfinished = library.with_suffix(f".{os.getpid()}")
+    includes = ["-isystem", str(prefix / "include"), "-isystem", str(prefix / "include/eigen3")]
+    link = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lboost_serialization"]
+    subprocess.run([cxx(), *flags, *includes, str(SOURCE), "-o", str(unfinished), *link], check=True)
+    unfinished.rename(library)  # at once, so that an interrupted build leaves no half of a library
+    return library
+
+
+class PinocchioCpp:
+    """Pinocchio's C++ templates on one model, called and timed inside C++."""
+
+    def __init__(self, library: Path, model: pin.Model) -> None:
+        self._c = ctypes.CDLL(str(library))
+        self._c.peer_new.restype = ctypes.c_void_p
+        self._c.peer_time.restype = ctypes.c_double
+        joints = range(1, model.njoints)
+        names = [model.joints[i].shortname().removeprefix("JointModel") for i in joints]
+        axes = [getattr(model.joints[i].extract(), "axis", np.zeros(3)) for i in joints]
+        placement = [np.append(model.jointPlacements[i].rotation, model.jointPlacements[i].translation) for i in joints]
+        inertia = [
+            np.concatenate([[model.inertias[i].mass], model.inertias[i].lever, model.inertias[i].inertia.ravel()])
+            for i in joints
+        ]
+        if np.any(model.armature):
+            raise ValueError("the C++ peer knows no armature")
+        self._peer = ctypes.c_void_p(
+            self._c.peer_new(
+                model.njoints - 1,
+                _pointer(np.array([model.parents[i] for i in joints], dtype=np.int32)),
+                _pointer(np.array([JOINT_KINDS.index(name) for name in names], dtype=np.int32)),
+                _pointer(np.array(axes, dtype=float)),
+                _pointer(np.array(placement)),
+                _pointer(np.array(inertia)),
+                _pointer(np.array(model.gravity.linear)),
+            )
+        )
+        if not self._peer:
+            raise ValueError("Pinocchio refused the model")
+        self._nv = model.nv
+
+    def __del__(self) -> None:
+        if getattr(self, "_peer", None):
+            self._c.peer_delete(self._peer)
+
+    def time(self, algorithm: str, q: Array, v: Array, x: Array, repeats: int) -> float:
+        """Seconds per call over `repeats` passes through the rows of q (N, nq), v (N, nv) and x (N, nv)."""
+        index = ALGORITHMS.index(algorithm)
+        return float(self._c.peer_time(self._peer, index, len(q), _pointer(q), _pointer(v), _pointer(x), repeats))
+
+    def call(self, algorithm: str, q: Array, v: Array, x: Array) -> Array:
+        """Result at one state: (nv), or the whole mass matrix (nv, nv)."""
+        out = np.empty((self._nv, self._nv) if algorithm.startswith("crba") else self._nv)
+        index = ALGORITHMS.index(algorithm)
+        self._c.peer_call(self._peer, index, _pointer(q), _pointer(v), _pointer(x), _pointer(out))
+        return np.triu(out) + np.triu(out, 1).T if out.ndim == 2 else out
+
+
+def load_mujoco(model: Model, pin_model: pin.Model) -> MuJoCo | None:
+    """The model in MuJoCo, or None where MuJoCo is not installed or refuses it."""
+    try:
+        return MuJoCo(model, pin_model) if mujoco else None
+    except ValueError:
+        return None
+
+
+def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
+    if not array.flags.c_contiguous:
+        raise ValueError("the C++ peer takes C-contiguous arrays")
+    return array.ctypes.data_as(ctypes.c_void_p)  # which keeps the array alive
+
+
+class MuJoCo:
+    """MuJoCo on one model, without contacts, limits, friction, actuators and sensors.
+
+    `mj_inverse` and `mj_forward` always compute the mass matrix and its sparse factor as well: that is what a user
+    of MuJoCo pays for a torque, but it is more than RNEA does.
+    """
+
+    def __init__(self, model: Model, pin_model: pin.Model) -> None:
+        root = ET.fromstring(model.urdf)
+        if model.floating:
+            children = {joint.find("child").get("link") for joint in root.findall("joint")}  # type: ignore[union-attr]
+            base = next(link.get("name") for link in root.findall("link") if link.get("name") not in children)
+            ET.SubElement(root, "link", name="mujoco_world")
+            joint = ET.SubElement(root, "joint", name="root_joint", type="floating")
+            ET.SubElement(joint, "parent", link="mujoco_world")
+            ET.SubElement(joint, "child", link=str(base))
+        self.mj_inverse, self.mj_forward = mujoco.mj_inverse, mujoco.mj_forward
+        self.model = m = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
+        self.data = mujoco.MjData(m)
+        off = mujoco.mjtDisableBit
+        m.opt.disableflags |= off.mjDSBL_CONSTRAINT | off.mjDSBL_CONTACT | off.mjDSBL_ACTUATION | off.mjDSBL_SENSOR
+        # q_mujoco = q_pin[q_order] and so on; only a free joint's vectors need turning as well
+        self.floating = model.floating
+        self.q_order, self.v_order = np.empty(m.nq, dtype=int), np.empty(m.nv, dtype=int)
+        for i in range(1, pin_model.njoints):
+            joint, here = pin_model.joints[i], m.joint(pin_model.names[i])
+            q = np.arange(joint.idx_q, joint.idx_q + joint.nq)
+            if joint.nq == 7:
+                q = q[[0, 1, 2, 6, 3, 4, 5]]  # MuJoCo's quaternion is (w, x, y, z)
+            self.q_order[here.qposadr[0] : here.qposadr[0] + joint.nq] = q
+            self.v_order[here.dofadr[0] : here.dofadr[0] + joint.nv] = np.arange(joint.idx_v, joint.idx_v + joint.nv)
+
+    def states(self, q: Array, v: Array, a: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
+        """MuJoCo's coordinates of Pinocchio's states, (N, nq) and (N, nv)."""
+        v, a, tau = v.copy(), a.copy(), tau.copy()
+        if self.floating:  # linear parts in world axes; acceleration of a point, no longer the derivative in the body
+            R = np.array([pin.Quaternion(*row[[6, 3, 4, 5]]).matrix() for row in q])
+            a[:, :3] += np.cross(v[:, 3:6], v[:, :3])
+            for x in (v, a, tau):
+                x[:, :3] = np.einsum("nij,nj->ni", R, x[:, :3])
+        v, a, tau = (np.ascontiguousarray(x[:, self.v_order]) for x in (v, a, tau))
+        return np.ascontiguousarray(q[:, self.q_order]), v, a, tau
+
+    def inverse(self, q: Array, v: Array, a: Array) -> Array:
+        self.data.qpos, self.data.qvel, self.data.qacc = q, v, a
+        self.mj_inverse(self.model, self.data)
+        return np.array(self.data.qfrc_inverse)
+
+    def forward(self, q: Array, v: Array, tau: Array) -> Array:
+        self.data.qpos, self.data.qvel, self.data.qfrc_applied = q, v, tau
+        self.mj_forward(self.model, self.data)
+        return np.array(self.data.qacc)
