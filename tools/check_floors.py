@@ -1,0 +1,108 @@
+"""The floor check: a file includes or imports from its own floor or a lower one. ``python tools/check_floors.py [CHECKOUT]``"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# folders of cpp/, from the ground up
+CPP = ("simd", "spatial", "joints", "mechanism", "dynamics", "loops", "simulation", "bindings")
+
+# modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
+PYTHON = (
+    ("_core", "errors"),
+    ("_build", "spatial"),
+    ("joints",),
+    ("description",),
+    ("mechanism",),
+    ("builder",),
+    ("io", "tables"),
+    ("mechanisms",),
+    ("plot",),
+    ("__init__",),
+    ("demo",),
+    ("cli",),
+    ("__main__",),
+)
+
+# where Python may be seen: kernels are compiled without it
+BINDINGS_ONLY = re.compile(r"Python\.h|(pybind11|numpy)/")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def upward(root: Path) -> list[str]:
+    """One line for each include or import of the checkout that runs upward, or that has no floor."""
+    return [*_upward_includes(root / "cpp"), *_upward_imports(root / "python" / "sarrus")]
+
+
+def _upward_includes(cpp: Path) -> Iterator[str]:
+    for path in sorted(p for p in cpp.rglob("*") if p.suffix in (".hpp", ".cpp", ".h")):
+        here = path.relative_to(cpp).parts[0]
+        if here not in CPP:
+            yield f"{path}: '{here}' has no floor; it needs a place in {Path(__file__).name}"
+            continue
+        text = path.read_text(encoding="utf-8")
+        for match in INCLUDE.finditer(text):
+            line, (bracket, name) = text.count("\n", 0, match.start(2)) + 1, match.groups()
+            if bracket == "<":
+                if BINDINGS_ONLY.match(name) and here != "bindings":
+                    yield f"{path}:{line}: {here} includes <{name}>, which only bindings may"
+                continue
+            target = (path.parent / name).resolve()
+            if not target.is_relative_to(cpp.resolve()) or not target.is_file():
+                yield f'{path}:{line}: "{name}" is no file under {cpp}'
+                continue
+            there = target.relative_to(cpp.resolve()).parts[0]
+            if there in CPP and CPP.index(there) > CPP.index(here):
+                yield f"{path}:{line}: {here} includes {there}, which is above it"
+
+
+def _upward_imports(package: Path) -> Iterator[str]:
+    floor_of = {name: floor for floor, names in enumerate(PYTHON) for name in names}
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package).with_suffix("").parts
+        here = inside[0]
+        if here not in floor_of:
+            yield f"{path}: '{here}' has no floor; it needs a place in {Path(__file__).name}"
+            continue
+        for line, there in _imports(path, inside):
+            if not (package / there).is_dir() and not (package / f"{there}.py").is_file() and there not in floor_of:
+                there = "__init__"  # a name that the package itself holds
+            if there == here:
+                continue
+            if there not in floor_of:
+                yield f"{path}:{line}: '{there}' has no floor; it needs a place in {Path(__file__).name}"
+            elif floor_of[there] > floor_of[here]:
+                yield f"{path}:{line}: {here} imports {there}, which is above it"
+
+
+def _imports(path: Path, inside: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """(line, first name below sarrus) of every import from the package: late ones and those for type checkers count too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            targets = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            # one dot is the package that holds the file, whether the file is a module in it or its __init__
+            base = ["sarrus", *inside[: len(inside) - node.level]] if node.level else []
+            base += node.module.split(".") if node.module else []
+            targets = [[*base, alias.name] for alias in node.names]
+        else:
+            continue
+        for target in targets:
+            if target[0] == "sarrus":
+                yield node.lineno, target[1] if len(target) > 1 else "__init__"
+
+
+def main() -> int:
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1])
+    found = upward(root)
+    print(*found, sep="\n", end="\n" if found else "")
+    print(f"floor check: {len(found)} upward" if found else "floor check: every arrow points down")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

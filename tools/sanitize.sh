@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds the C++ tests with sanitizers and runs them:  tools/sanitize.sh [address,undefined | thread]
+#   CXX     the compiler (default: c++)
+#   EIGEN   a folder with Eigen's headers (default: pkg-config's, else those of cmeel-eigen in the Python on the PATH)
+#   PYTHON  that Python (default: python3)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+sanitizers=${1:-address,undefined}
+out=build/sanitize-${sanitizers//,/-}
+mkdir -p "$out"
+
+if [ -z "${EIGEN:-}" ]; then
+  EIGEN=$(pkg-config --variable=includedir eigen3 2>/dev/null || true)
+  [ -z "$EIGEN" ] || EIGEN=$EIGEN/eigen3
+  [ -d "$EIGEN" ] || EIGEN=$("${PYTHON:-python3}" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/cmeel.prefix/include/eigen3
+fi
+[ -d "$EIGEN/Eigen" ] || { echo "Eigen was not found: pip install cmeel-eigen, or set EIGEN=" >&2; exit 1; }
+
+# What a compiler inlines everywhere a sanitizer checks everywhere: seven minutes a file instead of half of one.
+flags=(-std=c++17 -O1 -g1 -fno-inline -Dalways_inline=unused -DEIGEN_DONT_VECTORIZE -isystem "$EIGEN" "-fsanitize=$sanitizers" -pthread)
+level=baseline
+case $sanitizers in
+  *undefined*) flags+=(-fno-sanitize-recover=undefined) ;;
+esac
+case $sanitizers in
+  *address*) flags+=(-march=native) level=native ;;  # wide registers: an array that is not aligned shows
+esac
+
+compile() { "${CXX:-c++}" "${flags[@]}" "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
+compile cpp/dynamics/kernels.cpp & kernels=$!
+compile cpp/mechanism/mechanism.cpp
+compile tests/cpp/test_core.cpp
+wait "$kernels"
+"${CXX:-c++}" "${flags[@]}" "$out"/{kernels,mechanism,test_core}.o -o "$out/test_core"
+UBSAN_OPTIONS=print_stacktrace=1 "$out/test_core"
