@@ -1,6 +1,6 @@
 // The closed set of joints, and the one switch that turns a joint's kind into its type. Revolute, prismatic and free joints are
 // inlined into the algorithms; the rarer ones go through General<N>, which asks the same questions out of line, so that an algorithm
-// is compiled nine times and not sixteen.
+// is compiled nine times and not fourteen.
 #pragma once
 
 #include "cylindrical.hpp"
