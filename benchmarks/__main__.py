@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="sarrus beside its peers, in one run.")
-    parser.add_argument("--quick", action="store_true", help="0.3 s a row instead of 3")
+    parser.add_argument("--quick", action="store_true", help="0.3 s a row instead of 3; fewer states for --accuracy")
     parser.add_argument("--only", default="", metavar="rnea,panda,cpp", help="algorithms, models and groups of rows")
+    parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
     parser.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -24,28 +26,43 @@ def main() -> int:
         print(f"{error}: pip install '.[bench]'", file=sys.stderr)
         return 2
 
-    from . import peers, report, rows
+    from . import accuracy, loop_peers, loop_rows, peers, report, rows
     from .models import all_models
     from .subjects import DisagreementError
 
     flags = tuple(options.peer_flags.split())
-    try:
-        library = peers.build_pinocchio_peer(flags, build=options.build_peer)
-    except peers.PeerNotBuiltError as error:
-        print(f"{error}; the rows inside C++ have no peer", file=sys.stderr)
-        library = None
+
+    def peer(source: Path) -> Path | None:
+        try:
+            return peers.build_pinocchio_peer(flags, build=options.build_peer, source=source)
+        except peers.PeerNotBuiltError as error:
+            print(f"{error}; the rows inside C++ have no peer", file=sys.stderr)
+            return None
+
+    facts = report.facts(flags)
+    if options.accuracy:
+        found = accuracy.run(peer(loop_peers.SOURCE), _tell, options.quick)
+        table = accuracy.markdown(found, facts)
+        print(table)
+        if options.markdown:
+            options.markdown.write_text(table)
+        if options.json:
+            options.json.write_text(json.dumps(accuracy.as_numbers(found, facts), indent=1) + "\n")
+        return 0
 
     models = all_models()
-    titles = {model.name: model.title for model in models}
-    words = {word for word in options.only.split(",") if word}
-    facts = report.facts(flags)
+    titles = {model.name: model.title for model in models} | loop_rows.titles()
+    seconds = 0.3 if options.quick else 3.0
     try:
-        results, errors = rows.run(models, library, words, 0.3 if options.quick else 3.0, _tell)
+        selection = rows.Selection.of({word for word in options.only.split(",") if word}, titles)
+        trees, differences = rows.run(models, peer(peers.SOURCE), selection, seconds, _tell)
+        loops, loop_errors = loop_rows.run(peer(loop_peers.SOURCE), selection, seconds, _tell)
     except (DisagreementError, ValueError) as error:
         print(f"no numbers: {error}", file=sys.stderr)
         return 1
 
-    table = report.markdown(results, facts, errors, titles)
+    results, errors = [*trees, *loops], {**differences, **loop_errors}
+    table = report.markdown(results, facts, differences, titles)
     print(table)
     if options.markdown:
         options.markdown.write_text(table)

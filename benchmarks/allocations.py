@@ -9,17 +9,34 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 CALLS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
-def count_allocations(urdf: str, *, floating: bool, states: int = 64) -> dict[str, float]:
-    """Allocations a call with ``out=`` after warm-up, by function, in a process of its own."""
+def tree_calls(robot: Any, states: int = 64) -> dict[str, list[tuple[Any, ...]]]:
+    """Arguments of the `CALLS` at random states of a tree."""
+    rng = np.random.default_rng(0)
+    triples = [(robot.random(rng), *rng.standard_normal((2, robot.nv))) for _ in range(states)]
+    return {call: [triple[:1] if call == "mass_matrix" else triple for triple in triples] for call in CALLS}
+
+
+def count_allocations(robot: Any, calls: Mapping[str, Sequence[tuple[Any, ...]]]) -> dict[str, float]:
+    """Allocations a call with ``out=`` after warm-up, by function, in a process of its own.
+
+    Parameters
+    ----------
+    robot : `sarrus.Mechanism`
+    calls : by the name of a function of `robot`, its arguments at some states
+    """
     with tempfile.TemporaryDirectory() as directory:
         counter = Path(directory) / "allocations.so"
         source = Path(__file__).with_name("allocations.c")
@@ -27,11 +44,10 @@ def count_allocations(urdf: str, *, floating: bool, states: int = 64) -> dict[st
         subprocess.run([compiler, "-O2", "-fPIC", "-shared", str(source), "-o", str(counter)], check=True)
         answer = subprocess.run(
             [sys.executable, "-m", "benchmarks.allocations"],
-            input=json.dumps({"urdf": urdf, "floating": floating, "states": states, "counter": str(counter)}),
+            input=pickle.dumps({"robot": robot, "calls": dict(calls), "counter": str(counter)}),
             env={**os.environ, "LD_PRELOAD": str(counter), "PYTHONMALLOC": "malloc"},
             cwd=Path(__file__).parents[1],
             capture_output=True,
-            text=True,
             check=True,
         )
     counts: dict[str, float] = json.loads(answer.stdout)
@@ -40,41 +56,31 @@ def count_allocations(urdf: str, *, floating: bool, states: int = 64) -> dict[st
 
 def _count_here() -> None:
     """What the process started by `count_allocations` does."""
-    import numpy as np
-
-    import sarrus
-
-    task = json.load(sys.stdin)
+    task = pickle.load(sys.stdin.buffer)
     allocations = ctypes.CDLL(task["counter"]).allocations
     allocations.restype = ctypes.c_ulong
-    robot = sarrus.loads(task["urdf"], floating_base=task["floating"])
-    rng = np.random.default_rng(0)
-    states = [
-        (robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)) for _ in range(task["states"])
-    ]
-    out, matrix = np.empty(robot.nv), np.empty((robot.nv, robot.nv))
 
-    def nothing(q: object, v: object, x: object) -> None: ...
+    def nothing(q: object, v: object = None, x: object = None, *, out: object) -> None: ...
 
-    def loop(name: str) -> int:
-        call: Any = getattr(robot, name, nothing)
+    def loop(call: Any, states: Any, out: Any) -> int:
         before = allocations()
-        if name == "mass_matrix":
-            for q, _, _ in states:
-                call(q, out=matrix)
-        elif name == "nothing":
-            for q, v, x in states:
-                call(q, v, x)
+        if len(states[0]) == 1:  # no call(*arguments): that would allocate
+            for (q,) in states:
+                call(q, out=out)
         else:
             for q, v, x in states:
                 call(q, v, x, out=out)
         return int(allocations() - before)
 
     counts = {}
-    for name in CALLS:
-        for warm in ("nothing", name):
-            loop(warm)
-        counts[name] = (loop(name) - loop("nothing")) / len(states)  # the counting itself allocates a little
+    for name, pickled in task["calls"].items():
+        call = getattr(task["robot"], name)
+        states = [list(arguments) for arguments in pickled]
+        out = np.empty_like(call(*states[0]))
+        for warm in (nothing, call):
+            loop(warm, states, out)
+        # the counting itself allocates a little
+        counts[name] = (loop(call, states, out) - loop(nothing, states, out)) / len(states)
     print(json.dumps(counts))
 
 

@@ -58,17 +58,17 @@ def cxx_version() -> str:
     return subprocess.run([cxx(), "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
-def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = False) -> Path:
-    """Shared object of pinocchio_peer.cpp: from the user's cache, or compiled (a minute or two) if `build`."""
+def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = False, source: Path = SOURCE) -> Path:
+    """Shared object of `source`: from the user's cache, or compiled (a minute or two) if `build`."""
     prefix = next((p for p in Path(pin.__file__).parents if (p / "include/pinocchio").is_dir()), None)
     if prefix is None:
         raise PeerNotBuiltError("Pinocchio's headers are not installed: pip install pin")
     if shutil.which(cxx()) is None:
         raise PeerNotBuiltError(f"no compiler {cxx()!r}; set CXX")
     flags = [*FLAGS, *extra_flags]
-    key = hashlib.sha256(repr((SOURCE.read_text(), flags, cxx_version(), pin.__version__, str(prefix))).encode())
+    key = hashlib.sha256(repr((source.read_text(), flags, cxx_version(), pin.__version__, str(prefix))).encode())
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sarrus-benchmarks"
-    library = cache / f"pinocchio_peer-{key.hexdigest()[:16]}.so"
+    library = cache / f"{source.stem}-{key.hexdigest()[:16]}.so"
     if library.exists():
         return library
     if not build:
@@ -77,7 +77,7 @@ def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = Fal
     unfinished = library.with_suffix(f".{os.getpid()}")
     includes = ["-isystem", str(prefix / "include"), "-isystem", str(prefix / "include/eigen3")]
     link = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lboost_serialization"]
-    subprocess.run([cxx(), *flags, *includes, str(SOURCE), "-o", str(unfinished), *link], check=True)
+    subprocess.run([cxx(), *flags, *includes, str(source), "-o", str(unfinished), *link], check=True)
     unfinished.rename(library)  # at once, so that an interrupted build leaves no half of a library
     return library
 
@@ -102,12 +102,12 @@ class PinocchioCpp:
         self._peer = ctypes.c_void_p(
             self._c.peer_new(
                 model.njoints - 1,
-                _pointer(np.array([model.parents[i] for i in joints], dtype=np.int32)),
-                _pointer(np.array([JOINT_KINDS.index(name) for name in names], dtype=np.int32)),
-                _pointer(np.array(axes, dtype=float)),
-                _pointer(np.array(placement)),
-                _pointer(np.array(inertia)),
-                _pointer(np.array(model.gravity.linear)),
+                pointer(np.array([model.parents[i] for i in joints], dtype=np.int32)),
+                pointer(np.array([JOINT_KINDS.index(name) for name in names], dtype=np.int32)),
+                pointer(np.array(axes, dtype=float)),
+                pointer(np.array(placement)),
+                pointer(np.array(inertia)),
+                pointer(np.array(model.gravity.linear)),
             )
         )
         if not self._peer:
@@ -121,13 +121,13 @@ class PinocchioCpp:
     def time(self, algorithm: str, q: Array, v: Array, x: Array, repeats: int) -> float:
         """Seconds per call over `repeats` passes through the rows of q (N, nq), v (N, nv) and x (N, nv)."""
         index = ALGORITHMS.index(algorithm)
-        return float(self._c.peer_time(self._peer, index, len(q), _pointer(q), _pointer(v), _pointer(x), repeats))
+        return float(self._c.peer_time(self._peer, index, len(q), pointer(q), pointer(v), pointer(x), repeats))
 
     def call(self, algorithm: str, q: Array, v: Array, x: Array) -> Array:
         """Result at one state: (nv), or the whole mass matrix (nv, nv)."""
         out = np.empty((self._nv, self._nv) if algorithm.startswith("crba") else self._nv)
         index = ALGORITHMS.index(algorithm)
-        self._c.peer_call(self._peer, index, _pointer(q), _pointer(v), _pointer(x), _pointer(out))
+        self._c.peer_call(self._peer, index, pointer(q), pointer(v), pointer(x), pointer(out))
         return np.triu(out) + np.triu(out, 1).T if out.ndim == 2 else out
 
 
@@ -139,7 +139,7 @@ def load_mujoco(model: Model, pin_model: pin.Model) -> MuJoCo | None:
         return None
 
 
-def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
+def pointer(array: NDArray[Any]) -> ctypes.c_void_p:
     if not array.flags.c_contiguous:
         raise ValueError("the C++ peer takes C-contiguous arrays")
     return array.ctypes.data_as(ctypes.c_void_p)  # which keeps the array alive

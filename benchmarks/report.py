@@ -34,37 +34,84 @@ def markdown(
     results: list[Result], facts: dict[str, Any], errors: dict[str, dict[str, float]], titles: dict[str, str]
 ) -> str:
     lines = [f"- {name}: {value}" for name, value in facts.items()]
-    worst = max((e for model in errors.values() for what, e in model.items() if "MuJoCo" not in what), default=0.0)
-    lines.append(f"- the libraries agree to {worst:.0e} relative, {len(errors)} models, one state and many")
+    if errors:
+        worst = max((e for model in errors.values() for what, e in model.items() if "MuJoCo" not in what), default=0.0)
+        lines.append(f"- the libraries agree to {worst:.0e} relative, {len(errors)} models, one state and many")
+    tables = {
+        "loops-cpp": _solvers,
+        "loops-growth": _growth,
+        "loops-python": _calls,
+        "allocations": _allocations,
+    }
     for group, heading in GROUPS.items():
         rows = [r for r in results if r.group == group]
-        if not rows:
-            continue
-        lines += ["", f"**{heading}**", ""]
-        if group == "allocations":
-            lines += ["| model | function | allocations a call | to reach | |", "|---|---|---|---|---|"]
-            lines += [
-                f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {r.allocations:g} | {r.bar} | {_verdict(r)} |"
-                for r in rows
-            ]
-            continue
-        show = _microseconds if group in ("cpp", "python") else _rate
-        compared = "sarrus / peer" if show is _microseconds else "times as fast"
-        mujoco = group == "python" and any("MuJoCo" in r.times for r in rows)
-        names = "two threads | one thread" if "threads" in group else "sarrus | fastest peer"
-        lines.append(f"| model | function | {names} | {compared} | to reach | |" + (" MuJoCo |" if mujoco else ""))
-        lines.append("|---|---|---|---|---|---|---|" + ("---|" if mujoco else ""))
-        for r in rows:
-            ours = next(iter(r.times.values()))
-            peer = f"{show(r.times[r.peer])}, {r.peer}" if r.peer else "not built"
-            line = f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {show(ours)} | {peer} | {_ratio(r)} |"
-            line += f" {r.bar} | {_verdict(r)} |"
-            if mujoco:
-                line += f" {show(r.times['MuJoCo'])} |" if "MuJoCo" in r.times else " |"
-            lines.append(line)
+        if rows:
+            lines += ["", f"**{heading}**", "", *tables.get(group, _comparison)(rows, titles)]
     judged = [r.reached for r in results if r.reached is not None]
     lines += ["", f"{sum(judged)} of {len(judged)} numbers reached."]
     return "\n".join(lines) + "\n"
+
+
+def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
+    """Two sides, of which the first is judged."""
+    group = rows[0].group
+    show = _microseconds if group in ("cpp", "python") else _rate
+    compared = "sarrus / peer" if show is _microseconds else "times as fast"
+    mujoco = group == "python" and any("MuJoCo" in r.times for r in rows)
+    names = "two threads | one thread" if "threads" in group else "sarrus | fastest peer"
+    if group == "loops-batch":
+        names = "many states | one state, inside C++"
+    lines = [f"| model | function | {names} | {compared} | to reach | |" + (" MuJoCo |" if mujoco else "")]
+    lines.append("|---|---|---|---|---|---|---|" + ("---|" if mujoco else ""))
+    for r in rows:
+        ours = next(iter(r.times.values()))
+        peer = "not built"
+        if r.peer:
+            peer = show(r.times[r.peer]) + ("" if group == "loops-batch" else f", {r.peer}")
+        line = f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {show(ours)} | {peer} | {_ratio(r)} |"
+        line += f" {r.bar} | {_verdict(r)} |"
+        if mujoco:
+            line += f" {show(r.times['MuJoCo'])} |" if "MuJoCo" in r.times else " |"
+        lines.append(line)
+    return lines
+
+
+def _solvers(rows: list[Result], titles: dict[str, str]) -> list[str]:
+    """Every side with the relative error of its accelerations."""
+    sides = list(rows[0].times)
+    peers = "".join(f" {side} |" for side in sides[1:])
+    lines = [f"| model | sarrus |{peers} sarrus / faster | to reach | |", "|---" * (len(sides) + 4) + "|"]
+    for r in rows:
+        cells = " | ".join(f"{_microseconds(t)} ({r.errors[side]:.0e})" for side, t in r.times.items())
+        lines.append(f"| {titles[r.model]} | {cells} | {_ratio(r)} | {r.bar} | {_verdict(r)} |")
+    return lines
+
+
+def _growth(rows: list[Result], titles: dict[str, str]) -> list[str]:
+    """How much longer each side takes for the long ladder."""
+    sides = [side for side in rows[0].times if f"{side}, short" in rows[0].times]
+    lines = [f"| model | {' | '.join(sides)} | to reach | |", "|---" * (len(sides) + 3) + "|"]
+    for r in rows:
+        grown = " | ".join(f"{r.times[side] / r.times[f'{side}, short']:.1f} times" for side in sides)
+        lines.append(f"| {titles[r.model]} | {grown} | {r.bar} | {_verdict(r)} |")
+    return lines
+
+
+def _calls(rows: list[Result], titles: dict[str, str]) -> list[str]:
+    """Without a peer."""
+    lines = ["| model | function | a call | to reach | |", "|---|---|---|---|---|"]
+    for r in rows:
+        time = _microseconds(next(iter(r.times.values())))
+        lines.append(f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {time} | {r.bar} | {_verdict(r)} |")
+    return lines
+
+
+def _allocations(rows: list[Result], titles: dict[str, str]) -> list[str]:
+    lines = ["| model | function | allocations a call | to reach | |", "|---|---|---|---|---|"]
+    for r in rows:
+        count = f"{r.allocations:g}"
+        lines.append(f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {count} | {r.bar} | {_verdict(r)} |")
+    return lines
 
 
 def write_json(path: Path, results: list[Result], facts: dict[str, Any], errors: dict[str, dict[str, float]]) -> None:
@@ -76,7 +123,7 @@ def plot(path: Path, results: list[Result], facts: dict[str, Any], titles: dict[
     """How many times as fast as the fastest peer each row is, with the number to reach as a stroke."""
     from matplotlib.figure import Figure
 
-    rows = [r for r in results if r.ratio and r.group != "pin-threads"]
+    rows = [r for r in results if r.ratio and r.group not in ("pin-threads", "loops-growth")]
     groups = [g for g in GROUPS if any(r.group == g for r in rows)]
     figure = Figure(figsize=(9, 1.5 + 0.24 * len(rows)), layout="constrained")
     axes = figure.subplots()
@@ -99,9 +146,9 @@ def plot(path: Path, results: list[Result], facts: dict[str, Any], titles: dict[
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xlabel("times as fast as the fastest peer; stroke: to reach; line: quartiles")
+    axes.set_xlabel("times as fast as the fastest peer, or as the legend says; stroke: to reach; line: quartiles")
     axes.set_title(f"sarrus beside its peers, {facts['date']}, {facts['processor']}", fontsize=9)
-    figure.legend(loc="outside lower center", fontsize=8, ncols=2)
+    figure.legend(loc="outside lower center", fontsize=8)
     figure.savefig(path, dpi=150)
 
 
@@ -116,7 +163,7 @@ def _rate(seconds: float) -> str:
 def _ratio(r: Result) -> str:
     if not r.ratio:
         return ""
-    median, low, high = r.ratio if r.group in ("cpp", "python") else (1 / x for x in r.ratio)
+    median, low, high = r.ratio if r.group in ("cpp", "python", "loops-cpp") else (1 / x for x in r.ratio)
     return f"{median:.2f} ({min(low, high):.2f} to {max(low, high):.2f})"
 
 

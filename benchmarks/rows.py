@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -15,18 +15,26 @@ import pinocchio as pin
 
 import sarrus
 
-from .allocations import count_allocations
+from .allocations import count_allocations, tree_calls
 from .measure import Sample, interleave, ratio, repeated, statement
 from .models import Model
 from .subjects import Subject
 
-ALGORITHMS = {"rnea": "inverse_dynamics", "aba": "forward_dynamics", "crba": "mass_matrix"}
-GROUPS = {
+TREE_ALGORITHMS = {"rnea": "inverse_dynamics", "aba": "forward_dynamics", "crba": "mass_matrix"}
+ALGORITHMS = {**TREE_ALGORITHMS, "loops": "forward_dynamics", "efforts": "actuator_efforts"}
+TREE_GROUPS = {
     "cpp": "One state, inside C++",
     "python": "One state, called from Python with `out=`",
     "batch": "10,000 states, one thread, called from Python with `out=`",
     "threads": "10,000 states, two threads over one",
     "pin-threads": "The same for Pinocchio",
+}
+GROUPS = {
+    **TREE_GROUPS,
+    "loops-cpp": "Constrained forward dynamics: one state, inside C++",
+    "loops-growth": "Constrained forward dynamics: 64 four-bars beside 8",
+    "loops-batch": "Constrained forward dynamics: 10,000 states, one thread, over one state inside C++",
+    "loops-python": "Efforts of redundant motors: one state, called from Python with `out=`",
     "allocations": "Allocations in a warm call with `out=`",
 }
 CYCLE, BATCH = 256, 10_000  # states that the one-state rows go round, and states of a batch
@@ -42,6 +50,12 @@ AT_MOST = {
     ("cpp", "crba", "talos"): 0.8,
     ("python", "rnea", "panda"): 0.45,
     ("python", "aba", "panda"): 0.5,
+    ("loops-cpp", "loops", "ladder1"): 0.6,
+    ("loops-cpp", "loops", "ladder8"): 0.45,
+    ("loops-cpp", "loops", "ladder64"): 0.35,
+    ("loops-cpp", "loops", "welds64"): 0.5,
+    ("loops-cpp", "loops", "stewart"): 0.5,
+    ("loops-growth", "loops", "ladder64"): 9.0,
 }
 # ... or so many times as fast as its peer, at least
 AT_LEAST = {
@@ -53,7 +67,31 @@ AT_LEAST = {
     ("threads", "rnea", "panda"): 1.8,
     ("threads", "aba", "panda"): 1.8,
     ("threads", "crba", "panda"): 1.8,
+    **{("loops-batch", "loops", name): 4.0 for name in ("ladder1", "ladder8", "ladder64", "welds64", "stewart")},
 }
+# ... or so many seconds a call, at most
+WITHIN = {
+    ("loops-python", "efforts", "five_bar3"): 3e-6,
+    ("loops-python", "efforts", "five_bar4"): 3e-6,
+    ("loops-python", "efforts", "three_rrr3"): 5e-6,
+    ("loops-python", "efforts", "three_rrr6"): 5e-6,
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What ``--only`` leaves; a kind of which nothing is named is measured whole."""
+
+    algorithms: frozenset[str]
+    groups: frozenset[str]
+    models: frozenset[str]
+
+    @classmethod
+    def of(cls, words: set[str], models: Iterable[str]) -> Selection:
+        kinds = [frozenset(kind) for kind in (ALGORITHMS, GROUPS, models)]
+        if unknown := words.difference(*kinds):
+            raise ValueError(f"--only knows nothing of {', '.join(sorted(unknown))}")
+        return cls(*(kind & words or kind for kind in kinds))
 
 
 @dataclass(frozen=True)
@@ -66,6 +104,7 @@ class Result:
     peer : the fastest of the sides that sarrus is judged against, or None
     ratio : sarrus' time over the peer's: median and quartiles over pairs of neighbours
     allocations : a call, for the rows that count them
+    errors : relative error of what the sides computed, for the rows in which they differ
     """
 
     group: str
@@ -76,6 +115,7 @@ class Result:
     ratio: tuple[float, float, float] | None = None
     rounds: int = 0
     allocations: float | None = None
+    errors: dict[str, float] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -85,6 +125,10 @@ class Result:
     def bar(self) -> str:
         if self.group == "allocations":
             return "none"
+        if self.key in WITHIN:
+            return f"at most {WITHIN[self.key] * 1e6:g} µs"
+        if self.group == "loops-growth":
+            return f"at most {AT_MOST[self.key]:g} times"
         if self.key in AT_MOST:
             return f"at most {AT_MOST[self.key]:g} of its time"
         return f"at least {AT_LEAST[self.key]:g} times" if self.key in AT_LEAST else ""
@@ -99,6 +143,8 @@ class Result:
         """None where there is no number to reach, or no peer to compare with."""
         if self.allocations is not None:
             return self.allocations == 0
+        if self.key in WITHIN:
+            return next(iter(self.times.values())) <= WITHIN[self.key]
         return 1 / self.ratio[0] >= self.target if self.ratio and self.target else None
 
 
@@ -220,46 +266,40 @@ def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
 
 
 def run(
-    models: list[Model], library: Path | None, words: set[str], seconds: float, tell: Callable[[str], None]
+    models: list[Model], library: Path | None, selection: Selection, seconds: float, tell: Callable[[str], None]
 ) -> tuple[list[Result], dict[str, dict[str, float]]]:
-    """Check that the libraries agree, then measure; `words` limits algorithms, models and groups.
+    """Check that the libraries agree, then measure.
 
     Returns
     -------
     results, and the differences between the libraries by model and function
     """
-
-    def wanted(kind: Iterable[str]) -> list[str]:
-        return [word for word in kind if word in words] or list(kind)
-
-    unknown = words - {*ALGORITHMS, *GROUPS, *(model.name for model in models)}
-    if unknown:
-        raise ValueError(f"--only knows nothing of {', '.join(sorted(unknown))}")
-    groups = wanted(GROUPS)
+    algorithms = [algorithm for algorithm in TREE_ALGORITHMS if algorithm in selection.algorithms]
+    groups = selection.groups & {*TREE_GROUPS, "allocations"}
     results: list[Result] = []
     errors: dict[str, dict[str, float]] = {}
-    for model in models:
-        if model.name not in wanted([m.name for m in models]):
+    for model in models if algorithms and groups else ():
+        if model.name not in selection.models:
             continue
         tell(f"{model.title}: do the libraries agree?")
         subject = Subject(model, library, BATCH)
         errors[model.name] = subject.check()
         cycle = subject.first(CYCLE)
         rows: list[Row] = []
-        for algorithm in wanted(ALGORITHMS):
+        for algorithm in algorithms:
             if "cpp" in groups:
                 rows.append(inside_cpp(cycle, algorithm))
             if "python" in groups:
                 rows.append(from_python(cycle, algorithm))
             output = 8 * BATCH * subject.robot.nv ** (2 if algorithm == "crba" else 1)
-            if {"batch", "threads", "pin-threads"} & set(groups) and output < LARGEST_OUTPUT:
+            if groups & {"batch", "threads", "pin-threads"} and output < LARGEST_OUTPUT:
                 rows += [row for row in many_states(subject, algorithm) if row.group in groups]
         for row in rows:
             tell(f"{model.title}: {row.algorithm}, {row.group}")
             results.append(row.measure(seconds))
         if "allocations" in groups and sys.platform == "linux":
-            counts = count_allocations(model.urdf, floating=model.floating)
-            for algorithm in wanted(ALGORITHMS):
+            counts = count_allocations(subject.robot, tree_calls(subject.robot))
+            for algorithm in algorithms:
                 count = counts[ALGORITHMS[algorithm]]
                 results.append(Result("allocations", algorithm, model.name, {}, allocations=count))
     return results, errors

@@ -9,14 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # folders of cpp/, from the ground up
-CPP = ("simd", "spatial", "joints", "mechanism", "dynamics", "loops", "simulation", "bindings")
+CPP = ("simd", "spatial", "joints", "mechanism", "dynamics", "loops", "simulation", "kernels", "bindings")
 
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
     ("_core", "errors"),
     ("_build", "spatial"),
     ("joints",),
+    ("laws",),
     ("description",),
+    ("_terms", "constraint"),
+    ("state",),
+    ("loops",),
     ("mechanism",),
     ("builder",),
     ("io", "tables"),

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <vector>
 
-#include "../dynamics/operation_list.hpp"
+#include "../kernels/operation_list.hpp"
 #include "arrays.hpp"
 
 namespace sarrus::bindings {
 
-enum class Size : char { q, v, six, known };
+enum class Size : char { q, v, six, known, one, rows, given };
 
 struct Input {
   std::string name;
@@ -23,6 +23,8 @@ struct Info {
   int positional = 0, required = 0;
   std::string axes;
   bool has_frame, has_wrenches, has_reactions, divides, needs_mass, any_length;
+  const char* beyond = nullptr;  // the method that answers where keywords ask for more
+  int given = -1;  // which input the core asks the mechanism itself for
 };
 
 inline Info read(const char* name, const char* inputs, const char* axes, bool has_frame, bool has_wrenches) {
@@ -36,17 +38,22 @@ inline Info read(const char* name, const char* inputs, const char* axes, bool ha
     if (in.optional) in.name.pop_back();
     if (in.name[0] == 'q') in.size = Size::q;
     if (in.name == "known") in.size = Size::known;
+    if (in.name == "multipliers") in.size = Size::rows;
+    if (in.name == "restitution" || in.name == "time") in.size = Size::one, in.by_keyword = true;
+    if (in.name == "given") in.size = Size::given, in.by_keyword = true, info.given = static_cast<int>(info.inputs.size());
     if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;
     in.key = PyUnicode_InternFromString(in.name.c_str());
     info.positional += !in.by_keyword, info.required += !in.optional;
     info.inputs.push_back(in);
   }
   info.has_reactions = std::strcmp(name, "inverse_dynamics") == 0 || std::strcmp(name, "forward_dynamics") == 0;
+  if (std::strcmp(name, "actuator_efforts") == 0) info.beyond = "_actuator_efforts";
   info.needs_mass = std::strncmp(name, "center_of_mass", 14) == 0 || std::strncmp(name, "centroidal", 10) == 0;
   info.any_length = std::strcmp(name, "normalize") == 0;  // a quaternion that is not unit is what it is for
   // only these solve for something, so only these can fail on a state that is itself sound
   const std::string n = name;
-  info.divides = n == "forward_dynamics" || n == "mass_matrix_inverse" || n == "omega" || n == "operational_inertia_inverse";
+  info.divides = n == "forward_dynamics" || n == "constrained_motion" || n.rfind("velocity_", 0) == 0 ||
+                 n == "mass_matrix_inverse" || n == "omega" || n == "operational_inertia_inverse";
   return info;
 }
 
@@ -64,6 +71,9 @@ inline int size_of(Size s, const Tree& t) {
     case Size::q: return t.nq;
     case Size::v: return t.nv;
     case Size::six: return 6;
+    case Size::one: return 1;
+    case Size::rows: return t.loops.rows;
+    case Size::given: return t.loops.given;
     default: return kept_motion_size(t);
   }
 }
@@ -74,6 +84,11 @@ inline int size_of_axis(char c, const Tree& t) {
     case 'p': return t.parts - 1;
     case 'P': return 10 * (t.parts - 1);
     case 'k': return kept_motion_size(t);
+    case 'c': return t.loops.rows;
+    case 'w': return t.loops.constraints;
+    case 'u': return t.loops.actuators;
+    case 'i': return t.nv + t.loops.rows;
+    case 'm': return t.nv + t.loops.rows + 1;
     default: return c - '0';
   }
 }
@@ -95,11 +110,25 @@ inline const Keys& keys() {
 
 struct Arguments {
   PyObject* input[max_inputs] = {};
-  PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
+  PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr, *solver = nullptr;
   bool return_status = false, return_reactions = false;
 };
 
 inline std::string join(const Info& info, const char* what) { return std::string(info.name) + "() " + what; }
+
+/// Whether a keyword asks for more than the core's function does: the Python method beside it then answers.
+inline bool goes_beyond(const Info& info, PyObject* names) {
+  if (!info.beyond || !names) return false;
+  const Keys& k = keys();
+  for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(names); ++n) {
+    PyObject* key = PyTuple_GET_ITEM(names, n);
+    const auto is = [&](PyObject* name) { return key == name || PyUnicode_Compare(key, name) == 0; };
+    bool known = is(k.out) || is(k.threads) || is(k.wrenches) || is(k.return_status);
+    for (const Input& in : info.inputs) known = known || is(in.key);
+    if (!known) return true;
+  }
+  return false;
+}
 
 inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject* value) {
   const auto once = [&](PyObject*& slot) {
@@ -122,8 +151,11 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
   if (is(k.return_status)) return flag(a.return_status);
   if (info.has_reactions && is(k.return_reactions)) return flag(a.return_reactions);
   if (info.has_reactions && is(k.solver)) {
-    if (value != Py_None) throw py::value_error("solver must be None: a tree is solved by articulated bodies");
-    return;
+    if (value == Py_None) return;
+    if (!PyUnicode_Check(value) || text(value) != "reference-member" || std::strcmp(info.name, "forward_dynamics") != 0)
+      throw py::value_error("solver must be None or, for forward_dynamics, 'reference-member'; got " +
+                            py::repr(value).cast<std::string>());
+    return once(a.solver);
   }
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (is(info.inputs[i].key)) return once(a.input[i]);

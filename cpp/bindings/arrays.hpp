@@ -31,6 +31,11 @@ inline PyObject* double_descr() {
   static PyObject* descr = py::detail::npy_api::get().PyArray_DescrFromType_(py::detail::npy_api::NPY_DOUBLE_);
   return descr;
 }
+/// Not one object for all arrays: what pickle made has a descriptor of its own.
+inline bool is_double(const Array* a) {
+  const auto* descr = py::detail::array_descriptor_proxy(a->descr);
+  return a->descr == double_descr() || (descr->type_num == py::detail::npy_api::NPY_DOUBLE_ && descr->byteorder == '=');
+}
 constexpr int plain = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
 
 /// Exactly what a kernel reads: float64 in native order, aligned, C-contiguous.
@@ -38,7 +43,7 @@ inline bool is_plain(PyObject* o) {
   static PyTypeObject* ndarray = py::detail::npy_api::get().PyArray_Type_;
   if (Py_TYPE(o) != ndarray) return false;
   const Array* a = proxy(o);
-  return a->descr == double_descr() && (a->flags & plain) == plain;
+  return is_double(a) && (a->flags & plain) == plain;
 }
 
 inline py::object as_plain(PyObject* o, const std::string& name) {
@@ -53,7 +58,7 @@ inline py::object as_plain(PyObject* o, const std::string& name) {
     throw py::error_already_set();
   }
   const py::object kept = py::reinterpret_steal<py::object>(made);
-  if (proxy(made)->descr != double_descr()) return kept.attr("astype")("f8");  // another byte order
+  if (!is_double(proxy(made))) return kept.attr("astype")("f8");  // another byte order
   return kept;
 }
 

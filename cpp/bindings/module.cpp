@@ -47,6 +47,44 @@ JointKind to_kind(const std::string& name) {
   return at->second;
 }
 
+/// (starts, coefficients piece by piece, harmonics) or None.
+std::optional<LawDescription> to_law(const py::handle& h) {
+  if (h.is_none()) return std::nullopt;
+  const auto t = h.cast<py::tuple>();
+  return LawDescription{t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
+}
+
+ConstraintDescription to_constraint(const py::dict& d) {
+  ConstraintDescription c{};
+  c.name = d["name"].cast<std::string>();
+  const auto kind = d["kind"].cast<std::string>();
+  const auto numbers = [&](const char* key) { return d[key].cast<std::vector<double>>(); };
+  if (kind == "Coupler") {
+    c.kind = ConstraintKind::coupler;
+    c.offset = d["offset"].cast<double>(), c.law = to_law(d["law"]);
+    for (const auto& term : d["terms"].cast<py::list>()) {
+      const auto t = term.cast<py::tuple>();
+      c.terms.push_back({t[0].cast<std::string>(), t[1].cast<int>(), t[2].cast<std::vector<double>>()});
+    }
+  } else if (kind == "Pfaffian") {
+    c.kind = ConstraintKind::pfaffian;
+    c.joints = d["joints"].cast<std::vector<std::string>>();
+    c.matrix = numbers("matrix"), c.value = numbers("value"), c.rows = d["rows"].cast<int>();
+  } else {
+    c.kind = kind == "Distance" ? ConstraintKind::distance : ConstraintKind::rolling;
+    c.parent = d["parent"].cast<std::string>(), c.child = d["child"].cast<std::string>();
+    c.at_parent = to_vec3(d["at_parent"]), c.at_child = to_vec3(d["at_child"]);
+    c.length = d["length"].cast<double>();
+    if (c.kind == ConstraintKind::rolling) {
+      c.normal = to_vec3(d["normal"]);
+      c.rolling = Rolling::sphere_on_plane;
+      if (!d["axle"].is_none()) c.axle = to_vec3(d["axle"]), c.rolling = Rolling::disc_on_plane;
+      if (!d["other_radius"].is_none()) c.other_radius = d["other_radius"].cast<double>(), c.rolling = Rolling::sphere_on_sphere;
+    }
+  }
+  return c;
+}
+
 JointDescription to_joint(const py::dict& d) {
   JointDescription j;
   j.name = d["name"].cast<std::string>();
@@ -61,6 +99,8 @@ JointDescription to_joint(const py::dict& d) {
   j.at_parent = to_transform(d["at_parent"]), j.at_child = to_transform(d["at_child"]);
   j.actuated = d["actuated"].cast<bool>();
   j.nq = d["nq"].cast<int>(), j.nv = d["nv"].cast<int>();
+  j.keep_in_tree = d["tree"].cast<bool>(), j.close_loop = d["loop"].cast<bool>();
+  for (const auto& law : d["laws"].cast<py::tuple>()) j.laws.push_back(to_law(law));
   const auto per_velocity = [&](const char* key) {
     auto v = d[key].cast<std::vector<double>>();
     if (static_cast<int>(v.size()) != j.nv) throw py::value_error(std::string(key) + " needs one number per velocity");
@@ -72,7 +112,7 @@ JointDescription to_joint(const py::dict& d) {
 }
 
 std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& gravity, const py::list& bodies,
-                                 const py::list& joints, const py::list& frames) {
+                                 const py::list& joints, const py::list& frames, const py::list& constraints) {
   Description d;
   d.name = name, d.gravity = to_vec3(gravity);
   for (const auto& b : bodies) {
@@ -84,7 +124,20 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
     const auto t = f.cast<py::tuple>();
     d.frames.push_back({t[0].cast<std::string>(), t[1].cast<std::string>(), to_transform(t[2])});
   }
+  for (const auto& c : constraints) d.constraints.push_back(to_constraint(c.cast<py::dict>()));
   return std::make_unique<Mechanism>(d);
+}
+
+/// (name, first row, rows, [the rows' components of the relative motion, or -1]) of each constraint.
+py::list placed_constraints(const Mechanism& m) {
+  py::list all;
+  for (std::size_t i = 0; i < m.constraints().size(); ++i) {
+    const Constraint& c = m.tree().loops.constraint[m.constraints()[i]];
+    py::list components;
+    for (int r = 0; r < c.rows; ++r) components.append(c.component[r < 6 ? r : 5]);
+    all.append(py::make_tuple(m.constraint_name(static_cast<int>(i)), c.row, c.rows, components));
+  }
+  return all;
 }
 
 /// (q_start, nq, v_start, nv, closes a loop, points towards the ground, part) of each described joint.
@@ -119,14 +172,20 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   });
 
   py::class_<Mechanism>(m, "Mechanism")
-      .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"))
+      .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
+           py::arg("constraints"))
       .def_property_readonly(
           "nq", [](const Mechanism& self) { return self.tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
           "nv", [](const Mechanism& self) { return self.tree().nv; }, "Number of velocities.")
       .def_property_readonly("_placed_joints", &placed_joints)
       .def_property_readonly("_parts", &Mechanism::parts)
-      .def_property_readonly("_loops", &Mechanism::loops)
+      .def_property_readonly("_placed_constraints", &placed_constraints)
+      .def_property_readonly("_actuators", &Mechanism::actuators)
+      .def_property_readonly(
+          "nc", [](const Mechanism& self) { return self.tree().loops.rows; }, "Number of rows of all constraints.")
+      .def_property_readonly(
+          "nu", [](const Mechanism& self) { return self.tree().loops.actuators; }, "Number of velocities that motors drive.")
       .def_property_readonly("_massless", &Mechanism::massless);
 
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"));

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "../dynamics/batch.hpp"
+#include "../kernels/batch.hpp"
 #include "arguments.hpp"
 
 namespace sarrus::bindings {
@@ -20,8 +20,8 @@ namespace {
   } else if (kind == Size::v) {
     m += "this mechanism has nv = " + std::to_string(t.nv);
     if (has == t.nq) m += " (nq = " + std::to_string(t.nq) + ": did you pass q?)";
-  } else if (kind == Size::six) {
-    m += "it wants 6";
+  } else if (kind == Size::six || kind == Size::rows || kind == Size::given) {
+    m += "it wants " + std::to_string(want);
   } else {
     m += "it is not a motion that kinematics() made for this mechanism";
   }
@@ -62,14 +62,15 @@ bool answerless(const Mechanism& m, const Info& info) {
   fail("StateError", std::string(info.name) + " has no answer: " + why);
 }
 
-void require_tree(const Mechanism& m, const Info& info) {
-  static const char* of_the_tree[] = {"pose",       "velocity",  "acceleration", "jacobian", "jacobian_derivative",
-                                      "kinematics", "integrate", "difference",   "normalize"};
-  if (m.loops().empty() || std::strncmp(info.name, "known_", 6) == 0) return;
-  for (const char* name : of_the_tree)
-    if (std::strcmp(info.name, name) == 0) return;
-  fail("LoopsNotSolvedError", std::string(info.name) + ": joint '" + m.loops().front() +
-                                  "' closes a loop, and loops are not solved yet (kinematics of the spanning tree works)");
+/// What a status other than fine says of one state.
+[[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status) {
+  if (status != contradiction_found) no_answer(m, info);
+  py::dict more;
+  for (std::size_t i = 0; i < info.inputs.size(); ++i)
+    if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
+  if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
+  py::module_::import("sarrus.loops.functions").attr("raise_contradiction")(py::handle(self), info.name, more);
+  throw py::value_error("unreachable");
 }
 
 Parameters parameters(const Mechanism& m, const Arguments& a) {
@@ -98,10 +99,10 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
 }
 
 /// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
-PyObject* one_state(int op, const Info& info, const Mechanism& m, const Arguments& a) {
-  if (a.wrenches || a.threads || a.return_status || !m.loops().empty()) return nullptr;
-  if (answerless(m, info)) return nullptr;
+PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
+  if (a.wrenches || a.threads || a.return_status || (info.given >= 0 && t.loops.given > 0)) return nullptr;
+  if (answerless(m, info)) return nullptr;
   const double* in[max_inputs] = {};
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
@@ -137,7 +138,8 @@ PyObject* one_state(int op, const Info& info, const Mechanism& m, const Argument
   }
   py::object keep = py::reinterpret_steal<py::object>(result);
   const Parameters p = parameters(m, a);
-  kernels().one[op](t, p, in, nullptr, out);
+  const double status = kernels().one[op](t, p, in, nullptr, out);
+  if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status));
   if (!finite(out, size)) no_answer(m, info);
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
 }
@@ -151,9 +153,8 @@ struct Operand {
   long step = 0;
 };
 
-PyObject* general(int op, const Info& info, const Mechanism& m, const Arguments& a) {
+PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
-  require_tree(m, info);
   std::vector<Operand> operands;
   std::vector<int> input_of;  // which input, or -1 for a wrench
   std::vector<Frame> wrench_frames;
@@ -161,6 +162,15 @@ PyObject* general(int op, const Info& info, const Mechanism& m, const Arguments&
     if (!a.input[i]) continue;
     operands.push_back({info.inputs[i].name, info.inputs[i].size, as_plain(a.input[i], info.inputs[i].name)});
     input_of.push_back(static_cast<int>(i));
+    if (info.inputs[i].size == Size::one)  // a number a state: it gets the axis that the others have
+      operands.back().array = operands.back().array[py::make_tuple(py::ellipsis(), py::none())];
+  }
+  if (info.given >= 0 && t.loops.given > 0 && !a.input[info.given]) {
+    const bool has_v = info.inputs[1].size == Size::v;
+    py::object numbers =
+        py::handle(self).attr("_pfaffian_numbers")(py::handle(a.input[0]), has_v ? py::handle(a.input[1]) : py::none());
+    operands.push_back({"Pfaffian rows", Size::given, as_plain(numbers.ptr(), "Pfaffian rows")});
+    input_of.push_back(info.given);
   }
   if (a.wrenches) {
     const py::handle given = a.wrenches;
@@ -260,7 +270,8 @@ PyObject* general(int op, const Info& info, const Mechanism& m, const Arguments&
   rows.wrench = wrench.data(), rows.wrench_step = wrench_step.data();
 
   const auto batch_of = [&](signed char* verdicts) {
-    Batch work{m, kernels().many[op], p, rows, count, verdicts, {}, info.any_length, answerless(m, info)};
+    rows.status = verdicts;
+    Batch work{m, kernels().many[op], p, rows, count, {}, info.any_length, answerless(m, info)};
     for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == Size::q;
     return work;
   };
@@ -268,12 +279,13 @@ PyObject* general(int op, const Info& info, const Mechanism& m, const Arguments&
   if (batch.empty()) {
     signed char verdict = fine;
     if (a.return_status) {
-      kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
+      verdict = static_cast<signed char>(kernels().one[op](t, p, rows.in, rows.wrench, rows.out));
       verdict = batch_of(&verdict).judge(0);
     } else {
       for (const Operand& o : operands) require_sound(m, info, o.name, o.kind, o.data);
       if (answerless(m, info)) no_answer(m, info);
-      kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
+      const double told = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
+      if (told != 0.0) explain(self, m, info, a, static_cast<signed char>(told));
       if (!finite(rows.out, rows.out_size)) no_answer(m, info);
     }
     status.mutable_data()[0] = verdict;
@@ -292,6 +304,19 @@ const Mechanism* mechanism_of(PyObject* self) {
   return static_cast<const Mechanism*>(reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr());
 }
 
+/// The answer of a Python method that takes the same arguments.
+PyObject* with_everything(PyObject* self, const Info& info, const Arguments& a, const char* method) {
+  py::dict more;
+  for (std::size_t i = 0; i < info.inputs.size(); ++i)
+    if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
+  if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
+  if (a.threads) more["threads"] = py::handle(a.threads);
+  if (a.return_status) more["return_status"] = true;
+  if (a.return_reactions) more["return_reactions"] = true;
+  if (a.out) more["out"] = py::handle(a.out);
+  return py::handle(self).attr(method)(**more).release().ptr();
+}
+
 /// (result, reactions): what the joints carry in the motion that was given or found.
 PyObject* with_reactions(PyObject* self, const Info& info, const Arguments& a, const py::object& result) {
   const bool found = std::strcmp(info.name, "forward_dynamics") == 0;
@@ -300,7 +325,8 @@ PyObject* with_reactions(PyObject* self, const Info& info, const Arguments& a, c
   if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
   if (a.threads) more["threads"] = py::handle(a.threads);
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
-    if (info.inputs[i].by_keyword && a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
+    if (info.inputs[i].by_keyword && a.input[i] && info.inputs[i].name != "time")
+      more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
   const py::object motion = found ? answer : py::reinterpret_borrow<py::object>(a.input[2]);
   if (a.return_status) more["return_status"] = true;  // a bad state then has NaN reactions too
   const py::object reactions = py::handle(self).attr("reactions")(py::handle(a.input[0]), py::handle(a.input[1]), motion, **more);
@@ -317,9 +343,16 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     }
     const Mechanism& m = *built;
     const Info& info = infos()[op];
+    if (goes_beyond(info, names)) {
+      const py::object method = py::handle(self).attr(info.beyond);
+      return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(given), names);
+    }
     const Arguments a = parse(info, args, given, names);
-    PyObject* result = one_state(op, info, m, a);
-    if (!result) result = general(op, info, m, a);
+    if (a.solver) return with_everything(self, info, a, "_forward_by_reference_member");
+    if (a.return_reactions && m.tree().loops.rows > 0 && std::strcmp(info.name, "forward_dynamics") == 0)
+      return with_everything(self, info, a, "_motion_and_reactions");
+    PyObject* result = one_state(self, op, info, m, a);
+    if (!result) result = general(self, op, info, m, a);
     return a.return_reactions ? with_reactions(self, info, a, py::reinterpret_steal<py::object>(result)) : result;
   } catch (py::error_already_set& e) {
     e.restore();

@@ -6,7 +6,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
-#include "../dynamics/kernels.hpp"
+#include "../kernels/kernels.hpp"
 #include "../mechanism/mechanism.hpp"
 
 namespace sarrus::bindings {

@@ -9,14 +9,40 @@ namespace sarrus {
 template <class T> void integrate(const Tree& tree, const T* q, const T* dv, T* q1) {
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
-    visit_every(b.joint, b.nv, [&](auto joint) { joint.integrate(q + b.iq, dv + b.iv, q1 + b.iq); });
+    visit_every(b.described, b.nv, [&](auto joint) { joint.integrate(q + b.iq, dv + b.iv, q1 + b.iq); });
   }
 }
 
 template <class T> void difference(const Tree& tree, const T* q0, const T* q1, T* dv) {
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
-    visit_every(b.joint, b.nv, [&](auto joint) { joint.difference(q0 + b.iq, q1 + b.iq, dv + b.iv); });
+    visit_every(b.described, b.nv, [&](auto joint) { joint.difference(q0 + b.iq, q1 + b.iq, dv + b.iv); });
+  }
+}
+
+/// The rate of the coordinates.
+template <class T> void coordinate_rate(const Tree& tree, const T* q, const T* v, T* q_dot) {
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, v + b.iv, q_dot + b.iq); });
+  }
+}
+
+/// How fast u must change for integrate(q, u) to move with v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
+/// differential (Hairer, Lubich and Wanner IV.7; in moving axes, hence the sign). The first term left out is of sixth order in u.
+template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    visit_every(b.described, b.nv, [&](auto joint) {
+      constexpr int n = joint.nv;
+      T once[n], twice[n], thrice[n], four[n];
+      joint.bracket(u + b.iv, v + b.iv, once);
+      joint.bracket(u + b.iv, once, twice);
+      joint.bracket(u + b.iv, twice, thrice);
+      joint.bracket(u + b.iv, thrice, four);
+      for (int k = 0; k < n; ++k)
+        u_dot[b.iv + k] = v[b.iv + k] + once[k] * T(0.5) + twice[k] * T(1.0 / 12.0) - four[k] * T(1.0 / 720.0);
+    });
   }
 }
 
@@ -25,7 +51,7 @@ template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   for (int k = 0; k < tree.nq; ++k) q1[k] = q[k];
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
-    if (b.joint != JointKind::spherical && b.joint != JointKind::free) continue;
+    if (b.described != JointKind::spherical && b.described != JointKind::free) continue;
     T largest = abs(q[b.iq]);  // taken out first: the squares of very long or short ones do not exist
     for (int k = 1; k < 4; ++k) largest = select(abs(q[b.iq + k]) > largest, abs(q[b.iq + k]), largest);
     for (int k = 0; k < 4; ++k) q1[b.iq + k] = q[b.iq + k] / largest;

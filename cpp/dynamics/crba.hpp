@@ -12,30 +12,28 @@
 namespace sarrus {
 
 template <class T> struct CompositeBody {
-  Transform<T> X, X_root;  // in the parent; in the root body
+  Transform<T> X_root;  // in the root body
   Inertia<T> I;  // of the subtree
 };
 
-template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, T* M) {
+/// Calls put(r, c, m) with every entry of M where c is r or a velocity on the way from it to the ground. X_of(i) is the pose of body i
+/// in its parent, and `columns` are those of the joints that visit() does not inline.
+template <class T, class Pose, class Put>
+SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Pose X_of, const Motion<T>* columns, Put put) {
   CompositeBody<T>* work = arena.take<CompositeBody<T>>(tree.bodies);
-  Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   Motion<T>* columns_root = arena.take<Motion<T>>(tree.nv);
-  const JointCoordinates<T> coordinates(tree, arena, q);
-  const int n = tree.nv;
 
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
     CompositeBody<T>& me = work[i];
-    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      const auto J = joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv);
-      me.X = b.X_tree.template cast<T>() * J.X;
-      if (b.root == i) return;
-      me.X_root = b.root == b.parent ? me.X : work[b.parent].X_root * me.X;
-      for (int k = 0; k < joint.nv; ++k) columns_root[b.iv + k] = me.X_root.to_parent(J.S.column[k]);
-    });
     me.I = b.inertia.template cast<T>();
+    if (b.root == i) continue;
+    me.X_root = b.root == b.parent ? X_of(i) : work[b.parent].X_root * X_of(i);
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      const auto S = joint.subspace(columns + b.iv);
+      for (int k = 0; k < joint.nv; ++k) columns_root[b.iv + k] = me.X_root.to_parent(S.column[k]);
+    });
   }
-  for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
 
   // leaves first: a composite must be whole before its joint asks for it
   for (int i = tree.bodies - 1; i > 0; --i) {
@@ -46,25 +44,42 @@ template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, con
       const auto S = joint.subspace(columns + b.iv);
       for (int k = 0; k < N; ++k) {
         const int r = b.iv + k;
-        const auto put = [&](int c, const T& m) { M[r * n + c] = M[c * n + r] = m; };
         Force<T> F = I * S.column[k];
         T row[N];
         S.project(F, row);
         row[k] += T(tree.freedom[r].armature);
-        for (int l = 0; l <= k; ++l) put(b.iv + l, row[l]);
+        for (int l = 0; l <= k; ++l) put(r, b.iv + l, row[l]);
         if (b.root == i) continue;
         F = work[i].X_root.to_parent(F);
         for (int c = tree.column_parent[b.iv]; tree.column_body[c] != b.root; c = tree.column_parent[c])
-          put(c, dot(columns_root[c], F));
+          put(r, c, dot(columns_root[c], F));
         visit(root.joint, root.nv, [&](auto joint_root) SARRUS_INLINED {
           T moved[joint_root.nv];
           joint_root.subspace(columns + root.iv).project(F, moved);
-          for (int l = 0; l < joint_root.nv; ++l) put(root.iv + l, moved[l]);
+          for (int l = 0; l < joint_root.nv; ++l) put(r, root.iv + l, moved[l]);
         });
       }
     });
-    if (b.root != i) work[b.parent].I += transformed(work[i].X, I);
+    if (b.root != i) work[b.parent].I += transformed(X_of(i), I);
   }
+}
+
+template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, T* M) {
+  Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
+  Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
+  const JointCoordinates<T> coordinates(tree, arena, q);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      X[i] = b.X_tree.template cast<T>() *
+             joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
+    });
+  }
+  const int n = tree.nv;
+  for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
+  composite_inertias(
+      tree, arena, [X](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, columns,
+      [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
 }
 
 }  // namespace sarrus

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "kinematics.hpp"
-#include "operation_list.hpp"
 
 namespace sarrus {
 

@@ -5,7 +5,7 @@
 //   origin. Its time derivative (5.65) is kept beside it: w x s + R phi-dot, a joint's axes turning with its body.
 #pragma once
 
-#include "operation_list.hpp"
+#include "frame.hpp"
 #include "state.hpp"
 
 namespace sarrus {

@@ -34,8 +34,13 @@ template <class T> struct RneaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-/// Leaves in the returned array each body's transmitted force f, in its own frame at its origin.
-template <class T> SARRUS_NOINLINE RneaBody<T>* rnea(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* tau) {
+/// What the recursion leaves behind: each body's motion and transmitted force, in its own frame at its origin.
+template <class T> struct RneaWork {
+  RneaBody<T>* body;
+  Motion<T>* columns;  // of the joints that visit() does not inline
+};
+
+template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* tau) {
   RneaBody<T>* work = arena.take<RneaBody<T>>(tree.bodies);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   const JointCoordinates<T> coordinates(tree, arena, in.q);
@@ -89,7 +94,7 @@ template <class T> SARRUS_NOINLINE RneaBody<T>* rnea(const Tree& tree, Arena& ar
   if (tree.has_armature)
     for (int k = 0; k < tree.nv; ++k) tau[k] += T(tree.freedom[k].armature) * in.a[k];
   if (tree.has_joint_forces) add_joint_forces(tree, in.q, in.v, T(1.0), tau);
-  return work;
+  return {work, columns};
 }
 
 }  // namespace sarrus

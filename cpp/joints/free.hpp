@@ -29,6 +29,16 @@ struct Free : ConstantSubspace<6> {
     const Vec3<T> p = transpose_times(rotation(r0), vec3<T>(q1[4] - q0[4], q1[5] - q0[5], q1[6] - q0[6]));
     store(log(Pose<T>{(r0.conjugate() * Quaternion<T>::load(q1)).normalized(), p}), dv);
   }
+  template <class T> static void rate(const T* q, const T* v, T* q_dot) {
+    const Quaternion<T> r = Quaternion<T>::load(q);
+    const Vec3<T> u = times(rotation(r), vec3<T>(v[3], v[4], v[5]));
+    (r * Quaternion<T>{v[0] * T(0.5), v[1] * T(0.5), v[2] * T(0.5), T(0.0)}).store(q_dot);
+    for (int k = 0; k < 3; ++k) q_dot[4 + k] = u(k);
+  }
+  template <class T> static void bracket(const T* u, const T* v, T* uv) {
+    const Motion<T> a = load_motion(u), b = load_motion(v);
+    store(Motion<T>{cross(a.angular, b.angular), cross(a.angular, b.linear) + cross(a.linear, b.angular)}, uv);
+  }
 };
 
 }  // namespace sarrus

@@ -6,6 +6,8 @@
 //   subspace(c)            the columns of phi, in the successor's axes at the successor's origin
 //   subspace_rate(c, v)    phi-dot, the apparent derivative of those columns in the successor's axes
 //   integrate, difference  along a constant velocity from q for unit time, and back
+//   rate(q, v)             the rate of the coordinates themselves
+//   bracket(u, v)          u v - v u of velocities in the successor's axes: what order makes of two motions
 //   clear_transmitted(I)   zeroes, exactly, what cannot pass along a free axis (only where phi is made of unit vectors)
 //
 // Axes have been turned onto z when the mechanism was built, so that the zeros and ones of phi fold away when this is inlined.
@@ -16,10 +18,23 @@
 
 namespace sarrus {
 
-enum class JointKind : int { fixed, revolute, prismatic, helical, cylindrical, universal, planar, spherical, free, gimbal };
+enum class JointKind : int {
+  fixed,
+  revolute,
+  prismatic,
+  helical,
+  cylindrical,
+  universal,
+  planar,
+  spherical,
+  free,
+  gimbal,
+  reversed
+};
 
 /// Numbers that belong to one joint and do not change. `gimbal` uses all; the others say what they use.
 struct JointConstants {
+  JointKind reversed = JointKind::fixed;  // reversed: which joint it is, passed from its successor to its predecessor
   double pitch = 0.0;                     // helical [m/rad]
   double first_axis[2] = {0.0, 0.0};      // universal: x and z of the first axis (the second is z)
   int mask = 0;                           // gimbal: bit k set where parameter k of rx ry rz tx ty tz is free
@@ -65,6 +80,12 @@ template <int N> struct VectorCoordinates {
   }
   template <class T> static void difference(const T* q0, const T* q1, T* dv) {
     for (int k = 0; k < N; ++k) dv[k] = q1[k] - q0[k];
+  }
+  template <class T> static void rate(const T*, const T* v, T* q_dot) {
+    for (int k = 0; k < N; ++k) q_dot[k] = v[k];
+  }
+  template <class T> static void bracket(const T*, const T*, T* uv) {
+    for (int k = 0; k < N; ++k) uv[k] = T(0.0);
   }
 };
 

@@ -34,6 +34,14 @@ struct Planar : ConstantSubspace<3> {
     const T k = select(small, T(1.0) - t2 * (T(1.0 / 12.0) + t2 / T(720.0)), half * ch / sh), h = T(0.5) * turn;
     dv[0] = k * x + h * y, dv[1] = k * y - h * x, dv[2] = turn;
   }
+  template <class T> static void rate(const T* q, const T* v, T* q_dot) {
+    T s, c;
+    sincos(1, q + 2, &s, &c);
+    q_dot[0] = c * v[0] - s * v[1], q_dot[1] = s * v[0] + c * v[1], q_dot[2] = v[2];
+  }
+  template <class T> static void bracket(const T* u, const T* v, T* uv) {
+    uv[0] = v[2] * u[1] - u[2] * v[1], uv[1] = u[2] * v[0] - v[2] * u[0], uv[2] = T(0.0);
+  }
 };
 
 }  // namespace sarrus

@@ -19,6 +19,13 @@ struct Spherical : ConstantSubspace<3> {
     const Vec3<T> r = log((Quaternion<T>::load(q0).conjugate() * Quaternion<T>::load(q1)).normalized());
     for (int k = 0; k < 3; ++k) dv[k] = r(k);
   }
+  template <class T> static void rate(const T* q, const T* v, T* q_dot) {
+    (Quaternion<T>::load(q) * Quaternion<T>{v[0] * T(0.5), v[1] * T(0.5), v[2] * T(0.5), T(0.0)}).store(q_dot);
+  }
+  template <class T> static void bracket(const T* u, const T* v, T* uv) {
+    const Vec3<T> c = cross(vec3<T>(u[0], u[1], u[2]), vec3<T>(v[0], v[1], v[2]));
+    for (int k = 0; k < 3; ++k) uv[k] = c(k);
+  }
 };
 
 }  // namespace sarrus

@@ -18,7 +18,8 @@ namespace sarrus {
 /// Calls f with a value of the joint's own type; fixed joints never get here (they are welded when the mechanism is built).
 template <class F> SARRUS_INLINE void visit_every(JointKind kind, int nv, F&& f) {
   switch (kind) {
-    case JointKind::fixed: return;
+    case JointKind::fixed:
+    case JointKind::reversed: return;
     case JointKind::revolute: return f(Revolute{});
     case JointKind::prismatic: return f(Prismatic{});
     case JointKind::helical: return f(Helical{});
@@ -45,8 +46,30 @@ template <class T> struct JointMotion {
   Motion<T> column[6], column_rate[6];
   Motion<T> bias;
 };
+/// The same joint, seen by what it carries when it is passed the other way: its predecessor moves in its successor. X, the columns s
+/// and their rates are those of the inverse pose: -Ad_X s, and -Ad_X (s-dot + V x s).
+template <class T> SARRUS_INLINE void reverse(int nv, const T* v, JointMotion<T>& m) {
+  Motion<T> V = Motion<T>::zero();
+  for (int k = 0; v && k < nv; ++k) V = V + m.column[k] * v[k];
+  m.bias = Motion<T>::zero();
+  for (int k = 0; k < nv; ++k) {
+    const Motion<T>& s = m.column[k];
+    if (v) {
+      const Motion<T> along = {cross(V.angular, s.angular), cross(V.angular, s.linear) + cross(V.linear, s.angular)};
+      m.column_rate[k] = m.X.to_parent((m.column_rate[k] + along) * T(-1.0));
+      m.bias = m.bias + m.column_rate[k] * v[k];
+    }
+    m.column[k] = m.X.to_parent(s * T(-1.0));
+  }
+  m.X = m.X.inverse();
+}
+
 template <class T>
 SARRUS_NOINLINE void joint_motion(JointKind kind, int nv, const Coordinates<T>& c, const T* v, JointMotion<T>& m) {
+  if (kind == JointKind::reversed) {
+    joint_motion(c.constants->reversed, nv, c, v, m);
+    return reverse(nv, v, m);
+  }
   visit_every(kind, nv, [&](auto joint) {
     m.X = joint.transform(c);
     const auto S = joint.subspace(c);

@@ -11,13 +11,32 @@ namespace {
 
 constexpr int ground = -1;
 
+/// Bodies that joints have put together.
+struct Groups {
+  explicit Groups(std::size_t bodies) : up(bodies + 1) {
+    for (std::size_t i = 0; i < up.size(); ++i) up[i] = static_cast<int>(i);
+  }
+  int of(int body) {
+    int i = body + 1;
+    while (up[i] != i) i = up[i] = up[up[i]];
+    return i;
+  }
+  bool join(int a, int b) {
+    const int i = of(a), j = of(b);
+    up[i] = j;
+    return i != j;
+  }
+  std::vector<int> up;
+};
+
 template <class List> std::string listed(const List& names) {
   std::string text;
   for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";
   return text;
 }
 
-/// Axes in which the joint's own axis is z. A cross joint's first axis then lies in the x-z plane.
+}  // namespace
+
 Mat3<double> joint_axes(const JointDescription& j, double sign) {
   switch (j.kind) {
     case JointKind::revolute:
@@ -36,8 +55,10 @@ Mat3<double> joint_axes(const JointDescription& j, double sign) {
   }
 }
 
-/// The same joint seen from its other end: only a lower pair with one axis is again of its own kind.
-bool can_be_reversed(JointKind kind) {
+namespace {
+
+/// Seen from its other end a lower pair with one axis is again of its own kind, with the axis turned round.
+bool is_its_own_reverse(JointKind kind) {
   return kind == JointKind::fixed || kind == JointKind::revolute || kind == JointKind::prismatic || kind == JointKind::helical ||
          kind == JointKind::cylindrical;
 }
@@ -57,10 +78,17 @@ Mechanism::Mechanism(const Description& d) {
   place(d);
   finish(d);
   weigh(d);
+  close(d);
 }
 
-// The spanning tree: least depth, actuated joints first, then in the order of the description; what is left over closes loops.
+// The spanning tree: least depth, actuated joints in it where possible, then in the order of the description; hints come before all of
+// that. What is left over closes loops.
 void Mechanism::span(const Description& d) {
+  struct Tally {
+    std::vector<int> carrier;
+    std::vector<std::vector<int>> children;
+    int actuated;
+  };
   std::unordered_map<std::string, int> body = {{"ground", ground}}, joint;
   for (std::size_t i = 0; i < d.bodies.size(); ++i) {
     if (d.bodies[i].name == "ground") throw ModelError("a body cannot be named 'ground': that is the world");
@@ -78,37 +106,62 @@ void Mechanism::span(const Description& d) {
     parent[i] = body.at(j.parent), child[i] = body.at(j.child);
     at[parent[i] + 1].push_back(static_cast<int>(i)), at[child[i] + 1].push_back(static_cast<int>(i));
   }
-  for (std::vector<int>& list : at)
-    std::stable_sort(list.begin(), list.end(), [&](int a, int b) { return d.joints[a].actuated > d.joints[b].actuated; });
 
-  joints_.assign(d.joints.size(), {0, 0, 0, 0, true, false, -1});
-  carrier_.assign(d.bodies.size(), -1);
-  std::vector<std::vector<int>> children(d.bodies.size() + 1);
-  std::vector<int> queue = {ground};
-  for (std::size_t head = 0; head < queue.size(); ++head) {
-    const int here = queue[head];
-    for (const int j : at[here + 1]) {
-      const int there = parent[j] == here ? child[j] : parent[j];
-      if (there == ground || carrier_[there] >= 0) continue;
-      carrier_[there] = j;
-      joints_[j].closes_a_loop = false;
-      joints_[j].reversed = child[j] == here;
-      children[here + 1].push_back(there);
-      queue.push_back(there);
+  // Joints that must be in the tree tie their bodies together: such a group is entered once, and then passed along them.
+  Groups kept(d.bodies.size());
+  for (std::size_t i = 0; i < d.joints.size(); ++i)
+    if (d.joints[i].keep_in_tree && !kept.join(parent[i], child[i]))
+      throw ModelError("joint '" + d.joints[i].name +
+                       "' cannot stay in the tree: others that must stay there already close the loop");
+  const auto grow = [&](Groups& group, const std::vector<char>& tied) {
+    Tally tally{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1), 0};
+    std::vector<char> entered(d.bodies.size() + 1, 0);
+    for (std::vector<int>& list : at)
+      std::stable_sort(list.begin(), list.end(), [&](int a, int b) {
+        return tied[a] != tied[b] ? tied[a] > tied[b] : d.joints[a].actuated > d.joints[b].actuated;
+      });
+    entered[group.of(ground)] = 1;
+    std::vector<int> queue = {ground};
+    for (std::size_t head = 0; head < queue.size(); ++head) {
+      const int here = queue[head];
+      for (const int j : at[here + 1]) {
+        const int there = parent[j] == here ? child[j] : parent[j];
+        if (there == ground || tally.carrier[there] >= 0 || d.joints[j].close_loop) continue;
+        if (!tied[j] && entered[group.of(there)]) continue;
+        entered[group.of(there)] = 1;
+        tally.carrier[there] = j;
+        tally.actuated += d.joints[j].actuated;
+        tally.children[here + 1].push_back(there);
+        queue.push_back(there);
+      }
     }
+    return tally;
+  };
+  std::vector<char> tied(d.joints.size(), 0);
+  for (std::size_t i = 0; i < d.joints.size(); ++i) tied[i] = d.joints[i].keep_in_tree;
+  Tally tally = grow(kept, tied);
+  // least depth may have left an actuated joint out: then the actuated ones that close no loop among themselves are tied as well
+  Groups driven = kept;
+  std::vector<char> tied_driven = tied;
+  for (std::size_t i = 0; i < d.joints.size(); ++i)
+    if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && driven.join(parent[i], child[i])) tied_driven[i] = 1;
+  const Tally other = grow(driven, tied_driven);
+  if (other.actuated > tally.actuated) tally = other;
+
+  joints_.assign(d.joints.size(), {0, 0, 0, 0, true, false, -1, -1});
+  carrier_ = tally.carrier;
+  for (std::size_t i = 0; i < d.bodies.size(); ++i) {
+    const int j = carrier_[i];
+    if (j < 0) continue;
+    joints_[j].closes_a_loop = false;
+    joints_[j].reversed = parent[j] == static_cast<int>(i);
   }
+  const std::vector<std::vector<int>>& children = tally.children;
   std::vector<std::string> loose;
   for (std::size_t i = 0; i < d.bodies.size(); ++i)
     if (carrier_[i] < 0) loose.push_back(d.bodies[i].name);
   if (!loose.empty())
     throw ModelError("no joint leads from the ground to " + listed(loose) + ": join it, or let it float with a Free joint");
-  for (std::size_t j = 0; j < d.joints.size(); ++j) {
-    if (joints_[j].closes_a_loop) loops_.push_back(d.joints[j].name);
-    if (joints_[j].reversed && !can_be_reversed(d.joints[j].kind))
-      throw ModelError("joint '" + d.joints[j].name + "' leads from '" + d.joints[j].parent +
-                       "' towards the ground: swap parent and child");
-  }
-
   std::vector<int> stack = {ground};  // depth first, children in their order
   while (!stack.empty()) {
     const int here = stack.back();
@@ -154,18 +207,21 @@ void Mechanism::place(const Description& d) {
       if (j.kind == JointKind::gimbal) {
         const Coordinates<double> c = {nullptr, nullptr, nullptr, &j.constants};
         across = Gimbal<1>::transform(c);
+        if (placed.reversed) across = across.inverse();
       }
       part.X_joint = before.X * near * across;
       part.X = part.X_joint * far.inverse();
     } else {
-      const Transform<double> turn = {joint_axes(j, placed.reversed ? -1.0 : 1.0), zero3<double>()};
+      const bool turned_round = placed.reversed && is_its_own_reverse(j.kind);
+      const Transform<double> turn = {joint_axes(j, turned_round ? -1.0 : 1.0), zero3<double>()};
       Body b{};
-      b.parent = before.body, b.joint = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
+      b.parent = before.body, b.joint = b.described = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
       b.iangle = static_cast<int>(angles_.size());
       b.X_tree = before.X * near * turn;
       b.R_joint = turn.R;
       b.inertia = Inertia<double>::zero();
       b.constants = j.constants;
+      if (placed.reversed && !turned_round) b.joint = JointKind::reversed, b.constants.reversed = j.kind;
       if (j.kind == JointKind::universal) {
         const Vec3<double> first = transpose_times(turn.R, j.axis);
         b.constants.first_axis[0] = first(0), b.constants.first_axis[1] = first(2);
@@ -222,7 +278,7 @@ void Mechanism::place(const Description& d) {
 }
 
 void Mechanism::finish(const Description& d) {
-  column_body_.resize(tree_.nv), column_parent_.resize(tree_.nv);
+  column_body_.resize(tree_.nv), column_parent_.resize(tree_.nv), column_depth_.resize(tree_.nv);
   for (std::size_t i = 1; i < bodies_.size(); ++i) {
     Body& b = bodies_[i];
     b.euler = euler_tensor(b.inertia.I);
@@ -231,6 +287,8 @@ void Mechanism::finish(const Description& d) {
     for (int k = 0; k < b.nv; ++k) {
       column_body_[b.iv + k] = static_cast<int>(i);
       column_parent_[b.iv + k] = k > 0 ? b.iv + k - 1 : b.parent == 0 ? -1 : p.iv + p.nv - 1;
+      const int above = column_parent_[b.iv + k];
+      column_depth_[b.iv + k] = above < 0 ? 0 : column_depth_[above] + 1;
     }
   }
   for (std::size_t i = bodies_.size() - 1; i > 0; --i) {
@@ -241,7 +299,8 @@ void Mechanism::finish(const Description& d) {
   tree_.bodies = static_cast<int>(bodies_.size()), tree_.angles = static_cast<int>(angles_.size());
   tree_.parts = static_cast<int>(parts_.size());
   tree_.body = bodies_.data(), tree_.freedom = freedoms_.data(), tree_.angle = angles_.data();
-  tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.part = parts_.data();
+  tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data(),
+  tree_.part = parts_.data();
   tree_.gravity = d.gravity;
 }
 

@@ -2,12 +2,14 @@
 // A Mechanism does not change once it is built and may be used by any number of threads.
 #pragma once
 
+#include <deque>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "tree.hpp"
+#include "elimination.hpp"
 
 namespace sarrus {
 
@@ -21,6 +23,10 @@ struct BodyDescription {
   Inertia<double> inertia;  // about the body frame's origin, in its axes
 };
 
+struct LawDescription {
+  std::vector<double> start, coefficient, harmonic;  // of each piece; pieces x terms; three numbers each
+};
+
 struct JointDescription {
   std::string name, parent, child;
   JointKind kind;
@@ -30,6 +36,30 @@ struct JointDescription {
   bool actuated;
   std::vector<double> armature, damping, friction, stiffness, rest;  // per velocity
   int nq, nv;
+  bool keep_in_tree, close_loop;  // hints
+  std::vector<std::optional<LawDescription>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
+};
+
+/// A constraint that is no joint.
+struct ConstraintDescription {
+  struct Term {
+    std::string joint;
+    int index;
+    std::vector<double> coefficient;
+  };
+  std::string name;
+  ConstraintKind kind;
+  std::string parent, child;  // distance, rolling
+  Vec3<double> at_parent, at_child;  // points; a rolling body's centre
+  Vec3<double> normal, axle;  // of the plane, in the parent; of the disc, in the child
+  double length, other_radius;
+  Rolling rolling;
+  std::vector<Term> terms;
+  double offset;
+  std::optional<LawDescription> law;
+  std::vector<std::string> joints;  // Pfaffian: whose velocities its columns are
+  int rows;
+  std::vector<double> matrix, value;  // Pfaffian: rows x columns, or empty where it is given with each call
 };
 
 struct FrameDescription {
@@ -43,10 +73,13 @@ struct Description {
   std::vector<BodyDescription> bodies;
   std::vector<JointDescription> joints;
   std::vector<FrameDescription> frames;
+  std::vector<ConstraintDescription> constraints;
 };
 
 /// A frame whose third axis is n: x of it is the x-axis (where that is too near n, the y-axis) made perpendicular to n.
 Mat3<double> axis_frame(const Vec3<double>& n);
+/// Axes in which the joint's own axis, times sign, is z. A cross joint's first axis then lies in the x-z plane.
+Mat3<double> joint_axes(const JointDescription& j, double sign);
 
 class Mechanism {
  public:
@@ -67,11 +100,15 @@ class Mechanism {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
     int part;  // the part that it carries; -1 where it closes a loop
+    int constraint;  // which constraint it is where it closes a loop; -1
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
   const std::vector<int>& parts() const { return parts_of_bodies_; }  // part of each described body
   const std::vector<int>& quaternions() const { return quaternions_; }  // where each starts in q
-  const std::vector<std::string>& loops() const { return loops_; }  // names of the joints that close them
+  /// The described joints that close loops, then the described constraints (counted on from the joints): constraint i is number i.
+  const std::vector<int>& constraints() const { return described_constraints_; }
+  const std::string& constraint_name(int i) const { return constraint_names_[i]; }
+  const std::vector<int>& actuators() const { return actuators_; }  // what carries each effort: a velocity, or nv + a row
   double mass() const { return mass_; }
   const std::vector<std::string>& massless() const { return massless_; }  // joints along which nothing has inertia
 
@@ -80,17 +117,31 @@ class Mechanism {
   void place(const Description&);
   void finish(const Description&);
   void weigh(const Description&);
+  void close(const Description&);
+  Constraint closing_joint(const Description&, int joint);
+  Constraint other_constraint(const Description&, const ConstraintDescription&);
+  void add(Constraint c, const std::vector<int>& own, const std::vector<int>& rest);
+  void between(const std::string& parent, const std::string& child, Constraint& c, std::vector<int>& own,
+               std::vector<int>& rest) const;
+  const Law* keep(const LawDescription&);
 
   std::vector<int> order_;  // described bodies, ground first (-1), depth first
   std::vector<int> carrier_;  // joint that carries each described body
   std::vector<Body> bodies_;
   std::vector<Freedom> freedoms_;
   std::vector<Part> parts_;
-  std::vector<int> angles_, column_body_, column_parent_, quaternions_, parts_of_bodies_;
+  std::vector<int> angles_, column_body_, column_parent_, column_depth_, quaternions_, parts_of_bodies_;
   std::vector<PlacedJoint> joints_;
-  std::vector<std::string> loops_, massless_;
+  std::vector<std::string> constraint_names_, massless_;
   std::unordered_map<std::string, PlacedFrame> frames_;
   double mass_ = 0.0;
+  std::vector<Constraint> constraints_;
+  std::vector<int> described_constraints_, actuators_, mass_first_;
+  std::deque<std::vector<int>> columns_;  // deques: what they hold stays where it is
+  std::deque<std::vector<double>> numbers_;
+  std::deque<std::vector<CouplerTerm>> terms_;
+  std::deque<Law> laws_;
+  EliminationPlan dynamics_, statics_;
   Tree tree_{};
 };
 

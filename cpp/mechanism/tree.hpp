@@ -2,14 +2,15 @@
 // Body 0 is the ground; a body's parent has a smaller number.
 #pragma once
 
-#include "../joints/joint.hpp"
+#include "loops.hpp"
 
 namespace sarrus {
 
 /// A moving body and the joint that carries it. Its frame is the joint's successor frame, with the joint's axis on z.
 struct Body {
   int parent;
-  JointKind joint;
+  JointKind joint;      // as the tree passes it
+  JointKind described;  // as it was described: they differ where the tree passes a joint backwards
   int nv, iq, iv;  // the joint's coordinates and velocities within q and v
   int iangle;      // its first angle within Tree::angle
   int end;         // its subtree is the bodies [this, end): numbered depth first
@@ -45,9 +46,11 @@ struct Tree {
   const int* angle;        // which q is the i-th angle
   const int* column_body;    // which body moves velocity i
   const int* column_parent;  // the velocity before i on the way to the ground, or -1
+  const int* column_depth;   // how many there are on that way
   const Part* part;
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
+  Loops loops;
 };
 
 }  // namespace sarrus

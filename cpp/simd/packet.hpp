@@ -84,6 +84,7 @@ template <int W> SARRUS_INLINE bool any(Mask<W> m) {
   for (int i = 0; i < W; ++i) r |= m.lanes[i] != 0;
   return r;
 }
+template <int W> SARRUS_INLINE Mask<W> both(Mask<W> a, Mask<W> b) { return {a.lanes & b.lanes}; }
 template <int W> SARRUS_INLINE Packet<W> sqrt(Packet<W> x) {
   for (int i = 0; i < W; ++i) x.lanes[i] = __builtin_sqrt(x.lanes[i]);
   return x;
@@ -92,10 +93,32 @@ template <int W> Packet<W> atan2(Packet<W> y, Packet<W> x) {
   return Packet<W>::each([&](int i) { return std::atan2(y.lanes[i], x.lanes[i]); });
 }
 
+template <int W> Packet<W> nearest(Packet<W> x) {
+  return Packet<W>::each([&](int i) { return std::nearbyint(x.lanes[i]); });
+}
+
 SARRUS_INLINE double select(bool m, double a, double b) { return m ? a : b; }
 SARRUS_INLINE bool any(bool m) { return m; }
+SARRUS_INLINE bool both(bool a, bool b) { return a && b; }
 using std::atan2;
+SARRUS_INLINE double nearest(double x) { return std::nearbyint(x); }
 SARRUS_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+
+/// to -= scale * from, count of them. Of doubles several at once; packets are that already.
+template <class T> SARRUS_INLINE void subtract_scaled(T* to, const T* from, T scale, int count) {
+  for (int i = 0; i < count; ++i) to[i] -= scale * from[i];
+}
+SARRUS_INLINE void subtract_scaled(double* to, const double* from, double scale, int count) {
+#if defined(__AVX__)
+  using Wide = double __attribute__((vector_size(32), aligned(8), may_alias));
+#else
+  using Wide = double __attribute__((vector_size(16), aligned(8), may_alias));
+#endif
+  constexpr int width = sizeof(Wide) / sizeof(double);
+  int i = 0;
+  for (; i + width <= count; i += width) *reinterpret_cast<Wide*>(to + i) -= *reinterpret_cast<const Wide*>(from + i) * scale;
+  for (; i < count; ++i) to[i] -= scale * from[i];
+}
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }
 

@@ -9,14 +9,23 @@
 
 from __future__ import annotations
 
-from . import errors, mechanisms
+from . import errors, laws, mechanisms
 from ._build import __version__, build_info
 from .builder import Builder
-from .description import BodySpec, Description, FrameSpec, JointSpec
+from .constraint import Constraint
+from .description import (
+    BodySpec,
+    CouplerSpec,
+    Description,
+    DistanceSpec,
+    FrameSpec,
+    JointSpec,
+    PfaffianSpec,
+    RollingSpec,
+)
 from .errors import (
     AssemblyError,
     IntegrationError,
-    LoopsNotSolvedError,
     ModelError,
     NameNotFoundError,
     NotRealizableError,
@@ -26,16 +35,27 @@ from .errors import (
 )
 from .io import load, loads
 from .joints import Cylindrical, Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
+from .loops.cog import CogJacobians
+from .loops.functions import LoopReactions
+from .loops.mobility import ActuationMobility, Mobility
+from .loops.projected import ProjectedEquations
+from .loops.reduced import ReducedForm
+from .loops.reference_member import ReferenceMemberSolution
 from .mechanism import Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 from .tables import from_dh, from_screws, from_sdof, from_spacedyn
 
 __all__ = [
+    "ActuationMobility",
     "AssemblyError",
     "BodySpec",
     "Builder",
+    "CogJacobians",
+    "Constraint",
+    "CouplerSpec",
     "Cylindrical",
     "Description",
+    "DistanceSpec",
     "Fixed",
     "FrameSpec",
     "Free",
@@ -46,14 +66,20 @@ __all__ = [
     "Joint",
     "JointSpec",
     "Kinematics",
-    "LoopsNotSolvedError",
+    "LoopReactions",
     "Mechanism",
+    "Mobility",
     "ModelError",
     "NameNotFoundError",
     "NotRealizableError",
+    "PfaffianSpec",
     "Planar",
     "Prismatic",
+    "ProjectedEquations",
+    "ReducedForm",
+    "ReferenceMemberSolution",
     "Revolute",
+    "RollingSpec",
     "Rotation",
     "SarrusError",
     "ShapeError",
@@ -68,6 +94,7 @@ __all__ = [
     "from_screws",
     "from_sdof",
     "from_spacedyn",
+    "laws",
     "load",
     "loads",
     "mechanisms",

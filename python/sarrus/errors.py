@@ -42,10 +42,6 @@ class IntegrationError(SarrusError, ArithmeticError):
     """A simulation could not go on; it holds what was computed up to there."""
 
 
-class LoopsNotSolvedError(SarrusError, NotImplementedError):
-    """The mechanism has closed loops, which this version describes but does not solve."""
-
-
 def raise_no_such_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:
     """Raise NameNotFoundError for a name that is not among the known ones."""
     names = sorted(known)

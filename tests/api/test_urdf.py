@@ -185,18 +185,12 @@ def test_known_and_idle_parts_are_quiet():
             "<string>:4: <joint name='j'> has no <limit>: taken as unlimited",
         ),
         (
-            (
-                A,
-                B,
-                C,
-                joint("j", "A", "B"),
-                joint("k", "B", "C", "continuous", '<mimic joint="j" multiplier="-2" offset="1"/>'),
-            ),
-            "<string>:6: <joint name='k'> moves freely, though it mimics (k = -2 j +1): couplers are not solved yet",
-        ),
-        (
             (A, B, joint("j", "A", "B", "continuous", '<mimic joint="k"/>')),
             "<string>:4: <joint name='j'> moves freely, though it mimics (j = 1 k): there is no joint 'k'",
+        ),
+        (
+            (A, B, C, joint("j", "A", "B", "planar", ""), joint("k", "B", "C", "continuous", '<mimic joint="j"/>')),
+            "<string>:6: <joint name='k'> moves freely, though it mimics (k = 1 j): joint 'j' is not of one axis",
         ),
         (
             (A, B, joint("j", "A", "B", "continuous", '<limit velocity="-1" effort="1"/>')),
@@ -234,7 +228,8 @@ def test_possible_inertia_to_the_decimals_of_a_file(moments):
 
 def test_two_parents_close_a_loop():
     r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "A", "C"), joint("l", "B", "C")))
-    assert any("loop" in warning for warning in r.warnings)
+    assert (r.joints, r.loop_joints) == (("root_joint", "j", "k"), ("l",))
+    assert not r.warnings
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
@@ -386,6 +381,10 @@ BAD_MODELS = {
         robot(A, B, joint("j", "A", "B", inside="<mimic/>")),
         "<mimic> of <joint name='j'> has no joint",
     ),
+    "mimic of itself": (
+        robot(A, B, joint("j", "A", "B", inside='<mimic joint="j" multiplier="2"/>')),
+        "<string>:4: <mimic> of <joint name='j'> names the joint itself",
+    ),
 }
 
 
@@ -486,6 +485,46 @@ def test_robots_are_what_pinocchio_reads(floating):
         assert_allclose(
             ours.gravity_forces(q)[order], g, rtol=0, atol=1e-10 * np.abs(g).max(initial=1), err_msg=path.name
         )
+
+
+# --- joints that follow others ------------------------------------------------------------------------------------
+
+FOLLOWER = joint("k", "B", "C", "continuous", '<mimic joint="j" multiplier="-2" offset="0.5"/>')
+
+
+def test_mimic_is_a_coupler():
+    """k = -2 j + 0.5, and the joint stays a joint."""
+    r = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B")))
+    assert not r.warnings
+    assert r.description.constraints == (sarrus.CouplerSpec("k mimics j", (("k", 0, (1.0,)), ("j", 0, (2.0,))), 0.5),)
+    assert (r.joints, r.constraints, r.nq) == (("root_joint", "k", "j"), ("k mimics j",), 2)
+    assert r.loop_residual([-0.5, 0.5]) == 0.0
+    assert_allclose(r.loop_residual([0.0, 0.25]), 0.0 + 2 * 0.25 - 0.5)
+
+
+def test_mimic_leaves_the_tree_as_it_is():
+    free = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "B", "C", "continuous", "")))
+    tied = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), FOLLOWER))
+    state = np.random.default_rng(4).normal(size=(3, free.nv))
+    assert np.array_equal(tied.inverse_dynamics(*state), free.inverse_dynamics(*state))
+
+
+def test_both_joints_of_a_mimic_stay_in_the_tree():
+    """Where a loop passes through them, another joint closes it."""
+    ring = [A, B, C, joint("j", "A", "B"), joint("k", "A", "C"), joint("l", "B", "C")]
+    assert sarrus.loads(robot(*ring)).loop_joints == ("l",)
+    r = sarrus.loads(robot(*ring[:-1], joint("l", "B", "C", "continuous", '<mimic joint="j"/>')))
+    assert (r.loop_joints, r.constraints) == (("k",), ("k", "l mimics j"))
+
+
+def test_a_mimic_s_name_gives_way():
+    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), FOLLOWER, joint("k mimics j", "A", "C")))
+    assert "k mimics j_" in r.constraints
+
+
+def test_mimic_of_a_fixed_joint_is_idle():
+    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "B", "C", "fixed", '<mimic joint="j"/>')))
+    assert not r.constraints and not r.warnings
 
 
 def test_what_moves_is_actuated_unless_it_follows_another():

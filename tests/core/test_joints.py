@@ -350,15 +350,40 @@ def test_reversed_joint_has_its_axis_reversed(joint):
         assert_equal(backward.joint_bases(q, "joint")[0], forward.joint_bases(q, "joint")[0])
 
 
-@every([joint for joint in TYPES if joint.kind not in {type(j).__name__ for j in REVERSIBLE}])
-def test_other_joints_are_not_reversed(joint):
+@every(JOINTS)
+def test_any_joint_may_be_passed_backwards(joint):
+    """A joint that leads towards the ground places its parent in its child: the inverse pose, with the derivatives of that."""
+    rng = np.random.default_rng(11)
+    near, far = random_transform(rng), random_transform(rng)
     builder = sarrus.Builder()
-    builder.add_body("body")
-    builder.add_joint("joint", joint, "body", "ground")
-    with pytest.raises(
-        sarrus.ModelError, match="joint 'joint' leads from 'body' towards the ground: swap parent and child"
-    ):
-        builder.build()
+    builder.add_body("body", random_inertia(np.random.default_rng(7)))
+    builder.add_joint("joint", joint, "body", "ground", at_parent=far, at_child=near)
+    backward, forward = builder.build(), on_ground(joint)
+    assert backward.joint("joint").reversed
+    inertia = np.zeros((6, 6))
+    body = backward.description.bodies[0].inertia
+    inertia[:3, :3], inertia[3:, 3:] = body.about_origin, body.mass * np.eye(3)
+    inertia[:3, 3:] = body.mass * skew(body.com)
+    inertia[3:, :3] = inertia[:3, 3:].T
+    for q, v, _ in states(forward):
+        moved = sarrus.Transform.from_matrix(forward.pose(q, "body"))
+        expected = near @ moved.inverse() @ far.inverse()
+        assert_equal(backward.pose(q, "body"), expected.matrix)
+        J = backward.jacobian(q, "body")
+        assert_equal(backward.mass_matrix(q), J.T @ inertia @ J)
+        h = 1e-5
+        ahead, behind = (backward.integrate(q, s * h * v) for s in (1.0, -1.0))
+        step = sarrus.Transform.from_matrix(np.linalg.inv(backward.pose(behind, "body")) @ backward.pose(ahead, "body"))
+        np.testing.assert_allclose(J @ v, step.log() / (2 * h), atol=1e-7)
+        rate = (backward.jacobian(ahead, "body") - backward.jacobian(behind, "body")) / (2 * h)
+        np.testing.assert_allclose(backward.jacobian_derivative(q, v, "body"), rate, atol=1e-7)
+        energy = [backward.kinetic_energy(x, v) + backward.potential_energy(x) for x in (behind, ahead)]
+        power = backward.bias_forces(q, v) @ v  # a = 0
+        np.testing.assert_allclose(power, (energy[1] - energy[0]) / (2 * h), atol=1e-6)
+
+
+def skew(x):
+    return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]])
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

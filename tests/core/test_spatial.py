@@ -373,7 +373,7 @@ def test_bodies_joined(a, b, T):
     assert_same((a + b).transformed(T), a.transformed(T) + b.transformed(T), 64 * ROUNDING)
     assert_same(a + b, b + a, 16 * ROUNDING)
     assert (a + b).is_physical()
-    assert a + Inertia.zero() == a
+    assert_same(a + Inertia.zero(), a)
     assert_same(Inertia.zero() + a, a)
 
 

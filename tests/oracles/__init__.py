@@ -4,7 +4,8 @@
 so that a shared mistake would have to be made twice, in two frames and in two ways.
 """
 
+from .closed import Closed
 from .dense import Dense
 from .structurally_recursive import structurally_recursive_mass_matrix
 
-__all__ = ["Dense", "structurally_recursive_mass_matrix"]
+__all__ = ["Closed", "Dense", "structurally_recursive_mass_matrix"]

@@ -171,3 +171,95 @@ def neutral(joint):
     if type(joint).__name__ in ("Spherical", "Free"):
         q[3] = 1.0
     return q
+
+
+def joint_coordinates(joint, R, p):
+    """q (nq,) of the joint that has been displaced to R, p: `joint_motion` the other way round, for real numbers.
+
+    Where the joint cannot get there, coordinates of a displacement near it.
+    """
+    match type(joint).__name__:
+        case "Fixed":
+            return np.zeros(0)
+        case "Revolute":
+            return np.array([turn(joint.axis, R)])
+        case "Prismatic":
+            return np.array([joint.axis @ p])
+        case "Helical":  # the displacement tells how often it has turned
+            angle = turn(joint.axis, R)
+            turns = np.round((joint.axis @ p / joint.pitch - angle) / (2 * np.pi)) if joint.pitch else 0
+            return np.array([angle + 2 * np.pi * turns])
+        case "Cylindrical":
+            return np.array([turn(joint.axis, R), joint.axis @ p])
+        case "Universal":
+            return np.array(two_turns(joint.axis1, np.eye(3), joint.axis2, R))
+        case "Planar":
+            ex, ey, normal = axis_frame(joint.normal).T
+            return np.array([ex @ p, ey @ p, turn(normal, R)])
+        case "Spherical":
+            return quaternion(R)
+        case "Free":
+            return np.concatenate([quaternion(R), p])
+        case "Gimbal":
+            return gimbal_coordinates(joint, R, p)
+        case kind:
+            raise NotImplementedError(f"the oracle knows no joint {kind!r}")
+
+
+def turn(axis, R):
+    """The angle about an axis of the turn about it that is nearest to R."""
+    return np.arctan2(axis @ (unskew(R)), np.trace(R) - axis @ R @ axis)
+
+
+def unskew(A):
+    """The vector of a matrix' skew part, twice: unskew(skew(a)) = 2 a."""
+    return np.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
+
+
+def two_turns(first, between, second, R):
+    """x, y of R = Rot(first, x) between Rot(second, y)."""
+
+    def angle(axis, start, end):
+        return np.arctan2(axis @ np.cross(start, end), start @ end - (axis @ start) * (axis @ end))
+
+    x = angle(first, between @ second, R @ second)
+    return x, angle(second, R.T @ first, between.T @ first)
+
+
+def gimbal_coordinates(joint, R, p):
+    """Of one or two free turns the angles are those about their axes, wherever the held ones stand."""
+    free = [k for k in gimbal_free(joint) if k < 3]
+    E, angles = np.eye(3), np.zeros(3, R.dtype)
+
+    def held(some):
+        A = np.eye(3)
+        for k in some:
+            A = A @ rotation(E[k], joint.fixed[k])
+        return A
+
+    if len(free) == 3:
+        angles = np.array(
+            [
+                np.arctan2(-R[1, 2], R[2, 2]),
+                np.arctan2(R[0, 2], np.hypot(R[1, 2], R[2, 2])),
+                np.arctan2(-R[0, 1], R[0, 0]),
+            ]
+        )
+    elif len(free) == 2:
+        i, j = free
+        angles[free] = two_turns(E[i], held(range(i + 1, j)), E[j], held(range(i)).T @ R @ held(range(j + 1, 3)).T)
+    elif len(free) == 1:
+        (i,) = free
+        angles[i] = turn(E[i], held(range(i)).T @ R @ held(range(i + 1, 3)).T)
+    return np.concatenate([angles, R.T @ p])[gimbal_free(joint)]
+
+
+def quaternion(R):
+    """(x, y, z, w), w >= 0, of a rotation matrix."""
+    squares = np.array([1 + 2 * R[k, k] - np.trace(R) for k in range(3)] + [1 + np.trace(R)])  # times four
+    largest = np.argmax(squares)
+    products = np.zeros((4, 4), R.dtype)  # 4 q q^T
+    products[:3, :3], products[:3, 3], products[3, :3] = R + R.T, unskew(R), unskew(R)
+    q = products[largest].copy()
+    q[largest] = squares[largest]
+    return q / np.sqrt(q @ q) * (1 if q[3] >= 0 else -1)

@@ -12,7 +12,8 @@ What becomes of each part of a file:
 `<limit>`                     limits, velocity_limit, effort_limit. Zeros are what exporters write for "not set":
                               a velocity or effort of zero is no limit, and an empty range none, with a warning
 `<dynamics>`                  damping, friction: part of what inverse dynamics returns
-`<mimic>`                     a warning: the joint stays a free joint
+`<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both kept in the tree;
+                              otherwise a warning, and the joint moves freely
 the root link                 is fixed to the ground, or floats, by a joint "root_joint", the first of all
 a link called "ground"        becomes the body "ground_link", with a warning: "ground" is the world
 visual, collision, material,  known, and of no concern to the dynamics
@@ -31,7 +32,7 @@ import math
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 from xml.parsers import expat
 
 import numpy as np
@@ -86,15 +87,22 @@ def read(text: str | bytes, *, source: str = "<string>", floating_base: bool = F
             builder.add_body(body[name], _inertia(link, notes))
     root_joint = joints.Free() if floating_base else joints.Fixed()
     builder.add_joint(_free_name("root_joint", joint_elements), root_joint, "ground", body[root])
+    made = {}
     for name, element in joint_elements.items():
-        parent, child = ends[name]
         with _at(element):
-            joint = _joint(element, notes)
+            made[name] = _joint(element, notes)
+    mimics = _mimics(joint_elements, made, notes)
+    coupled = {name for follower, mimic in mimics.items() for name in (follower, mimic.leader)}
+    for name, element in joint_elements.items():
+        joint, (parent, child) = made[name], ends[name]
+        with _at(element):
             # URDF has no word for passive: what moves is driven, but for a joint that follows another
-            driven = joint.nv > 0 and joint.kind != "Free" and _child(element, "mimic", notes) is None
-            at_parent = _origin(element, notes)
-            builder.add_joint(name, joint, body[parent], body[child], at_parent=at_parent, actuated=driven)
-    _note_mimics(joint_elements, notes)
+            driven = joint.nv > 0 and joint.kind != "Free" and not element.all("mimic")
+            at_parent, tree = _origin(element, notes), name in coupled
+            builder.add_joint(name, joint, body[parent], body[child], at_parent=at_parent, actuated=driven, tree=tree)
+    for name, mimic in mimics.items():
+        terms = {name: 1.0, mimic.leader: -mimic.multiplier}
+        builder.add_coupler(_free_name(f"{name} mimics {mimic.leader}", joint_elements), terms, offset=mimic.offset)
     builder.warnings.extend(notes)
     return builder
 
@@ -425,13 +433,30 @@ def _losses(joint: _Element, notes: _Notes) -> dict[str, float]:
     return losses
 
 
-def _note_mimics(joint_elements: dict[str, _Element], notes: _Notes) -> None:
-    for name, element in joint_elements.items():
+class _Mimic(NamedTuple):
+    """q = multiplier q_leader + offset."""
+
+    leader: str
+    multiplier: float
+    offset: float
+
+
+def _mimics(elements: dict[str, _Element], made: dict[str, joints.JointType], notes: _Notes) -> dict[str, _Mimic]:
+    """The joints that follow another."""
+    found = {}
+    for name, element in elements.items():
         mimic = _child(element, "mimic", notes)
-        if mimic is None or element.get("type") == "fixed":
+        if mimic is None or made[name].nv == 0:
             continue
         leader = _text(mimic, "joint")
         multiplier, offset = _number(mimic, "multiplier", 1.0), _number(mimic, "offset", 0.0)
+        if leader == name:
+            _fail(mimic, "names the joint itself")
+        of_many = [j for j in (name, leader) if j in made and made[j].nq != 1]
+        if leader in made and not of_many:
+            found[name] = _Mimic(leader, multiplier, offset)
+            continue
         law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
-        why = "couplers are not solved yet" if leader in joint_elements else f"there is no joint {leader!r}"
+        why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
         notes.add(mimic, f"{element} moves freely, though it mimics ({law}): {why}")
+    return found

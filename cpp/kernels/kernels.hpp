@@ -15,9 +15,11 @@ struct Rows {
   const long* wrench_step;
   double* out;
   int out_size;
+  signed char* status;
 };
 
-using OneState = void (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
+/// Returns the status: 0, or why there is no answer.
+using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, long begin, long end);
 
 struct KernelTable {
@@ -26,5 +28,9 @@ struct KernelTable {
   OneState one[operations];
   ManyStates many[operations];
 };
+
+/// Each file of kernels adds its own.
+void add_tree_kernels(KernelTable&);
+void add_loop_kernels(KernelTable&);
 
 }  // namespace sarrus

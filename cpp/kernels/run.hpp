@@ -1,32 +1,31 @@
-// All operations for one state and for packets of states, at the instruction set level that this file is compiled for.
-#include "kernels.hpp"
+// An operation for one state and for packets of states: what turns rows of numbers into packets and back.
+#pragma once
 
 #include <algorithm>
 
-#include "operations.hpp"
-
-#ifndef SARRUS_LEVEL
-#error "SARRUS_LEVEL names the instruction set level"
-#endif
+#include "call.hpp"
+#include "kernels.hpp"
 
 namespace sarrus {
 namespace {
 
 // four lanes even where registers hold eight: with eight, what a body needs no longer fits into them
-#if defined(__AVX__)
+#if defined(SARRUS_LANES)
+constexpr int lanes = SARRUS_LANES;
+#elif defined(__AVX__)
 constexpr int lanes = 4;
 #else
 constexpr int lanes = 2;
 #endif
 
 template <Operation op>
-void one(const Tree& tree, const Parameters& p, const double* const* in, const double* const* wrench, double* out) {
+double one(const Tree& tree, const Parameters& p, const double* const* in, const double* const* wrench, double* out) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   auto* external = arena.take<ExternalWrench<double>>(p.wrenches);
   for (int k = 0; k < p.wrenches; ++k)
     external[k] = {p.wrench_frame[k].body, p.wrench_frame[k].part, p.wrench_frame[k].X, wrench[k]};
-  Run<op>::template run<double>({tree, arena, p, in, external, out});
+  return Run<op>::template run<double>({tree, arena, p, in, external, out});
 }
 
 using P = Packet<lanes>;
@@ -116,25 +115,11 @@ template <Operation op> void many(const Tree& tree, const Parameters& p, const R
       if (in[k]) gather(rows.in[k], rows.in_step[k], rows.in_size[k], i, end, in[k]);
     for (int k = 0; k < p.wrenches; ++k) gather(rows.wrench[k], rows.wrench_step[k], 6, i, end, wrench[k]);
     const Arena::Scope inner(arena);
-    Run<op>::template run<P>({tree, arena, p, in, external, out});
+    const P status = Run<op>::template run<P>({tree, arena, p, in, external, out});
+    for (long l = i; l < std::min(i + lanes, end); ++l) rows.status[l] = static_cast<signed char>(status.lanes[l - i]);
     scatter(out, rows.out_size, i, end, rows.out);
   }
 }
 
-const KernelTable table = {SARRUS_LEVEL,
-                           lanes,
-                           {
-#define SARRUS_ONE(name, ...) one<Operation::name>,
-                               SARRUS_OPERATIONS(SARRUS_ONE)
-#undef SARRUS_ONE
-                           },
-                           {
-#define SARRUS_MANY(name, ...) many<Operation::name>,
-                               SARRUS_OPERATIONS(SARRUS_MANY)
-#undef SARRUS_MANY
-                           }};
-
 }  // namespace
 }  // namespace sarrus
-
-extern "C" const sarrus::KernelTable* sarrus_kernel_table() { return &sarrus::table; }

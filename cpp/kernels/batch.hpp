@@ -38,7 +38,7 @@ inline bool sound_quaternions(const Mechanism& m, bool any_length, const double*
   return true;
 }
 
-constexpr signed char fine = 0, unsound_input = 1, no_answer_exists = 2;
+constexpr signed char fine = 0, unsound_input = 1, no_answer = 2, contradiction_found = 3;
 
 struct Batch {
   const Mechanism& m;
@@ -46,7 +46,6 @@ struct Batch {
   const Parameters& p;
   const Rows& rows;
   long count;
-  signed char* status;
   bool is_configuration[max_inputs];
   bool any_length;  // of quaternions
   bool answerless;  // whatever the state: nothing to divide by
@@ -75,7 +74,7 @@ struct Batch {
   /// What became of row i, whose result stands in its place.
   signed char judge(long i) const {
     double* out = rows.out + i * rows.out_size;
-    signed char verdict = finite(out, rows.out_size) && !answerless ? fine : no_answer_exists;
+    signed char verdict = finite(out, rows.out_size) && !answerless ? rows.status[i] : no_answer;
     for (int k = 0; k < max_inputs; ++k) {
       if (!rows.in[k]) continue;
       const double* x = rows.in[k] + i * rows.in_step[k];
@@ -94,6 +93,7 @@ struct Batch {
     kernel(m.tree(), p, rows, begin, end);
     // one look at the whole chunk; only where something is wrong, at each row
     bool clean = !answerless && finite(rows.out + begin * rows.out_size, (end - begin) * rows.out_size);
+    for (long i = begin; i < end; ++i) clean &= rows.status[i] == fine;
     for (int k = 0; k < max_inputs && clean; ++k) {
       if (!rows.in[k]) continue;
       const double* first = rows.in[k] + begin * rows.in_step[k];
@@ -103,7 +103,7 @@ struct Batch {
     }
     for (int k = 0; k < p.wrenches; ++k)
       for (long i = begin; i < end && clean; ++i) clean = finite(rows.wrench[k] + i * rows.wrench_step[k], 6);
-    for (long i = begin; i < end; ++i) status[i] = clean ? fine : judge(i);
+    for (long i = begin; i < end && !clean; ++i) rows.status[i] = judge(i);
   }
 };
 

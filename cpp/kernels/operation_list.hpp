@@ -1,18 +1,9 @@
 // The functions of a state by name, and what they take and give: enough for a caller that does not include the algorithms.
 #pragma once
 
-#include "../mechanism/tree.hpp"
+#include "../dynamics/frame.hpp"
 
 namespace sarrus {
-
-enum class ExpressedIn : int { frame, world, world_aligned };
-
-/// A frame that sits at X in a body; `part` is the described body that it belongs to.
-struct Frame {
-  int body, part;
-  Transform<double> X;
-  ExpressedIn expressed_in;
-};
 
 /// What a call is given besides rows of numbers.
 struct Parameters {
@@ -23,14 +14,11 @@ struct Parameters {
 
 constexpr int max_inputs = 5;
 
-/// Scalars that a kept motion holds: 24 a body, 12 a velocity (Kinematics lays itself over them).
-inline int kept_motion_size(const Tree& t) { return 24 * t.bodies + 12 * t.nv; }
-
 //  operation, inputs (`?` marks one that may be left out), axes of the result, has a frame, takes wrenches
-//  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (a kept motion)
-#define SARRUS_OPERATIONS(X)                                                       \
+//  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (a kept motion); of loops c (rows),
+//  w (constraints), u (efforts), i (nv + rows) or m (nv + rows + 1)
+#define SARRUS_TREE_OPERATIONS(X)                                                  \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", false, true) \
-  X(forward_dynamics, "q v tau", "v", false, true)                                 \
   X(mass_matrix, "q", "vv", false, false)                                          \
   X(bias_forces, "q v", "v", false, true)                                          \
   X(gravity_forces, "q", "v", false, false)                                        \
@@ -63,6 +51,23 @@ inline int kept_motion_size(const Tree& t) { return 24 * t.bodies + 12 * t.nv; }
   X(difference, "q0 q1", "v", false, false)                                        \
   X(normalize, "q", "q", false, false)                                             \
   X(motion_space, "q", "6v", false, false)
+
+#define SARRUS_LOOP_OPERATIONS(X)                                      \
+  X(forward_dynamics, "q v tau time? given?", "v", false, true)        \
+  X(constrained_motion, "q v tau time? given?", "m", false, true)      \
+  X(constraint_jacobian, "q time? given?", "cv", false, false)         \
+  X(constraint_velocity, "q time? given?", "c", false, false)          \
+  X(constraint_bias, "q v time? given?", "c", false, false)            \
+  X(loop_residual, "q time? given?", "c", false, false)                \
+  X(loop_wrenches, "q multipliers time?", "w6", false, false)          \
+  X(velocity_by_mass, "q v time? given?", "v", false, false)           \
+  X(velocity_plain, "q v time? given?", "v", false, false)             \
+  X(velocity_jump, "q v restitution? time? given?", "i", false, false) \
+  X(configuration_by_mass, "q time? given?", "q", false, false)        \
+  X(configuration_plain, "q time? given?", "q", false, false)          \
+  X(actuator_efforts, "q v a time? given?", "u", false, true)
+
+#define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
 
 enum class Operation : int {
 #define SARRUS_NAME(name, ...) name,

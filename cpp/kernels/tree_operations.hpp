@@ -1,60 +1,23 @@
-// Every function of a state, behind one signature: constants in, rows of scalars in, rows of scalars out. The table below is the one
-// place where they are listed; kernels are compiled from it for one state and for packets of states, and bindings are made from it.
+// The functions of a state that a tree has, each as a Run.
 #pragma once
 
-#include "aba.hpp"
-#include "configuration.hpp"
-#include "coriolis.hpp"
-#include "frames.hpp"
-#include "ltdl.hpp"
-#include "momentum.hpp"
-#include "operation_list.hpp"
-#include "parts.hpp"
-#include "rnea.hpp"
+#include "../dynamics/configuration.hpp"
+#include "../dynamics/coriolis.hpp"
+#include "../dynamics/frames.hpp"
+#include "../dynamics/ltdl.hpp"
+#include "../dynamics/momentum.hpp"
+#include "../dynamics/parts.hpp"
+#include "../dynamics/rnea.hpp"
+#include "call.hpp"
 
 namespace sarrus {
-
-/// A call's arguments: in[k] is the row of input k (null: not given), wrench values follow in `wrench`.
-template <class T> struct Call {
-  const Tree& tree;
-  Arena& arena;
-  const Parameters& parameters;
-  const T* const* in;
-  const ExternalWrench<T>* wrench;
-  T* out;
-
-  int wrenches() const { return parameters.wrenches; }
-  const Frame& frame() const { return parameters.frame; }
-  Kinematics<T> motion(const T* q, const T* v, const T* a, const GroundMotion<T>& ground = {}) const {
-    const Kinematics<T> k = Kinematics<T>::over(tree, arena.template take<T>(Kinematics<T>::size(tree)));
-    kinematics(tree, arena, q, v, a, k, ground);
-    return k;
-  }
-  /// What an earlier call of `kinematics` left in input 0.
-  Kinematics<T> known_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
-};
 
 template <class T> SARRUS_INLINE void store3(const Vec3<T>& x, T* out) {
   for (int i = 0; i < 3; ++i) out[i] = x(i);
 }
 
-template <Operation> struct Run;
-
-#define SARRUS_RUN(operation, ...)                            \
-  template <> struct Run<Operation::operation> {              \
-    template <class T> static void run(const Call<T>& call) { \
-      [[maybe_unused]] const Tree& tree = call.tree;          \
-      [[maybe_unused]] Arena& arena = call.arena;             \
-      [[maybe_unused]] const T* const* in = call.in;          \
-      [[maybe_unused]] T* out = call.out;                     \
-      [[maybe_unused]] constexpr const T* none = nullptr;     \
-      __VA_ARGS__                                             \
-    }                                                         \
-  };
-
 SARRUS_RUN(inverse_dynamics,
            rnea(tree, arena, RneaInput<T>{in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), call.wrench}, out);)
-SARRUS_RUN(forward_dynamics, aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);)
 SARRUS_RUN(mass_matrix, crba(tree, arena, in[0], out);)
 SARRUS_RUN(bias_forces, {
   const T* rest = zeros<T>(arena, tree.nv);
@@ -116,7 +79,5 @@ SARRUS_RUN(integrate, integrate(tree, in[0], in[1], out);)
 SARRUS_RUN(difference, difference(tree, in[0], in[1], out);)
 SARRUS_RUN(normalize, normalize(tree, in[0], out);)
 SARRUS_RUN(motion_space, motion_space(tree, arena, in[0], out);)
-
-#undef SARRUS_RUN
 
 }  // namespace sarrus

@@ -1,0 +1,178 @@
+"""What is measured of closed chains; the numbers to reach stand in rows.py."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import sarrus
+
+from .accuracy import Reference, relative_error
+from .allocations import count_allocations
+from .loop_models import FAST, REDUNDANT, LoopModel
+from .loop_peers import PinocchioLoops, Settings
+from .measure import Sample, repeated, statement
+from .rows import BATCH, CYCLE, Result, Row, Selection
+from .subjects import DisagreementError
+
+# The two solvers as Pinocchio's headers advise, and one step of the loop-constrained ABA, which is faster and less right.
+SIDES = {
+    "exact": ("exact", Settings(accuracy=1e-10, mu=1e-12, iterations=10)),
+    "loop-constrained ABA": ("loop-constrained ABA", Settings(accuracy=1e-8, mu=1e-6, iterations=10)),
+    "one step of it": ("loop-constrained ABA", Settings(mu=1e-8, iterations=1)),
+}
+JUDGED = ("exact", "loop-constrained ABA")  # beside a side that is off by 1e-1 on long ladders nobody is judged
+TOLERANCE = {"sarrus": 1e-10, "exact": 1e-10, "loop-constrained ABA": 1e-4}
+
+LARGE = 100  # velocities, beyond which fewer states have to do
+CHECKED = 8
+
+
+class LoopSubject:
+    """A mechanism in both libraries, at the same states.
+
+    Attributes
+    ----------
+    states : in sarrus' coordinates
+    peers : by the names of `SIDES`; none without the library
+    """
+
+    def __init__(self, model: LoopModel, library: Path | None) -> None:
+        self.model, self.robot = model, model.robot
+        self._fewer = 16 if self.robot.nv > LARGE else 1
+        self.states = model.states(CYCLE // self._fewer)
+        self.peers: dict[str, PinocchioLoops] = {}
+        for side, (solver, settings) in SIDES.items() if library else ():
+            assert library
+            self.peers[side] = PinocchioLoops(library, self.robot)
+            self.peers[side].set(solver, settings)
+
+    def errors(self) -> dict[str, float]:
+        """Median relative error of each side's accelerations, against the dense reference.
+
+        Raises
+        ------
+        DisagreementError
+            A side is further off than its `TOLERANCE`.
+        """
+        few = self.states.first(max(2, CHECKED // self._fewer))
+        wanted = Reference(self.robot).accelerations(few)
+        answers = {"sarrus": np.array([self.robot.forward_dynamics(*state) for state in zip(*few)])}
+        answers |= {side: peer.accelerations(SIDES[side][0], few)[0] for side, peer in self.peers.items()}
+        errors = {side: float(np.median(relative_error(a, wanted))) for side, a in answers.items()}
+        for side, tolerance in TOLERANCE.items():
+            if side in errors and not errors[side] < tolerance:
+                raise DisagreementError(
+                    f"{self.model.title}, {side}: off by {errors[side]:.1e}, more than {tolerance:.0e}"
+                )
+        return errors
+
+    def ours(self) -> Sample:
+        """One state a call, inside C++."""
+
+        def sample(repeats: int) -> float:
+            return float(sarrus._core.time_one_state(self.robot, "forward_dynamics", list(self.states), repeats))
+
+        return repeated(sample, len(self.states.q))
+
+    def theirs(self, side: str) -> Sample:
+        """The same for a peer."""
+        peer = self.peers[side]
+        return repeated(partial(peer.time, SIDES[side][0], peer.states(self.states)), len(self.states.q))
+
+
+def one_state(s: LoopSubject) -> Row:
+    sides = {"sarrus": s.ours(), **{side: s.theirs(side) for side in s.peers}}
+    return Row("loops-cpp", "loops", s.model.name, sides, JUDGED)
+
+
+def growth(long: LoopSubject, short: LoopSubject) -> Row:
+    """How many times as long a ladder eight times as long takes."""
+    sides = {"sarrus": long.ours(), "sarrus, short": short.ours()}
+    for side in JUDGED if long.peers else ():
+        sides |= {side: long.theirs(side), f"{side}, short": short.theirs(side)}
+    return Row("loops-growth", "loops", long.model.name, sides, ("sarrus, short",))
+
+
+def many_states(s: LoopSubject, count: int) -> Row:
+    """All states in one call, with one thread, over one state inside C++."""
+    states = s.model.states(count)
+    out = np.empty_like(states.v)
+
+    def together() -> float:
+        start = perf_counter()
+        s.robot.forward_dynamics(*states, out=out, threads=1)
+        return (perf_counter() - start) / count
+
+    return Row("loops-batch", "loops", s.model.name, {"sarrus": together, "one state": s.ours()}, ("one state",))
+
+
+def motions(model: LoopModel, count: int) -> list[tuple[Any, Any, Any]]:
+    """(q, v, a) that the loops allow."""
+    states = model.states(count)
+    return list(zip(states.q, states.v, model.robot.forward_dynamics(*states)))
+
+
+def efforts(model: LoopModel) -> Row:
+    """Least efforts of too many motors, one state a call, from Python."""
+    f, u = model.robot.actuator_efforts, np.empty(model.robot.nu)
+    sides = {"sarrus": statement("f(q, v, a, out=u)", "q, v, a", motions(model, CYCLE), f=f, u=u)}
+    return Row("loops-python", "efforts", model.name, sides, ())
+
+
+def allocations(model: LoopModel, algorithm: str) -> Result:
+    """A warm call with out=."""
+    if algorithm == "loops":
+        function, inputs = "forward_dynamics", list(zip(*model.states(32)))
+    else:
+        function, inputs = "actuator_efforts", motions(model, 32)
+    count = count_allocations(model.robot, {function: inputs})[function]
+    return Result("allocations", algorithm, model.name, {}, allocations=count)
+
+
+def run(
+    library: Path | None, selection: Selection, seconds: float, tell: Callable[[str], None]
+) -> tuple[list[Result], dict[str, dict[str, float]]]:
+    """Check against the dense reference, then measure.
+
+    Returns
+    -------
+    results, and the relative errors by model and side
+    """
+    results: list[Result] = []
+    errors: dict[str, dict[str, float]] = {}
+    groups = selection.groups
+    fast = [m for m in FAST if m.name in selection.models and "loops" in selection.algorithms]
+    subjects: dict[str, LoopSubject] = {}
+    for model in fast if groups & {"loops-cpp", "loops-growth", "loops-batch"} else ():
+        tell(f"{model.title}: do the libraries agree?")
+        subjects[model.name] = subject = LoopSubject(model, library)
+        errors[model.name] = subject.errors()
+        rows = [one_state(subject)] if "loops-cpp" in groups else []
+        if "loops-growth" in groups and model.name == "ladder64" and "ladder8" in subjects:
+            rows.append(growth(subject, subjects["ladder8"]))
+        if "loops-batch" in groups:
+            tell(f"{model.title}: {BATCH} states")
+            rows.append(many_states(subject, BATCH))
+        for row in rows:
+            tell(f"{model.title}: {row.algorithm}, {row.group}")
+            results.append(replace(row.measure(seconds), errors=errors[model.name]))
+    redundant = [m for m in REDUNDANT if m.name in selection.models and "efforts" in selection.algorithms]
+    for model in redundant if "loops-python" in groups else ():
+        tell(f"{model.title}: efforts")
+        results.append(efforts(model).measure(seconds))
+    if "allocations" in groups and sys.platform == "linux":
+        results += [allocations(model, "loops") for model in fast]
+        results += [allocations(model, "efforts") for model in redundant]
+    return results, errors
+
+
+def titles() -> dict[str, str]:
+    return {model.name: model.title for model in (*FAST, *REDUNDANT)}

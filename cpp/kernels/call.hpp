@@ -1,0 +1,48 @@
+// Every function of a state, behind one signature: constants in, rows of scalars in, rows of scalars out, and what became of it (a
+// status, lane by lane). Kernels are compiled from the list of operations for one state and for packets of states, and bindings are made
+// from it.
+#pragma once
+
+#include "../dynamics/kinematics.hpp"
+#include "operation_list.hpp"
+
+namespace sarrus {
+
+constexpr double contradictory = 3.0;  // the status where no motion satisfies the loops, or no effort brings the motion about
+
+/// A call's arguments: in[k] is the row of input k (null: not given), wrench values follow in `wrench`.
+template <class T> struct Call {
+  const Tree& tree;
+  Arena& arena;
+  const Parameters& parameters;
+  const T* const* in;
+  const ExternalWrench<T>* wrench;
+  T* out;
+
+  int wrenches() const { return parameters.wrenches; }
+  const Frame& frame() const { return parameters.frame; }
+  Kinematics<T> motion(const T* q, const T* v, const T* a, const GroundMotion<T>& ground = {}) const {
+    const Kinematics<T> k = Kinematics<T>::over(tree, arena.template take<T>(Kinematics<T>::size(tree)));
+    kinematics(tree, arena, q, v, a, k, ground);
+    return k;
+  }
+  /// What an earlier call of `kinematics` left in input 0.
+  Kinematics<T> known_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
+};
+
+template <Operation> struct Run;
+
+#define SARRUS_RUN(operation, ...)                         \
+  template <> struct Run<Operation::operation> {           \
+    template <class T> static T run(const Call<T>& call) { \
+      [[maybe_unused]] const Tree& tree = call.tree;       \
+      [[maybe_unused]] Arena& arena = call.arena;          \
+      [[maybe_unused]] const T* const* in = call.in;       \
+      [[maybe_unused]] T* out = call.out;                  \
+      [[maybe_unused]] constexpr const T* none = nullptr;  \
+      __VA_ARGS__                                          \
+      return T(0.0);                                       \
+    }                                                      \
+  };
+
+}  // namespace sarrus

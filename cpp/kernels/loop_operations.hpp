@@ -1,0 +1,59 @@
+// The functions of a state that loops ask for, each as a Run; forward dynamics among them, because loops change its answer.
+#pragma once
+
+#include "../dynamics/aba.hpp"
+#include "../loops/answers.hpp"
+#include "../loops/efforts.hpp"
+#include "../loops/projection.hpp"
+#include "call.hpp"
+
+namespace sarrus {
+
+/// 3 where the relative residual is more than rounding.
+template <class T> SARRUS_INLINE T verdict(const T& left) { return select(left > T(contradiction), T(contradictory), T(0.0)); }
+
+template <class T> LoopInput<T> loop_input(const Call<T>& call) {
+  return {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
+}
+
+SARRUS_RUN(forward_dynamics, {
+  if (tree.loops.rows > 0)
+    return verdict(constrained_dynamics(tree, arena, loop_input(call), out, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+  aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
+})
+SARRUS_RUN(constrained_motion, {
+  T* multipliers = out + tree.nv;
+  if (tree.loops.rows == 0) {
+    aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
+    multipliers[0] = T(0.0);
+    return T(0.0);
+  }
+  return verdict(constrained_dynamics(tree, arena, loop_input(call), out, multipliers, multipliers + tree.loops.rows));
+})
+SARRUS_RUN(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
+SARRUS_RUN(constraint_velocity, {
+  ConstraintRows<T> wanted;
+  wanted.target = out;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
+})
+SARRUS_RUN(constraint_bias, constraint_bias(tree, arena, in[0], in[1], in[2], in[3], out);)
+SARRUS_RUN(loop_residual, {
+  ConstraintRows<T> wanted;
+  wanted.residual = out;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
+})
+SARRUS_RUN(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
+SARRUS_RUN(velocity_by_mass,
+           return verdict(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out, static_cast<T*>(nullptr)));)
+SARRUS_RUN(velocity_plain,
+           return verdict(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out, static_cast<T*>(nullptr)));)
+SARRUS_RUN(velocity_jump,
+           return verdict(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
+SARRUS_RUN(configuration_by_mass, project_configuration(tree, arena, in[0], in[1], in[2], false, out);)
+SARRUS_RUN(configuration_plain, project_configuration(tree, arena, in[0], in[1], in[2], true, out);)
+SARRUS_RUN(actuator_efforts, {
+  const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
+  return verdict(actuator_efforts(tree, arena, motion, in[3], in[4], out));
+})
+
+}  // namespace sarrus

@@ -1,0 +1,17 @@
+// The table of one instruction set level.
+#include "kernels.hpp"
+
+#ifndef SARRUS_LEVEL
+#error "SARRUS_LEVEL names the instruction set level"
+#endif
+
+extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
+  static const sarrus::KernelTable table = [] {
+    sarrus::KernelTable t{};
+    t.level = SARRUS_LEVEL;
+    sarrus::add_tree_kernels(t);
+    sarrus::add_loop_kernels(t);
+    return t;
+  }();
+  return &table;
+}

@@ -1,0 +1,144 @@
+// M a + h = tau + J^T lambda, J a = gamma: the acceleration that satisfies the loops, and what they carry. Van der Merwe 5.22-5.33
+// (whose constraint forces are these), Li and Wu 4.6; solved as saddle.hpp says.
+//
+//   reads   q (nq), v, tau (nv), wrenches, time     writes  a (nv); lambda (rows) if asked for
+//   cost    O(bodies * depth) for M, then what the loops couple: linear in their number where they are local
+#pragma once
+
+#include "../dynamics/crba.hpp"
+#include "constraints.hpp"
+#include "saddle.hpp"
+
+namespace sarrus {
+
+constexpr double contradiction = 1e-6;  // a relative residual that no rounding explains
+
+template <class T> struct LoopInput {
+  const T *q, *v, *tau;
+  int wrenches = 0;
+  const ExternalWrench<T>* wrench = nullptr;
+  const T *time = nullptr, *given = nullptr;
+};
+
+/// The matrix of one state with its right-hand side.
+template <class T> struct LoopEquation {
+  Saddle<T> matrix;
+  T* b;  // forces, then gamma
+  T* scale;  // of the rows
+  T terms;  // size, squared, of the numbers that the right-hand side is made of, weighed as residuals are
+
+  /// A residual, relative: rounding of the terms is no contradiction, even where they cancel.
+  SARRUS_INLINE T relative(const T& left) const { return sqrt(left / select(terms > T(0.0), terms, T(1.0))); }
+};
+
+/// 1/M_ii; where nothing has inertia, nothing.
+template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, const T* M) {
+  T* mobility = arena.take<T>(tree.nv);
+  for (int i = 0; i < tree.nv; ++i) {
+    const T& m = M[tree.loops.mass_first[i]];
+    mobility[i] = select(m > T(0.0), T(1.0) / m, T(0.0));
+  }
+  return mobility;
+}
+
+template <class T>
+SARRUS_INLINE void shares(const Tree& tree, Arena& arena, LoopEquation<T>& e) {
+  T* share = arena.take<T>(e.matrix.rows);
+  for (int r = 0; r < e.matrix.rows; ++r) share[r] = T(1.0) / e.scale[r];
+  e.matrix.row_share = share;
+}
+
+/// M with its rows of constraints at (q, v), and on the right tau - h and gamma. With v null: at rest, the right-hand side left open.
+template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena, const LoopInput<T>& in) {
+  const Loops& loops = tree.loops;
+  T* b = arena.take<T>(tree.nv + loops.rows);
+  const T* rest = zeros<T>(arena, tree.nv);
+  const auto work = rnea(tree, arena, RneaInput<T>{in.q, in.v ? in.v : rest, rest, {}, in.wrenches, in.wrench}, b);
+  T* terms = arena.take<T>(tree.nv + loops.rows);
+  for (int k = 0; k < tree.nv; ++k) {
+    const T tau = in.tau ? in.tau[k] : T(0.0);
+    terms[k] = tau * tau + b[k] * b[k];
+    b[k] = tau - b[k];
+  }
+
+  const auto X_of = [body = work.body](int i) SARRUS_INLINED -> const Transform<T>& { return body[i].X; };
+  T* M = arena.take<T>(loops.mass_first[tree.nv]);
+  composite_inertias(tree, arena, X_of, work.columns, [&](int r, int c, const T& m) SARRUS_INLINED {
+    M[loops.mass_first[r] + tree.column_depth[r] - tree.column_depth[c]] = m;
+  });
+
+  LoopEquation<T> e = {
+      {tree, loops.dynamics, loops.mass_first, loops.constraints, loops.rows, M, nullptr, nullptr, nullptr, nullptr},
+      b,
+      arena.take<T>(loops.rows),
+      T(0.0)};
+  LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.given, nullptr, nullptr, work.body};
+  place(tree, arena, X_of, work.columns, state);
+  T* J = arena.take<T>(loops.entries);
+  ConstraintRows<T> rows;
+  rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;
+  rows.mobility = mobilities(tree, arena, M), rows.terms = terms + tree.nv;
+  constraint_rows(tree, arena, state, rows, 0, loops.constraints);
+  e.matrix.J = J, e.matrix.mobility = rows.mobility;
+  shares(tree, arena, e);
+  for (int k = 0; k < tree.nv; ++k) e.terms += terms[k] * e.matrix.mobility[k];
+  for (int r = 0; r < loops.rows; ++r) e.terms += terms[tree.nv + r] * e.matrix.row_share[r];
+  return e;
+}
+
+/// Solves for [a; -lambda] and returns the relative residual.
+template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, T* x) {
+  T* mu = arena.take<T>(e.matrix.rows);
+  for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tight);
+  return e.relative(refine(e.matrix, arena, factorise(e.matrix, arena, static_cast<const T*>(nullptr), mu), b, x, 60));
+}
+
+/// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the
+/// rounding of it; lambda = J y takes that out, and J^T J y = f is the saddle equation with nothing for M and one for S:
+///
+///   [0 J^T; J -1] [y; lambda] = [J^T lambda; 0]
+///
+/// A y may be as large as it likes, so entries of J that are rounding would count: they are left out.
+template <class T> void least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, T* lambda) {
+  const Loops& loops = tree.loops;
+  const int nv = tree.nv, rows = loops.rows + loops.soft_rows;
+  T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *share = arena.take<T>(nv);
+  T *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows), *x = arena.take<T>(nv + rows);
+  for (int k = 0; k < nv; ++k) nothing[k] = epsilon[k] = b[k] = T(0.0);
+  for (int r = 0; r < rows; ++r) one[r] = T(1.0), mu[r] = b[nv + r] = T(0.0);
+  for (int i = 0, entry = 0; i < loops.constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r, ++entry) {
+        const T& x = e.matrix.J[entry];
+        J[entry] = select(x * x * e.matrix.mobility[c.column[k]] < e.scale[c.row + r] * T(1e-28), T(0.0), x);
+        b[c.column[k]] += J[entry] * lambda[c.row + r];
+        epsilon[c.column[k]] += J[entry] * J[entry];
+      }
+  }
+  for (int k = 0; k < nv; ++k) {
+    const T size = select(epsilon[k] > T(0.0), epsilon[k], T(1.0));
+    share[k] = T(1.0) / size, epsilon[k] = size * T(tight);
+  }
+  const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, nothing, J, one, share, one};
+  refine(s, arena, factorise(s, arena, epsilon, mu), b, x, 60);
+  for (int r = 0; r < loops.rows; ++r) lambda[r] = x[nv + r];
+}
+
+/// a; if not null, the least multipliers (rows) and the relative residual that both leave. Returns what a leaves at best.
+template <class T>
+T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* true_residual) {
+  const LoopEquation<T> e = loop_equation(tree, arena, in);
+  T* x = arena.take<T>(tree.nv + tree.loops.rows);
+  const T left = solve_tightly(e, arena, e.b, x);
+  for (int k = 0; k < tree.nv; ++k) a[k] = x[k];
+  if (multipliers) {
+    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = -x[tree.nv + r];
+    least_multipliers(tree, arena, e, multipliers);
+    for (int r = 0; r < tree.loops.rows; ++r) x[tree.nv + r] = -multipliers[r];
+    *true_residual = e.relative(residual(e.matrix, e.b, x, arena.take<T>(e.matrix.plan.unknowns)));
+  }
+  return left;
+}
+
+}  // namespace sarrus

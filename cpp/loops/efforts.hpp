@@ -1,0 +1,84 @@
+// What motors must do in a closed mechanism. A motion needs the generalised force tau = M a + h; motors give it S u, the loops J^T lambda.
+// Of all u with S u + J^T lambda = tau the one of least norm is (Lagrange) u = S^T y with
+//
+//   [S S^T  J^T; J  0] [y; lambda] = [tau; 0]
+//
+// the equation of constrained dynamics with the motors in place of the masses: y is a motion that the loops allow, along which the
+// motors share. S S^T has a one where a motor drives a velocity of the tree and nothing elsewhere. A motor in a joint that closes a loop
+// is a row that gives way: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a basis of what J allows, which is not needed here.
+#pragma once
+
+#include "constrained_dynamics.hpp"
+
+namespace sarrus {
+
+constexpr double passive = 1e-8;  // what joints without a motor may give in the factor; the corrections take it away
+
+/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives.
+template <class T>
+T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* tau, T* u) {
+  const Loops& loops = tree.loops;
+  const int nv = tree.nv, rows = loops.rows + loops.soft_rows, constraints = loops.constraints + loops.soft_constraints;
+  T *one = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *x = arena.take<T>(nv + rows);
+  for (int k = 0; k < nv; ++k) one[k] = T(1.0), motors[k] = T(0.0), epsilon[k] = T(passive);
+  for (int k = 0; k < loops.actuators; ++k)
+    if (loops.actuator[k] < nv) motors[loops.actuator[k]] = T(1.0), epsilon[loops.actuator[k]] = T(0.0);
+
+  T *J = arena.take<T>(loops.entries + loops.soft_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
+  T *b = arena.take<T>(nv + rows), *scale = arena.take<T>(rows);
+  ConstraintRows<T> wanted;
+  wanted.J = J, wanted.scale = scale, wanted.mobility = one;
+  constraint_rows(tree, arena, state, wanted, 0, constraints);
+  for (int k = 0; k < nv; ++k) b[k] = tau[k];
+  for (int r = 0; r < rows; ++r) {
+    const bool gives_way = r >= loops.rows;
+    b[nv + r] = T(0.0);
+    soft[r] = T(gives_way ? 1.0 : 0.0);
+    mu[r] = gives_way ? T(0.0) : scale[r] * T(passive);
+  }
+  LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, one, nullptr}, b, scale, T(0.0)};
+  shares(tree, arena, e);
+  const T left = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
+  for (int k = 0; k < loops.actuators; ++k) u[k] = x[loops.actuator[k]];
+  return left;
+}
+
+/// Size, squared, of the forces and moments that the joints transmit, as far as they could work along the joint: tau is their difference.
+template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
+  T sum = T(0.0);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    const Force<T>& f = work.body[i].f;
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      const auto S = joint.subspace(work.columns + b.iv);
+      for (int k = 0; k < joint.nv; ++k)
+        sum += dot(S.column[k].angular, S.column[k].angular) * dot(f.angular, f.angular) +
+               dot(S.column[k].linear, S.column[k].linear) * dot(f.linear, f.linear);
+    });
+  }
+  return sum;
+}
+
+/// u, and the part of the needed force that nobody gives, relative.
+template <class T>
+T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* given, T* u) {
+  T* tau = arena.take<T>(tree.nv);
+  const auto work = rnea(tree, arena, in, tau);
+  T size = transmitted(tree, work);
+  for (int k = 0; k < tree.nv; ++k) size += tau[k] * tau[k];
+  size = select(size > T(0.0), size, T(1.0));
+  if (tree.loops.rows == 0) {
+    T missing = T(0.0);
+    for (int k = 0; k < tree.loops.actuators; ++k) {
+      T& mine = tau[tree.loops.actuator[k]];
+      u[k] = mine, mine = T(0.0);
+    }
+    for (int k = 0; k < tree.nv; ++k) missing += tau[k] * tau[k];
+    return sqrt(missing / size);
+  }
+  LoopState<T> state = {in.q, in.v, time, given, nullptr, nullptr, nullptr};
+  place(tree, arena, [body = work.body](int i) SARRUS_INLINED -> const Transform<T>& { return body[i].X; }, work.columns, state);
+  return sqrt(share_out(tree, arena, state, tau, u) / size);
+}
+
+}  // namespace sarrus

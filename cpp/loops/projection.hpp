@@ -1,0 +1,110 @@
+// Onto the loops: the nearest velocity that satisfies them, the jump of velocity when they close with an impact, and the nearest
+// configuration that closes them. Nearest in the metric of M, in which the loops push (Li and Wu 4.6), or of the plain velocities.
+#pragma once
+
+#include "../dynamics/configuration.hpp"
+#include "constrained_dynamics.hpp"
+
+namespace sarrus {
+
+/// The matrix at q with M, or with 1 in its place; on the right are zeros.
+template <class T>
+LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given, bool plain) {
+  const Loops& loops = tree.loops;
+  if (!plain) {
+    LoopEquation<T> e = loop_equation(tree, arena, LoopInput<T>{q, nullptr, nullptr, 0, nullptr, time, given});
+    for (int k = 0; k < tree.nv + loops.rows; ++k) e.b[k] = T(0.0);
+    return e;
+  }
+  const int rows = loops.rows + loops.soft_rows;
+  T *one = arena.take<T>(tree.nv), *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows),
+    *scale = arena.take<T>(rows);
+  for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
+  for (int k = 0; k < tree.nv + rows; ++k) b[k] = T(0.0);
+  for (int r = loops.rows; r < rows; ++r) scale[r] = T(1.0);  // motors have no say here
+  const LoopState<T> state = place(tree, arena, q, time, given);
+  ConstraintRows<T> wanted;
+  wanted.J = J, wanted.scale = scale, wanted.mobility = one;
+  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
+  LoopEquation<T> e = {{tree, loops.statics, nullptr, loops.constraints, rows, one, J, nullptr, one, nullptr}, b, scale, T(0.0)};
+  shares(tree, arena, e);
+  return e;
+}
+
+/// What J v lacks of c.
+template <class T> void missing_velocity(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const T* q, const T* v,
+                                         const T* time, const T* given, T* out) {
+  const Loops& loops = tree.loops;
+  const LoopState<T> state = place(tree, arena, q, time, given);
+  ConstraintRows<T> wanted;
+  wanted.target = out;
+  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
+  const T* J = e.matrix.J;
+  for (int i = 0; i < loops.constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) out[c.row + r] -= *J++ * v[c.column[k]];
+  }
+}
+
+/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual.
+template <class T>
+T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time, const T* given,
+                  bool plain, T* after, T* impulses) {
+  for (int k = 0; k < tree.nv; ++k) after[k] = v[k];
+  if (tree.loops.rows == 0) return T(0.0);
+  LoopEquation<T> e = metric_equation(tree, arena, q, time, given, plain);
+  missing_velocity(tree, arena, e, q, v, time, given, e.b + tree.nv);
+  e.terms = T(0.0);
+  for (int k = 0; k < tree.nv; ++k) {
+    const T& share = e.matrix.mobility[k];
+    e.terms += select(share > T(0.0), v[k] * v[k] / share, T(0.0));
+  }
+  for (int r = 0; r < tree.loops.rows; ++r) e.terms += e.b[tree.nv + r] * e.b[tree.nv + r] * e.matrix.row_share[r];
+  if (restitution)
+    for (int r = 0; r < tree.loops.rows; ++r) e.b[tree.nv + r] *= T(1.0) + *restitution;
+  T* x = arena.take<T>(tree.nv + e.matrix.rows);
+  const T left = solve_tightly(e, arena, e.b, x);
+  for (int k = 0; k < tree.nv; ++k) after[k] += x[k];
+  if (impulses) {
+    for (int r = 0; r < tree.loops.rows; ++r) impulses[r] = -x[tree.nv + r];
+    least_multipliers(tree, arena, e, impulses);
+  }
+  return left;
+}
+
+/// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close.
+template <class T>
+void project_configuration(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given, bool plain, T* out) {
+  const Loops& loops = tree.loops;
+  T *next = arena.take<T>(tree.nq), *phi = arena.take<T>(loops.rows);
+  for (int k = 0; k < tree.nq; ++k) out[k] = q[k];
+  if (loops.rows == 0) return;
+  const auto open = [&](const T* at) {  // the residual, squared
+    const Arena::Scope scope(arena);
+    const LoopState<T> state = place(tree, arena, at, time, given);
+    ConstraintRows<T> wanted;
+    wanted.residual = phi;
+    constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
+    T sum = T(0.0);
+    for (int r = 0; r < loops.rows; ++r) sum += phi[r] * phi[r];
+    return sum;
+  };
+  T left = open(out);
+  auto going = left > T(1e-31);
+  for (int step = 0; step < 12 && any(going); ++step) {
+    const Arena::Scope scope(arena);
+    const LoopEquation<T> e = metric_equation(tree, arena, out, time, given, plain);
+    for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -phi[r];
+    T* x = arena.take<T>(tree.nv + e.matrix.rows);
+    solve_tightly(e, arena, e.b, x);
+    integrate(tree, out, x, next);
+    const T now = open(next);
+    const auto better = both(going, now < left);
+    for (int k = 0; k < tree.nq; ++k) out[k] = select(better, next[k], out[k]);
+    left = select(better, now, left);
+    going = both(better, left > T(1e-31));
+  }
+}
+
+}  // namespace sarrus

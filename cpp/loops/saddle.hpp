@@ -1,0 +1,198 @@
+// [M J^T; J -S] [x; y] = [f; g]: the equation behind every question that loops ask. M is symmetric and positive semidefinite (the mass
+// matrix, or a diagonal), S a diagonal that is zero but for rows which give way. Nothing is asked of J: rows may depend on each other.
+//
+// With a little -mu added to the lower right, and epsilon to the upper left where M has nothing, the matrix is quasi-definite: L D L^T
+// exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once a mechanism. The residual of the equation
+// without mu then drives a few corrections, which is the proximal method: along independent rows each takes away all but a factor
+// mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is nothing to take away. (Carpentier, Budhiraja and Mansard 2021;
+// Featherstone, [RBDA] 6.5 for the order.)
+#pragma once
+
+#include "../mechanism/arena.hpp"
+#include "../mechanism/tree.hpp"
+
+namespace sarrus {
+
+/// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a millionth of a radian from a singular
+/// position, large enough to stand above the rounding of that product.
+constexpr double tight = 1e-14;
+
+/// The numbers of the matrix: M by rows, each from its diagonal towards the ground; J in blocks, rows x columns, column by column.
+template <class T> struct Saddle {
+  const Tree& tree;
+  const Elimination& plan;
+  const int* mass_first;  // where row i of M starts; null: M is a diagonal
+  int constraints, rows;
+  const T* M;
+  const T* J;
+  const T* soft;  // S, null: zero
+  const T* mobility;  // 1/M_ii, which makes residuals comparable
+  const T* row_share;  // and 1/size of each row's J M^-1 J^T
+
+  SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
+  SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
+};
+
+/// L below D, row by row, and 1/D.
+template <class T> struct Factor {
+  T* L;
+  T* D_inverse;
+};
+
+/// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them.
+template <class T> SARRUS_INLINE void subtract_mu(const Elimination& e, T* L, int k, T mu) {
+  T& d = L[e.first[k]];
+  if (any(both(mu > T(0.0), abs(d) * T(1e3 * tight) < mu))) {
+    T passed = T(0.0);
+    for (int i = e.before[k]; i < e.before[k + 1]; ++i) {
+      const T& l = L[e.before_slot[i]];
+      passed += l * l * abs(L[e.first[e.before_row[i]]]);
+    }
+    const T share = passed * T(tight);
+    mu = select(both(mu > T(0.0), mu < share), share, mu);
+  }
+  d -= mu;
+}
+
+/// epsilon (nv, null: none) and mu (rows) regularise.
+template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena& arena, const T* epsilon, const T* mu) {
+  const Elimination& e = s.plan;
+  const int nv = s.tree.nv;
+  T* L = arena.take<T>(e.slots);
+  T* D_inverse = arena.take<T>(e.unknowns);
+  for (int k = 0; k < e.slots; ++k) L[k] = T(0.0);
+  const int entries = s.mass_first ? s.mass_first[nv] : nv;
+  for (int k = 0; k < entries; ++k) L[e.mass_slot[k]] = s.M[k];
+  if (epsilon)
+    for (int i = 0; i < nv; ++i) L[e.first[e.place[i]]] += epsilon[i];
+  for (int r = 0; r < s.rows; ++r) {
+    if (s.soft) L[e.first[e.place[nv + r]]] = -s.soft[r];
+  }
+  const int* slot = e.jacobian_slot;
+  const T* J = s.J;
+  for (int i = 0; i < s.constraints; ++i) {
+    const int size = s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
+    for (int k = 0; k < size; ++k) L[*slot++] = *J++;
+  }
+
+  const int* run = e.run;
+  for (int k = 0; k < e.unknowns; ++k) {
+    T* row = L + e.first[k];
+    const int others = e.first[k + 1] - e.first[k];
+    if (e.unknown[k] >= nv) subtract_mu(e, L, k, mu[e.unknown[k] - nv]);
+    const T share = T(1.0) / row[0];
+    D_inverse[k] = share;
+    for (int a = 1; a < others; ++a) {
+      const T l = row[a] * share;
+      const int start = *run++;
+      if (start >= 0) {
+        subtract_scaled(L + start, row + a, l, others - a);
+      } else {
+        const int* target = e.target - 1 - start - a;
+        for (int b = a; b < others; ++b) L[target[b]] -= l * row[b];
+      }
+      row[a] = l;
+    }
+  }
+  return {L, D_inverse};
+}
+
+/// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many.
+template <class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<T>& f, T* x, T* work) {
+  // what is summed up stays in registers, in two sums that do not wait for each other
+  for (int k = 0; k < e.unknowns; ++k) {
+    T w = x[e.unknown[k]], other = T(0.0);
+    int i = e.before[k];
+    const int end = e.before[k + 1];
+    for (; i + 1 < end; i += 2) {
+      w -= f.L[e.before_slot[i]] * work[e.before_row[i]];
+      other -= f.L[e.before_slot[i + 1]] * work[e.before_row[i + 1]];
+    }
+    if (i < end) w -= f.L[e.before_slot[i]] * work[e.before_row[i]];
+    work[k] = w + other;
+  }
+  for (int k = e.unknowns - 1; k >= 0; --k) {
+    T w = work[k] * f.D_inverse[k], other = T(0.0);
+    int i = e.first[k] + 1;
+    const int end = e.first[k + 1];
+    for (; i + 1 < end; i += 2) {
+      w -= f.L[i] * work[e.column[i]];
+      other -= f.L[i + 1] * work[e.column[i + 1]];
+    }
+    if (i < end) w -= f.L[i] * work[e.column[i]];
+    x[e.unknown[k]] = work[k] = w + other;
+  }
+}
+
+/// r = b - [M J^T; J -S] x; returns its size, squared, each entry weighed by what it would move.
+template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, const T* x, T* r) {
+  const int nv = s.tree.nv;
+  const T* y = x + nv;
+  for (int k = 0; k < nv + s.rows; ++k) r[k] = b[k];
+  const T* M = s.M;
+  for (int i = 0; i < nv; ++i) {
+    T sum = r[i] - *M++ * x[i];
+    const int n = s.entries(i);
+    for (int k = 1, j = s.tree.column_parent[i]; k < n; ++k, j = s.tree.column_parent[j]) {
+      sum -= *M * x[j];
+      r[j] -= *M++ * x[i];
+    }
+    r[i] = sum;
+  }
+  const T* J = s.J;
+  for (int i = 0; i < s.constraints; ++i) {
+    const Constraint& c = s.tree.loops.constraint[i];
+    T* below = r + nv + c.row;
+    const T* force = y + c.row;
+    for (int k = 0; k < c.columns; ++k) {
+      const T motion = x[c.column[k]];
+      T sum = r[c.column[k]];
+      for (int l = 0; l < c.rows; ++l) {
+        sum -= *J * force[l];
+        below[l] -= *J++ * motion;
+      }
+      r[c.column[k]] = sum;
+    }
+  }
+  if (s.soft)
+    for (int k = 0; k < s.rows; ++k) r[nv + k] += s.soft[k] * y[k];
+  T size = T(0.0);
+  for (int k = 0; k < nv; ++k) size += r[k] * r[k] * s.mobility[k];
+  for (int k = 0; k < s.rows; ++k) size += r[nv + k] * r[nv + k] * s.row_share[k];
+  return size;
+}
+
+/// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared.
+///
+/// Corrections go on until one changes x by less than 1e-12 of it, or the true residual no longer falls. Not until the residual is
+/// small: near a singular position a residual that is nearly rounding may still stand for a large error, and the correction shows it.
+/// Lanes that are done keep what they have.
+template <class T>
+SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, const T* b, T* x, int most) {
+  const int n = s.plan.unknowns;
+  T *r = arena.take<T>(n), *step = arena.take<T>(n), *next = arena.take<T>(n), *next_r = arena.take<T>(n),
+    *work = arena.take<T>(n);
+  const int nv = s.tree.nv;
+  for (int k = 0; k < n; ++k) x[k] = b[k];
+  solve(s.plan, f, x, work);
+  T left = residual(s, b, x, r);
+  auto going = left > T(0.0);
+  for (int k = 0; k < most && any(going); ++k) {
+    for (int i = 0; i < n; ++i) step[i] = r[i];
+    solve(s.plan, f, step, work);
+    T moved = T(0.0), size = T(0.0);
+    for (int i = 0; i < n; ++i) next[i] = x[i] + step[i];
+    for (int i = 0; i < nv; ++i) moved += step[i] * step[i], size += next[i] * next[i];
+    const T now = residual(s, b, next, next_r);
+    const auto better = both(going, now < left);
+    for (int i = 0; i < n; ++i) {
+      x[i] = select(better, next[i], x[i]);
+      r[i] = select(better, next_r[i], r[i]);
+    }
+    going = both(better, both(moved > size * T(1e-24), now < left * T(0.9)));
+    left = select(better, now, left);
+  }
+  return left;
+}
+
+}  // namespace sarrus

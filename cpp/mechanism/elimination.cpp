@@ -1,0 +1,153 @@
+#include "elimination.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace sarrus {
+namespace {
+
+/// Adds b to the sorted a.
+void unite(std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> both;
+  both.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  a.swap(both);
+}
+
+}  // namespace
+
+EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass) {
+  const int nv = tree.nv, n = nv + rows;
+  std::vector<std::vector<int>> meets(n);
+  const auto join = [&](int i, int j) { meets[i].push_back(j), meets[j].push_back(i); };
+  for (int i = 0; with_mass && i < nv; ++i)
+    for (int j = tree.column_parent[i]; j >= 0; j = tree.column_parent[j]) join(i, j);
+  for (int c = 0; c < constraints; ++c)
+    for (int k = 0; k < constraint[c].columns; ++k)
+      for (int r = 0; r < constraint[c].rows; ++r) join(constraint[c].column[k], nv + constraint[c].row + r);
+  for (std::vector<int>& m : meets) std::sort(m.begin(), m.end());
+  order(tree, constraint, constraints, rows, meets, with_mass);
+
+  std::vector<std::vector<int>> later(n);
+  for (int k = 0; k < n; ++k) {
+    for (const int j : meets[unknown_[k]])
+      if (place_[j] > k) later[k].push_back(place_[j]);
+    std::sort(later[k].begin(), later[k].end());
+  }
+  fill(std::move(later));
+
+  const auto slot = [&](int i, int j) {
+    const int k = std::min(place_[i], place_[j]), l = std::max(place_[i], place_[j]);
+    if (k == l) return first_[k];
+    const auto begin = column_.begin() + first_[k] + 1, end = column_.begin() + first_[k + 1];
+    return static_cast<int>(std::lower_bound(begin, end, l) - column_.begin());
+  };
+  for (int i = 0; i < nv; ++i)
+    for (int j = i; j >= 0; j = with_mass ? tree.column_parent[j] : -1) mass_slot_.push_back(slot(i, j));
+  for (int c = 0; c < constraints; ++c)
+    for (int k = 0; k < constraint[c].columns; ++k)
+      for (int r = 0; r < constraint[c].rows; ++r)
+        jacobian_slot_.push_back(slot(constraint[c].column[k], nv + constraint[c].row + r));
+}
+
+// A velocity may go when those that hang on it have gone, so that M fills nothing in; a row when all velocities that it touches have,
+// so that its pivot is the whole of its J M^-1 J^T. Among those that may, the one that meets the fewest others goes first, the bodies
+// far from the ground before the near ones: a local loop then stays local. Between equals, the one that has waited for the shortest chain
+// of others: chains that do not touch then go side by side, and the processor need not wait for one result before it starts the next.
+void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
+                            const std::vector<std::vector<int>>& meets, bool with_mass) {
+  const int nv = tree.nv, n = nv + rows;
+  std::vector<int> waits(n, 0);  // for so many others
+  std::vector<std::vector<int>> releases(n);
+  for (int i = 0; with_mass && i < nv; ++i)
+    if (tree.column_parent[i] >= 0) ++waits[tree.column_parent[i]], releases[i].push_back(tree.column_parent[i]);
+  for (int c = 0; c < constraints; ++c)
+    for (int r = 0; r < constraint[c].rows; ++r) {
+      const int row = nv + constraint[c].row + r;
+      for (int k = 0; k < constraint[c].columns; ++k) ++waits[row], releases[constraint[c].column[k]].push_back(row);
+    }
+
+  std::vector<std::vector<int>> now = meets;  // among those that are left
+  std::vector<int> ready, chain(n, 0);
+  const auto rank = [&](int i) { return i < nv ? -tree.column_body[i] * 8 - (i - tree.body[tree.column_body[i]].iv) : i; };
+  for (int i = 0; i < n; ++i)
+    if (waits[i] == 0) ready.push_back(i);
+  place_.assign(n, 0);
+  while (!ready.empty()) {
+    const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
+      const bool row_a = a >= nv, row_b = b >= nv;  // a row that may go goes at once: what it ties is eliminated with it
+      if (row_a != row_b) return row_a;
+      if (now[a].size() != now[b].size()) return now[a].size() < now[b].size();
+      if (chain[a] != chain[b]) return chain[a] < chain[b];
+      return rank(a) < rank(b);
+    });
+    const int i = *best;
+    ready.erase(best);
+    place_[i] = static_cast<int>(unknown_.size());
+    unknown_.push_back(i);
+    for (const int j : now[i]) {
+      chain[j] = std::max(chain[j], chain[i] + 1);
+      unite(now[j], now[i]);
+      now[j].erase(std::remove_if(now[j].begin(), now[j].end(), [&](int k) { return k == i || k == j; }), now[j].end());
+    }
+    for (const int j : releases[i])
+      if (--waits[j] == 0) ready.push_back(j);
+  }
+}
+
+// What elimination makes of the pattern: row k passes its later unknowns on to the first of them.
+void EliminationPlan::fill(std::vector<std::vector<int>> later) {
+  const int n = static_cast<int>(later.size());
+  first_.push_back(0);
+  for (int k = 0; k < n; ++k) {
+    if (!later[k].empty()) {
+      std::vector<int> passed(later[k].begin() + 1, later[k].end());
+      unite(later[later[k].front()], passed);
+    }
+    column_.push_back(k);
+    column_.insert(column_.end(), later[k].begin(), later[k].end());
+    first_.push_back(static_cast<int>(column_.size()));
+  }
+  std::vector<std::vector<int>> met(n), at(n);
+  for (int k = 0; k < n; ++k)
+    for (int s = first_[k] + 1; s < first_[k + 1]; ++s) met[column_[s]].push_back(k), at[column_[s]].push_back(s);
+  before_.push_back(0);
+  for (int k = 0; k < n; ++k) {
+    before_row_.insert(before_row_.end(), met[k].begin(), met[k].end());
+    before_slot_.insert(before_slot_.end(), at[k].begin(), at[k].end());
+    before_.push_back(static_cast<int>(before_row_.size()));
+  }
+  for (int k = 0; k < n; ++k)
+    for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
+      const int row = column_[a], count = first_[k + 1] - a;
+      auto at = column_.begin() + first_[row];
+      const auto end = column_.begin() + first_[row + 1];
+      if (end - at >= count && std::equal(at, at + count, column_.begin() + a)) {
+        run_.push_back(first_[row]);
+        continue;
+      }
+      run_.push_back(-1 - static_cast<int>(target_.size()));
+      for (int b = a; b < first_[k + 1]; ++b) {
+        at = std::lower_bound(at, end, column_[b]);
+        target_.push_back(static_cast<int>(at - column_.begin()));
+      }
+    }
+}
+
+Elimination EliminationPlan::view() const {
+  return {static_cast<int>(unknown_.size()),
+          static_cast<int>(column_.size()),
+          unknown_.data(),
+          place_.data(),
+          first_.data(),
+          column_.data(),
+          before_.data(),
+          before_row_.data(),
+          before_slot_.data(),
+          run_.data(),
+          target_.data(),
+          mass_slot_.data(),
+          jacobian_slot_.data()};
+}
+
+}  // namespace sarrus

@@ -1,0 +1,28 @@
+// The order of elimination of a mechanism's unknowns, found once: which numbers L D L^T has, and where each stands.
+#pragma once
+
+#include <vector>
+
+#include "tree.hpp"
+
+namespace sarrus {
+
+/// Owns the arrays of an Elimination.
+class EliminationPlan {
+ public:
+  EliminationPlan() = default;
+  /// `constraints` are the first so many of the tree's; with_mass: M has its entries off the diagonal too.
+  EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass);
+
+  Elimination view() const;
+
+ private:
+  void order(const Tree&, const Constraint*, int constraints, int rows, const std::vector<std::vector<int>>& meets,
+             bool with_mass);
+  void fill(std::vector<std::vector<int>> later);
+
+  std::vector<int> unknown_, place_, first_, column_, before_, before_row_, before_slot_, run_, target_, mass_slot_,
+      jacobian_slot_;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,232 @@
+"""Laws of motion: a coordinate as a function of time, with its first two derivatives. Plain data, which the core evaluates.
+
+>>> ramp_and_ripple = polynomial(0.0, 2.0) + harmonic(0.1, rate=10.0)
+>>> round(ramp_and_ripple(1.0), 6)
+1.945598
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import ModelError, ShapeError
+
+__all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
+
+
+@dataclass(frozen=True)
+class Law:
+    """Piecewise polynomial plus harmonics; laws add up, with numbers too.
+
+    Attributes
+    ----------
+    starts : time at which each piece starts [s]; the first also holds before its start, the last for ever
+    coefficients : per piece, of (t - start)^0, ^1, ...; all pieces have equally many
+    harmonics : (amplitude, rate [rad/s], phase [rad]) each: amplitude sin(rate t + phase)
+
+    Raises
+    ------
+    ModelError
+        Numbers that are not finite, starts out of order, pieces of unequal degree, or none.
+
+    Examples
+    --------
+    >>> law = polynomial(1.0, 0.0, 3.0)
+    >>> law(2.0), law.derivatives([0.0, 2.0])[1].tolist()
+    (13.0, [0.0, 12.0])
+    """
+
+    starts: tuple[float, ...] = (0.0,)
+    coefficients: tuple[tuple[float, ...], ...] = ((0.0,),)
+    harmonics: tuple[tuple[float, float, float], ...] = ()
+
+    __array_ufunc__ = None  # a NumPy number leaves the addition to the law
+
+    def __post_init__(self) -> None:
+        starts, coefficients = _finite(self.starts, "starts", 1), _finite(self.coefficients, "coefficients", 2)
+        harmonics = _finite(self.harmonics, "harmonics", 2)
+        if not starts.size or len(coefficients) != len(starts) or not coefficients.size:
+            raise ModelError(
+                f"a law needs as many rows of coefficients as starts, one or more; got {coefficients.shape} "
+                f"coefficients for {len(starts)} starts"
+            )
+        if (np.diff(starts) < 0.0).any():
+            raise ModelError(f"the pieces of a law start one after the other; got starts {starts.tolist()}")
+        if harmonics.size and harmonics.shape[-1] != 3:
+            raise ModelError(f"a harmonic is (amplitude, rate, phase); got {self.harmonics!r}")
+        for name, array in (("starts", starts), ("coefficients", coefficients), ("harmonics", harmonics)):
+            object.__setattr__(self, name, _tuples(array))
+
+    def __call__(self, t: ArrayLike) -> Any:
+        """Value (...) at the times t (...) [s]; a float for one time."""
+        return self.derivatives(t)[0]
+
+    def derivatives(self, t: ArrayLike) -> tuple[Any, Any, Any]:
+        """Value, rate and acceleration, each (...), at the times t (...) [s]; floats for one time.
+
+        Where two pieces meet they are those of the later one.
+        """
+        try:
+            time = np.asarray(t, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ShapeError(f"t must be an array (...) of times [s]; got {t!r}") from None
+        piece = np.searchsorted(self.starts[1:], time, side="right")
+        s, coefficients = time - np.array(self.starts)[piece], np.array(self.coefficients)[piece]
+        value, rate, acceleration = (np.zeros(time.shape) for _ in range(3))
+        for k in reversed(range(coefficients.shape[-1])):  # Horner, with its derivatives
+            acceleration = acceleration * s + 2.0 * rate
+            rate = rate * s + value
+            value = value * s + coefficients[..., k]
+        for amplitude, omega, phase in self.harmonics:
+            sine, cosine = amplitude * np.sin(omega * time + phase), amplitude * np.cos(omega * time + phase)
+            value, rate, acceleration = value + sine, rate + omega * cosine, acceleration - omega**2 * sine
+        if time.ndim == 0:
+            return float(value), float(rate), float(acceleration)
+        return value, rate, acceleration
+
+    def __add__(self, other: Law | float) -> Law:
+        """The sum of two laws, or of a law and a number."""
+        if not isinstance(other, (Law, Real)):
+            return NotImplemented
+        parts = (self, as_law(other, "a term"))
+        later = sorted({start for law in parts for start in law.starts[1:]})
+        starts = [later[0] if later else self.starts[0], *later]
+        # before the first change both are in their first piece
+        shifted = [[law._shifted(start, first=k == 0) for k, start in enumerate(starts)] for law in parts]
+        degree = max(len(piece) for pieces in shifted for piece in pieces)
+        rows = sum(np.array([np.pad(piece, (0, degree - len(piece))) for piece in pieces]) for pieces in shifted)
+        return Law(tuple(starts), _tuples(np.asarray(rows)), self.harmonics + parts[1].harmonics)
+
+    __radd__ = __add__
+
+    def _shifted(self, start: float, *, first: bool) -> NDArray[np.float64]:
+        """Coefficients, about another start, of the first piece or of the one that holds there."""
+        piece = 0 if first else int(np.searchsorted(self.starts[1:], start, side="right"))
+        polynomial = np.polynomial.Polynomial(self.coefficients[piece])
+        return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
+
+
+def as_law(value: object, what: str) -> Law:
+    """The law itself, or the constant one of a number; ModelError, which says what is wrong, for anything else.
+
+    >>> as_law(0.5, "a law") == polynomial(0.5)
+    True
+    """
+    if isinstance(value, Law):
+        return value
+    if isinstance(value, Real) and math.isfinite(value):
+        return polynomial(float(value))
+    raise ModelError(f"{what} is a law, such as sarrus.laws.harmonic(1.0, rate=2.0), or a finite number; got {value!r}")
+
+
+def polynomial(*coefficients: float) -> Law:
+    """c0 + c1 t + c2 t^2 + ...
+
+    >>> polynomial(1.0, -2.0)(0.5)
+    0.0
+    """
+    numbers = _finite(coefficients, "a polynomial's coefficients", 1)
+    if not numbers.size:
+        raise ModelError("a polynomial needs one coefficient or more; got none")
+    return Law((0.0,), _tuples(numbers[None]))
+
+
+def harmonic(amplitude: float, rate: float, phase: float = 0.0, offset: float = 0.0) -> Law:
+    """Offset + amplitude sin(rate t + phase).
+
+    Parameters
+    ----------
+    amplitude, offset : [rad, m]
+    rate : [rad/s]
+    phase : [rad]
+
+    >>> harmonic(2.0, rate=3.0).derivatives(0.0)
+    (0.0, 6.0, 0.0)
+    """
+    a, w, p, c = _finite([amplitude, rate, phase, offset], "a harmonic's amplitude, rate, phase and offset", 1).tolist()
+    return Law((0.0,), ((c,),), ((a, w, p),))
+
+
+def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] = (0.0, 0.0)) -> Law:
+    """Cubic spline through points, with given slopes at its ends; before and after it goes straight on with them.
+
+    Its rate is continuous, and so is its acceleration but at the two ends. With slopes of zero it goes from rest to rest.
+
+    Parameters
+    ----------
+    times : (n,) increasing, n at least 2 [s]
+    values : (n,) [rad, m]
+    slopes : at the first and at the last point [rad/s, m/s]
+
+    Raises
+    ------
+    ModelError
+        Numbers that are not finite, times that do not increase, lengths that differ.
+
+    References
+    ----------
+    de Boor, A practical guide to splines, 1978, ch. IV (the complete cubic spline).
+
+    Examples
+    --------
+    >>> law = spline([0.0, 1.0], [0.0, 2.0])
+    >>> law([-1.0, 0.5, 1.0, 9.0]).tolist()
+    [0.0, 1.0, 2.0, 2.0]
+    """
+    t, y = _finite(times, "a spline's times", 1), _finite(values, "a spline's values", 1)
+    if len(t) < 2 or len(t) != len(y):
+        raise ModelError(f"a spline needs two points or more, and as many values as times; got {len(t)} and {len(y)}")
+    ends = _finite(slopes, "a spline's slopes", 1)
+    if len(ends) != 2:
+        raise ModelError(f"a spline's slopes are two numbers, at its first and last point; got {slopes!r}")
+    if not (np.diff(t) > 0.0).all():
+        late = int(np.argmin(np.diff(t) > 0.0))
+        raise ModelError(f"a spline's times must increase; got {t[late]:g} and then {t[late + 1]:g}")
+    start, end = ends.tolist()
+    with np.errstate(over="ignore", invalid="ignore"):  # of points 1e-200 s apart, whose coefficients Law refuses
+        h = np.diff(t)
+        secant = np.diff(y) / h
+        d = _inner_slopes(h, secant, start, end)
+        second, third = (3.0 * secant - 2.0 * d[:-1] - d[1:]) / h, (d[:-1] + d[1:] - 2.0 * secant) / h / h
+    inner = np.stack([y[:-1], d[:-1], second, third], axis=-1)
+    pieces = [(y[0], start, 0.0, 0.0), *inner.tolist(), (y[-1], end, 0.0, 0.0)]
+    return Law((t[0], *t), _tuples(np.array(pieces)))
+
+
+def _inner_slopes(h: NDArray[np.float64], secant: NDArray[np.float64], start: float, end: float) -> NDArray[np.float64]:
+    """Slopes (n,) at the points for which the acceleration has no jumps: a tridiagonal system, which needs no pivots."""
+    d = np.empty(len(h) + 1)
+    d[0], d[-1] = start, end
+    # h[i] d[i-1] + 2 (h[i-1] + h[i]) d[i] + h[i-1] d[i+1] = 3 (h[i] secant[i-1] + h[i-1] secant[i]), solved forth and back
+    ratio, known = np.zeros(len(h)), np.empty(len(h))
+    known[0] = start
+    for i in range(1, len(h)):
+        pivot = 2.0 * (h[i - 1] + h[i]) - h[i] * ratio[i - 1]
+        ratio[i] = h[i - 1] / pivot
+        known[i] = (3.0 * (h[i] * secant[i - 1] + h[i - 1] * secant[i]) - h[i] * known[i - 1]) / pivot
+    for i in range(len(h) - 1, 0, -1):
+        d[i] = known[i] - ratio[i] * d[i + 1]
+    return d
+
+
+def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal lengths
+        raise ModelError(f"{what} must be rows of equally many finite numbers; got {value!r}") from None
+    if array.size == 0:
+        return np.zeros((0,) * axes)
+    if array.dtype.kind not in "fiu" or array.ndim != axes or not np.isfinite(array).all():
+        shape = "a sequence" if axes == 1 else "rows"
+        raise ModelError(f"{what} must be {shape} of finite numbers; got {value!r}")
+    return array.astype(np.float64)
+
+
+def _tuples(array: NDArray[np.float64]) -> Any:
+    return tuple(map(tuple, array.tolist())) if array.ndim > 1 else tuple(array.tolist())

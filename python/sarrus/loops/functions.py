@@ -1,0 +1,410 @@
+"""The functions of a state that closed loops add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..description import PfaffianSpec
+from ..errors import NotRealizableError, StateError
+from ..state import Array, StateFunctions, _operation
+
+
+@dataclass(frozen=True)
+class LoopReactions:
+    """What the constraints carry in a motion.
+
+    Attributes
+    ----------
+    multipliers : (..., nc), one a row, of least norm: M a + h = tau + J^T multipliers [N m, N]
+    wrenches : per constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
+        relations between coordinates
+    residual : (...) size of what the equations of motion and the constraints leave, relative to what they hold
+    """
+
+    multipliers: Array
+    wrenches: dict[str, Array]
+    residual: Array
+
+
+class LoopFunctions(StateFunctions):
+    """Constraints of a mechanism and what follows from them in one state."""
+
+    @_operation
+    def constraint_jacobian(
+        self,
+        q: ArrayLike,
+        *,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Array:
+        """J (..., nc, nv) of all constraints: J v = c(q, t), with c = :meth:`constraint_velocity` zero where nothing is driven.
+
+        The rows of a closing joint are the complement of its motion space (van der Merwe 2.10-2.16): components, in the child's
+        joint frame, of the child's velocity relative to the parent that the joint does not leave free.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.constraint_jacobian(fourbar.neutral()).shape
+        (5, 3)
+        """
+        raise NotImplementedError
+
+    @_operation
+    def constraint_velocity(
+        self,
+        q: ArrayLike,
+        *,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Array:
+        """c (..., nc) of J v = c: what prescribed motions and Pfaffian rows ask for; zero elsewhere.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.constraint_velocity(fourbar.neutral()).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def constraint_bias(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        *,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Array:
+        """gamma (..., nc) of J a = gamma: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.constraint_bias(fourbar.neutral(), np.zeros(3)).round(12).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def loop_residual(
+        self,
+        q: ArrayLike,
+        *,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Array:
+        """How far the loops are open, (..., nc) [rad, m] along the rows; zero where they close. Its rate is J v - c there.
+
+        Rows that hold velocities only (rolling without slip, Pfaffian) are zero.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> bool(abs(fourbar.loop_residual(fourbar.assemble())).max() < 1e-12)
+        True
+        """
+        raise NotImplementedError
+
+    @_operation
+    def loop_wrenches(
+        self,
+        q: ArrayLike,
+        multipliers: ArrayLike,
+        *,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Array:
+        """Wrench (..., constraints, 6) on each constraint's child, [moment; force] at its frame and in its axes, that multipliers
+        (..., nc) stand for; zero for relations between coordinates.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.loop_wrenches(fourbar.neutral(), np.ones(5)).shape
+        (1, 6)
+        """
+        raise NotImplementedError
+
+    @_operation
+    def _constrained_motion(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        *,
+        wrenches: Mapping[str, ArrayLike] | None = None,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """[a; multipliers; residual] (..., nv + nc + 1)."""
+        raise NotImplementedError
+
+    @_operation
+    def _velocity_by_mass(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None,
+                          threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+        raise NotImplementedError
+
+    @_operation
+    def _velocity_plain(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None,
+                        threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+        raise NotImplementedError
+
+    @_operation
+    def _velocity_jump(self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike | None = None, time: ArrayLike | None = None,
+                       out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+        raise NotImplementedError
+
+    @_operation
+    def _configuration_by_mass(self, q: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None, threads: int = 1,
+                               return_status: bool = False) -> Any:  # fmt: skip
+        raise NotImplementedError
+
+    @_operation
+    def _configuration_plain(self, q: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None, threads: int = 1,
+                             return_status: bool = False) -> Any:  # fmt: skip
+        raise NotImplementedError
+
+    @_operation
+    def actuator_efforts(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: Sequence[str] | None = None,
+        wrenches: Mapping[str, ArrayLike] | None = None,
+        distribution: str = "minimum-norm",
+        weights: ArrayLike | None = None,
+        limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        return_reactions: bool = False,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """Efforts u (..., nu) of the motors that bring a motion about in a mechanism with loops.
+
+        S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
+        redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
+
+        The short way, taken unless `actuated`, `distribution`, `weights`, `limits`, `preload` or `return_reactions` is given, does not
+        look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
+        acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
+        does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
+
+        Parameters
+        ----------
+        q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
+        actuated : names of joints whose motors share the work; default: those that the description says
+        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
+        distribution : "minimum-norm", or "weighted" with weights
+        weights : (nu,), least u^T diag(weights) u
+        limits : (lower, upper), each (nu,) or a number, which the efforts keep to
+        preload : (nu,) efforts that the answer stays as near to as the motion lets it
+        time : (...) [s], where motion is prescribed
+        return_reactions : also return the multipliers (..., nc) of least norm
+
+        Returns
+        -------
+        (..., nu) [N m, N], in the order in which the actuated joints were added; `actuation_matrix` maps it to tau
+
+        Raises
+        ------
+        NotRealizableError
+            The motors cannot bring the motion about, or not within the limits.
+        StateError
+            The state is unsound; or, on the general way, the motion is none that the loops allow, and which row of them does not
+            (status 3).
+
+        References
+        ----------
+        Sonoda, Ishii and Isobe, eqs 36-47; Li and Wu 4.6; van der Merwe 5.22.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> a = fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])
+        >>> fourbar.actuator_efforts(q, v, a).round(9)
+        array([2.])
+        """
+        raise NotImplementedError
+
+    def _actuator_efforts(self, *motion: Any, **how: Any) -> Any:
+        """What :meth:`actuator_efforts` returns, by the general way that takes all its keywords."""
+        raise NotImplementedError
+
+    def project_velocity(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        *,
+        metric: str = "mass",
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """The nearest velocity (..., nv) that the constraints allow, J v = c.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv)
+        metric : "mass", nearest in kinetic energy: what stiff loops make of v at once (Li and Wu 4.6); "plain", in |v|
+        time : (...) [s], where motion is prescribed
+
+        Raises StateError where no velocity satisfies the constraints.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
+        True
+        """
+        project = _by_metric(metric, self._velocity_by_mass, self._velocity_plain)
+        return project(q, v, time=time, out=out, threads=threads, return_status=return_status)
+
+    def project_configuration(
+        self,
+        q: ArrayLike,
+        *,
+        metric: str = "mass",
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
+
+        For drift and small changes; from far away :meth:`assemble`. Where the steps lead nowhere the best is returned: look at
+        :meth:`loop_residual`. metric and time as in :meth:`project_velocity`.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.project_configuration(fourbar.assemble() + 1e-3)
+        >>> bool(abs(fourbar.loop_residual(q)).max() < 1e-12)
+        True
+        """
+        project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
+        return project(q, time=time, out=out, threads=threads, return_status=return_status)
+
+    def impact(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        *,
+        restitution: ArrayLike = 0.0,
+        time: ArrayLike | None = None,
+        threads: int = 1,
+    ) -> tuple[Array, Array]:
+        """Velocity after the constraints take hold at once, and the impulses that this takes.
+
+        M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c): for a mechanism whose loops close with a velocity
+        that does not satisfy them.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) before the impact
+        restitution : (...) 0: plastic; 1: no energy is lost
+
+        Returns
+        -------
+        velocity (..., nv), impulses (..., nc) of least norm [N m s, N s]
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> after, impulses = fourbar.impact(q, [1.0, 0.0, 0.0])
+        >>> bool(fourbar.kinetic_energy(q, after) < fourbar.kinetic_energy(q, [1.0, 0.0, 0.0]))
+        True
+        """
+        both = self._velocity_jump(q, v, restitution=restitution, time=time, threads=threads)
+        return both[..., : self.nv], both[..., self.nv :]
+
+    def _motion_and_reactions(self, *, return_reactions: bool = True, out: Array | None = None, **state: Any) -> Any:
+        answer = self._constrained_motion(**state)
+        all_of_it, status = answer if state.get("return_status") else (answer, None)
+        a, multipliers = all_of_it[..., : self.nv], all_of_it[..., self.nv : -1]
+        wrenches = self.loop_wrenches(state["q"], multipliers, time=state.get("time"), return_status=True)[0]
+        if out is not None:
+            out[...] = a
+            a = out
+        reactions = LoopReactions(
+            np.array(multipliers),
+            {name: np.array(wrenches[..., k, :]) for k, name in enumerate(self.constraints)},
+            np.array(all_of_it[..., -1]),
+        )
+        return (np.array(a), reactions) if status is None else (np.array(a), reactions, status)
+
+    def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None) -> Array:
+        """A, c and gamma of the constraints whose rows depend on q, as the core wants them: (..., given)."""
+        q = np.asarray(q, dtype=np.float64)
+        v = np.zeros(self.nv) if v is None else np.asarray(v, dtype=np.float64)
+        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
+        parts = []
+        for constraint in self._constraints.values():
+            spec = constraint.spec
+            if not isinstance(spec, PfaffianSpec) or not callable(spec.rows):
+                continue
+            columns = np.concatenate([np.arange(self.nv)[self.joint(name).v_slice] for name in spec.joints])
+            shape = (*lead, len(spec.value), len(columns))
+            rows = np.broadcast_to(np.asarray(spec.rows(q), dtype=np.float64), shape)
+            if spec.derivative is not None:
+                rate = np.asarray(spec.derivative(q, v), dtype=np.float64)
+            else:
+                # central differences of fourth order along the motion
+                h = 3e-4 / np.maximum(1.0, np.abs(v).max(axis=-1, keepdims=True))
+                A = [
+                    np.asarray(spec.rows(self.integrate(q, k * h * v)), dtype=np.float64)
+                    for k in (-2.0, -1.0, 1.0, 2.0)
+                ]
+                rate = (8.0 * (A[2] - A[1]) - (A[3] - A[0])) / (12.0 * h[..., None])
+            gamma = -(np.broadcast_to(rate, shape) @ v[..., columns, None])[..., 0]
+            value = np.broadcast_to(np.array(spec.value), (*lead, len(spec.value)))
+            parts += [rows.reshape(*lead, -1), value, gamma]
+        return np.concatenate(parts, axis=-1)
+
+
+def _by_metric(metric: str, by_mass: Any, plain: Any) -> Any:
+    if metric not in ("mass", "plain"):
+        raise ValueError(f"metric must be 'mass' or 'plain'; got {metric!r}")
+    return by_mass if metric == "mass" else plain
+
+
+def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
+    """Say which constraint cannot be satisfied, or which joints lack a motor."""
+    q, time = arguments["q"], arguments.get("time")
+    J = mechanism.constraint_jacobian(q, time=time)
+    if operation == "actuator_efforts":
+        mechanism._actuator_efforts(**arguments)  # which says what is lacking
+        raise NotRealizableError("the actuated joints cannot bring this motion about")
+    if operation in ("forward_dynamics", "constrained_motion", "reference_member"):
+        wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
+    else:
+        wanted, what = mechanism.constraint_velocity(q, time=time), "velocity"
+    missing = wanted - J @ np.linalg.lstsq(J, wanted, rcond=1e-9)[0]
+    worst = max(mechanism._constraints.values(), key=lambda c: float(np.linalg.norm(missing[c.rows])))
+    left = float(np.linalg.norm(missing[worst.rows]))
+    raise StateError(
+        f"{operation} has no answer: no {what} satisfies all constraints in this state; they contradict one another, "
+        f"most at '{worst.name}' ({left:.3g} is left)"
+    )

@@ -1,0 +1,235 @@
+"""What constraints leave free, and the equations of motion split into motion along it and forces across it.
+
+The constraints J v = c of the mechanism are the slides' A(q) v = 0 of Q in E, holonomic or not. N spans the motions that they allow, so
+that in the metric of the mass matrix
+
+  P_T = N (N^T M N)^-1 N^T M         takes a velocity to the nearest that is allowed
+  P_omega = P_T^T = M P_T M^-1       takes a force to the part of it that moves something
+
+which are the slides' I - M^-1 A^T (A M^-1 A^T)^-1 A and its dual, but need neither independent rows nor a mass everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import StateError
+from ..state import Array
+from .functions import LoopFunctions
+
+NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better
+
+
+@dataclass(frozen=True)
+class FreeMotions:
+    """The solutions of J x = g: x = inverse g + basis y with any y.
+
+    Attributes
+    ----------
+    basis : N (..., nv, nv), its last `freedom` columns orthonormal, the others zero, so that states of different freedom fit
+    freedom : (...) how many there are
+    inverse : the pseudo-inverse of J, (..., nv, nc)
+    """
+
+    basis: Array
+    freedom: Array
+    inverse: Array
+
+    def same_freedom(self) -> int:
+        """Their number, where it is one for all states; StateError otherwise."""
+        known = self.freedom[self.freedom >= 0]
+        if known.size and known.min() < known.max():
+            raise StateError(
+                f"these states have from {known.min()} to {known.max()} degrees of freedom, so that one array cannot "
+                "hold what belongs to them: ask for each by itself"
+            )
+        return int(known.max(initial=0))
+
+    def constrained_inverse(self, M: Array) -> Array:
+        """N (N^T M N)^-1 N^T (..., nv, nv): accelerations per generalised force of what M is the mass matrix of."""
+        N = self.basis
+        missing = 1.0 - np.square(N).sum(axis=-2)  # one for every column that is zero
+        reduced = transposed(N) @ M @ N + missing[..., None] * np.eye(N.shape[-1])
+        try:
+            return np.asarray(N @ np.linalg.solve(reduced, transposed(N)))
+        except np.linalg.LinAlgError:
+            raise StateError("there is a motion that the constraints allow and that moves nothing with mass") from None
+
+
+def transposed(A: Array) -> Array:
+    """The matrices with their last two axes exchanged."""
+    return np.swapaxes(A, -1, -2)
+
+
+def applied(A: Array, x: Array) -> Array:
+    """A x of matrices (..., m, n) and vectors (..., n); leading axes broadcast."""
+    return np.asarray((A @ x[..., None])[..., 0])
+
+
+def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
+    """What solves J x = g, J (..., nc, nv), whose rows may depend on one another; NaN for a J that is not finite.
+
+    `largest` (...) is the size that J could have, where J itself may be nothing but rounding; default: its own.
+    """
+    nc, nv = J.shape[-2:]
+    bad = np.asarray(~np.isfinite(J).all(axis=(-2, -1)))
+    B, s, V = np.linalg.svd(np.where(bad[..., None, None], 0.0, J))
+    size = s.max(axis=-1, initial=0.0) if largest is None else largest
+    kept = s > NEGLIGIBLE * size[..., None]
+    freedom = nv - kept.sum(axis=-1)
+    shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    some = min(nc, nv)
+    inverse = transposed(V[..., :some, :] * shares[..., None]) @ transposed(B[..., :some])
+    basis = transposed(V) * (np.arange(nv) >= nv - freedom[..., None])[..., None, :]
+    spoilt = bad[..., None, None]
+    return FreeMotions(np.where(spoilt, np.nan, basis), np.where(bad, -1, freedom), np.where(spoilt, np.nan, inverse))
+
+
+@dataclass(frozen=True)
+class ProjectedEquations:
+    """The equations of motion on the motions that the constraints allow, and on the forces that do no work on these.
+
+    On T*Q, inertia acceleration + bias = force; on its complement, curvature = across + constraint_force.
+
+    Attributes
+    ----------
+    P_omega, P_T : (..., nv, nv) projections of forces and of velocities
+    inertia : (..., nv, nv) P_omega M = M P_T, of rank as high as there are degrees of freedom
+    bias, force : (..., nv) P_omega h and P_omega tau [N m, N]
+    acceleration : (..., nv) that also satisfies the constraints [rad/s2, m/s2]
+    curvature : (..., nv) M S(v, v) = (1 - P_omega)(M a + C v), what it takes to stay on the constraints, S being the second fundamental
+        form of Q in E; prescribed motions add theirs [N m, N]
+    across : (..., nv) (1 - P_omega)(tau - N), N = h - C v [N m, N]
+    constraint_force : (..., nv) M a + h - tau = J^T multipliers, which P_omega makes zero [N m, N]
+    multipliers : (..., nc) of least norm
+    """
+
+    P_omega: Array
+    P_T: Array
+    inertia: Array
+    bias: Array
+    force: Array
+    acceleration: Array
+    curvature: Array
+    across: Array
+    constraint_force: Array
+    multipliers: Array
+
+
+class ProjectedDynamics(LoopFunctions):
+    """Projections onto the constraints' motions and forces."""
+
+    def free_motions(self, q: ArrayLike, *, time: ArrayLike | None = None) -> FreeMotions:
+        """Basis of the velocities that the constraints leave free, and how many there are.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> int(fourbar.free_motions(fourbar.assemble()).freedom)
+        1
+        """
+        return solutions(self.constraint_jacobian(q, time=time))
+
+    def projections(self, q: ArrayLike, *, time: ArrayLike | None = None) -> tuple[Array, Array]:
+        """P_omega and P_T (..., nv, nv), in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
+
+        P_T v is the velocity nearest in kinetic energy that the constraints allow (where nothing is driven), (1 - P_omega) tau what
+        they carry of a force. Rows may depend on one another. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> P_omega, P_T = fourbar.projections(fourbar.assemble())
+        >>> bool(np.allclose(P_T @ P_T, P_T)), int(np.trace(P_T).round())
+        (True, 1)
+        """
+        M = self.mass_matrix(q)
+        P_T = self.free_motions(q, time=time).constrained_inverse(M) @ M
+        return transposed(P_T), P_T
+
+    def projected_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike | None = None,
+        *,
+        wrenches: Mapping[str, ArrayLike] | None = None,
+        time: ArrayLike | None = None,
+    ) -> ProjectedEquations:
+        """The equations of motion along the constraints, and the forces across them.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) that satisfy the constraints
+        tau : (..., nv) generalised force [N m, N]; default: none
+        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
+        time : (...) [s], where motion is prescribed
+
+        References
+        ----------
+        Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement; multipliers with the sign of M a + h = tau + J^T multipliers, which
+        is that of the slides from 61 on. The slides leave out an inverse in the equation of P_omega.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> equations = fourbar.projected_dynamics(q, v, [2.0, 0.0, 0.0])
+        >>> bool(np.allclose(equations.acceleration, fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
+        True
+        """
+        tau = np.zeros(self.nv) if tau is None else np.asarray(tau, dtype=np.float64)
+        M, h = self.mass_matrix(q), self.bias_forces(q, v, wrenches=wrenches)
+        centrifugal = applied(self.coriolis_matrix(q, v), np.asarray(v, dtype=np.float64))
+        free = self.free_motions(q, time=time)
+        inverse = free.constrained_inverse(M)
+        P_T = inverse @ M
+        P_omega = transposed(P_T)
+        # any acceleration that the constraints allow will do: P_T takes away in what two of them differ
+        allowed = applied(free.inverse, self.constraint_bias(q, v, time=time))
+        normal = allowed - applied(P_T, allowed)
+        a = normal + applied(inverse, tau - h)
+        constraint_force = applied(M, a) + h - tau
+        rest = tau - h + centrifugal
+        return ProjectedEquations(
+            P_omega=P_omega,
+            P_T=P_T,
+            inertia=P_omega @ M,
+            bias=applied(P_omega, h),
+            force=applied(P_omega, tau),
+            acceleration=a,
+            curvature=applied(M, normal) + centrifugal - applied(P_omega, centrifugal),
+            across=rest - applied(P_omega, rest),
+            constraint_force=constraint_force,
+            multipliers=applied(transposed(free.inverse), constraint_force),
+        )
+
+    def virtual_work(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        tau: ArrayLike | None = None,
+        *,
+        wrenches: Mapping[str, ArrayLike] | None = None,
+        time: ArrayLike | None = None,
+    ) -> Array:
+        """P_omega (M a + h - tau) (..., nv): Lagrange's and d'Alembert's equation, zero where tau brings the motion about.
+
+        (M a + h - tau) . dq = 0 for all dq with A dq = 0, Pfaffian rows or others: constraint forces do no work in it.
+        References: Li and Wu 2011, 4.6 (theorem 2).
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q, rest = fourbar.assemble(), np.zeros(3)
+        >>> a = fourbar.forward_dynamics(q, rest, [2.0, 0.0, 0.0])
+        >>> bool(abs(fourbar.virtual_work(q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
+        True
+        """
+        tau = np.zeros(self.nv) if tau is None else np.asarray(tau, dtype=np.float64)
+        missing = self.inverse_dynamics(q, v, a, wrenches=wrenches) - tau
+        return applied(self.projections(q, time=time)[0], missing)

@@ -1,0 +1,114 @@
+"""What the gallery's mechanisms are drawn with: sizes that are checked, and planar linkages with their home position.
+
+Points and directions of the x-z plane are complex numbers, x + i z. A turn by q about y takes x towards -z: it multiplies by exp(-i q).
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from ..builder import Builder
+from ..errors import ModelError
+from ..joints import Prismatic, Revolute
+from ..spatial import Inertia
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+Point = tuple[float, float, float]
+
+
+def positive(**sizes: float) -> None:
+    """Raise ModelError, which names the size, for one that is not a positive number."""
+    for name, value in sizes.items():
+        if not (isinstance(value, Real) and 0 < value < math.inf):
+            raise ModelError(f"{name} must be a positive number; got {value!r}")
+
+
+def whole(name: str, value: int, lowest: int, highest: float = math.inf) -> None:
+    """Raise ModelError for a number that is not whole or not in the range."""
+    if not (isinstance(value, Integral) and lowest <= value <= highest):
+        limit = f"{lowest} or more" if highest == math.inf else f"from {lowest} to {highest}"
+        raise ModelError(f"{name} must be a whole number, {limit}; got {value!r}")
+
+
+def apex(a: complex, b: complex, from_a: float, from_b: float) -> complex:
+    """Third corner of a triangle over the side from a to b, to the left of it; ModelError where two bars do not meet so.
+
+    >>> apex(0, 5, 3, 4)
+    (1.8+2.4j)
+    """
+    base = abs(b - a)
+    rounding = 1e-9 * (from_a + from_b)
+    if not abs(from_a - from_b) + rounding < base < from_a + from_b - rounding:
+        raise ModelError(f"bars of {from_a:g} and {from_b:g} m from pins {base:g} m apart do not meet at an angle")
+    along = (base + (from_a - from_b) * (from_a + from_b) / base) / 2
+    return a + complex(along, math.sqrt((from_a - along) * (from_a + along))) * (b - a) / base
+
+
+def in_space(point: complex) -> Point:
+    """The point (3,) of the x-z plane."""
+    return float(point.real), 0.0, float(point.imag)
+
+
+class Drawing:
+    """A planar linkage as it is drawn: bodies in their directions, and pins about y between them.
+
+    The home position follows: it is the drawing. Pins with ``loop=True`` close loops and have no coordinate.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.builder = Builder(name)
+        self.home: dict[str, ArrayLike] = {}
+        self._angles = {"ground": 0.0}
+
+    def bar(self, name: str, mass: float, length: float, direction: complex) -> None:
+        """A uniform rod; its frame is at the near end, with x along it."""
+        self.body(name, Inertia.rod(mass, (0, 0, 0), (length, 0, 0)), direction)
+
+    def body(self, name: str, inertia: Inertia, direction: complex = 1) -> None:
+        """Any body; the direction is that of its x axis."""
+        self.builder.add_body(name, inertia)
+        self._angles[name] = -cmath.phase(direction)
+
+    def pin(
+        self,
+        name: str,
+        parent: str,
+        child: str,
+        at_parent: complex = 0,
+        at_child: complex = 0,
+        *,
+        actuated: bool = False,
+        loop: bool = False,
+    ) -> None:
+        """A revolute joint about y between a point of the parent and one of the child, in their own axes."""
+        self.builder.add_joint(
+            name,
+            Revolute("y"),
+            parent,
+            child,
+            at_parent=in_space(at_parent),
+            at_child=in_space(at_child),
+            actuated=actuated,
+            loop=loop,
+        )
+        if not loop:
+            self.home[name] = math.remainder(self._angles[child] - self._angles[parent], 2 * math.pi)
+
+    def slide(
+        self, name: str, parent: str, child: str, displacement: float, at_parent: complex = 0, *, actuated: bool = False
+    ) -> None:
+        """A prismatic joint along the parent's x axis, with its displacement in the drawing."""
+        self.builder.add_joint(name, Prismatic("x"), parent, child, at_parent=in_space(at_parent), actuated=actuated)
+        self.home[name] = displacement
+
+    def build(self) -> Mechanism:
+        """The mechanism, with the drawing as its home."""
+        self.builder.set_home(self.home)
+        return self.builder.build()

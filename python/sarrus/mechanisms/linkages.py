@@ -1,0 +1,286 @@
+"""Planar linkages of bars and pins, in the x-z plane."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from ..spatial import Inertia, Transform
+from .drawing import Drawing, apex, in_space, positive, whole
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["four_bar", "peaucellier", "scissor_lift", "slider_crank", "watt"]
+
+
+def four_bar(
+    crank: float = 0.4, coupler: float = 1.1, rocker: float = 0.9, ground: float = 1.0, mass: float = 1.0
+) -> Mechanism:
+    """Four bars in a loop: the simplest closed chain that moves.
+
+    The bodies' frames are at their near ends, with x along the bars; the crank turns at the origin, the rocker about a pivot on the x
+    axis. At home the loop is open (no bars cross), the rocker above the x axis. Where the shortest and the longest bar together are no
+    longer than the other two (Grashof), the shortest can turn all the way round against the others: by default the crank.
+
+    Parameters
+    ----------
+    crank, coupler, rocker, ground : between the pins [m]
+    mass : of each moving bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "crank", "coupler" and "rocker" and the joints "motor" (actuated), "pin1", "pivot" and "pin2": one degree
+    of freedom, though Kutzbach counts -2, since three of pin2's five rows say again what the other axes being parallel says already
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a bar as long as all others together.
+
+    References
+    ----------
+    Grashof, Theoretische Maschinenlehre, 1883.
+
+    Examples
+    --------
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> robot.joints, robot.loop_joints
+    (('motor', 'pin1', 'pivot'), ('pin2',))
+    """
+    positive(crank=crank, coupler=coupler, rocker=rocker, ground=ground, mass=mass)
+    # the pins that coupler and rocker have to bridge, as near and as far as the crank can bring them and these two can reach
+    nearest = max(abs(ground - crank), abs(coupler - rocker))
+    farthest = min(ground + crank, coupler + rocker)
+    if not nearest < farthest:
+        raise ModelError(f"a loop of bars {crank}, {coupler}, {rocker}, {ground} m does not close: one is too long")
+    bridged = (nearest + farthest) / 2
+    knee = crank * cmath.exp(1j * math.acos((crank**2 + ground**2 - bridged**2) / (2 * crank * ground)))
+    tip = apex(knee, ground, coupler, rocker)
+
+    b = Drawing("four-bar")
+    b.bar("crank", mass, crank, knee)
+    b.bar("coupler", mass, coupler, tip - knee)
+    b.bar("rocker", mass, rocker, tip - ground)
+    b.pin("motor", "ground", "crank", actuated=True)
+    b.pin("pin1", "crank", "coupler", crank)
+    b.pin("pivot", "ground", "rocker", ground)
+    b.pin("pin2", "coupler", "rocker", coupler, rocker)
+    del b.home["pin2"]  # it closes the loop, without having been told to
+    return b.build()
+
+
+def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass: float = 1.0) -> Mechanism:
+    """Crank, connecting rod and a slider that the turning crank drives to and fro along x.
+
+    Parameters
+    ----------
+    crank, rod : between the pins [m]
+    offset : of the slider's line above the crank's axis [m]
+    mass : of crank, rod and slider, each [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "crank", "rod" and "slider" and the joints "motor" (actuated), "pin", "guide" (the slider's x [m]) and
+    "wrist"
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a rod with which the crank cannot turn all the way round.
+
+    Examples
+    --------
+    The stroke of a slider in line with the crank is twice the crank:
+
+    >>> robot = sarrus.mechanisms.slider_crank(crank=0.3, rod=1.0)
+    >>> ends = [robot.assemble(fixed={"motor": angle})[robot.joint("guide").q_slice] for angle in (0, np.pi)]
+    >>> (ends[0] - ends[1]).round(9)
+    array([0.6])
+    """
+    positive(crank=crank, rod=rod, mass=mass)
+    if not rod > crank + abs(offset):
+        raise ModelError(f"rod must be longer than crank and offset together, {crank + abs(offset):g} m; got {rod!r}")
+    pin = crank * cmath.exp(1j * math.pi / 3)
+    drop = pin.imag - offset
+    slider = complex(pin.real + math.sqrt((rod - drop) * (rod + drop)), offset)
+
+    b = Drawing("slider-crank")
+    b.bar("crank", mass, crank, pin)
+    b.bar("rod", mass, rod, slider - pin)
+    b.body("slider", Inertia.box(mass, (crank / 2, crank / 4, crank / 4)))
+    b.pin("motor", "ground", "crank", actuated=True)
+    b.pin("pin", "crank", "rod", crank)
+    b.slide("guide", "ground", "slider", slider.real, at_parent=1j * offset)
+    b.pin("wrist", "rod", "slider", rod, loop=True)
+    return b.build()
+
+
+def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism:
+    """Watt's linkage: the middle of the bar between two equal arms keeps very nearly to a straight line.
+
+    At home the arms are level and the coupler upright, with its middle at (arm, 0, 0), the middle of the line, which is along z.
+
+    Parameters
+    ----------
+    arm, coupler : between the pins [m]
+    mass : of each bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "left", "coupler" and "right", the joints "motor" (actuated), "pin1", "pivot" and "pin2" and the frame
+    "midpoint" on the coupler
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive.
+
+    References
+    ----------
+    Watt, British patent 1432, 1784.
+
+    Examples
+    --------
+    A lift by 10 cm takes it 5 micrometres off the line:
+
+    >>> robot = sarrus.mechanisms.watt(arm=1.0, coupler=0.5)
+    >>> robot.pose(robot.assemble(fixed={"motor": -0.1}), "midpoint")[:3, 3].round(6) + 0.0
+    array([0.999995, 0.      , 0.099784])
+    """
+    positive(arm=arm, coupler=coupler, mass=mass)
+    half = 0.5j * coupler
+    b = Drawing("Watt linkage")
+    b.bar("left", mass, arm, 1)
+    b.bar("coupler", mass, coupler, 1j)
+    b.bar("right", mass, arm, -1)
+    b.pin("motor", "ground", "left", -half, actuated=True)
+    b.pin("pin1", "left", "coupler", arm)
+    b.pin("pivot", "ground", "right", 2 * arm + half)
+    b.pin("pin2", "coupler", "right", coupler, arm, loop=True)
+    b.builder.add_frame("midpoint", "coupler", in_space(coupler / 2))
+    return b.build()
+
+
+def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass: float = 1.0) -> Mechanism:
+    """Peaucellier and Lipkin's linkage: seven bars and ten pins that draw an exact straight line.
+
+    Two long bars from the pole at the origin carry a rhombus of four short ones. Its two free corners P and Q keep
+    OP OQ = long² - short², so that the crank, which takes P along a circle through the pole, takes Q along a straight line:
+    x = (long² - short²) / (2 crank).
+
+    Parameters
+    ----------
+    long, short, crank : between the pins [m]; the crank turns about (crank, 0, 0)
+    mass : of each bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "crank", "long_a", "long_b", "near_a", "near_b", "far_a" and "far_b", the joint "motor" (actuated) among
+    ten, and the frame "pen" at Q
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; long bars that are no longer than the short ones; a crank too short to reach the rhombus.
+
+    References
+    ----------
+    Peaucellier, Note sur une question de géométrie de compas, Nouvelles annales de mathématiques, 1873.
+
+    Examples
+    --------
+    >>> robot = sarrus.mechanisms.peaucellier()
+    >>> for angle in (-0.5, -1.0):
+    ...     x, y, z = robot.pose(robot.assemble(fixed={"motor": angle}), "pen")[:3, 3]
+    ...     print(x.round(12), z.round(4))
+    0.9375 0.2394
+    0.9375 0.5122
+    """
+    positive(long=long, short=short, crank=crank, mass=mass)
+    if not short < long < short + 2 * crank:
+        raise ModelError(
+            f"long must be more than short, {short:g} m, and less than short and twice crank together, "
+            f"{short + 2 * crank:g} m; got {long!r}"
+        )
+    near = (long - short + min(2 * crank, long + short)) / 2  # of P from the pole: between the ends of its range
+    p = near * cmath.exp(1j * math.acos(near / (2 * crank)))
+    a, c = apex(0, p, long, short), apex(p, 0, short, long)
+    q = p * (long - short) * (long + short) / near**2
+
+    b = Drawing("Peaucellier linkage")
+    b.bar("crank", mass, crank, p - crank)
+    for side, corner in (("a", a), ("b", c)):
+        b.bar(f"long_{side}", mass, long, corner)
+        b.bar(f"near_{side}", mass, short, p - corner)
+        b.bar(f"far_{side}", mass, short, q - corner)
+    b.pin("motor", "ground", "crank", crank, actuated=True)
+    for side in "ab":
+        b.pin(f"pole_{side}", "ground", f"long_{side}")
+        b.pin(f"inner_{side}", f"long_{side}", f"near_{side}", long)
+        b.pin(f"outer_{side}", f"long_{side}", f"far_{side}", long)
+        b.pin(f"p_{side}", "crank", f"near_{side}", crank, short, loop=True)
+    b.pin("q", "far_a", "far_b", short, short, loop=True)
+    b.builder.add_frame("pen", "far_a", in_space(short))
+    return b.build()
+
+
+def scissor_lift(stages: int = 3, length: float = 1.0, mass: float = 1.0, platform_mass: float = 10.0) -> Mechanism:
+    """Lift of crossed bars, driven by the slide at its foot.
+
+    At height h = stages length sin(angle) the foot's roller is at x = length cos(angle); at home the angle is 30 degrees. Every stage
+    adds one loop.
+
+    Parameters
+    ----------
+    stages : number of crosses
+    length : of a bar [m]
+    mass : of a bar [kg]; a roller has a tenth of it
+    platform_mass : of the platform [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "rise1" (up to the right), "fall1" (up to the left), ..., "roller", "top_roller" and "platform" (its frame
+    over the origin), and the joint "slide" (actuated, the roller's x [m]) among others
+
+    Raises
+    ------
+    ModelError
+        No stage; a size that is not positive.
+
+    Examples
+    --------
+    >>> lift = sarrus.mechanisms.scissor_lift(stages=2)
+    >>> q = lift.assemble(fixed={"slide": 0.8})
+    >>> lift.pose(q, "platform")[:3, 3].round(9) + 0.0
+    array([0. , 0. , 1.2])
+    """
+    whole("stages", stages, 1)
+    positive(length=length, mass=mass, platform_mass=platform_mass)
+    rise = cmath.exp(1j * math.pi / 6)
+    width = length * rise.real
+    wheel = Inertia.cylinder(mass / 10, length / 20, length / 20, axis="y")
+
+    b = Drawing("scissor lift")
+    b.body("roller", wheel)
+    for k in range(1, stages + 1):
+        b.bar(f"rise{k}", mass, length, rise)
+        b.bar(f"fall{k}", mass, length, -rise.conjugate())
+    plate = Inertia.box(platform_mass, (length, length / 2, length / 20))
+    b.body("platform", plate.transformed(Transform(translation=(length / 2, 0, 0))))
+    b.body("top_roller", wheel)
+
+    b.slide("slide", "ground", "roller", width, actuated=True)
+    b.pin("base", "ground", "rise1")
+    b.pin("heel", "roller", "fall1")
+    for k in range(1, stages + 1):
+        b.pin(f"center{k}", f"rise{k}", f"fall{k}", length / 2, length / 2, loop=True)
+        if k < stages:
+            b.pin(f"left{k}", f"fall{k}", f"rise{k + 1}", length)
+            b.pin(f"right{k}", f"rise{k}", f"fall{k + 1}", length)
+    b.pin("top_left", f"fall{stages}", "platform", length)
+    b.slide("top_slide", "platform", "top_roller", width)
+    b.pin("top_right", f"rise{stages}", "top_roller", length, loop=True)
+    return b.build()

@@ -1,0 +1,316 @@
+"""Parallel manipulators: several legs carry one tool."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..builder import Builder
+from ..errors import ModelError
+from ..joints import Free, Prismatic, Revolute, Spherical, Universal
+from ..spatial import Inertia, Rotation, Transform
+from .drawing import Drawing, apex, in_space, positive, whole
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["delta", "five_bar", "stewart", "three_rrr"]
+
+
+def five_bar(
+    actuated: int = 2, crank: float = 0.3, rod: float = 0.5, base: float = 0.4, mass: float = 1.0
+) -> Mechanism:
+    """Two cranks and two rods that meet in the tool: a planar manipulator with two degrees of freedom, in the x-z plane.
+
+    With more than two motors it is redundantly actuated: the motors can brace the linkage without moving it.
+
+    Parameters
+    ----------
+    actuated : number of motors: 2, at the cranks; 3, at the left elbow too; 4, at both elbows
+    crank, rod : between the pins [m]
+    base : between the cranks' axes, at the origin and on the x axis [m]
+    mass : of each bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "left_crank", "left_rod", "right_crank" and "right_rod", the joints "left_motor", "left_elbow",
+    "right_motor", "right_elbow" and "pin", and the frame "tip" on the left rod, above the middle of the base at home
+
+    Raises
+    ------
+    ModelError
+        Another number of motors; a size that is not positive; bars that do not reach each other.
+
+    Examples
+    --------
+    >>> robot = sarrus.mechanisms.five_bar(actuated=3)
+    >>> robot.actuated
+    ('left_motor', 'left_elbow', 'right_motor')
+    """
+    whole("actuated", actuated, 2, 4)
+    positive(crank=crank, rod=rod, base=base, mass=mass)
+    # the elbows, as near and as far as the cranks can bring them and the rods can reach
+    nearest, farthest = max(base - 2 * crank, 0.0), min(base + 2 * crank, 2 * rod)
+    if not nearest < farthest:
+        raise ModelError(f"cranks of {crank:g} m, {base:g} m apart, do not bring rods of {rod:g} m together")
+    apart = (nearest + farthest) / 2
+    left = crank * cmath.exp(1j * math.acos((base - apart) / (2 * crank)))
+    right = base - left.conjugate()
+    tip = apex(left, right, rod, rod)
+
+    b = Drawing("five-bar")
+    b.bar("left_crank", mass, crank, left)
+    b.bar("left_rod", mass, rod, tip - left)
+    b.bar("right_crank", mass, crank, right - base)
+    b.bar("right_rod", mass, rod, tip - right)
+    b.pin("left_motor", "ground", "left_crank", actuated=True)
+    b.pin("left_elbow", "left_crank", "left_rod", crank, actuated=actuated > 2)
+    b.pin("right_motor", "ground", "right_crank", base, actuated=True)
+    b.pin("right_elbow", "right_crank", "right_rod", crank, actuated=actuated > 3)
+    b.pin("pin", "left_rod", "right_rod", rod, rod, loop=True)
+    b.builder.add_frame("tip", "left_rod", in_space(rod))
+    return b.build()
+
+
+def three_rrr(
+    actuated: int = 3, platform: float = 0.0, base: float = 0.5, link: float = 0.3, mass: float = 0.2
+) -> Mechanism:
+    """Three chains of two links, in the x-y plane, that meet in a point or hold a platform.
+
+    In a point, as on the slides, it has two degrees of freedom, and the three motors at the base are one more than it needs. With a
+    platform, which can turn, it has three. Motors in the elbows too add to the redundancy.
+
+    Parameters
+    ----------
+    actuated : number of motors, 3 to 6: at the base joints of all chains, then at the elbows of the first, second and third
+    platform : distance of its three pins from its middle [m]; 0 for none: the chains' tips are pinned to each other
+    base : side of the triangle of base joints, at (0, 0), (base, 0) and above their middle [m]
+    link : length of each link [m]
+    mass : of each link and of the platform [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "upper1" and "lower1" to "upper3" and "lower3" and, if there is one, "platform"; with the joints "base1",
+    "elbow1", ..., all about z, and "tip2", "tip3" (or, with a platform, "tip1" too), and the frame "tip" at the point, or "platform" in
+    the platform's middle. Gravity (0, 0, -9.81) is across the plane. At home the tool is in the middle of the base
+
+    Raises
+    ------
+    ModelError
+        Another number of motors; a size that is not positive; links that do not reach the platform.
+
+    References
+    ----------
+    Li and Wu 2011, 4.6, redundant parallel manipulator.
+
+    Examples
+    --------
+    >>> robot = sarrus.mechanisms.three_rrr()
+    >>> robot.pose(robot.assemble(), "tip")[:2, 3].round(6)
+    array([0.25    , 0.144338])
+    """
+    whole("actuated", actuated, 3, 6)
+    positive(base=base, link=link, mass=mass)
+    if platform != 0:
+        positive(platform=platform)
+    corners = [0j, base + 0j, base * cmath.exp(1j * math.pi / 3)]
+    middle = sum(corners) / 3
+    pins = [platform * (corner - middle) / abs(corner - middle) for corner in corners]
+    end = (link, 0, 0)
+    b = Builder("3-RRR" if platform else "redundant 3-RR")
+    home: dict[str, ArrayLike] = {}
+    for k, (corner, pin) in enumerate(zip(corners, pins, strict=True), start=1):
+        elbow = apex(corner, middle + pin, link, link)  # to the left, seen from the base
+        upper, lower = elbow - corner, middle + pin - elbow
+        for part in ("upper", "lower"):
+            b.add_body(f"{part}{k}", Inertia.rod(mass, (0, 0, 0), end))
+        at = (corner.real, corner.imag, 0)
+        b.add_joint(f"base{k}", Revolute("z"), "ground", f"upper{k}", at_parent=at, actuated=True)
+        b.add_joint(f"elbow{k}", Revolute("z"), f"upper{k}", f"lower{k}", at_parent=end, actuated=actuated >= 3 + k)
+        home |= {f"base{k}": cmath.phase(upper), f"elbow{k}": cmath.phase(lower / upper)}
+        if platform and k == 1:
+            home["tip1"] = -cmath.phase(lower)
+    if platform:
+        # a triangular plate about its middle
+        across = mass * platform**2 / 8
+        b.add_body("platform", Inertia(mass, (0, 0, 0), np.diag([across, across, 2 * across])))
+        for k, pin in enumerate(pins, start=1):
+            at = (pin.real, pin.imag, 0)
+            b.add_joint(f"tip{k}", Revolute("z"), f"lower{k}", "platform", at_parent=end, at_child=at, loop=k > 1)
+    else:
+        for k in (2, 3):
+            b.add_joint(f"tip{k}", Revolute("z"), "lower1", f"lower{k}", at_parent=end, at_child=end, loop=True)
+        b.add_frame("tip", "lower1", end)
+    b.set_home(home)
+    return b.build()
+
+
+def delta(
+    platform_free: bool = True,
+    base_radius: float = 0.2,
+    arm: float = 0.3,
+    forearm: float = 0.6,
+    platform_radius: float = 0.06,
+    mass: float = 0.5,
+) -> Mechanism:
+    """Clavel's Delta: three driven arms, each with a parallelogram of two rods, move a platform that never turns.
+
+    Arm k swings in the upright plane at 0, 120 and 240 degrees from x, downwards for positive angles; at home all arms are level and the
+    platform hangs below the middle. Three degrees of freedom.
+
+    Parameters
+    ----------
+    platform_free : whether a Free joint carries the platform and all six rods close loops; otherwise the first is in the tree
+    base_radius : of the motors' axes from the middle [m]
+    arm, forearm : between the joints [m]; the rods of a forearm are arm / 3 apart
+    platform_radius : of the rods' lower ends from the platform's middle [m]
+    mass : of an arm and of the platform [kg]; a rod has a tenth
+
+    Returns
+    -------
+    Mechanism with the bodies "arm<k>", "rod<k>a", "rod<k>b", k = 1, 2, 3, and "platform", and the joints "motor<k>" (actuated),
+    "elbow<k>a", "elbow<k>b" (Universal y x), "float" and "ball<k>a", "ball<k>b" (Spherical)
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; forearms that do not reach the platform from level arms.
+
+    References
+    ----------
+    Clavel, US patent 4976582, 1990.
+
+    Examples
+    --------
+    All arms down by 0.3 rad:
+
+    >>> robot = sarrus.mechanisms.delta()
+    >>> q = robot.assemble(fixed={"motor1": 0.3, "motor2": 0.3, "motor3": 0.3})
+    >>> robot.pose(q, "platform").round(4) + 0.0
+    array([[ 1.    ,  0.    ,  0.    ,  0.    ],
+           [ 0.    ,  1.    ,  0.    ,  0.    ],
+           [ 0.    ,  0.    ,  1.    , -0.5106],
+           [ 0.    ,  0.    ,  0.    ,  1.    ]])
+    """
+    positive(base_radius=base_radius, arm=arm, forearm=forearm, platform_radius=platform_radius, mass=mass)
+    inwards = base_radius + arm - platform_radius
+    if not abs(inwards) < forearm:
+        raise ModelError(f"forearm must be longer than {abs(inwards):g} m to reach the platform; got {forearm!r}")
+    depth, lean = math.sqrt((forearm - inwards) * (forearm + inwards)), math.asin(inwards / forearm)
+    apart = arm / 3
+    b = Builder("Delta robot")
+    home: dict[str, ArrayLike] = {}
+    rod = Inertia.rod(mass / 10, (0, 0, 0), (0, 0, -forearm))
+    turns = [Transform.from_rpy(0, 0, 2 * math.pi * k / 3) for k in range(3)]
+    for k, turn in enumerate(turns, start=1):
+        b.add_body(f"arm{k}", Inertia.rod(mass, (0, 0, 0), (arm, 0, 0)))
+        at = turn @ Transform(translation=(base_radius, 0, 0))
+        b.add_joint(f"motor{k}", Revolute("y"), "ground", f"arm{k}", at_parent=at, actuated=True)
+        home[f"motor{k}"] = 0.0
+        for side, across in (("a", -apart / 2), ("b", apart / 2)):
+            b.add_body(f"rod{k}{side}", rod)
+            # about y and then x: the rod does not spin about itself
+            b.add_joint(f"elbow{k}{side}", Universal("y", "x"), f"arm{k}", f"rod{k}{side}", at_parent=(arm, across, 0))
+            home[f"elbow{k}{side}"] = [lean, 0.0]
+    b.add_body("platform", Inertia.cylinder(mass, platform_radius, platform_radius / 5))
+    if platform_free:
+        b.add_joint("float", Free(), "ground", "platform")
+        home["float"] = [0, 0, 0, 1, 0, 0, -depth]
+    else:
+        home["ball1a"] = Rotation.from_axis_angle("y", -lean).quaternion
+    for k, turn in enumerate(turns, start=1):
+        for side, across in (("a", -apart / 2), ("b", apart / 2)):
+            b.add_joint(
+                f"ball{k}{side}",
+                Spherical(),
+                f"rod{k}{side}",
+                "platform",
+                at_parent=(0, 0, -forearm),
+                at_child=turn.apply((platform_radius, across, 0)),
+                loop=platform_free or (k, side) != (1, "a"),
+            )
+    b.set_home(home)
+    return b.build()
+
+
+def stewart(
+    platform_free: bool = True,
+    base_radius: float = 1.0,
+    platform_radius: float = 0.5,
+    height: float = 1.0,
+    leg_mass: float = 1.0,
+    platform_mass: float = 10.0,
+) -> Mechanism:
+    """Stewart and Gough's platform on six legs that extend (6-UPS): six degrees of freedom.
+
+    The legs' feet stand in pairs, 30 degrees apart, around 0, 120 and 240 degrees, their upper ends in pairs around 60, 180 and 300
+    degrees, so that neighbours lean against each other. At home the platform is level above the middle. The legs' coordinates are their
+    lengths.
+
+    Parameters
+    ----------
+    platform_free : whether a Free joint carries the platform and all six legs close loops (24 velocities, 18 rows); otherwise the
+        first leg is in the tree (21, 15)
+    base_radius, platform_radius : of the legs' ends from the middle [m]
+    height : of the platform at home [m]
+    leg_mass : of each of the two parts of a leg [kg]
+    platform_mass : [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "cylinder<k>" and "piston<k>", k = 1 ... 6, and "platform", and the joints "foot<k>" (Universal x y),
+    "leg<k>" (Prismatic, actuated), "float" and "ball<k>" (Spherical)
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive.
+
+    References
+    ----------
+    Gough and Whitehall, Universal tyre test machine, 1962; Stewart, A platform with six degrees of freedom, 1965.
+
+    Examples
+    --------
+    >>> robot = sarrus.mechanisms.stewart()
+    >>> robot.nv, robot.constraint_jacobian(robot.assemble()).shape
+    (24, (18, 24))
+    """
+    positive(base_radius=base_radius, platform_radius=platform_radius, height=height)
+    positive(leg_mass=leg_mass, platform_mass=platform_mass)
+    feet, tops = [], []
+    for k in range(6):
+        pair, side = divmod(k + 1, 2)
+        below = math.radians(120 * pair + 30 * side - 15)
+        above = math.radians(60 + 120 * (k // 2) + 30 * (k % 2) - 15)
+        feet.append(base_radius * np.array([math.cos(below), math.sin(below), 0]))
+        tops.append(platform_radius * np.array([math.cos(above), math.sin(above), 0]))
+
+    b = Builder("Stewart platform")
+    home: dict[str, ArrayLike] = {}
+    for k, (foot, top) in enumerate(zip(feet, tops, strict=True), start=1):
+        leg = np.add(top, (0, 0, height)) - foot
+        length = float(np.linalg.norm(leg))
+        half = 0.6 * length  # the two parts overlap
+        b.add_body(f"cylinder{k}", Inertia.rod(leg_mass, (0, 0, 0), (0, 0, half), radius=half / 20))
+        b.add_body(f"piston{k}", Inertia.rod(leg_mass, (0, 0, -half), (0, 0, 0), radius=half / 40))
+        b.add_joint(f"foot{k}", Universal("x", "y"), "ground", f"cylinder{k}", at_parent=foot)
+        b.add_joint(f"leg{k}", Prismatic("z"), f"cylinder{k}", f"piston{k}", actuated=True)
+        tilt = math.atan2(-leg[1], leg[2]), math.asin(leg[0] / length)
+        home |= {f"foot{k}": tilt, f"leg{k}": length}
+        if k == 1 and not platform_free:
+            turn = Rotation.from_axis_angle("x", tilt[0]) @ Rotation.from_axis_angle("y", tilt[1])
+            home["ball1"] = turn.inverse().quaternion
+    b.add_body("platform", Inertia.cylinder(platform_mass, platform_radius, platform_radius / 10))
+    if platform_free:
+        b.add_joint("float", Free(), "ground", "platform")
+        home["float"] = [0, 0, 0, 1, 0, 0, height]
+    for k, top in enumerate(tops, start=1):
+        loop = platform_free or k > 1
+        b.add_joint(f"ball{k}", Spherical(), f"piston{k}", "platform", at_child=top, loop=loop)
+    b.set_home(home)
+    return b.build()

@@ -1,0 +1,174 @@
+"""The closed mechanisms of van der Merwe's thesis, chapters 5, 6 and 8, with its numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..builder import Builder
+from ..joints import Fixed, Free, Prismatic, Revolute, Universal
+from ..spatial import Inertia, Rotation, Transform
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["four_link_chain", "hslm", "two_links"]
+
+
+def four_link_chain() -> Mechanism:
+    """Four links in a row, up, right, up, right, the end of the last pinned to the ground.
+
+    The pin's five rows say two things, that the tip stays where it is in x and in z; the other three are redundant. At home, q = 0, the
+    tip is at (2, 0, 3) m.
+
+    Returns
+    -------
+    Mechanism, gravity (0, 0, -10), with the bodies "link1" to "link4", the joints "joint1" to "joint4" (about y, all actuated, friction
+    0.25 N m s/rad) and "pin", and the frame "tip": two degrees of freedom
+
+    References
+    ----------
+    van der Merwe 1995, 5.5: Tables 5.1 and 5.2, friction 5.5.5. The result below is 5.133's acceleration of the first step.
+
+    Examples
+    --------
+    >>> chain = sarrus.mechanisms.four_link_chain()
+    >>> chain.forward_dynamics(np.zeros(4), np.zeros(4), np.zeros(4)).round(6) + 0.0
+    array([  0.      ,  10.526316, -10.526316, -10.526316])
+    """
+    upright = np.array([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # Disp of Table 5.1
+    moments = ((1, 1, 0.1), (0.02, 0.2, 0.2), (0.2, 0.2, 0.02), (0.02, 0.2, 0.2))
+    b = Builder("four-link chain", gravity=(0, 0, -10))
+    parent, place = "ground", np.zeros(3)
+    for k, (mass, end, moment) in enumerate(zip((2, 1, 1, 1), upright, moments, strict=True), start=1):
+        link = f"link{k}"
+        b.add_body(link, Inertia(mass, end / 2, np.diag(moment)))
+        b.add_joint(f"joint{k}", Revolute("y", damping=0.25), parent, link, at_parent=place, actuated=True)
+        parent, place = link, end
+    b.add_joint("pin", Revolute("y"), "ground", "link4", at_parent=upright.sum(axis=0), at_child=place, loop=True)
+    b.add_frame("tip", "link4", place)
+    b.set_home({f"joint{k}": 0.0 for k in range(1, 5)})
+    return b.build()
+
+
+def two_links(reference_free: bool = True) -> Mechanism:
+    """Two equal links, hinged to the ground 0.8 m apart, that carry a body between their ends: the reference member.
+
+    A parallelogram: one degree of freedom, in which the reference member moves on a circle of 1.5 m without turning. At home the links
+    stand at 45 degrees below the x axis.
+
+    Parameters
+    ----------
+    reference_free : whether a Free joint carries the reference member and both tips close loops, as chapter 6 has it; otherwise only
+        the second does
+
+    Returns
+    -------
+    Mechanism, gravity (0, 0, -10), with the bodies "link1", "link2" and "reference" (its frame in its middle) and the joints "joint1"
+    and "joint2" (actuated), "float", "tip1" and "tip2", all hinges about y
+
+    References
+    ----------
+    van der Merwe 1995, 6.5: 6.66-6.87. The result below is 6.152's acceleration of the links.
+
+    Examples
+    --------
+    >>> robot = sarrus.mechanisms.two_links(reference_free=False)
+    >>> robot.forward_dynamics(robot.assemble(), np.zeros(3), np.zeros(3))[:2].round(6)
+    array([4.942882, 4.942882])
+    """
+    angle, end = math.pi / 4, np.array([1.5, 0, 0])
+    apart = np.array([0.8, 0, 0])
+    b = Builder("two links and a reference member", gravity=(0, 0, -10))
+    for k in (1, 2):
+        b.add_body(f"link{k}", Inertia(1.0, (0.75, 0, 0), np.diag([0.025, 0.25, 0.25])))
+        b.add_joint(f"joint{k}", Revolute("y"), "ground", f"link{k}", at_parent=(k - 1) * apart, actuated=True)
+    b.add_body("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)))
+    home: dict[str, ArrayLike] = {"joint1": angle, "joint2": angle}
+    if reference_free:
+        b.add_joint("float", Free(), "ground", "reference")
+        home["float"] = [0, 0, 0, 1, *(Rotation.from_axis_angle("y", angle).apply(end) + apart / 2)]
+    else:
+        home["tip1"] = -angle
+    for k, at in ((1, -apart / 2), (2, apart / 2)):
+        loop = reference_free or k == 2
+        b.add_joint(f"tip{k}", Revolute("y"), f"link{k}", "reference", at_parent=end, at_child=at, loop=loop)
+    b.set_home(home)
+    return b.build()
+
+
+# Table 8.1: Rot(z) and Disp(x) of link 1, Disp(x) of link 2; link 2 is level
+SLOPE, REACH, WRIST = -1.1669367, 1.0874871, 0.1
+# Rot(y) of link 1 of each chain: Table 8.1 has the first; the others point to the middle too. 8.1-8.3: where they hold the reference member
+CHAINS = ((-math.pi / 6, (-0.05, 0, -0.025)), (7 * math.pi / 6, (0.05, 0, -0.025)), (math.pi / 2, (0, 0, 0.05)))
+
+
+def hslm(reference_free: bool = True) -> Mechanism:
+    """High Stiffness Low Mass mechanism: three extensible legs carry a tool, which moves in all three directions without much mass; y up.
+
+    Each leg turns about y and z at the ground and slides; its second link, level at home, turns about y and z against the first and is
+    welded to the reference member. Three degrees of freedom; the slides and the last turn of each leg are driven. Coordinates have the
+    absolute values of the thesis' table, so that home is the table.
+
+    The printed table leaves out three numbers: the mass of the reference member, 5 kg, follows from the forces printed; its inertia,
+    0.5 kg m², is without influence on the motions there; and the other legs point inwards like the first. Link 1 slides as one piece,
+    where the thesis keeps its centre of mass at rest against the leg's pivot.
+
+    Parameters
+    ----------
+    reference_free : whether a Free joint carries the reference member and all three welds close loops, as chapter 6 has it; otherwise
+        the first weld is in the tree
+
+    Returns
+    -------
+    Mechanism, gravity (0, -10, 0), with the bodies "cylinder<k>" and "cross<k>" (without mass), "link1_<k>", "link2_<k>", k = 1, 2, 3,
+    and "reference" (its frame in the middle of the three welds' circle, at the origin at home), and the joints "swing<k>" (Universal y
+    z), "slide<k>" (actuated), "yaw<k>", "pitch<k>" (actuated), "float" and "weld<k>"
+
+    References
+    ----------
+    van der Merwe 1995, ch. 8: Tables 8.1 and 8.2, 8.1-8.3. The result below is its free fall.
+
+    Examples
+    --------
+    >>> robot = sarrus.mechanisms.hslm()
+    >>> fall = robot.forward_dynamics(robot.assemble(), np.zeros(robot.nv), np.zeros(robot.nv))
+    >>> fall[robot.joint("float").v_slice].round(5) + 0.0
+    array([  0.     ,   0.     ,   0.     ,   0.     , -10.02864,   0.     ])
+    """
+    turn = [Rotation.from_axis_angle("y", yaw) for yaw, _ in CHAINS]
+    b = Builder("High Stiffness Low Mass mechanism", gravity=(0, -10, 0))
+    home: dict[str, ArrayLike] = {}
+    for k, (yaw, at) in enumerate(CHAINS, start=1):
+        first = Rotation.from_axis_angle("z", SLOPE).apply((REACH, 0, 0))
+        leg = turn[k - 1].apply(np.add(first, (WRIST, 0, 0)))
+        b.add_body(f"cylinder{k}")
+        b.add_body(f"link1_{k}", Inertia(2.0, (0.5, 0, 0), np.diag([0.05, 0.5, 0.5])))
+        b.add_body(f"cross{k}")
+        b.add_body(f"link2_{k}", Inertia(0.5, (0.05, 0, 0), np.diag([0.00006, 0.0006, 0.0006])))
+        b.add_joint(f"swing{k}", Universal("y", "z"), "ground", f"cylinder{k}", at_parent=np.subtract(at, leg))
+        # the displacement is of the far end, as in the table: the link's own frame stands at the pivot at home
+        far = (REACH, 0, 0)
+        b.add_joint(f"slide{k}", Prismatic("x"), f"cylinder{k}", f"link1_{k}", at_child=far, actuated=True)
+        b.add_joint(f"yaw{k}", Revolute("y"), f"link1_{k}", f"cross{k}", at_parent=far)
+        b.add_joint(f"pitch{k}", Revolute("z"), f"cross{k}", f"link2_{k}", actuated=True)
+        home |= {f"swing{k}": [yaw, SLOPE], f"slide{k}": REACH, f"yaw{k}": 0.0, f"pitch{k}": -SLOPE}
+    b.add_body("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)))
+    if reference_free:
+        b.add_joint("float", Free(), "ground", "reference")
+        home["float"] = [0, 0, 0, 1, 0, 0, 0]
+    for k, (_, at) in enumerate(CHAINS, start=1):
+        b.add_joint(
+            f"weld{k}",
+            Fixed(),
+            f"link2_{k}",
+            "reference",
+            at_parent=(WRIST, 0, 0),
+            at_child=Transform(turn[k - 1], at),
+            loop=reference_free or k > 1,
+        )
+    b.set_home(home)
+    return b.build()

@@ -1,0 +1,420 @@
+"""Efforts of motors in closed mechanisms: one answer, none, or the best of many."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from tests.random_closed import CLOSING, RELATIONS, random_closed
+
+EXACT = 1e-11  # of the largest force: rounding over the best conditioned third of what J leaves free
+
+
+def state(robot, rng, size=()):
+    """States near home that close the loops, and a motion that they allow: q, v, a."""
+    home = robot.neutral()
+    for name, coordinates in robot.description.home:
+        home[robot.joint(name).q_slice] = coordinates
+    step = robot.project_velocity(home, rng.uniform(-0.3, 0.3, (*size, robot.nv)))
+    q = robot.project_configuration(robot.integrate(home, step))
+    v = robot.project_velocity(q, rng.standard_normal((*size, robot.nv)))
+    return q, v, robot.forward_dynamics(q, v, rng.standard_normal((*size, robot.nv)))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def agree(got, expected, tolerance=EXACT):
+    assert_allclose(got, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max(initial=0.0)))
+
+
+def times(A, x):
+    return (A @ x[..., None])[..., 0]
+
+
+REDUNDANT = {
+    "five-bar, 3": lambda: sarrus.mechanisms.five_bar(actuated=3),
+    "five-bar, 4": lambda: sarrus.mechanisms.five_bar(actuated=4),
+    "3-RR": lambda: sarrus.mechanisms.three_rrr(),
+    "3-RRR, 6": lambda: sarrus.mechanisms.three_rrr(actuated=6, platform=0.1),
+}
+
+
+@pytest.fixture(params=REDUNDANT, scope="module")
+def redundant(request):
+    return REDUNDANT[request.param]()
+
+
+# ---- the mathematics -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_against_the_oracle(seed):
+    """Random mechanisms, and motors in all joints, those that close loops among them; weighted, too."""
+    s = random_closed(seed, kinds=CLOSING if seed % 2 else (*CLOSING, *RELATIONS), copies=seed % 3, loops=1 + seed % 3)
+    robot, oracle = s.robot, s.oracle
+    a = oracle.forward_dynamics(s.q, s.v, s.tau)
+    names = [n for n in robot.joints if robot.joint(n).nv]
+    names += [n for n in robot.loop_joints if robot.joint(n).type.nv and robot.joint(n).kind != "Gimbal"]
+    S = robot.actuation_jacobian(s.q, names)
+    agree(S, oracle.actuation_matrix(s.q, names))
+    weights = np.linspace(1, 3, S.shape[1])
+    for more in ({}, {"weights": weights}):
+        u = robot.actuator_efforts(s.q, s.v, a, actuated=names, **more)
+        expected, left = oracle.actuator_efforts(s.q, s.v, a, actuated=names, **more)
+        assert left < EXACT
+        agree(u, expected, 1e-10)
+
+
+def test_the_usual_call_is_the_general_one(redundant, rng):
+    q, v, a = state(redundant, rng, (20,))
+    tool = {redundant.frames[-1]: rng.standard_normal((20, 6))}
+    agree(redundant.actuator_efforts(q, v, a), redundant.actuator_efforts(q, v, a, preload=0.0))
+    usual = redundant.actuator_efforts(q, v, a, wrenches=tool)
+    agree(usual, redundant.actuator_efforts(q, v, a, wrenches=tool, actuated=redundant.actuated))
+
+
+def test_the_usual_call_takes_the_nearest_acceleration(redundant, rng):
+    """Gauss: what M^-1 J^T adds to a, the loops take away; the general way refuses it."""
+    q, v, a = state(redundant, rng, (10,))
+    along_rows = redundant.mass_matrix_inverse(q) @ redundant.constraint_jacobian(q).mT
+    beyond = times(along_rows, rng.standard_normal((10, redundant.nc)))
+    agree(redundant.actuator_efforts(q, v, a + beyond), redundant.actuator_efforts(q, v, a))
+    assert not redundant.is_realizable(q, v, a + beyond).any()
+
+
+def test_as_many_motors_as_freedoms(rng):
+    """The effort that made the motion comes back, whatever else would be preferred."""
+    robot = sarrus.mechanisms.five_bar()
+    q, v, _ = state(robot, rng, (10,))
+    u = rng.standard_normal((10, 2))
+    a = robot.forward_dynamics(q, v, times(robot.actuation_matrix, u))
+    agree(robot.actuator_efforts(q, v, a), u)
+    agree(robot.actuator_efforts(q, v, a, preload=[5.0, -3.0], weights=[1.0, 9.0]), u)
+    assert robot.internal_efforts(q).shape == (10, 2, 0)
+
+
+def test_efforts_bring_the_motion_about(redundant, rng):
+    q, v, a = state(redundant, rng, (10,))
+    S = redundant.actuation_matrix
+    preload, weights = rng.standard_normal(redundant.nu), rng.uniform(0.5, 2.0, redundant.nu)
+    for more in ({}, {"preload": preload}, {"weights": weights, "distribution": "weighted"}):
+        u = redundant.actuator_efforts(q, v, a, **more)
+        agree(redundant.forward_dynamics(q, v, times(S, u)), a, 1e-10)
+
+
+def test_power_is_rate_of_energy(redundant, rng):
+    """S^T v are the motors' velocities: what they do is what the mechanism gains."""
+    q, v, a = state(redundant, rng, (10,))
+    power = (redundant.actuator_efforts(q, v, a, preload=1.0) * times(redundant.actuation_jacobian(q).mT, v)).sum(
+        axis=-1
+    )
+    kinetic = (times(redundant.mass_matrix(q), a) + times(redundant.coriolis_matrix(q, v), v)) * v
+    agree(power, (kinetic + redundant.gravity_forces(q) * v).sum(axis=-1), 1e-10)
+
+
+def test_internal_efforts_move_nothing(redundant, rng):
+    q, v, a = state(redundant, rng, (10,))
+    internal = redundant.internal_efforts(q)
+    freedom = redundant.free_motions(q).freedom
+    assert internal.shape == (10, redundant.nu, redundant.nu - freedom[0])
+    agree(internal.mT @ internal, np.broadcast_to(np.eye(internal.shape[-1]), (10, *internal.shape[-1:] * 2)))
+    u = redundant.actuator_efforts(q, v, a) + internal.sum(axis=-1)
+    agree(redundant.forward_dynamics(q, v, times(redundant.actuation_matrix, u)), a, 1e-10)
+
+
+def test_optimality(redundant, rng):
+    """W (u - preload) has no part along the internal efforts: nothing that moves nothing would be better."""
+    q, v, a = state(redundant, rng, (10,))
+    preload, weights = rng.standard_normal(redundant.nu), rng.uniform(0.2, 5.0, redundant.nu)
+    internal = redundant.internal_efforts(q)
+    for u0, w in ((0.0, 1.0), (preload, 1.0), (0.0, weights), (preload, weights)):
+        u = redundant.actuator_efforts(q, v, a, preload=u0, weights=w)
+        agree(times(internal.mT, w * (u - u0)), np.zeros((10, internal.shape[-1])))
+
+
+def test_preload_keeps_its_internal_part(redundant, rng):
+    q, v, a = state(redundant, rng)
+    internal, preload = redundant.internal_efforts(q), rng.standard_normal(redundant.nu)
+    u = redundant.actuator_efforts(q, v, a, preload=preload)
+    agree(internal.T @ u, internal.T @ preload)
+    agree(redundant.actuator_efforts(q, v, a, preload=u), u)
+
+
+def test_reactions_close_the_balance(redundant, rng):
+    """S u + J^T lambda = M a + h, lambda without a part that J^T would not show."""
+    q, v, a = state(redundant, rng, (5,))
+    u, multipliers = redundant.actuator_efforts(q, v, a, return_reactions=True)
+    J = redundant.constraint_jacobian(q)
+    held = times(redundant.actuation_matrix, u) + times(J.mT, multipliers)
+    agree(held, redundant.inverse_dynamics(q, v, a))
+    agree(times(J @ np.linalg.pinv(J, rcond=1e-9), multipliers), multipliers)
+    _, forward = redundant.forward_dynamics(q, v, times(redundant.actuation_matrix, u), return_reactions=True)
+    agree(multipliers, forward.multipliers, 1e-10)
+
+
+def test_motor_in_a_joint_that_closes_the_loop(rng):
+    """The same four-bar with its driven pin in the tree and closing the loop: the same efforts, reactions apart."""
+    spec = sarrus.mechanisms.four_bar().description
+    driven = {
+        how: sarrus.Mechanism(
+            dataclasses.replace(
+                spec,
+                joints=tuple(
+                    dataclasses.replace(j, actuated=j.name == "pin2", tree=j.name != loop, loop=j.name == loop)
+                    for j in spec.joints
+                ),
+            )
+        )
+        for how, loop in (("closing", "pin2"), ("in tree", "pin1"))
+    }
+    closing, in_tree = driven["closing"], driven["in tree"]
+    q, v, a = state(closing, rng)
+    with pytest.raises(sarrus.ModelError, match="'pin2' closes a loop"):
+        _ = closing.actuation_matrix
+    crank, rocker = (closing.joint(name).q_slice for name in ("motor", "pivot"))
+    pose = np.linalg.inv(closing.pose(q, "coupler")) @ closing.pose(q, "rocker")
+    values = {
+        "motor": (q[crank], v[crank], a[crank]),
+        "pivot": (q[rocker], v[rocker], a[rocker]),
+        "pin2": ([np.arctan2(pose[0, 2], pose[0, 0])], *(closing.actuation_jacobian(q).T @ x for x in (v, a))),
+    }
+    other = [np.zeros(3) for _ in range(3)]
+    for name, parts in values.items():
+        for x, part in zip(other, parts, strict=True):
+            x[in_tree.joint(name).v_slice] = part
+    agree(in_tree.loop_residual(other[0]), np.zeros(5))
+    for more in ({}, {"preload": 0.0}):
+        agree(closing.actuator_efforts(q, v, a, **more), in_tree.actuator_efforts(*other, **more), 1e-10)
+
+
+def test_prescribed_motion(rng):
+    """A crank that is led by a law carries what the motor does not: rows in time are rows like others."""
+    b = sarrus.Builder("led", gravity=(0, 0, 0))
+    for name in ("slide", "arm"):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("rail", sarrus.Prismatic("x"), "ground", "slide", actuated=True)
+    b.add_joint("hinge", sarrus.Revolute("z"), "slide", "arm", at_child=(-0.5, 0, 0))
+    b.add_prescribed_motion("swing", "hinge", sarrus.laws.harmonic(0.4, rate=3.0))
+    robot, time = b.build(), np.linspace(0.0, 1.0, 7)
+    x, rate, second = 0.4 * np.sin(3 * time), 1.2 * np.cos(3 * time), -3.6 * np.sin(3 * time)
+    rest = np.zeros(7)
+    q, v, a = (np.stack([rest, y], axis=-1) for y in (x, rate, second))
+    u, multipliers = robot.actuator_efforts(q, v, a, time=time, preload=0.0, return_reactions=True)
+    agree(np.stack([u[:, 0], multipliers[:, 0]], axis=-1), robot.inverse_dynamics(q, v, a))
+    with pytest.raises(sarrus.StateError, match="velocity does not satisfy 'swing"):
+        robot.actuator_efforts(q[1], v[1], a[1], time=0.0, preload=0.0)
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+
+
+def best_by_trying(u, internal, low, high):
+    """Of all sets of limits that may hold, the one with the smallest change."""
+    found = []
+    for pattern in itertools.product((None, low, high), repeat=len(u)):
+        held = [i for i, limit in enumerate(pattern) if limit is not None]
+        if len(held) > internal.shape[1]:
+            continue
+        gap = np.array([pattern[i][i] - u[i] for i in held])
+        y = np.linalg.lstsq(internal[held], gap, rcond=None)[0] if held else np.zeros(internal.shape[1])
+        candidate = u + internal @ y
+        if (candidate > low - 1e-9).all() and (candidate < high + 1e-9).all():
+            found.append((y @ y, tuple(candidate)))
+    return np.array(min(found)[1]) if found else None
+
+
+def test_limits_against_trying_all(redundant, rng):
+    q, v, a = state(redundant, rng, (12,))
+    free = redundant.actuator_efforts(q, v, a)
+    internal = redundant.internal_efforts(q)
+    size = np.abs(free).max(axis=-1, keepdims=True)
+    # about efforts that would do, but for a third of the states about others
+    middle = free + times(internal, size * rng.uniform(-0.5, 0.5, (12, internal.shape[-1])))
+    middle[8:] += size[8:] * rng.uniform(-0.6, 0.6, (4, redundant.nu))
+    low, high = middle - size * rng.uniform(0.05, 0.4, free.shape), middle + size * rng.uniform(0.05, 0.4, free.shape)
+    u, status = redundant.actuator_efforts(q, v, a, limits=(low, high), return_status=True)
+    limited = ((free < low) | (free > high)).any(axis=-1)
+    assert limited[:8].sum() >= 2 and (status[:8] == 0).all() and status.any()
+    for i in range(12):
+        expected = best_by_trying(free[i], internal[i], low[i], high[i])
+        assert (status[i] == 2) == (expected is None)
+        assert_allclose(u[i], np.nan if expected is None else expected, rtol=0, atol=1e-10 * size[i, 0])
+
+
+def test_limits_with_weights_and_preload(rng):
+    """u^T W u about the preload is least: no step along the internal efforts that keeps the limits makes it less."""
+    robot = sarrus.mechanisms.three_rrr(actuated=6, platform=0.1)
+    q, v, a = state(robot, rng, (5,))
+    weights, preload = rng.uniform(0.3, 3.0, 6), rng.standard_normal(6)
+    free = robot.actuator_efforts(q, v, a, weights=weights, preload=preload)
+    limit = 0.9 * np.abs(free).max(axis=-1, keepdims=True) * np.ones(6)
+    u = robot.actuator_efforts(q, v, a, weights=weights, preload=preload, limits=(-limit, limit))
+    assert (np.abs(u) <= limit).all()
+    assert (np.abs(u) == limit).any(axis=-1).all()  # limits that hold are met exactly
+    internal = robot.internal_efforts(q)
+
+    def cost(u):
+        return (weights * (u - preload) ** 2).sum(axis=-1)
+
+    for _ in range(200):
+        other = u + times(internal, 0.1 * rng.standard_normal(3) * limit[:, :1])
+        kept = (np.abs(other) <= limit).all(axis=-1)
+        assert (cost(other) >= cost(u))[kept].all()
+    assert (cost(free) < cost(u)).all()
+
+
+def test_limits_that_are_too_narrow(rng):
+    """The error tells by how much: wider by so much they do, wider by a bit less they do not."""
+    robot = sarrus.mechanisms.five_bar(actuated=4)
+    q, v, a = state(robot, rng)
+    with pytest.raises(sarrus.NotRealizableError, match="wider by") as error:
+        robot.actuator_efforts(q, v, a, limits=(-1e-3, 1e-3))
+    missing = float(str(error.value).split("wider by ")[1].split()[0])
+    assert robot.is_realizable(q, v, a, limits=(-1e-3 - 1.01 * missing, 1e-3 + 1.01 * missing))
+    assert not robot.is_realizable(q, v, a, limits=(-1e-3 - 0.99 * missing, 1e-3 + 0.99 * missing))
+
+
+def test_limits_on_one_side_and_none(rng):
+    robot = sarrus.mechanisms.five_bar(actuated=4)
+    q, v, a = state(robot, rng)
+    free = robot.actuator_efforts(q, v, a)
+    assert_array_equal(
+        robot.actuator_efforts(q, v, a, limits=(-np.inf, np.inf), preload=0.0),
+        robot.actuator_efforts(q, v, a, preload=0.0),
+    )
+    low = np.array([free[0] + 0.5, -np.inf, -np.inf, -np.inf])
+    u = robot.actuator_efforts(q, v, a, limits=(low, np.inf))
+    assert low[0] <= u[0] <= low[0] * (1.0 + np.sign(low[0]) * 1e-14)
+    fixed = np.array([free[0] + 0.5, np.inf, np.inf, np.inf])
+    agree(robot.actuator_efforts(q, v, a, limits=(low, fixed)), u)
+
+
+# ---- too few motors --------------------------------------------------------------------------------------------------
+
+
+def test_too_few_motors(rng):
+    robot = sarrus.mechanisms.five_bar()
+    q, v, a = state(robot, rng)
+    with pytest.raises(sarrus.NotRealizableError, match=r"'left_motor'.* along '\w+'.* of 2 degrees of freedom 1 can"):
+        robot.actuator_efforts(q, v, a, actuated=["left_motor"])
+    with pytest.raises(sarrus.NotRealizableError, match="without motors"):
+        robot.actuator_efforts(q, v, a, actuated=[])
+    # but this motor's own motion it can make
+    own = robot.forward_dynamics(q, v, [1.5, 0.0, 0.0, 0.0])
+    agree(robot.actuator_efforts(q, v, own, actuated=["left_motor"]), [1.5])
+    assert robot.is_realizable(q, v, own, actuated=["left_motor"])
+    assert not robot.is_realizable(q, v, a, actuated=["left_motor"])
+
+
+def test_two_motors_that_see_the_same_freedom(rng):
+    """As many motors as freedoms need not be enough: a belt makes the second turn with the first."""
+    robot = sarrus.mechanisms.five_bar()
+    crank = robot.joint("left_motor")
+    b = sarrus.Builder("with a belt")
+    for body in robot.description.bodies:
+        b.add_body(body.name, body.inertia)
+    b.add_body("pulley", sarrus.Inertia.sphere(1.0, 0.1))
+    for j in robot.description.joints:
+        b.add_joint(j.name, j.joint, j.parent, j.child, at_parent=j.at_parent, at_child=j.at_child, loop=j.loop)
+    b.add_joint("shaft", sarrus.Revolute("y"), "ground", "pulley")
+    b.add_coupler("belt", {crank.name: 1.0, "shaft": -2.0})
+    b.set_home(dict(robot.description.home))
+    belted = b.build()
+    q, v, a = state(belted, rng)
+    with pytest.raises(sarrus.NotRealizableError, match="of 2 degrees of freedom 1 can"):
+        belted.actuator_efforts(q, v, a, actuated=["left_motor", "shaft"])
+
+
+# ---- calls -----------------------------------------------------------------------------------------------------------
+
+
+def test_batches_and_broadcasting(redundant, rng):
+    q, v, a = state(redundant, rng, (3, 2))
+    nu = redundant.nu
+    preload = rng.standard_normal((3, 1, nu))
+    limit = np.abs(redundant.actuator_efforts(q, v, a, preload=preload)).max() * 0.95
+    u, multipliers, status = redundant.actuator_efforts(
+        q, v, a, preload=preload, limits=(-limit, limit), return_reactions=True, return_status=True
+    )
+    assert u.shape == (3, 2, nu) and multipliers.shape == (3, 2, redundant.nc) and status.shape == (3, 2)
+    for i, j in np.ndindex(3, 2):
+        if status[i, j] == 0:
+            one = redundant.actuator_efforts(q[i, j], v[i, j], a[i, j], preload=preload[i, 0], limits=(-limit, limit))
+            agree(u[i, j], one)
+    assert redundant.actuator_efforts(q[:0], v[:0], a[:0], preload=0.0).shape == (0, 2, nu)
+
+
+def test_one_bad_state_spoils_no_other(redundant, rng):
+    q, v, a = state(redundant, rng, (4,))
+    sound = redundant.actuator_efforts(q, v, a, preload=1.0)
+    q[1, 0], v[2, 0] = np.nan, v[2, 0] + 1.0
+    u, status = redundant.actuator_efforts(q, v, a, preload=1.0, return_status=True)
+    assert status.tolist() == [0, 1, 3, 0]
+    assert np.isnan(u[1:3]).all()
+    assert_array_equal(u[[0, 3]], sound[[0, 3]])
+    assert np.isnan(redundant.actuator_efforts(q, v, a, preload=1.0)[1:3]).all()
+
+
+def test_out(redundant, rng):
+    q, v, a = state(redundant, rng, (4,))
+    out = np.empty((4, redundant.nu))
+    assert redundant.actuator_efforts(q, v, a, preload=1.0, out=out) is out
+    assert_array_equal(out, redundant.actuator_efforts(q, v, a, preload=1.0))
+    with pytest.raises(sarrus.ShapeError, match="out has shape"):
+        redundant.actuator_efforts(q, v, a, preload=1.0, out=np.empty(3))
+
+
+BAD = {
+    "no such joint": ({"actuated": ["left_mtor"]}, sarrus.errors.NameNotFoundError, "did you mean"),
+    "one name": ({"actuated": "left_motor"}, sarrus.ModelError, "sequence of joints' names"),
+    "twice": ({"actuated": ["left_motor"] * 2}, sarrus.ModelError, "'left_motor' twice"),
+    "distribution": ({"distribution": "fair"}, ValueError, "got 'fair'"),
+    "no weights": ({"distribution": "weighted"}, ValueError, "needs weights"),
+    "zero weight": ({"weights": [1, 0, 1]}, ValueError, "weights must be positive"),
+    "too few weights": ({"weights": [1, 1]}, sarrus.ShapeError, r"weights has shape \(2,\).* 3 entries"),
+    "preload": ({"preload": [np.nan, 0, 0]}, ValueError, "preload must be finite"),
+    "limits": ({"limits": (1.0, -1.0)}, ValueError, "lower limit is above"),
+    "limits' shape": ({"limits": (-np.ones(2), 1.0)}, sarrus.ShapeError, r"limits\[0\] has shape \(2,\)"),
+    "axes": ({"preload": np.zeros((2, 3)), "weights": np.ones((4, 3))}, sarrus.ShapeError, "do not broadcast"),
+    "frame": ({"wrenches": {"tol": np.zeros(6)}, "preload": 0.0}, sarrus.errors.NameNotFoundError, "tol"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_arguments(what, rng):
+    robot = sarrus.mechanisms.five_bar(actuated=3)
+    arguments, error, message = BAD[what]
+    with pytest.raises(error, match=message):
+        robot.actuator_efforts(*state(robot, rng), **arguments)
+
+
+def test_motions_that_the_loops_do_not_allow(rng):
+    robot = sarrus.mechanisms.five_bar(actuated=3)
+    q, v, a = state(robot, rng)
+    with pytest.raises(sarrus.StateError, match="velocity does not satisfy 'pin"):
+        robot.actuator_efforts(q, v + np.eye(4)[0], a, preload=0.0)
+    with pytest.raises(sarrus.StateError, match="acceleration does not satisfy 'pin"):
+        robot.actuator_efforts(q, v, a + np.eye(4)[0], preload=0.0)
+    with pytest.raises(sarrus.StateError, match=r"q\[0\] is nan"):
+        robot.actuator_efforts(np.full(4, np.nan), v, a, preload=0.0)
+
+
+def test_gimbal_that_closes_a_loop_has_no_motor():
+    robot = random_closed(3, kinds=("gimbal rx ry tx tz",), loops=1).robot
+    with pytest.raises(sarrus.ModelError, match="add it with tree=True"):
+        robot.actuation_jacobian(robot.neutral(), robot.loop_joints)
+
+
+def test_trees_need_no_loops():
+    """Motors in all joints of a tree do what inverse dynamics says."""
+    robot = sarrus.mechanisms.double_pendulum()
+    motion = [0.3, -0.5], [1.0, 2.0], [0.5, -1.0]
+    agree(robot.actuator_efforts(*motion, actuated=robot.joints), robot.inverse_dynamics(*motion))
+    with pytest.raises(sarrus.NotRealizableError, match="along 'shoulder'"):
+        robot.actuator_efforts(*motion, actuated=["elbow"])

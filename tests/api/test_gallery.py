@@ -1,0 +1,591 @@
+"""The gallery: every mechanism closes at home, has the degrees of freedom of the textbooks, and moves as its inventor said."""
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import sarrus
+from oracles import Closed, Dense
+from sarrus import mechanisms as gallery
+
+# label: (how it is made, velocities, rows of constraints, degrees of freedom)
+CLOSED = {
+    "bennett": (gallery.bennett, 3, 5, 1),
+    "bennett, other sizes": (lambda: gallery.bennett(1.0, 2.0, 0.5), 3, 5, 1),
+    "biped_leg": (gallery.biped_leg, 11, 5, 9),
+    "bricard": (gallery.bricard, 5, 5, 1),
+    "delta": (gallery.delta, 21, 18, 3),
+    "delta, platform on a rod": (lambda: gallery.delta(platform_free=False), 18, 15, 3),
+    "five_bar": (gallery.five_bar, 4, 5, 2),
+    "four_bar": (gallery.four_bar, 3, 5, 1),
+    "four_bar, double rocker": (lambda: gallery.four_bar(1.0, 0.4, 1.1, 0.9), 3, 5, 1),
+    "four_bar, no Grashof": (lambda: gallery.four_bar(1.0, 1.2, 1.4, 2.0), 3, 5, 1),
+    "four_bar_ladder(1)": (lambda: gallery.four_bar_ladder(1), 3, 3, 1),
+    "four_bar_ladder(5)": (lambda: gallery.four_bar_ladder(5), 11, 15, 1),
+    "four_bar_ladder(5), welded": (lambda: gallery.four_bar_ladder(5, closing="weld"), 16, 30, 1),
+    "four_link_chain": (gallery.four_link_chain, 4, 5, 2),
+    "hslm": (gallery.hslm, 21, 18, 3),
+    "hslm, reference member on a leg": (lambda: gallery.hslm(reference_free=False), 15, 12, 3),
+    "peaucellier": (gallery.peaucellier, 7, 15, 1),
+    "rolling_disc": (gallery.rolling_disc, 6, 3, 3),
+    "rolling_disc, upright": (lambda: gallery.rolling_disc(upright=True), 4, 3, 2),
+    "sarrus_linkage": (gallery.sarrus_linkage, 5, 5, 1),
+    "scissor_lift": (gallery.scissor_lift, 9, 20, 1),
+    "scissor_lift, one stage": (lambda: gallery.scissor_lift(stages=1), 5, 10, 1),
+    "slider_crank": (gallery.slider_crank, 3, 5, 1),
+    "slider_crank, offset": (lambda: gallery.slider_crank(offset=-0.4), 3, 5, 1),
+    "stewart": (gallery.stewart, 24, 18, 6),
+    "stewart, platform on a leg": (lambda: gallery.stewart(platform_free=False), 21, 15, 6),
+    "strandbeest_leg": (gallery.strandbeest_leg, 7, 15, 1),
+    "three_finger_hand": (gallery.three_finger_hand, 15, 9, 6),
+    "three_rrr": (gallery.three_rrr, 6, 10, 2),
+    "three_rrr with a platform": (lambda: gallery.three_rrr(platform=0.1), 7, 10, 3),
+    "two_links": (gallery.two_links, 8, 10, 1),
+    "two_links, reference member on a link": (lambda: gallery.two_links(reference_free=False), 3, 5, 1),
+    "watt": (gallery.watt, 3, 5, 1),
+}
+TREES = (gallery.pendulum, gallery.double_pendulum, gallery.stanford_arm)
+closed = pytest.mark.parametrize("label", CLOSED)
+
+# rounding of a few sums of lengths and angles of order one
+CLOSES = 64 * np.finfo(float).eps
+
+
+def make(label):
+    return CLOSED[label][0]()
+
+
+def home(robot):
+    coordinates = dict(robot.description.home)
+    return np.concatenate([np.zeros(0), *(coordinates[name] for name in robot.joints if robot.joint(name).type.nq)])
+
+
+def freedoms(J):
+    """(nv - rank, nv) orthonormal: the velocities that the constraints allow. Singular values are a thousandth or rounding here."""
+    _, values, directions = np.linalg.svd(J)
+    return directions[np.sum(values > 1e-6 * values[0]) :]
+
+
+def wander(robot, steps=40, step=0.05, seed=1):
+    """(steps, nq) configurations along one way from home, on which all loops stay closed; v keeps its direction where it can."""
+    q, v = home(robot), np.random.default_rng(seed).normal(size=robot.nv)
+    way = []
+    for _ in range(steps):
+        free = freedoms(robot.constraint_jacobian(q))
+        v = free.T @ (free @ v)
+        v /= np.linalg.norm(v)
+        q = robot.project_configuration(robot.integrate(q, step * v))
+        way.append(q)
+    return np.array(way)
+
+
+# ---- all of them
+
+
+def test_every_mechanism_is_looked_at():
+    assert {label.split(",")[0].split("(")[0].split()[0] for label in CLOSED} | {f.__name__ for f in TREES} == set(
+        gallery.__all__
+    )
+
+
+@pytest.mark.parametrize("name", gallery.__all__)
+def test_documented(name):
+    function = getattr(gallery, name)
+    text = inspect.getdoc(function)
+    for section in ("Returns", "Examples"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in text
+    described = text.partition("Returns\n")[0]
+    assert all(parameter in described for parameter in inspect.signature(function).parameters)
+    assert f"`{name}`" in gallery.__doc__
+
+
+@closed
+def test_value(label):
+    """Built twice it is the same; it prints, copies and pickles."""
+    robot = make(label)
+    again = pickle.loads(pickle.dumps(robot))
+    assert again == robot == make(label) and hash(again) == hash(robot)
+    assert again.description.home == robot.description.home
+    assert copy.deepcopy(robot) is robot
+    text = str(robot)
+    assert robot.name in text and all(name in text for name in (*robot.joints, *robot.constraints))
+    assert robot.warnings == ()
+
+
+@closed
+def test_counts_and_motors(label):
+    robot = make(label)
+    _, nv, nc, _ = CLOSED[label]
+    assert (robot.nv, robot.nc) == (nv, nc)
+    assert set(robot.actuated) <= set(robot.joints)  # a motor's angle is a coordinate
+    assert len(robot.actuated) > 0 or label == "rolling_disc"
+
+
+@closed
+def test_home_closes_the_loops(label):
+    """By the library and by the frames' poses in another one's kinematics."""
+    robot = make(label)
+    q = home(robot)
+    assert np.abs(robot.loop_residual(q)).max() < CLOSES
+    oracle = Closed(robot.description, closing=robot.loop_joints)
+    assert np.abs(oracle.loop_residual(q)).max() < CLOSES
+
+
+@closed
+def test_assembly_starts_at_home(label):
+    robot = make(label)
+    q = robot.assemble()
+    assert np.abs(robot.loop_residual(q)).max() < CLOSES
+    assert np.abs(robot.difference(home(robot), q)).max() < 1e-12
+
+
+@closed
+def test_degrees_of_freedom(label):
+    """At home and on the way from there: the rank is the mechanism's, not the configuration's."""
+    robot = make(label)
+    *_, expected = CLOSED[label]
+    way = np.concatenate([home(robot)[None], wander(robot)])
+    assert np.abs(robot.loop_residual(way)).max() < CLOSES
+    for q in way[::8]:
+        assert len(freedoms(robot.constraint_jacobian(q))) == expected
+    oracle = Closed(robot.description, closing=robot.loop_joints)
+    assert len(freedoms(oracle.constraint_jacobian(way[-1]))) == expected
+
+
+@closed
+def test_mobility(label):
+    """The library's own count, here and away from here, beside Kutzbach's."""
+    robot = make(label)
+    _, nv, nc, expected = CLOSED[label]
+    mobility = robot.mobility(home(robot))
+    assert (mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom) == (expected, expected)
+    assert mobility.kutzbach == nv - nc
+    assert mobility.warnings == ()
+
+
+@closed
+def test_falls_as_the_oracle_has_it(label):
+    robot = make(label)
+    q, rest = wander(robot, steps=3)[-1], np.zeros(robot.nv)
+    a = robot.forward_dynamics(q, rest, rest)
+    oracle = Closed(robot.description, closing=robot.loop_joints)
+    expected = oracle.forward_dynamics(q, rest, rest)
+    np.testing.assert_allclose(a, expected, rtol=0, atol=1e-10 * max(1.0, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda: gallery.four_bar(crank=-1.0), "crank must be a positive number; got -1.0"),
+        (lambda: gallery.four_bar(mass=0), "mass"),
+        (lambda: gallery.four_bar(coupler=np.nan), "coupler"),
+        (lambda: gallery.four_bar(rocker="long"), "rocker"),
+        (lambda: gallery.four_bar(coupler=2.3), "does not close"),
+        (lambda: gallery.four_bar(crank=0.1, coupler=0.1, rocker=0.1, ground=0.5), "does not close"),
+        (lambda: gallery.slider_crank(rod=0.3), "rod"),
+        (lambda: gallery.slider_crank(offset=0.8), "rod"),
+        (lambda: gallery.watt(coupler=0), "coupler"),
+        (lambda: gallery.peaucellier(long=0.4), "long"),
+        (lambda: gallery.peaucellier(crank=0.2), "long"),
+        (lambda: gallery.scissor_lift(stages=0), "stages"),
+        (lambda: gallery.scissor_lift(stages=1.5), "stages"),
+        (lambda: gallery.scissor_lift(platform_mass=-1), "platform_mass"),
+        (lambda: gallery.four_bar_ladder(0), "n must"),
+        (lambda: gallery.four_bar_ladder(2, closing="glue"), "'point' or 'weld'; got 'glue'"),
+        (lambda: gallery.four_bar_ladder(2, length=np.inf), "length"),
+        (lambda: gallery.five_bar(actuated=1), "from 2 to 4"),
+        (lambda: gallery.five_bar(actuated=5), "from 2 to 4"),
+        (lambda: gallery.five_bar(base=2.0), "together"),
+        (lambda: gallery.three_rrr(actuated=2), "actuated"),
+        (lambda: gallery.three_rrr(base=1.1), "do not meet"),
+        (lambda: gallery.three_rrr(platform=-0.1), "platform"),
+        (lambda: gallery.three_rrr(platform=0.5 / np.sqrt(3)), "do not meet"),
+        (lambda: gallery.delta(forearm=0.4), "forearm"),
+        (lambda: gallery.stewart(height=0), "height"),
+        (lambda: gallery.bennett(twist=0.0), "twist"),
+        (lambda: gallery.bennett(other_twist=3.2), "other_twist"),
+        (lambda: gallery.bennett(twist=1.0, other_twist=1.0), "must differ"),
+        (lambda: gallery.bricard(edge=-1), "edge"),
+        (lambda: gallery.sarrus_linkage(width=0), "width"),
+        (lambda: gallery.rolling_disc(radius=0), "radius"),
+        (lambda: gallery.rolling_disc(roll_inertia=0.2), "moments"),
+        (lambda: gallery.three_finger_hand(object_height=1.0), "do not meet"),
+        (lambda: gallery.strandbeest_leg(scale=0), "scale"),
+        (lambda: gallery.biped_leg(shank=0), "shank"),
+    ],
+)
+def test_impossible_sizes(build, text):
+    with pytest.raises(sarrus.ModelError) as error:
+        build()
+    assert text in str(error.value)
+
+
+def test_numpy_numbers_are_numbers():
+    assert gallery.four_bar(crank=np.float32(0.5), mass=np.int64(2)).mass == 6.0
+    assert gallery.four_bar_ladder(np.int64(2)).nv == 5
+
+
+# ---- planar linkages
+
+
+def test_four_bar_is_the_one_of_the_design():
+    b = sarrus.Builder(gravity=(0, 0, -9.81))
+    b.add_body("crank", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0.4, 0, 0)))
+    b.add_body("coupler", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1.1, 0, 0)))
+    b.add_body("rocker", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0.9, 0, 0)))
+    b.add_joint("motor", sarrus.Revolute("y"), "ground", "crank", actuated=True)
+    b.add_joint("pin1", sarrus.Revolute("y"), "crank", "coupler", at_parent=(0.4, 0, 0))
+    b.add_joint("pivot", sarrus.Revolute("y"), "ground", "rocker", at_parent=(1.0, 0, 0))
+    b.add_joint("pin2", sarrus.Revolute("y"), "coupler", "rocker", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0))
+    by_hand, robot = b.build().description, gallery.four_bar().description
+    assert robot.bodies == by_hand.bodies and robot.joints == by_hand.joints and robot.gravity == by_hand.gravity
+
+
+def turns(robot, name, steps=400):
+    """(lowest, highest) that a coordinate of a one-dof linkage reaches on a long way in one sense."""
+    at = robot.joint(name).q_slice.start
+    coordinates = wander(robot, steps=steps)[:, at]
+    return coordinates.min(), coordinates.max()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "crank_turns", "rocker_turns"),
+    [
+        ((0.4, 1.1, 0.9, 1.0), True, False),  # Grashof, the crank is shortest
+        ((1.0, 0.9, 1.1, 0.4), True, True),  # Grashof, the ground is shortest: drag link
+        ((1.0, 0.4, 1.1, 0.9), False, False),  # Grashof, the coupler is shortest
+        ((1.0, 1.2, 1.4, 2.0), False, False),  # not Grashof
+    ],
+)
+def test_grashof(sizes, crank_turns, rocker_turns):
+    robot = gallery.four_bar(*sizes)
+    for name, expected in (("motor", crank_turns), ("pivot", rocker_turns)):
+        lowest, highest = turns(robot, name)
+        assert (highest - lowest > 2 * np.pi) == expected
+
+
+def test_slider_crank_follows_the_formula():
+    robot = gallery.slider_crank(crank=0.3, rod=1.0, offset=0.1)
+    way = wander(robot, steps=150)
+    angle, x = (way[:, robot.joint(name).q_slice.start] for name in ("motor", "guide"))
+    expected = 0.3 * np.cos(angle) + np.sqrt(1.0 - (0.3 * np.sin(-angle) - 0.1) ** 2)
+    np.testing.assert_allclose(x, expected, rtol=0, atol=CLOSES)
+
+
+@pytest.mark.parametrize(("long", "short", "crank"), [(1.0, 0.5, 0.4), (2.0, 0.7, 0.9), (1.0, 0.9, 1.5)])
+def test_peaucellier_draws_a_straight_line(long, short, crank):
+    robot = gallery.peaucellier(long=long, short=short, crank=crank)
+    pen = robot.pose(wander(robot), "pen")[:, :3, 3]
+    np.testing.assert_allclose(pen[:, 0], (long**2 - short**2) / (2 * crank), rtol=CLOSES)
+    np.testing.assert_allclose(pen[:, 1], 0, atol=CLOSES)
+    assert np.ptp(pen[:, 2]) > 0.05 * long
+
+
+def test_watt_draws_an_almost_straight_line():
+    """Within a third of the arms, and then no more."""
+    robot = gallery.watt(arm=1.0, coupler=0.5)
+    pen = robot.pose(np.concatenate([wander(robot, seed=s) for s in (1, 2, 3)]), "midpoint")[:, :3, 3]
+    x, z = pen[:, 0], pen[:, 2]
+    middle = np.abs(z) < 0.3
+    assert np.ptp(z) > 0.5 and np.abs(x[middle] - 1.0).max() < 1.5e-3
+    assert np.abs(x - 1.0).max() > 1e-2
+
+
+@pytest.mark.parametrize("stages", [1, 2, 5])
+def test_scissor_lift_rises_level(stages):
+    robot = gallery.scissor_lift(stages=stages, length=0.8)
+    way = wander(robot, steps=25, step=0.02)
+    slide = way[:, robot.joint("slide").q_slice.start]
+    expected = np.tile(np.eye(4), (25, 1, 1))
+    expected[:, 2, 3] = stages * np.sqrt(0.8**2 - slide**2)
+    np.testing.assert_allclose(robot.pose(way, "platform"), expected, rtol=0, atol=stages * CLOSES)
+    assert np.ptp(slide) > 0.01
+
+
+def test_ladder_stays_parallel():
+    robot = gallery.four_bar_ladder(4)
+    way = wander(robot, steps=10)
+    for k in range(1, 5):
+        np.testing.assert_allclose(way[:, robot.joint(f"pivot{k}").q_slice], way[:, :1], rtol=0, atol=CLOSES)
+        np.testing.assert_allclose(
+            robot.pose(way, f"horizontal{k}")[:, :3, :3], np.tile(np.eye(3), (10, 1, 1)), atol=CLOSES
+        )
+
+
+def test_cut_ladder_falls_like_the_whole_one():
+    whole, cut = gallery.four_bar_ladder(6), gallery.four_bar_ladder(6, closing="weld")
+    a = [r.forward_dynamics(home(r), np.zeros(r.nv), np.zeros(r.nv))[r.joint("pivot0").v_slice] for r in (whole, cut)]
+    np.testing.assert_allclose(a[1], a[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("closing", ["point", "weld"])
+def test_ladder_loses_rank_where_it_is_flat(closing):
+    robot = gallery.four_bar_ladder(8, closing=closing)
+    flat = np.zeros(robot.nq)
+    for name in robot.joints:
+        flat[robot.joint(name).q_slice] = np.pi / 2 if name.startswith("pivot") else -np.pi / 2
+    assert np.abs(robot.loop_residual(flat)).max() < CLOSES * 8
+    assert len(freedoms(robot.constraint_jacobian(home(robot)))) == 1
+    assert len(freedoms(robot.constraint_jacobian(flat))) == 9  # one more for every loop
+
+
+def test_strandbeest_walks():
+    """The crank turns all the way round; the foot is lifted for one half of the turn and keeps level in the other."""
+    leg = gallery.strandbeest_leg(scale=0.01)
+    crank = leg.joint("motor").q_slice.start
+    way = wander(leg, steps=1000, step=0.03)
+    turned = np.abs(way[:, crank] - way[0, crank])
+    way = way[turned < 2 * np.pi]
+    assert len(way) < 1000  # more than one turn
+    x, y, z = leg.pose(way, "foot")[:, :3, 3].T
+    lift, stride = np.ptp(z), np.ptp(x)
+    assert 0.2 < lift < 0.25 and 0.6 < stride < 0.75
+    np.testing.assert_allclose(y, 0, atol=CLOSES)
+    angle = np.unwrap(way[:, crank])
+    stance = z < z.min() + 0.1 * lift
+    assert 0.45 < np.abs(np.diff(angle))[stance[1:]].sum() / (2 * np.pi) < 0.6
+    assert np.ptp(x[stance]) > 0.8 * stride
+
+
+# ---- parallel manipulators
+
+
+def test_motors_of_the_redundant_ones():
+    assert [len(gallery.five_bar(actuated=n).actuated) for n in (2, 3, 4)] == [2, 3, 4]
+    assert [len(gallery.three_rrr(actuated=n).actuated) for n in (3, 4, 5, 6)] == [3, 4, 5, 6]
+    assert gallery.three_rrr(actuated=4).actuated == ("base1", "elbow1", "base2", "base3")
+
+
+def test_three_rrr_is_the_one_of_the_slides():
+    """Angles of Li and Wu's manipulator at p = (0.3, 0.1443) m and the branch with all elbows to the left."""
+    theta = [
+        1.4310349302625602,
+        -1.9652016750200434,
+        3.663623802205038,
+        -2.294329802056578,
+        -0.3386242384876039,
+        -2.1213370686097583,
+    ]
+    robot = gallery.three_rrr()
+    assert robot.joints == ("base1", "elbow1", "base2", "elbow2", "base3", "elbow3")
+    assert np.abs(robot.loop_residual(theta)).max() < CLOSES
+    np.testing.assert_allclose(robot.pose(theta, "tip")[:3, 3], [0.3, 0.14433756729740643, 0], atol=CLOSES)
+    assert (home(robot)[1::2] < 0).all()  # the same branch at home
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_delta_never_turns(free):
+    robot = gallery.delta(platform_free=free)
+    poses = robot.pose(wander(robot, seed=3), "platform")
+    np.testing.assert_allclose(poses[:, :3, :3], np.tile(np.eye(3), (40, 1, 1)), rtol=0, atol=CLOSES)
+    assert (np.ptp(poses[:, :3, 3], axis=0) > 0.01).all()
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_stewart_coordinates_are_leg_lengths(free):
+    robot = gallery.stewart(platform_free=free)
+    feet = [robot.description.joints[k].at_parent.translation for k in range(0, 12, 2)]
+    tops = [j.at_child.translation for j in robot.description.joints if j.name.startswith("ball")]
+    for q in wander(robot, steps=20)[::5]:
+        T = robot.pose(q, "platform")
+        for k, (foot, top) in enumerate(zip(feet, tops), start=1):
+            length = np.linalg.norm(T[:3, :3] @ top + T[:3, 3] - foot)
+            np.testing.assert_allclose(q[robot.joint(f"leg{k}").q_slice], length, rtol=CLOSES)
+    legs = [q[robot.joint(f"leg{k}").q_slice][0] for q in [home(robot)] for k in range(1, 7)]
+    np.testing.assert_allclose(legs, legs[0], rtol=CLOSES)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_where_the_platform_hangs_does_not_matter(free):
+    """The same fall of the platform, whether it has coordinates of its own or hangs on a leg."""
+    for make_it, body in ((gallery.stewart, "platform"), (gallery.delta, "platform"), (gallery.two_links, "reference")):
+        falls = []
+        for robot in (make_it(), make_it(free)):
+            q, rest = home(robot), np.zeros(robot.nv)
+            a = robot.forward_dynamics(q, rest, rest)
+            falls.append(robot.acceleration(q, rest, a, body))
+        np.testing.assert_allclose(falls[1], falls[0], rtol=0, atol=1e-10)
+
+
+# ---- overconstrained linkages
+
+
+@pytest.mark.parametrize(("twist", "other"), [(np.pi / 6, np.pi / 3), (2.0, 0.5), (0.4, 1.2)])
+def test_bennett_keeps_the_product_of_tangents(twist, other):
+    robot = gallery.bennett(twist=twist, other_twist=other)
+    one, two, four = wander(robot, steps=60).T
+    product = np.sin((twist + other) / 2) / np.sin((twist - other) / 2)
+    # t1 t2 = product, without dividing by what may be zero
+    s1, c1, s2, c2 = np.sin(one / 2), np.cos(one / 2), np.sin(two / 2), np.cos(two / 2)
+    np.testing.assert_allclose(s1 * s2, product * c1 * c2, rtol=0, atol=CLOSES * max(1, abs(product)))
+    np.testing.assert_allclose(np.exp(1j * two), np.exp(1j * four), rtol=0, atol=CLOSES)
+    assert np.ptp(one) > 1
+
+
+def test_bennett_of_other_proportions_is_rigid():
+    """A hair's breadth off in one length, the loop still closes but at single positions."""
+    robot = gallery.bennett()
+    d = robot.description
+    wrong = sarrus.Builder()
+    for body in d.bodies:
+        wrong.add_body(body.name, body.inertia)
+    for joint in d.joints:
+        at = joint.at_parent
+        if joint.name == "joint2":
+            at = sarrus.Transform(at.rotation, 1.01 * at.translation)
+        wrong.add_joint(joint.name, joint.joint, joint.parent, joint.child, at_parent=at, at_child=joint.at_child)
+    q = home(robot)
+    sizes = np.linalg.svd(robot.constraint_jacobian(q), compute_uv=False)
+    assert sizes[2] < CLOSES
+    assert np.linalg.svd(wrong.build().constraint_jacobian(q), compute_uv=False)[2] > 1e-4
+
+
+def test_bricard_moves_symmetrically():
+    """Opposite hinges, 1 and 4, 2 and 5, turn by the same amount, and 1 and 3 by opposite ones: their bars' frames start parallel."""
+    robot = gallery.bricard()
+    assert not home(robot).any()
+    one, two, three, five, six = wander(robot, steps=60).T
+    np.testing.assert_allclose(three, -one, rtol=0, atol=CLOSES)
+    np.testing.assert_allclose(five, one, rtol=0, atol=CLOSES)
+    np.testing.assert_allclose(six, -two, rtol=0, atol=CLOSES)
+    assert np.ptp(one) > 0.4 and np.ptp(two) > 0.4
+
+
+def test_bricard_starts_on_the_cube():
+    robot = gallery.bricard(edge=2.0)
+    corners = [robot.pose(home(robot), f"link{k}")[:3, 3] for k in range(1, 6)]
+    assert np.array_equal(corners, [[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 2], [0, 0, 2]])
+
+
+def test_sarrus_moves_straight():
+    robot = gallery.sarrus_linkage(plate=0.5)
+    way = wander(robot, steps=30)
+    angle = -way[:, robot.joint("base_a").q_slice.start]
+    expected = np.tile(np.eye(4), (30, 1, 1))
+    expected[:, 2, 3] = 2 * 0.5 * np.sin(angle)
+    np.testing.assert_allclose(robot.pose(way, "platform"), expected, rtol=0, atol=CLOSES)
+    assert np.ptp(angle) > 0.3
+
+
+# ---- the thesis, and contact with the world
+
+
+def test_four_link_chain():
+    """Thesis 5.85-5.133."""
+    robot = gallery.four_link_chain()
+    q = rest = np.zeros(4)
+    H = [[26.35, 8.35, 5.4, 0.95], [8.35, 5.35, 2.4, 0.95], [5.4, 2.4, 1.9, 0.45], [0.95, 0.95, 0.45, 0.45]]
+    np.testing.assert_allclose(robot.mass_matrix(q), H, rtol=1e-12)
+    np.testing.assert_allclose(robot.bias_forces(q, rest), [-30, -30, -5, -5], rtol=1e-12)
+    np.testing.assert_allclose(
+        robot.forward_dynamics(q, rest, rest),
+        [0, 10.526315789473685, -10.526315789473685, -10.526315789473685],
+        atol=1e-12,
+    )
+    assert (robot.description.joints[0].joint.damping == 0.25).all()
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_two_links(free):
+    """Thesis 6.152, and a load on one link only."""
+    robot = gallery.two_links(free)
+    q, rest = home(robot), np.zeros(robot.nv)
+    tau = rest.copy()
+    np.testing.assert_allclose(robot.forward_dynamics(q, rest, tau)[:2], 4.942882353925381, rtol=1e-10)
+    tau[0] = 1
+    np.testing.assert_allclose(robot.forward_dynamics(q, rest, tau)[:2], 5.020552256838, rtol=1e-10)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_hslm(free):
+    """Thesis ch. 8: free fall, and unequal forces of the three slides."""
+    robot = gallery.hslm(free)
+    assert robot.actuated == ("slide1", "pitch1", "slide2", "pitch2", "slide3", "pitch3")
+    q, rest = home(robot), np.zeros(robot.nv)
+    tau = rest.copy()
+    fall = robot.forward_dynamics(q, rest, tau)
+    np.testing.assert_allclose(fall[:5], [0, -3.6239139473, 9.2218499162, 0, 3.6239139473], atol=1e-8)
+    np.testing.assert_allclose(robot.acceleration(q, rest, fall, "reference")[4], -10.028642928678, rtol=1e-10)
+    for k, force in enumerate((-30, -45, -40), start=1):
+        tau[robot.joint(f"slide{k}").v_slice] = force
+    a = robot.forward_dynamics(q, rest, tau)
+    moved = [-0.1928804408, 0, 1.1023390494, -0.2013182139, -1.1906336788, -0.0352254108]
+    np.testing.assert_allclose(robot.acceleration(q, rest, a, "reference"), moved, atol=1e-8)
+
+
+def test_upright_disc_rolls_as_on_the_slides():
+    """x'' and y'' follow from x' = radius cos(steer) roll', and the angles from their torques."""
+    robot = gallery.rolling_disc(upright=True)
+    steer, v = 0.2, np.array([0.3 * np.cos(0.2), 0.3 * np.sin(0.2), 0.3, 1.0])
+    q = np.array([0.1, -0.2, steer, 0.5])
+    assert np.abs(robot.constraint_jacobian(q) @ v).max() < CLOSES
+    a = robot.forward_dynamics(q, v, [0, 0, 0.02, 0.5])
+    turn, roll = 0.02 / 0.05, 0.5 / (0.1 + 2 * 0.3**2)
+    c, s = np.cos(steer), np.sin(steer)
+    expected = [0.3 * (c * roll - s * 0.3), 0.3 * (s * roll + c * 0.3), turn, roll]
+    np.testing.assert_allclose(a, expected, rtol=1e-10)
+
+
+def test_free_disc_rolls_straight_and_falls_when_leaning():
+    robot = gallery.rolling_disc(radius=0.3)
+    q = home(robot)
+    np.testing.assert_allclose(robot.pose(q, "disc")[:3, 3], [0, 0, 0.3])
+    straight = np.array([0, 2.0, 0, 0.6, 0, 0])
+    assert np.abs(robot.constraint_jacobian(q) @ straight).max() < CLOSES
+    a = robot.forward_dynamics(q, straight, np.zeros(6))
+    np.testing.assert_allclose(robot.acceleration(q, straight, a, "disc"), 0, atol=1e-12)
+    leaning = np.concatenate([sarrus.Rotation.from_axis_angle("x", 0.1).quaternion, [0, 0, 0.3 * np.cos(0.1)]])
+    assert np.abs(robot.loop_residual(leaning)).max() < CLOSES
+    fall = robot.forward_dynamics(leaning, np.zeros(6), np.zeros(6))
+    # about the point of contact: (I + m r^2) alpha = m g r sin(lean)
+    np.testing.assert_allclose(fall[0], 2 * 9.81 * 0.3 * np.sin(0.1) / (0.05 + 2 * 0.3**2), rtol=1e-10)
+
+
+def test_hand_can_squeeze():
+    """Nine motors on six degrees of freedom: three ways to press on the ball without moving it."""
+    hand = gallery.three_finger_hand()
+    q = home(hand)
+    motors = [hand.joint(name).v_slice.start for name in hand.actuated]
+    free = freedoms(hand.constraint_jacobian(q))
+    assert np.linalg.matrix_rank(free[:, motors], tol=1e-6) == 6
+    centers = hand.pose(q, "object")[:3, 3]
+    for k in range(3):
+        tip = hand.pose(q, f"distal{k + 1}") @ [0, 0, 0.05, 1]
+        np.testing.assert_allclose(np.linalg.norm(tip[:3] - centers), 0.03, rtol=1e-12)
+
+
+def test_biped_stands_on_its_sole():
+    leg = gallery.biped_leg()
+    sole = leg.pose(home(leg), "sole")
+    np.testing.assert_allclose(sole[:3, :3], np.eye(3), atol=CLOSES)
+    assert abs(sole[2, 3]) < CLOSES
+    np.testing.assert_allclose(leg.mass, 20.0, rtol=1e-12)
+
+
+def test_crossed_knee_has_a_moving_axis():
+    """The point of the thigh that the shank turns about moves as the knee bends, by centimetres."""
+    leg = gallery.biped_leg()
+    axes = []
+    for q in wander(leg, steps=8, step=0.05, seed=5)[[0, -1]]:
+        v = np.zeros(leg.nv)
+        rows = leg.constraint_jacobian(q)
+        inner = [leg.joint(name).v_slice.start for name in ("knee", "rear_upper", "front_lower")]
+        v[inner] = freedoms(rows[:, inner])[0]
+        w, u = np.split(leg.velocity(q, v, "shank", expressed_in="world_aligned"), 2)
+        center = leg.pose(q, "shank")[:3, 3] + np.cross(w, u) / (w @ w)
+        axes.append(np.linalg.inv(leg.pose(q, "thigh")) @ [*center, 1])
+    assert 1e-3 < np.linalg.norm(axes[1] - axes[0]) < 0.1
+
+
+# ---- trees
+
+
+@pytest.mark.parametrize("build", TREES)
+def test_trees(build):
+    robot = build()
+    assert robot.constraints == () and pickle.loads(pickle.dumps(robot)) == robot == build()
+    q = robot.random(np.random.default_rng(0))
+    np.testing.assert_allclose(robot.mass_matrix(q), Dense(robot.description).mass_matrix(q), atol=1e-12)

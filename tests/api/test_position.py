@@ -1,0 +1,676 @@
+"""Positions: loops that are closed from anywhere, all the ways to close them, tools that are led to targets, branches that are followed."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus import mechanisms as gallery
+from sarrus.laws import harmonic, polynomial
+
+# loops close to rounding: a few dozen eps, of lengths and angles of order one
+CLOSED = 1e-12
+# coordinates follow from closed loops by the inverse of J, of a norm below a hundred in the positions that are asked for here
+KNOWN = 1e-12
+
+GALLERY = {
+    name: getattr(gallery, name)
+    for name in gallery.__all__
+    if name not in ("pendulum", "double_pendulum", "stanford_arm", "four_bar_ladder")
+} | {
+    "ladder of welds": lambda: gallery.four_bar_ladder(4, closing="weld"),
+    "ladder of pins": lambda: gallery.four_bar_ladder(8),
+    "delta in the tree": lambda: gallery.delta(platform_free=False),
+    "stewart in the tree": lambda: gallery.stewart(platform_free=False),
+    "3-RRR with a platform": lambda: gallery.three_rrr(platform=0.1),
+}
+every = pytest.mark.parametrize("make", GALLERY.values(), ids=GALLERY)
+
+
+def at(robot, coordinates):
+    """The configuration with these coordinates of joints; the rest at neutral."""
+    q = robot.neutral()
+    for name, values in dict(coordinates).items():
+        q[robot.joint(name).q_slice] = values
+    return q
+
+
+def of(robot, q, name):
+    """(...) a joint's only coordinate."""
+    return q[..., robot.joint(name).q_slice][..., 0]
+
+
+def open_by(robot, q, **time):
+    return np.abs(robot.loop_residual(q, **time)).max(initial=0.0)
+
+
+def bars(lengths, ground, *, limits=None, laws=None):
+    """A loop of bars, with pins about y, from the origin to a point of the ground on the x axis; q = 0 is the straight chain."""
+    b = sarrus.Builder("loop of bars")
+    near, end = "ground", 0.0
+    for k, length in enumerate(lengths):
+        b.add_body(f"bar{k}", sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+        joint = sarrus.Revolute("y", limits=(limits or {}).get(k))
+        b.add_joint(f"pin{k}", joint, near, f"bar{k}", at_parent=(end, 0, 0))
+        near, end = f"bar{k}", length
+    places = {"at_parent": (end, 0, 0), "at_child": (ground, 0, 0)}
+    b.add_joint(f"pin{len(lengths)}", sarrus.Revolute("y"), near, "ground", **places, loop=True)
+    for k, law in (laws or {}).items():
+        b.add_prescribed_motion(f"drive{k}", f"pin{k}", law)
+    return b.build()
+
+
+# Points of the x-z plane are complex numbers, x + i z: a turn by q about y multiplies by exp(-i q).
+
+
+def crossing(a, b, from_a, from_b, side):
+    """Where two circles meet: +1 to the left of the way from a to b, -1 to the right."""
+    d = abs(b - a)
+    along = (d**2 + from_a**2 - from_b**2) / (2 * d)
+    return a + (along + 1j * side * np.sqrt(from_a**2 - along**2)) * (b - a) / d
+
+
+def in_plane(pose):
+    """(..., 4, 4) or (..., 4) to complex."""
+    point = pose[..., :3, 3] if pose.shape[-2:] == (4, 4) else pose
+    return point[..., 0] + 1j * point[..., 2]
+
+
+def tip_of(robot, q, body, length):
+    return in_plane(robot.pose(q, body) @ (length, 0.0, 0.0, 1.0))
+
+
+# ---- assemble ------------------------------------------------------------------------------------------------------------------------
+
+
+@every
+def test_every_mechanism_closes_from_home_and_from_anywhere(make):
+    robot = make()
+    assert robot.nc > 0
+    q = robot.assemble()
+    assert_allclose(q, at(robot, robot.description.home), atol=1e-6)  # homes are given to rounding, and closed
+    assert open_by(robot, q) < CLOSED
+    rng = np.random.default_rng(7)
+    for reach in (0.1, 1.0, np.pi):
+        start = robot.integrate(q, rng.uniform(-reach, reach, robot.nv))
+        assert open_by(robot, robot.assemble(start)) < CLOSED
+
+
+@every
+def test_what_closes_already_stays(make):
+    robot = make()
+    q = robot.assemble()
+    assert_allclose(robot.assemble(q), q, rtol=0, atol=KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("make", "fixed"),
+    [
+        (gallery.four_bar, {"motor": 2.0}),
+        (gallery.four_bar, {"pivot": -1.6}),
+        (gallery.slider_crank, {"guide": 0.9}),
+        (gallery.five_bar, {"left_motor": -2.0, "right_motor": -1.1}),
+        (gallery.scissor_lift, {"slide": 0.3}),
+        (gallery.delta, {"motor1": 0.1, "motor2": 0.2, "motor3": 0.3}),
+        (gallery.stewart, {f"leg{k}": 1.2 + 0.02 * k for k in range(1, 7)}),
+        (gallery.stewart, {"float": [0.0, 0.1, 0.2, 0.97, 0.1, 0.05, 1.1]}),
+    ],
+)
+def test_fixed_coordinates_are_kept(make, fixed):
+    robot = make()
+    q = robot.assemble(fixed=fixed)
+    assert open_by(robot, q) < CLOSED
+    for name, value in fixed.items():
+        value = np.array(value, dtype=float)
+        if name == "float":
+            value[:4] /= np.linalg.norm(value[:4])
+            assert_allclose(q[robot.joint(name).q_slice], value, rtol=0, atol=1e-15)  # made unit: an eps or two
+        else:
+            assert of(robot, q, name) == value
+
+
+def test_near_chooses_between_answers():
+    robot = gallery.four_bar()
+    up, down = (crossing(0.4 * np.exp(-0.5j), 1.0, 1.1, 0.9, side) for side in (1, -1))
+    for wanted in (up, down):
+        rocker = -np.angle(wanted - 1.0)
+        q = robot.assemble(near={"pivot": rocker + 0.1, "pin1": -np.angle(wanted - 0.4 * np.exp(-0.5j))}, fixed={"motor": 0.5})
+        assert_allclose(tip_of(robot, q, "rocker", 0.9), wanted, rtol=0, atol=KNOWN)
+        # and so does a whole configuration
+        again = robot.assemble(near=q + 1e-2, fixed={"motor": 0.5})
+        assert_allclose(tip_of(robot, again, "rocker", 0.9), wanted, rtol=0, atol=KNOWN)
+
+
+def test_coordinates_nearby_are_kept_if_the_loops_close_with_them():
+    robot = gallery.five_bar()
+    q = robot.assemble(near={"left_motor": -1.8}, fixed={"right_motor": -1.2})
+    assert (of(robot, q, "left_motor"), of(robot, q, "right_motor")) == (-1.8, -1.2)
+    assert open_by(robot, q) < CLOSED
+    # the crank of a slider-crank reaches to 0.3 + 1.0 only
+    robot = gallery.slider_crank()
+    q = robot.assemble(near={"guide": 2.0})
+    assert open_by(robot, q) < CLOSED
+    assert 0.7 - KNOWN < of(robot, q, "guide") < 1.3 + KNOWN
+
+
+def test_joint_limits_choose_and_turns_are_whole():
+    """Two bars and the ground, all of 1 m: the knee is at 120 degrees or at -120 degrees, give or take whole turns."""
+    knee = 2 * np.pi / 3
+    start = at(bars([1, 1], 1), {"pin0": 1.0, "pin1": -2.0})
+    for limits, pin0, pin1 in (
+        (None, np.pi / 3, -knee),
+        ((0.0, np.pi), -np.pi / 3, knee),
+        ((np.pi, 1.9 * np.pi), np.pi / 3, 2 * np.pi - knee),
+        ((-2 * np.pi, -np.pi), -np.pi / 3, knee - 2 * np.pi),
+    ):
+        q = bars([1, 1], 1, limits={1: limits}).assemble(start)
+        assert_allclose(q, [pin0, pin1], rtol=0, atol=KNOWN)
+    # turns that nobody asked for are taken back, others stay
+    assert_allclose(bars([1, 1], 1).assemble(start + 20 * np.pi), [np.pi / 3 + 20 * np.pi, 20 * np.pi - knee], atol=1e-10)
+
+
+def test_prescribed_motion_depends_on_time():
+    law = harmonic(0.8, 2.0, offset=0.5)
+    robot = bars([0.4, 1.1, 0.9], 1.0, laws={0: law})
+    for time in (0.0, 0.4, 3.0):
+        q = robot.assemble(time=time)
+        assert open_by(robot, q, time=time) < CLOSED
+        assert_allclose(of(robot, q, "pin0"), 0.5 + 0.8 * np.sin(2.0 * time), rtol=0, atol=KNOWN)
+    assert_array_equal(robot.assemble(), robot.assemble(time=0.0))
+
+
+def test_tool_on_a_moving_frame():
+    b = sarrus.Builder("arm that holds on to a conveyor")
+    for k, length in enumerate((0.0, 1.0, 0.8)):
+        b.add_body(f"link{k}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+        b.add_joint(f"pin{k}", sarrus.Revolute("y"), f"link{k - 1}" if k else "ground", f"link{k}", at_parent=(length, 0, 0))
+    b.add_prescribed_frame("belt", "link2", {"tx": polynomial(0.5, 0.2), "tz": 0.6, "ry": 0.3})
+    robot = b.build()
+    q = robot.assemble(time=1.5)
+    expected = sarrus.Transform(sarrus.Rotation.from_axis_angle("y", 0.3), (0.8, 0.0, 0.6)).matrix
+    assert_allclose(robot.pose(q, "link2"), expected, rtol=0, atol=KNOWN)
+
+
+def test_equal_seeds_give_equal_answers():
+    robot = gallery.stewart()
+    start = robot.random_configuration(np.random.default_rng(0)) if hasattr(robot, "random_configuration") else None
+    fixed = {f"leg{k}": 1.2 for k in range(1, 7)}
+    assert_array_equal(robot.assemble(start, fixed, seed=3), robot.assemble(start, fixed, seed=3))
+
+
+# ---- what does not close -------------------------------------------------------------------------------------------------------------
+
+
+def test_lengths_that_cannot_close():
+    """Three bars of 1 m do not bridge 5 m: 2 m are left, which is twice the mean size of the bars."""
+    with pytest.raises(sarrus.AssemblyError, match=r"'pin3' \(Revolute\) stays open, at best by 2 of the mechanism's size.*lengths"):
+        bars([1, 1, 1], 5).assemble()
+    assert bars([1, 1, 1], 5).assembly_modes({"pin0": 0.0}) == []
+
+
+def test_the_loop_that_stays_open_is_named():
+    b = sarrus.Builder("two rods between carts")
+    for name in ("left", "right"):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint(name, sarrus.Prismatic("x", limits=(-5, 5)), "ground", name)
+    b.add_distance("good", ("left", (0, 0, 1)), ("ground", (0, 0, 0)), length=1.5)
+    b.add_distance("short", ("right", (0, 0, 1)), ("ground", (0, 0, 0)), length=0.5)
+    with pytest.raises(sarrus.AssemblyError, match="'short' .Distance. stays open"):
+        b.build().assemble()
+
+
+def test_fixed_coordinates_that_contradict():
+    robot = gallery.four_bar()
+    with pytest.raises(sarrus.AssemblyError, match="'pin2'.*'motor', 'pivot' may move: the coordinates fixed for them contradict"):
+        robot.assemble(fixed={"motor": 0.5, "pivot": 0.5})
+    with pytest.raises(sarrus.AssemblyError, match="'pin2'.*'pivot' may move"):
+        robot.assemble(fixed={"pivot": 0.0})  # the crank would have to reach from 0 to 1.9
+
+
+def test_prescriptions_that_contradict():
+    robot = bars([0.4, 1.1, 0.9], 1.0, laws={0: 0.5, 1: 0.0, 2: 0.0})
+    with pytest.raises(sarrus.AssemblyError, match="they contradict one another"):
+        robot.assemble()
+
+
+def test_parts_that_nearly_fit():
+    robot = bars([1, 1], 2 + 1e-6)
+    with pytest.raises(sarrus.AssemblyError, match="if parts fit no better than that, say so by tolerance="):
+        robot.assemble()
+    assert open_by(robot, robot.assemble(tolerance=1e-5)) == pytest.approx(1e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"fixed": {"motr": 0.5}}, sarrus.NameNotFoundError, "did you mean 'motor'"),
+        ({"near": {"motr": 0.5}}, sarrus.NameNotFoundError, "did you mean 'motor'"),
+        ({"fixed": {"pin2": 0.5}}, sarrus.ModelError, "'pin2' closes a loop and has no coordinates"),
+        ({"fixed": {"motor": [0.5, 0.6]}}, sarrus.ShapeError, r"'motor' takes \(1,\) coordinates; got shape \(2,\)"),
+        ({"fixed": {"motor": np.nan}}, sarrus.StateError, "'motor' must be finite; got .nan"),
+        ({"fixed": [0.5]}, TypeError, "mapping"),
+        ({"near": [0.0, 0.0]}, sarrus.ShapeError, r"near has shape \(2,\).*\(3,\)"),
+        ({"near": np.zeros((2, 3))}, sarrus.ShapeError, r"near has shape \(2, 3\)"),
+        ({"near": [0.0, np.inf, 0.0]}, sarrus.StateError, "inf"),
+    ],
+)
+def test_bad_input(arguments, error, text):
+    with pytest.raises(error, match=text):
+        gallery.four_bar().assemble(**arguments)
+
+
+def test_coordinates_that_are_no_rotation():
+    with pytest.raises(sarrus.StateError, match="quaternion"):
+        gallery.stewart().assemble(fixed={"float": np.zeros(7)})
+
+
+# ---- assembly modes ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("motor", [-2.0, 0.5, 3.0])
+def test_four_bar_has_two_modes(motor):
+    robot = gallery.four_bar()
+    modes = robot.assembly_modes({"motor": motor})
+    assert len(modes) == 2
+    knee = 0.4 * np.exp(-1j * motor)
+    found = sorted((tip_of(robot, q, "rocker", 0.9) for q in modes), key=np.imag)
+    assert_allclose(found, sorted((crossing(knee, 1.0, 1.1, 0.9, side) for side in (1, -1)), key=np.imag), rtol=0, atol=KNOWN)
+    for q in modes:
+        assert of(robot, q, "motor") == motor
+        assert open_by(robot, q) < CLOSED
+    # the nearest to the home first
+    home = at(robot, robot.description.home)
+    far = [np.linalg.norm(robot.difference(home, q)) for q in modes]
+    assert far == sorted(far)
+
+
+def test_five_bar_has_two_modes():
+    robot = gallery.five_bar()
+    modes = robot.assembly_modes({"left_motor": -1.9, "right_motor": -1.0})
+    elbows = 0.3 * np.exp(1.9j), 0.4 + 0.3 * np.exp(1.0j)
+    found = sorted((in_plane(robot.pose(q, "tip")) for q in modes), key=np.imag)
+    assert_allclose(found, sorted((crossing(*elbows, 0.5, 0.5, side) for side in (1, -1)), key=np.imag), rtol=0, atol=KNOWN)
+
+
+def test_three_rrr_in_a_point_has_four_modes():
+    """Two chains meet in two points, and each of these the third chain reaches with its elbow on either side."""
+    robot = gallery.three_rrr()
+    q = robot.assemble()
+    modes = robot.assembly_modes({name: of(robot, q, name) for name in ("base1", "base2")})
+    points = {tuple(robot.pose(q, "tip")[:2, 3].round(9)) for q in modes}
+    assert (len(modes), len(points)) == (4, 2)
+
+
+def test_modes_of_three_rrr_with_a_platform():
+    """As many as the platform's angle has roots. Its middle follows from the angle: differences of circles are linear in it."""
+    robot = gallery.three_rrr(platform=0.1)
+    home = robot.assemble()
+    fixed = {f"base{k}": of(robot, home, f"base{k}") for k in (1, 2, 3)}
+    elbows = [complex(*robot.pose(home, f"lower{k}")[:2, 3]) for k in (1, 2, 3)]
+    corners = np.array([0.0, 0.5, 0.5 * np.exp(1j * np.pi / 3)])
+    pins = 0.1 * (corners - corners.mean()) / abs(corners - corners.mean())
+
+    def miss(angle):
+        centers = np.array(elbows) - np.exp(1j * angle) * pins  # of the circles about which the middle turns, all of 0.3 m
+        rows = np.array([[(centers[k] - centers[0]).real, (centers[k] - centers[0]).imag] for k in (1, 2)])
+        middle = np.linalg.solve(2 * rows, abs(centers[1:]) ** 2 - abs(centers[0]) ** 2)
+        return np.hypot(*(middle - (centers[0].real, centers[0].imag))) ** 2 - 0.3**2
+
+    angles = np.linspace(-np.pi, np.pi, 2001) + 1e-4
+    misses = np.array([miss(angle) for angle in angles])
+    # where the determinant changes sign the miss has a pole, and goes to plus infinity on both sides
+    roots = angles[:-1][misses[:-1] * misses[1:] < 0.0]
+    modes = robot.assembly_modes(fixed)
+    found = np.sort([np.arctan2(*robot.pose(q, "platform")[[1, 0], 0]) for q in modes])
+    assert len(roots) >= 2
+    assert_allclose(found, roots, rtol=0, atol=angles[1] - angles[0])
+
+
+def test_modes_do_not_depend_on_the_seed():
+    robot = gallery.three_rrr(platform=0.1)
+    q = robot.assemble()
+    fixed = {f"base{k}": of(robot, q, f"base{k}") for k in (1, 2, 3)}
+    first, second = (robot.assembly_modes(fixed, seed=seed) for seed in (0, 1))
+    assert_allclose(first, second, rtol=0, atol=1e-10)
+    assert_array_equal(first, robot.assembly_modes(fixed, seed=0))
+
+
+def test_modes_of_a_mechanism_that_still_moves():
+    with pytest.raises(sarrus.ModelError, match="with nothing fixed 1 degrees of freedom are left.*fix more joints"):
+        gallery.four_bar().assembly_modes()
+    with pytest.raises(sarrus.ModelError, match="with 'left_motor' fixed 1 degrees of freedom are left"):
+        gallery.five_bar().assembly_modes({"left_motor": -1.9})
+
+
+# ---- inverse kinematics --------------------------------------------------------------------------------------------------------------
+
+
+def delta_angles(point, *, base=0.2, arm=0.3, forearm=0.6, platform=0.06):
+    """Clavel's robot: per arm, arm * (cos, -sin) and the forearm meet in the platform's corner, |corner - elbow| = forearm."""
+    angles = []
+    for k in range(3):
+        c, s = np.cos(2 * np.pi * k / 3), np.sin(2 * np.pi * k / 3)
+        x, y, z = c * point[0] + s * point[1] + platform - base, c * point[1] - s * point[0], point[2]
+        # x cos - z sin = (x^2 + y^2 + z^2 + arm^2 - forearm^2) / (2 arm)
+        size, turn = np.hypot(x, z), np.arctan2(-z, x)
+        away = np.arccos((x**2 + y**2 + z**2 + arm**2 - forearm**2) / (2 * arm * size))
+        both = (np.array([turn - away, turn + away]) + np.pi) % (2 * np.pi) - np.pi
+        angles.append(both[np.abs(both).argmin()])  # with the elbow outwards
+    return np.array(angles)
+
+
+@pytest.mark.parametrize("tree", [True, False])
+@pytest.mark.parametrize("point", [(0.0, 0.0, -0.5), (0.05, 0.0, -0.5), (-0.1, 0.08, -0.6), (0.12, 0.15, -0.45)])
+def test_delta(point, tree):
+    robot = gallery.delta(platform_free=tree)
+    q = robot.inverse_kinematics({"platform": point})
+    assert open_by(robot, q) < CLOSED
+    assert_allclose(robot.pose(q, "platform")[:3, 3], point, rtol=0, atol=KNOWN)
+    assert_allclose([of(robot, q, f"motor{k}") for k in (1, 2, 3)], delta_angles(point), rtol=0, atol=KNOWN)
+
+
+def stewart_legs(pose):
+    """(..., 6) |p + R b - a|, with the feet a 1 m and the platform's corners b 0.5 m from the middle."""
+    feet = np.radians([15, 105, 135, 225, 255, 345])
+    tops = np.radians([45, 75, 165, 195, 285, 315])
+    a = np.stack([np.cos(feet), np.sin(feet), 0 * feet], axis=-1)
+    b = 0.5 * np.stack([np.cos(tops), np.sin(tops), 0 * tops], axis=-1)
+    return np.linalg.norm(pose[..., None, :3, 3] + b @ np.swapaxes(pose[..., :3, :3], -1, -2) - a, axis=-1)
+
+
+@pytest.mark.parametrize("as_matrix", [True, False])
+def test_stewart_legs(as_matrix):
+    robot = gallery.stewart(platform_free=as_matrix)
+    for rpy, p in (((0, 0, 0), (0, 0, 1)), ((0.1, -0.2, 0.3), (0.1, 0.05, 1.1)), ((-0.3, 0.1, -0.4), (-0.2, 0.2, 0.9))):
+        place = sarrus.Transform(sarrus.Rotation.from_rpy(*rpy), p)
+        q = robot.inverse_kinematics({"platform": place.matrix if as_matrix else place})
+        assert open_by(robot, q) < CLOSED
+        assert_allclose(robot.pose(q, "platform"), place.matrix, rtol=0, atol=KNOWN)
+        legs = [of(robot, q, f"leg{k}") for k in range(1, 7)]
+        assert_allclose(legs, np.roll(stewart_legs(place.matrix), 0), rtol=0, atol=KNOWN)
+
+
+def test_frame_of_a_planar_mechanism():
+    robot = gallery.five_bar()
+    goal = 0.15 + 0.5j
+    q = robot.inverse_kinematics({"tip": (goal.real, 0.0, goal.imag)})
+    assert_allclose(in_plane(robot.pose(q, "tip")), goal, rtol=0, atol=KNOWN)
+    cranks = [tip_of(robot, q, "left_crank", 0.3), tip_of(robot, q, "right_crank", 0.3)]
+    for elbow, axis in zip(cranks, (0.0, 0.4), strict=True):
+        ways = [crossing(axis, goal, 0.3, 0.5, side) for side in (1, -1)]
+        assert min(abs(elbow - way) for way in ways) < KNOWN
+
+
+def test_open_chain():
+    """Two links of a pendulum: law of cosines."""
+    robot = gallery.double_pendulum()
+    q = robot.assemble()
+    tool = robot.pose(robot.integrate(q, [0.4, 0.9]), robot.bodies[-1])
+    answer = robot.inverse_kinematics({robot.bodies[-1]: tool})
+    assert_allclose(answer, robot.integrate(q, [0.4, 0.9]), rtol=0, atol=KNOWN)
+
+
+def test_fixed_joints_and_targets_of_joints():
+    robot = gallery.three_rrr(platform=0.1)
+    home = robot.assemble()
+    angle, point = of(robot, home, "base1") + 0.1, (0.26, 0.15, 0.0)
+    fixed = robot.inverse_kinematics({"platform": point}, fixed={"base1": angle})
+    assert of(robot, fixed, "base1") == angle
+    assert_allclose(robot.pose(fixed, "platform")[:3, 3], point, rtol=0, atol=KNOWN)
+    assert_array_equal(robot.inverse_kinematics({"platform": point, "base1": angle}), fixed)
+    # without it the platform turns less, or as much
+    free = robot.inverse_kinematics({"platform": point})
+    assert abs(of(robot, free, "base1") - angle) > 1e-3
+
+
+def test_out_of_reach():
+    """Straight down the Delta reaches as far as arm and forearm in line, from 0.14 m beside the middle."""
+    robot = gallery.delta()
+    with pytest.raises(sarrus.AssemblyError, match="frame 'platform' stays ([0-9.]+) m away") as caught:
+        robot.inverse_kinematics({"platform": (0.0, 0.0, -5.0)})
+    told = float(re.search("stays ([0-9.]+) m", str(caught.value))[1])
+    assert told == pytest.approx(5.0 - np.sqrt(0.9**2 - 0.14**2), abs=0.006)  # three digits are printed
+    turned = sarrus.Transform(sarrus.Rotation.from_rpy(0, 0, 0.5), (0, 0, -0.5))
+    with pytest.raises(sarrus.AssemblyError, match=r"stays .* m and [0-9.]+ rad away"):
+        robot.inverse_kinematics({"platform": turned})
+    with pytest.raises(sarrus.AssemblyError, match="frame 'platform' stays .* while 'motor1' are held"):
+        robot.inverse_kinematics({"platform": (0.0, 0.0, -0.5)}, fixed={"motor1": -1.0})
+
+
+@pytest.mark.parametrize(
+    ("targets", "error", "text"),
+    [
+        ({"platfrm": (0, 0, 1)}, sarrus.NameNotFoundError, "no frame or joint is named 'platfrm'; did you mean 'platform'"),
+        ({"platform": (0, 0)}, sarrus.ShapeError, r"\(4, 4\) or a point \(3,\); got shape \(2,\)"),
+        ({"platform": (0, 0, np.nan)}, sarrus.StateError, "'platform' must be finite"),
+        ({"ground": (0, 0, 1)}, sarrus.ModelError, "fixed to the ground"),
+        ({"ball1a": (0, 0, 0, 1)}, sarrus.ModelError, "'ball1a' closes a loop"),
+    ],
+)
+def test_bad_targets(targets, error, text):
+    with pytest.raises(error, match=text):
+        gallery.delta().inverse_kinematics(targets)
+
+
+# ---- following a branch --------------------------------------------------------------------------------------------------------------
+
+
+def test_coupler_curve():
+    """Twice round, with steps of 4 degrees and of 40."""
+    robot = gallery.four_bar()
+    for count in (181, 19):
+        motor = np.linspace(0.0, 4 * np.pi, count)
+        q = robot.follow({"motor": motor})
+        knee = 0.4 * np.exp(-1j * motor)
+        tip = np.array([crossing(k, 1.0, 1.1, 0.9, 1) for k in knee])
+        assert_array_equal(of(robot, q, "motor"), motor)
+        assert_allclose(tip_of(robot, q, "coupler", 0.55), (knee + tip) / 2, rtol=0, atol=KNOWN)
+        # a full turn of the crank takes the rocker to and fro
+        assert_allclose(of(robot, q[count // 2], "pivot"), of(robot, q[0], "pivot"), rtol=0, atol=KNOWN)
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_either_branch(side):
+    robot = gallery.four_bar()
+    motor = np.linspace(0.5, 0.5 - 2 * np.pi, 37)
+    knee = 0.4 * np.exp(-1j * motor)
+    tip = np.array([crossing(k, 1.0, 1.1, 0.9, side) for k in knee])
+    start = {"pin1": -np.angle(tip[0] - knee[0]) - 0.5, "pivot": -np.angle(tip[0] - 1.0)}
+    q = robot.follow({"motor": motor}, near=start)
+    assert_allclose(tip_of(robot, q, "rocker", 0.9), tip, rtol=0, atol=KNOWN)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.1])
+def test_parallelogram_goes_straight_on(offset):
+    """At 0 and 180 degrees all four bars are in line, and the coupler could turn over; where it is asked for exactly there the loop's
+    residual is the square of its angle, which is then known to the root of rounding."""
+    robot = gallery.four_bar(0.5, 1.0, 0.5, 1.0)
+    motor = np.linspace(0.5 * np.pi, 4.5 * np.pi, 41) + offset
+    q = robot.follow({"motor": motor})
+    known = 1e-7 if offset == 0.0 else KNOWN
+    assert_allclose(tip_of(robot, q, "coupler", 1.0), 1.0 + 0.5 * np.exp(-1j * motor), rtol=0, atol=known)
+
+
+def test_rhombus_goes_straight_on():
+    """All bars alike: at 0 the knee lies on the pivot, and coupler and rocker could turn about it together."""
+    robot = gallery.four_bar(1.0, 1.0, 1.0, 1.0)
+    motor = np.linspace(-0.53, -0.53 - 4 * np.pi, 47)
+    q = robot.follow({"motor": motor})
+    assert_allclose(tip_of(robot, q, "coupler", 1.0), 1.0 + np.exp(-1j * motor), rtol=0, atol=KNOWN)
+
+
+def test_dead_point():
+    """Led by its rocker, the four-bar goes until crank and coupler are in line, 1.5 m from pivot to tip."""
+    robot = gallery.four_bar()
+    limit = np.arccos((1.5**2 - 1.0 - 0.9**2) / (2 * 0.9))
+    inputs = np.linspace(-1.6, -1.0, 31)
+    with pytest.raises(sarrus.AssemblyError, match="dead point.*'motor'") as caught:
+        robot.follow({"pivot": inputs})
+    end = caught.value
+    reached = inputs[inputs < -limit]
+    assert_allclose(of(robot, end.path, "pivot"), reached, rtol=0, atol=0)
+    assert max(open_by(robot, q) for q in end.path) < CLOSED
+    # known as closely as steps were halved: to 1e-7 of the way from one input to the next
+    assert of(robot, end.last, "pivot") == pytest.approx(-limit, abs=1e-7)
+    assert_allclose(of(robot, end.last, "pin1"), 0.0, atol=1e-2)
+    again = pickle.loads(pickle.dumps(end))
+    assert str(again) == str(end) and type(again) is type(end)
+    assert_array_equal(again.path, end.path)
+    assert_array_equal(again.last, end.last)
+
+
+def test_prescribed_motion_is_followed_in_time():
+    law = harmonic(3.0, 1.0, offset=0.2)
+    robot = bars([0.4, 1.1, 0.9], 1.0, laws={0: law})
+    time = np.linspace(0.0, 7.0, 15)
+    start = robot.assemble(time=0.0)
+    q = robot.follow({}, near=start, time=time)
+    crank = 0.2 + 3.0 * np.sin(time)
+    assert_allclose(of(robot, q, "pin0"), crank, rtol=0, atol=KNOWN)
+    knee = 0.4 * np.exp(-1j * crank)
+    tips = {side: np.array([crossing(k, 1.0, 1.1, 0.9, side) for k in knee]) for side in (1, -1)}
+    tip = tip_of(robot, q, "bar1", 1.1)
+    side = min(tips, key=lambda side: abs(tip[0] - tips[side][0]))
+    assert_allclose(tip, tips[side], rtol=0, atol=KNOWN)
+
+
+def test_input_and_time_together():
+    """The law leads one motor of a five-bar, the input the other."""
+    b = sarrus.Builder("five bars")
+    near, end = "ground", 0.0
+    for k, length in enumerate((0.3, 0.5, 0.5, 0.3)):
+        b.add_body(f"bar{k}", sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+        b.add_joint(f"pin{k}", sarrus.Revolute("y"), near, f"bar{k}", at_parent=(end, 0, 0))
+        near, end = f"bar{k}", length
+    b.add_joint("pin4", sarrus.Revolute("y"), near, "ground", at_parent=(0.3, 0, 0), at_child=(0.4, 0, 0), loop=True)
+    b.add_prescribed_motion("drive", "pin0", polynomial(-1.8, 0.3))
+    b.set_home({"pin0": -1.8, "pin1": 0.9, "pin2": 1.4, "pin3": 0.9})
+    robot = b.build()
+    start = robot.assemble()
+    time = np.linspace(0.0, 1.0, 6)
+    way = of(robot, start, "pin1") + 0.2 * time**2
+    q = robot.follow({"pin1": way}, near=start, time=time)
+    assert_array_equal(of(robot, q, "pin1"), way)
+    assert_allclose(of(robot, q, "pin0"), -1.8 + 0.3 * time, rtol=0, atol=KNOWN)
+    middle = 0.3 * np.exp(-1j * (-1.8 + 0.3 * time)) + 0.5 * np.exp(-1j * (-1.8 + 0.3 * time + way))
+    assert_allclose(tip_of(robot, q, "bar1", 0.5), middle, rtol=0, atol=KNOWN)
+    assert max(open_by(robot, one, time=t) for one, t in zip(q, time, strict=True)) < CLOSED
+
+
+def test_inputs_of_several_coordinates():
+    """A Stewart platform led along a screw: legs as the closed form says, all the way."""
+    robot = gallery.stewart()
+    s = np.linspace(0.0, 1.0, 9)
+    half = 0.25 * s
+    zero = 0.0 * s
+    way = np.stack([zero, zero, np.sin(half), np.cos(half), 0.1 * s, -0.05 * s, 1.0 + 0.2 * s], axis=-1)
+    q = robot.follow({"float": way})
+    assert_allclose(q[:, robot.joint("float").q_slice], way, rtol=0, atol=1e-15)
+    legs = np.stack([of(robot, q, f"leg{k}") for k in range(1, 7)], axis=-1)
+    assert_allclose(legs, stewart_legs(robot.pose(q, "platform")), rtol=0, atol=KNOWN)
+    assert np.ptp(legs, axis=0).min() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("inputs", "more", "error", "text"),
+    [
+        ({}, {}, sarrus.ShapeError, "at least one; got none"),
+        ([0.0, 1.0], {}, TypeError, "mapping"),
+        ({"motor": []}, {}, sarrus.ShapeError, "at least one"),
+        ({"motor": 0.5}, {}, sarrus.ShapeError, r"'motor' takes \(n, 1\) coordinates; got shape \(\)"),
+        ({"motor": [0.0, np.nan]}, {}, sarrus.StateError, "finite"),
+        ({"motor": [0.0, 1.0], "pivot": [0.0]}, {}, sarrus.ShapeError, "equally many values"),
+        ({"motor": [0.0, 1.0]}, {"time": [0.0]}, sarrus.ShapeError, "equally many values"),
+        ({"motor": [0.0, 1.0]}, {"time": [0.0, np.nan]}, sarrus.StateError, "finite seconds"),
+        ({"pin2": [0.0, 1.0]}, {}, sarrus.ModelError, "'pin2' closes a loop"),
+        ({"motr": [0.0, 1.0]}, {}, sarrus.NameNotFoundError, "did you mean 'motor'"),
+    ],
+)
+def test_bad_inputs(inputs, more, error, text):
+    with pytest.raises(error, match=text):
+        gallery.four_bar().follow(inputs, **more)
+
+
+# ---- projection and residual ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["mass", "plain"])
+@pytest.mark.parametrize("make", [gallery.five_bar, gallery.delta, gallery.stewart, gallery.biped_leg, gallery.bennett])
+def test_projection_is_orthogonal_to_the_motions(make, metric):
+    """To first order: what it has along the possible velocities is of the second order in how far it goes."""
+    robot = make()
+    closed = robot.assemble()
+    away = 1e-5 * np.random.default_rng(4).normal(size=robot.nv)
+    q = robot.integrate(closed, away)
+    there = robot.project_configuration(q, metric=metric)
+    assert open_by(robot, there) < CLOSED
+    step = robot.difference(q, there)
+    assert np.linalg.norm(step) > 1e-6
+    _, values, V = np.linalg.svd(robot.constraint_jacobian(there))
+    motions = V[np.sum(values > 1e-6 * values[0]) :]
+    mass = robot.mass_matrix(there)
+
+    def along(weight):
+        return np.linalg.norm(motions @ weight @ step) / np.linalg.norm(weight @ step)
+
+    by_metric = {"mass": along(mass), "plain": along(np.eye(robot.nv))}
+    other = by_metric["plain" if metric == "mass" else "mass"]
+    # second over first order: steps of 1e-5, times curvatures of a few per metre or radian
+    assert by_metric[metric] < 1e-3
+    assert other > 0.02  # which the wrong metric would not pass
+
+
+@every
+def test_projection_closes_nearby(make):
+    robot = make()
+    closed = robot.assemble()
+    rng = np.random.default_rng(2)
+    q = robot.integrate(closed, 1e-3 * rng.normal(size=(5, robot.nv)))
+    there = robot.project_configuration(q)
+    assert np.abs(robot.loop_residual(q)).max() > 1e-5
+    assert np.abs(robot.loop_residual(there)).max() < CLOSED
+    assert np.abs(robot.difference(q, there)).max() < 0.1
+
+
+def test_projection_in_time():
+    robot = bars([0.4, 1.1, 0.9], 1.0, laws={0: polynomial(0.5, 1.0)})
+    q = robot.assemble(time=0.0)
+    there = robot.project_configuration(np.stack([q, q]), time=[0.0, 0.01])
+    assert_allclose(of(robot, there, "pin0"), [0.5, 0.51], rtol=0, atol=KNOWN)
+    with pytest.raises(ValueError, match="metric must be 'mass' or 'plain'"):
+        robot.project_configuration(q, metric="euclidean")
+
+
+def test_residual_is_the_gap():
+    """Of a four-bar: from the coupler's tip to the rocker's, where its plane is kept."""
+    robot = gallery.four_bar()
+    q = np.random.default_rng(1).uniform(-np.pi, np.pi, (7, 3))
+    motor, pin, pivot = (of(robot, q, name) for name in ("motor", "pin1", "pivot"))
+    gap = 0.4 * np.exp(-1j * motor) + 1.1 * np.exp(-1j * (motor + pin)) - 1.0 - 0.9 * np.exp(-1j * pivot)
+    phi = robot.loop_residual(q)
+    assert phi.shape == (7, robot.nc)
+    assert_allclose(np.linalg.norm(phi, axis=-1), abs(gap), rtol=0, atol=CLOSED)
+
+
+@every
+def test_rate_of_the_residual(make):
+    """d phi / dt = J v where the loops close; central differences of step h err by h^2 of derivatives of order ten."""
+    robot = make()
+    q, h = robot.assemble(), 1e-5
+    v = np.random.default_rng(3).normal(size=robot.nv)
+    rate = (robot.loop_residual(robot.integrate(q, h * v)) - robot.loop_residual(robot.integrate(q, -h * v))) / (2 * h)
+    holonomic = np.array([h for name in robot.constraints for h in robot.constraint(name).holonomic])
+    expected = robot.constraint_jacobian(q) @ v - robot.constraint_velocity(q)
+    assert_allclose(rate[holonomic], expected[holonomic], rtol=0, atol=1e-7)
+    assert_array_equal(rate[~holonomic], 0.0)
+
+
+def test_rate_of_the_residual_in_time():
+    robot = bars([0.4, 1.1, 0.9], 1.0, laws={0: harmonic(0.5, 3.0)})
+    q, h = robot.assemble(time=0.4), 1e-5
+    rate = (robot.loop_residual(q, time=0.4 + h) - robot.loop_residual(q, time=0.4 - h)) / (2 * h)
+    assert_allclose(rate, -robot.constraint_velocity(q, time=0.4), rtol=0, atol=1e-8)
+    assert_allclose(np.linalg.norm(rate), 1.5 * np.cos(1.2), rtol=0, atol=1e-8)
