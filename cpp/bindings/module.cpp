@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "../mechanism/mechanism.hpp"
+#include "simulation.hpp"
 #include "spatial.hpp"
 #include "state.hpp"
 
@@ -222,6 +223,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       py::arg("level"));
   use_kernels(sarrus_kernel_table());
   m.attr("baseline") = py::capsule(sarrus_kernel_table());
+
+  bind_simulation(m);
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);

@@ -2,6 +2,7 @@
 // shared object of its own that hands over one table, because objects of different levels in one link merge their inline functions.
 #pragma once
 
+#include "../simulation/plan.hpp"
 #include "operation_list.hpp"
 
 namespace sarrus {
@@ -22,15 +23,42 @@ struct Rows {
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, long begin, long end);
 
+/// Many runs of a simulation: row i of x is its state, and parameters may be its own (a step of 0 shares them).
+struct Runs {
+  double* x;
+  int size;
+  const double* parameter;
+  long parameter_step;
+  signed char* status;
+};
+struct Clock {
+  double start, step;  // the time is start + k step
+  long first, count;
+};
+
+/// Simulation of one state, in place, and of many.
+struct SimulationKernels {
+  double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
+  void (*advance_many)(const Tree&, const Plan&, const Clock&, const Runs&, long begin, long end);
+  /// A trial step of Dormand and Prince's from x: where it leads, its polynomial, and its error as a share of what is allowed.
+  double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
+                     const double* x, double* there, double* dense, double* error);
+  void (*between)(const Tree&, int memory, const double* x, const double* dense, double theta, double* there);
+  /// The generalised force of all that acts, and the rates of what it remembers.
+  double (*act)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
+};
+
 struct KernelTable {
   const char* level;
   int lanes;  // states that ManyStates works on at once
   OneState one[operations];
   ManyStates many[operations];
+  SimulationKernels simulation;
 };
 
 /// Each file of kernels adds its own.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
+void add_simulation_kernels(KernelTable&);
 
 }  // namespace sarrus

@@ -11,6 +11,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
     t.level = SARRUS_LEVEL;
     sarrus::add_tree_kernels(t);
     sarrus::add_loop_kernels(t);
+    sarrus::add_simulation_kernels(t);
     return t;
   }();
   return &table;

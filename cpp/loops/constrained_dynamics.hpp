@@ -18,6 +18,7 @@ template <class T> struct LoopInput {
   int wrenches = 0;
   const ExternalWrench<T>* wrench = nullptr;
   const T *time = nullptr, *given = nullptr;
+  double velocity_gain = 0.0, position_gain = 0.0;  // J a = gamma - velocity_gain (J v - c) - position_gain phi
 };
 
 /// The matrix of one state with its right-hand side.
@@ -48,6 +49,17 @@ SARRUS_INLINE void shares(const Tree& tree, Arena& arena, LoopEquation<T>& e) {
   e.matrix.row_share = share;
 }
 
+/// M by rows, each from its diagonal towards the ground.
+template <class T, class Pose>
+SARRUS_INLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Pose X_of, const Motion<T>* columns) {
+  const int* first = tree.loops.mass_first;
+  T* M = arena.take<T>(first[tree.nv]);
+  composite_inertias(tree, arena, X_of, columns, [&](int r, int c, const T& m) SARRUS_INLINED {
+    M[first[r] + tree.column_depth[r] - tree.column_depth[c]] = m;
+  });
+  return M;
+}
+
 /// M with its rows of constraints at (q, v), and on the right tau - h and gamma. With v null: at rest, the right-hand side left open.
 template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena, const LoopInput<T>& in) {
   const Loops& loops = tree.loops;
@@ -62,10 +74,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
   }
 
   const auto X_of = [body = work.body](int i) SARRUS_INLINED -> const Transform<T>& { return body[i].X; };
-  T* M = arena.take<T>(loops.mass_first[tree.nv]);
-  composite_inertias(tree, arena, X_of, work.columns, [&](int r, int c, const T& m) SARRUS_INLINED {
-    M[loops.mass_first[r] + tree.column_depth[r] - tree.column_depth[c]] = m;
-  });
+  T* M = sparse_mass_matrix(tree, arena, X_of, work.columns);
 
   LoopEquation<T> e = {
       {tree, loops.dynamics, loops.mass_first, loops.constraints, loops.rows, M, nullptr, nullptr, nullptr, nullptr},
@@ -78,7 +87,14 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
   ConstraintRows<T> rows;
   rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;
   rows.mobility = mobilities(tree, arena, M), rows.terms = terms + tree.nv;
+  const bool corrects = in.velocity_gain != 0.0 || in.position_gain != 0.0;
+  if (corrects) rows.residual = arena.take<T>(loops.rows), rows.target = arena.take<T>(loops.rows);
   constraint_rows(tree, arena, state, rows, 0, loops.constraints);
+  if (corrects) {
+    add_motion_along_rows(tree, J, in.v, T(-1.0), rows.target);
+    for (int r = 0; r < loops.rows; ++r)
+      rows.gamma[r] += rows.target[r] * T(in.velocity_gain) - rows.residual[r] * T(in.position_gain);
+  }
   e.matrix.J = J, e.matrix.mobility = rows.mobility;
   shares(tree, arena, e);
   for (int k = 0; k < tree.nv; ++k) e.terms += terms[k] * e.matrix.mobility[k];
@@ -86,11 +102,15 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
   return e;
 }
 
-/// Solves for [a; -lambda] and returns the relative residual.
-template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, T* x) {
+template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& arena) {
   T* mu = arena.take<T>(e.matrix.rows);
   for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tight);
-  return e.relative(refine(e.matrix, arena, factorise(e.matrix, arena, static_cast<const T*>(nullptr), mu), b, x, 60));
+  return factorise(e.matrix, arena, static_cast<const T*>(nullptr), mu);
+}
+
+/// Solves for [a; -lambda] and returns the relative residual.
+template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, T* x) {
+  return e.relative(refine(e.matrix, arena, factorise_tightly(e, arena), b, x, 60));
 }
 
 /// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the

@@ -21,6 +21,8 @@ template <class T> struct LoopState {
   Transform<T>* X;  // of the bodies, in the world
   Motion<T>* column;  // of the velocities, in world axes at the origin of the body that they move
   const RneaBody<T>* body;  // null: no accelerations asked
+  const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
+  const Motion<T>* stored = nullptr;        // and the columns of joints that visit() does not inline
 };
 
 /// Poses and columns in the world from those in the parents.
@@ -53,6 +55,7 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
     });
   }
   place(tree, arena, [X](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, columns, state);
+  state.in_parent = X, state.stored = columns;
   return state;
 }
 
@@ -126,21 +129,24 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const T* time
   A = in_axes(R, S * a + Gimbal<6>::subspace_rate(coordinates, v) * v);
 }
 
+/// `posed`: m.X is wanted too; `mobility`: m.turns and m.slides.
 template <class T>
-SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
-                                   RelativeMotion<T>& m, const T* mobility = nullptr) {
+SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c, RelativeMotion<T>& m,
+                                   bool posed = true, const T* mobility = nullptr) {
   const Transform<T> X_child = s.X[c.child] * c.X_child.template cast<T>();
-  const Transform<T> at_parent = c.parent == 0 ? c.X_parent.template cast<T>() : s.X[c.parent] * c.X_parent.template cast<T>();
-  Transform<T> X_parent = at_parent;
   Motion<T> A_drive;
   m.drive = Motion<T>::zero();
-  if (c.driven) carry(c, s.time, X_parent, m.drive, A_drive);
-  m.X = {times(Mat3<T>(X_parent.R.transpose()), X_child.R), transpose_times(X_parent.R, Vec3<T>(X_child.p - X_parent.p))};
+  if (posed || c.driven) {
+    const Transform<T> at_parent = c.parent == 0 ? c.X_parent.template cast<T>() : s.X[c.parent] * c.X_parent.template cast<T>();
+    Transform<T> X_parent = at_parent;
+    if (c.driven) carry(c, s.time, X_parent, m.drive, A_drive);
+    m.X = {times(Mat3<T>(X_parent.R.transpose()), X_child.R), transpose_times(X_parent.R, Vec3<T>(X_child.p - X_parent.p))};
+  }
 
   m.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.turns = m.slides = T(0.0);
-  const T far = dot(X_child.p, X_child.p) * T(1e-14);  // what the rounding of places far from the world's origin makes of an arm
+  const T far = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of no length is the rounding of two places
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
     const Motion<T>& world = s.column[k];
@@ -359,8 +365,35 @@ SARRUS_NOINLINE void pair_rows(const Tree& tree, Arena& arena, const LoopState<T
                                const ConstraintRows<T>& out) {
   const Arena::Scope scope(arena);
   RelativeMotion<T> m;
-  relative_motion(tree, arena, s, c, m, out.scale ? out.mobility : nullptr);
+  const bool plain = c.kind == ConstraintKind::joint && c.component[0] >= 0;
+  relative_motion(tree, arena, s, c, m, !plain || out.residual, out.scale ? out.mobility : nullptr);
   rows_of(c, m, out.gamma && s.body, out);
+}
+
+/// out += scale * J v, one a row.
+template <class T> SARRUS_INLINE void add_motion_along_rows(const Tree& tree, const T* J, const T* v, const T& scale, T* out) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k) {
+      const T along = v[c.column[k]] * scale;
+      for (int r = 0; r < c.rows; ++r) out[c.row + r] += *J++ * along;
+    }
+  }
+}
+
+/// tau += J^T force.
+template <class T> SARRUS_INLINE void add_constraint_forces(const Tree& tree, const T* J, const T* force, T* tau) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) tau[c.column[k]] += *J++ * force[c.row + r];
+  }
+}
+
+template <class T> SARRUS_INLINE T sum_of_squares(const T* x, int n) {
+  T sum = T(0.0);
+  for (int k = 0; k < n; ++k) sum += x[k] * x[k];
+  return sum;
 }
 
 /// All constraints from `begin` to `end`.

@@ -11,22 +11,24 @@ namespace sarrus {
 template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given, bool plain) {
   const Loops& loops = tree.loops;
-  if (!plain) {
-    LoopEquation<T> e = loop_equation(tree, arena, LoopInput<T>{q, nullptr, nullptr, 0, nullptr, time, given});
-    for (int k = 0; k < tree.nv + loops.rows; ++k) e.b[k] = T(0.0);
-    return e;
-  }
-  const int rows = loops.rows + loops.soft_rows;
-  T *one = arena.take<T>(tree.nv), *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows),
-    *scale = arena.take<T>(rows);
-  for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
+  const int rows = plain ? loops.rows + loops.soft_rows : loops.rows;
+  T *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M, *mobility;
   for (int k = 0; k < tree.nv + rows; ++k) b[k] = T(0.0);
   for (int r = loops.rows; r < rows; ++r) scale[r] = T(1.0);  // motors have no say here
   const LoopState<T> state = place(tree, arena, q, time, given);
+  if (plain) {
+    M = mobility = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) M[k] = T(1.0);
+  } else {
+    M = sparse_mass_matrix(tree, arena, [X = state.in_parent](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, state.stored);
+    mobility = mobilities(tree, arena, M);
+  }
   ConstraintRows<T> wanted;
-  wanted.J = J, wanted.scale = scale, wanted.mobility = one;
+  wanted.J = J, wanted.scale = scale, wanted.mobility = mobility;
   constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
-  LoopEquation<T> e = {{tree, loops.statics, nullptr, loops.constraints, rows, one, J, nullptr, one, nullptr}, b, scale, T(0.0)};
+  const Elimination& order = plain ? loops.statics : loops.dynamics;
+  const int* mass_first = plain ? nullptr : loops.mass_first;
+  LoopEquation<T> e = {{tree, order, mass_first, loops.constraints, rows, M, J, nullptr, mobility, nullptr}, b, scale, T(0.0)};
   shares(tree, arena, e);
   return e;
 }
@@ -39,12 +41,7 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
   ConstraintRows<T> wanted;
   wanted.target = out;
   constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
-  const T* J = e.matrix.J;
-  for (int i = 0; i < loops.constraints; ++i) {
-    const Constraint& c = loops.constraint[i];
-    for (int k = 0; k < c.columns; ++k)
-      for (int r = 0; r < c.rows; ++r) out[c.row + r] -= *J++ * v[c.column[k]];
-  }
+  add_motion_along_rows(tree, e.matrix.J, v, T(-1.0), out);
 }
 
 /// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual.

@@ -99,28 +99,32 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
 
 /// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many.
 template <class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<T>& f, T* x, T* work) {
-  // what is summed up stays in registers, in two sums that do not wait for each other
+  // each sum waits for the unknown that was found last, and for no other: that one comes last; the rest in two sums side by side
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
     int i = e.before[k];
-    const int end = e.before[k + 1];
-    for (; i + 1 < end; i += 2) {
+    const int last = e.before[k + 1] - 1;
+    for (; i + 1 < last; i += 2) {
       w -= f.L[e.before_slot[i]] * work[e.before_row[i]];
       other -= f.L[e.before_slot[i + 1]] * work[e.before_row[i + 1]];
     }
-    if (i < end) w -= f.L[e.before_slot[i]] * work[e.before_row[i]];
-    work[k] = w + other;
+    if (i < last) w -= f.L[e.before_slot[i]] * work[e.before_row[i]];
+    w += other;
+    if (i <= last) w -= f.L[e.before_slot[last]] * work[e.before_row[last]];
+    work[k] = w;
   }
   for (int k = e.unknowns - 1; k >= 0; --k) {
     T w = work[k] * f.D_inverse[k], other = T(0.0);
-    int i = e.first[k] + 1;
-    const int end = e.first[k + 1];
-    for (; i + 1 < end; i += 2) {
+    const int nearest = e.first[k] + 1;
+    int i = e.first[k + 1] - 1;
+    for (; i > nearest + 1; i -= 2) {
       w -= f.L[i] * work[e.column[i]];
-      other -= f.L[i + 1] * work[e.column[i + 1]];
+      other -= f.L[i - 1] * work[e.column[i - 1]];
     }
-    if (i < end) w -= f.L[i] * work[e.column[i]];
-    x[e.unknown[k]] = work[k] = w + other;
+    if (i > nearest) w -= f.L[i] * work[e.column[i]];
+    w += other;
+    if (i >= nearest) w -= f.L[nearest] * work[e.column[nearest]];
+    x[e.unknown[k]] = work[k] = w;
   }
 }
 
@@ -162,7 +166,7 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
   return size;
 }
 
-/// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared.
+/// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared, or of the last one that was looked at.
 ///
 /// Corrections go on until one changes x by less than 1e-12 of it, or the true residual no longer falls. Not until the residual is
 /// small: near a singular position a residual that is nearly rounding may still stand for a large error, and the correction shows it.
@@ -170,8 +174,7 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
 template <class T>
 SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
-  T *r = arena.take<T>(n), *step = arena.take<T>(n), *next = arena.take<T>(n), *next_r = arena.take<T>(n),
-    *work = arena.take<T>(n);
+  T *r = arena.take<T>(n), *step = arena.take<T>(n), *work = arena.take<T>(n);
   const int nv = s.tree.nv;
   for (int k = 0; k < n; ++k) x[k] = b[k];
   solve(s.plan, f, x, work);
@@ -181,15 +184,18 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
     for (int i = 0; i < n; ++i) step[i] = r[i];
     solve(s.plan, f, step, work);
     T moved = T(0.0), size = T(0.0);
-    for (int i = 0; i < n; ++i) next[i] = x[i] + step[i];
-    for (int i = 0; i < nv; ++i) moved += step[i] * step[i], size += next[i] * next[i];
-    const T now = residual(s, b, next, next_r);
-    const auto better = both(going, now < left);
-    for (int i = 0; i < n; ++i) {
-      x[i] = select(better, next[i], x[i]);
-      r[i] = select(better, next_r[i], r[i]);
+    for (int i = 0; i < n; ++i) step[i] += x[i];
+    for (int i = 0; i < nv; ++i) moved += (step[i] - x[i]) * (step[i] - x[i]), size += step[i] * step[i];
+    const auto far = both(going, moved > size * T(1e-24));
+    if (!any(far)) {  // as good as it gets: nobody needs to know by how much
+      for (int i = 0; i < n; ++i) x[i] = select(going, step[i], x[i]);
+      break;
     }
-    going = both(better, both(moved > size * T(1e-24), now < left * T(0.9)));
+    const T now = residual(s, b, step, r);
+    const auto better = both(going, now < left);
+    for (int i = 0; i < n; ++i) x[i] = select(better, step[i], x[i]);
+    if (any(both(going, left < now))) residual(s, b, x, r);
+    going = both(both(better, far), now < left * T(0.9));
     left = select(better, now, left);
   }
   return left;

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from . import errors, laws, mechanisms
+from . import control, errors, laws, mechanisms
 from ._build import __version__, build_info
 from .builder import Builder
 from .constraint import Constraint
@@ -25,6 +25,7 @@ from .description import (
 )
 from .errors import (
     AssemblyError,
+    BranchEnd,
     IntegrationError,
     ModelError,
     NameNotFoundError,
@@ -41,14 +42,18 @@ from .loops.mobility import ActuationMobility, Mobility
 from .loops.projected import ProjectedEquations
 from .loops.reduced import ReducedForm
 from .loops.reference_member import ReferenceMemberSolution
+from .many import simulate_many
 from .mechanism import Joint, Kinematics, Mechanism
+from .simulation import Event, simulate
 from .spatial import Inertia, Rotation, Transform
 from .tables import from_dh, from_screws, from_sdof, from_spacedyn
+from .trajectory import Trajectory
 
 __all__ = [
     "ActuationMobility",
     "AssemblyError",
     "BodySpec",
+    "BranchEnd",
     "Builder",
     "CogJacobians",
     "Constraint",
@@ -56,6 +61,7 @@ __all__ = [
     "Cylindrical",
     "Description",
     "DistanceSpec",
+    "Event",
     "Fixed",
     "FrameSpec",
     "Free",
@@ -85,10 +91,12 @@ __all__ = [
     "ShapeError",
     "Spherical",
     "StateError",
+    "Trajectory",
     "Transform",
     "Universal",
     "__version__",
     "build_info",
+    "control",
     "errors",
     "from_dh",
     "from_screws",
@@ -98,4 +106,6 @@ __all__ = [
     "load",
     "loads",
     "mechanisms",
+    "simulate",
+    "simulate_many",
 ]

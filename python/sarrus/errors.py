@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class SarrusError(Exception):
@@ -34,12 +38,41 @@ class AssemblyError(SarrusError, ValueError):
     """No configuration was found that closes the loops."""
 
 
+class BranchEnd(AssemblyError):
+    """The branch that :meth:`~sarrus.Mechanism.follow` went along ends before its inputs do.
+
+    Attributes
+    ----------
+    path : (k, nq) configurations at the inputs that were reached
+    last : (nq,) where the branch ends
+    """
+
+    def __init__(self, message: str, path: NDArray[np.float64], last: NDArray[np.float64]) -> None:
+        super().__init__(message)
+        self.path, self.last = path, last
+
+    def __reduce__(self) -> tuple[type[BranchEnd], tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+        return type(self), (str(self), self.path, self.last)
+
+
 class NotRealizableError(SarrusError, ValueError):
     """The chosen actuators cannot bring the motion about."""
 
 
 class IntegrationError(SarrusError, ArithmeticError):
-    """A simulation could not go on; it holds what was computed up to there."""
+    """A simulation could not go on.
+
+    Attributes
+    ----------
+    trajectory : :class:`~sarrus.Trajectory` of what was computed up to there
+    """
+
+    def __init__(self, message: str, trajectory: Any) -> None:
+        super().__init__(message)
+        self.trajectory = trajectory
+
+    def __reduce__(self) -> tuple[type[IntegrationError], tuple[str, Any]]:
+        return type(self), (str(self), self.trajectory)
 
 
 def raise_no_such_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:

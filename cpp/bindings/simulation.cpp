@@ -1,0 +1,384 @@
+// A simulation as Python drives it: stretches of steps, in which the GIL is held only while a function of the caller runs.
+#include "simulation.hpp"
+
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "arrays.hpp"
+#include "state.hpp"
+
+namespace sarrus::bindings {
+namespace {
+
+using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+Vec3<double> to_vec3(const py::handle& h) {
+  const auto x = h.cast<std::array<double, 3>>();
+  return vec3<double>(x[0], x[1], x[2]);
+}
+
+bool is_finite(const double* x, long n) {
+  for (long k = 0; k < n; ++k)
+    if (!std::isfinite(x[k])) return false;
+  return true;
+}
+
+/// Signals (Ctrl-C) are asked for a few times a second: asking needs the GIL.
+class Interrupts {
+ public:
+  bool pending() {
+    if (++steps_ % 32) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return false;
+    next_ = now + std::chrono::milliseconds(50);
+    const py::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() == 0) return false;
+    PyErr_Clear();  // KeyboardInterrupt: the run ends with what it has
+    return true;
+  }
+
+ private:
+  unsigned steps_ = 0;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+};
+
+class Simulation {
+ public:
+  Simulation(const Mechanism& mechanism, int method, int stabilisation, const std::array<double, 2>& gains, const py::dict& actions,
+             py::object controller, py::object pfaffian)
+      : tree_(mechanism.tree()), controller_(std::move(controller)), pfaffian_(std::move(pfaffian)) {
+    plan_.method = static_cast<Method>(method), plan_.stabilisation = static_cast<Stabilisation>(stabilisation);
+    plan_.gains[0] = gains[0], plan_.gains[1] = gains[1];
+    plan_.self = this;
+    plan_.controller = controller_.is_none() ? nullptr : &call_controller;
+    plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
+    keep(mechanism, actions);
+  }
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  bool calls() const { return plan_.controller != nullptr; }
+  int size() const { return tree_.nq + tree_.nv + plan_.actions.memory; }
+
+  /// Fixed steps of h from `start + first h`; the state after every `every`-th is kept in `out`. Returns how many steps were made, and
+  /// the status. `watch(time, before, after)`, if given, is asked after each step and ends the stretch by True.
+  py::tuple run(Numbers& x, const Numbers& parameters, double start, double h, long first, long count, long every, Numbers& out,
+                const py::object& watch) {
+    check(x, parameters);
+    double *row = x.mutable_data(), *kept = out.mutable_data();
+    const double* p = parameters.data();
+    const int n = size();
+    std::vector<double> before(row, row + n);
+    const bool watched = !watch.is_none();
+    Interrupts interrupts;
+    double status = 0.0;
+    long done = 0;
+    {
+      const py::gil_scoped_release free;
+      while (done < count) {
+        std::copy(row, row + n, before.begin());
+        status = kernels().simulation.advance(tree_, plan_, p, {start, h, first + done, 1}, row);
+        if (status == 0.0 && !is_finite(row, n)) status = diverged;
+        if (status != 0.0) {
+          std::copy(before.begin(), before.end(), row);
+          break;
+        }
+        ++done;
+        if (done % every == 0) std::copy(row, row + n, kept + (done / every - 1) * n);
+        if (watched && ask(watch, start + static_cast<double>(first + done) * h, before.data(), row)) break;
+        if (interrupts.pending()) {
+          status = interrupted;
+          break;
+        }
+      }
+    }
+    rethrow();
+    return py::make_tuple(done, static_cast<int>(status));
+  }
+
+  /// Dormand and Prince's steps from `time`, as long as their tolerances ask, until `pause` is passed or `end` reached. Steps go on as if
+  /// there was no end: a last one, of the rest, only makes the state there, in `last`, and leaves x, time and the next step as they were,
+  /// from where another call goes on as if this one had not ended. States at `times`, in order, go to `out`. Returns the time, the next
+  /// step, the status, how many of `times` were had, steps taken and refused, and whether the end was reached.
+  py::tuple run_adaptive(Numbers& x, const Numbers& parameters, double time, double pause, double end, double h, double longest,
+                         const std::array<double, 2>& tolerance, const Numbers& times, Numbers& out, Numbers& last,
+                         const py::object& watch) {
+    check(x, parameters);
+    const int n = size(), width = 2 * tree_.nv + plan_.actions.memory;
+    double *row = x.mutable_data(), *kept = out.mutable_data(), *at_end = last.mutable_data();
+    const double *p = parameters.data(), *sample = times.data();
+    const long samples = times.size();
+    std::vector<double> there(n), dense(5 * width);
+    const bool watched = !watch.is_none();
+    Interrupts interrupts;
+    double status = 0.0;
+    long had = 0, taken = 0, refused = 0;
+    bool finished = time >= end, just_refused = false;
+    {
+      const py::gil_scoped_release free;
+      while (!finished && time < pause) {
+        h = std::min(h, longest);
+        const bool beyond = time + h >= end;
+        const double step = beyond ? end - time : h, smallest = 4.0 * std::numeric_limits<double>::epsilon() * std::max(1.0, std::abs(time));
+        double error = 0.0;
+        if (step <= smallest && !beyond) {
+          status = no_convergence;
+          break;
+        }
+        status = kernels().simulation.try_step(tree_, plan_, p, time, step, tolerance.data(), row, there.data(), dense.data(), &error);
+        if (status == caller_failed) break;
+        const bool sound = status == 0.0 && is_finite(there.data(), n) && std::isfinite(error);
+        const double factor = sound ? std::min(5.0, std::max(0.2, 0.9 * std::pow(std::max(error, 1e-10), -0.2))) : 0.2;
+        if (!sound || error > 1.0) {
+          if (step <= 1e-12 * std::max(1.0, std::abs(time))) {
+            if (status == 0.0) status = sound ? no_convergence : diverged;
+            break;
+          }
+          status = 0.0;
+          h = step * std::min(0.9, factor);
+          ++refused, just_refused = true;
+          continue;
+        }
+        const double reached = beyond ? end : time + step;
+        for (; had < samples && sample[had] <= reached; ++had) {
+          double* to = kept + had * n;
+          if (sample[had] == reached)
+            std::copy(there.begin(), there.end(), to);
+          else
+            kernels().simulation.between(tree_, plan_.actions.memory, row, dense.data(), (sample[had] - time) / step, to);
+        }
+        before_.assign(row, row + n), dense_ = dense, from_ = time, step_ = step;
+        if (beyond) {
+          std::copy(there.begin(), there.end(), at_end);
+          finished = true;
+          if (watched) ask(watch, end, before_.data(), at_end);
+          break;
+        }
+        ++taken;
+        std::copy(there.begin(), there.end(), row);
+        time = reached;
+        h = step * (just_refused ? std::min(1.0, factor) : factor);
+        just_refused = false;
+        if (watched && ask(watch, time, before_.data(), row)) break;
+        if (interrupts.pending()) {
+          status = interrupted;
+          break;
+        }
+      }
+    }
+    rethrow();
+    return py::make_tuple(time, h, static_cast<int>(status), had, taken, refused, finished);
+  }
+
+  /// The state at a time within the last step of run_adaptive.
+  Numbers at(double time) const {
+    Numbers out(size());
+    kernels().simulation.between(tree_, plan_.actions.memory, before_.data(), dense_.data(), (time - from_) / step_, out.mutable_data());
+    return out;
+  }
+
+  /// Many runs, (runs, size), each by fixed steps; states after every `every`-th step go to out (runs, kept, size). Status by run; a run
+  /// that fails has NaN from there on, and the others do not know.
+  py::array_t<signed char> run_many(Numbers& x, const Numbers& parameters, double start, double h, long count, long every, Numbers& out,
+                                    long threads) {
+    const long runs = x.shape(0), n = size(), samples = out.shape(1);
+    py::array_t<signed char> verdicts(runs);
+    double *rows = x.mutable_data(), *kept = out.mutable_data();
+    signed char* verdict = verdicts.mutable_data();
+    std::fill(verdict, verdict + runs, 0);
+    const Runs all = {rows, static_cast<int>(n), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0, nullptr};
+    const long chunk = 16;
+    std::atomic<long> next{0};
+    std::atomic<bool> stop{false};
+    const auto work = [&](bool asks) {
+      std::vector<signed char> status(runs > 0 ? static_cast<std::size_t>(chunk) : 0);
+      Interrupts interrupts;
+      for (long begin; !stop && (begin = next.fetch_add(chunk)) < runs;) {
+        const long end = std::min(runs, begin + chunk);
+        Runs mine = all;
+        mine.x += begin * n, mine.parameter += begin * mine.parameter_step, mine.status = status.data();
+        for (long k = 0; k < samples && !stop; ++k) {
+          const long steps = std::min(every, count - k * every);
+          kernels().simulation.advance_many(tree_, plan_, {start, h, k * every, steps}, mine, 0, end - begin);
+          for (long i = begin; i < end; ++i) {
+            double* row = rows + i * n;
+            if (verdict[i] == 0) verdict[i] = status[i - begin];
+            if (verdict[i] == 0 && !is_finite(row, n)) verdict[i] = static_cast<signed char>(diverged);
+            double* to = kept + (i * samples + k) * n;
+            if (verdict[i] == 0)
+              std::copy(row, row + n, to);
+            else
+              std::fill(to, to + n, std::numeric_limits<double>::quiet_NaN());
+          }
+          for (long i = 0; asks && i < 32; ++i)
+            if (interrupts.pending()) stop = true;
+        }
+      }
+    };
+    {
+      const py::gil_scoped_release free;
+      std::vector<std::thread> others;
+      for (long t = 1; t < std::min(threads, (runs + chunk - 1) / chunk); ++t) others.emplace_back(work, false);
+      work(true);
+      for (std::thread& t : others) t.join();
+    }
+    rethrow();
+    return verdicts;
+  }
+
+  /// The generalised force (nv) of all that acts in a state.
+  Numbers efforts(double time, const Numbers& x, const Numbers& parameters) {
+    Numbers tau(tree_.nv);
+    kernels().simulation.act(tree_, plan_, parameters.data(), time, x.data(), tau.mutable_data());
+    rethrow();
+    return tau;
+  }
+
+ private:
+  void check(const Numbers& x, const Numbers& parameters) const {
+    if (x.size() != size() || parameters.size() != plan_.actions.parameters) throw std::length_error("simulation: wrong sizes");
+  }
+
+  void keep(const Mechanism& m, const py::dict& actions) {
+    Actions& a = plan_.actions;
+    const auto law = [&](const py::handle& h) {
+      const auto t = h.cast<py::tuple>();
+      const auto numbers = [&](int k) -> const std::vector<double>& {
+        numbers_.push_back(t[k].cast<std::vector<double>>());
+        return numbers_.back();
+      };
+      const auto &start = numbers(0), &coefficient = numbers(1), &harmonic = numbers(2);
+      const int pieces = static_cast<int>(start.size());
+      laws_.push_back({pieces, static_cast<int>(coefficient.size()) / pieces, static_cast<int>(harmonic.size()) / 3, start.data(),
+                       coefficient.data(), harmonic.data()});
+      return &laws_.back();
+    };
+    const auto remember = [&] { return a.memory++; };
+    const auto read = [&](int count) {
+      a.parameters += count;
+      return a.parameters - count;
+    };
+    for (const py::handle& h : actions["controllers"].cast<py::list>()) {
+      const auto t = h.cast<py::tuple>();
+      const Law* target = law(t[2]);
+      const int memory = remember();
+      controllers_.push_back({t[0].cast<int>(), t[1].cast<int>(), memory, target, read(5)});
+    }
+    for (const py::handle& h : actions["efforts"].cast<py::list>()) {
+      const auto t = h.cast<py::tuple>();
+      efforts_.push_back({t[0].cast<int>(), law(t[1])});
+    }
+    for (const py::handle& h : actions["stictions"].cast<py::list>()) {
+      const int memory = remember();
+      stictions_.push_back({h.cast<int>(), memory, read(5)});
+    }
+    for (const py::handle& h : actions["contacts"].cast<py::list>()) {
+      const auto t = h.cast<py::tuple>();
+      const auto& frame = m.frames().at(t[0].cast<std::string>());
+      const Vec3<double> center = times(frame.X.R, to_vec3(t[1])) + frame.X.p;
+      contacts_.push_back({frame.body, center, to_vec3(t[2]), t[3].cast<double>(), t[4].cast<double>(), read(5)});
+    }
+    for (const py::handle& h : actions["computed_torque"].cast<py::list>()) targets_.push_back(law(h));
+    a.target = targets_.empty() ? nullptr : targets_.data();
+    if (a.target) a.computed = read(2 * tree_.nv);
+    a.controllers = static_cast<int>(controllers_.size()), a.controller = controllers_.data();
+    a.efforts = static_cast<int>(efforts_.size()), a.effort = efforts_.data();
+    a.stictions = static_cast<int>(stictions_.size()), a.stiction = stictions_.data();
+    a.contacts = static_cast<int>(contacts_.size()), a.contact = contacts_.data();
+  }
+
+  static Numbers copy_of(const double* from, long n) {
+    Numbers x(n);
+    std::copy(from, from + n, x.mutable_data());
+    return x;
+  }
+
+  static bool call_controller(void* self, double time, const double* q, const double* v, double* tau) {
+    Simulation& s = *static_cast<Simulation*>(self);
+    const py::gil_scoped_acquire held;
+    try {
+      const Numbers given = py::cast<Numbers>(s.controller_(time, copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv)));
+      for (int k = 0; k < s.tree_.nv; ++k) tau[k] += given.data()[k];
+      return true;
+    } catch (py::error_already_set& e) {
+      e.restore();
+    }
+    s.failed_ = true;
+    return false;
+  }
+
+  static bool call_pfaffian(void* self, const double* q, const double* v, double* numbers) {
+    Simulation& s = *static_cast<Simulation*>(self);
+    const py::gil_scoped_acquire held;
+    try {
+      const Numbers given = py::cast<Numbers>(s.pfaffian_(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv)));
+      std::copy(given.data(), given.data() + s.tree_.loops.given, numbers);
+      return true;
+    } catch (py::error_already_set& e) {
+      e.restore();
+    }
+    s.failed_ = true;
+    return false;
+  }
+
+  bool ask(const py::object& watch, double time, const double* before, const double* after) {
+    const py::gil_scoped_acquire held;
+    try {
+      return py::cast<bool>(watch(time, copy_of(before, size()), copy_of(after, size())));
+    } catch (py::error_already_set& e) {
+      e.restore();
+    }
+    failed_ = true;
+    return true;
+  }
+
+  void rethrow() {
+    if (!failed_) return;
+    failed_ = false;
+    throw py::error_already_set();
+  }
+
+  const Tree& tree_;
+  Plan plan_{};
+  py::object controller_, pfaffian_;
+  bool failed_ = false;
+  std::deque<std::vector<double>> numbers_;
+  std::deque<Law> laws_;
+  std::vector<const Law*> targets_;
+  std::vector<Controller> controllers_;
+  std::vector<PrescribedEffort> efforts_;
+  std::vector<Stiction> stictions_;
+  std::vector<Contact> contacts_;
+  std::vector<double> before_, dense_;
+  double from_ = 0.0, step_ = 1.0;
+};
+
+}  // namespace
+
+void bind_simulation(py::module_& m) {
+  py::class_<Simulation>(m, "Simulation")
+      .def(py::init<const Mechanism&, int, int, const std::array<double, 2>&, const py::dict&, py::object, py::object>(),
+           py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("actions"),
+           py::arg("controller"), py::arg("pfaffian"), py::keep_alive<1, 2>())
+      .def_property_readonly("size", &Simulation::size)
+      .def_property_readonly("calls", &Simulation::calls)
+      .def("run", &Simulation::run, py::arg("x").noconvert(), py::arg("parameters"), py::arg("start"), py::arg("step"), py::arg("first"),
+           py::arg("count"), py::arg("every"), py::arg("out").noconvert(), py::arg("watch"))
+      .def("run_adaptive", &Simulation::run_adaptive, py::arg("x").noconvert(), py::arg("parameters"), py::arg("time"), py::arg("pause"),
+           py::arg("end"), py::arg("step"), py::arg("longest"), py::arg("tolerance"), py::arg("times"), py::arg("out").noconvert(),
+           py::arg("last").noconvert(), py::arg("watch"))
+      .def("at", &Simulation::at, py::arg("time"))
+      .def("run_many", &Simulation::run_many, py::arg("x").noconvert(), py::arg("parameters"), py::arg("start"), py::arg("step"),
+           py::arg("count"), py::arg("every"), py::arg("out").noconvert(), py::arg("threads"))
+      .def("efforts", &Simulation::efforts, py::arg("time"), py::arg("x"), py::arg("parameters"));
+}
+
+}  // namespace sarrus::bindings

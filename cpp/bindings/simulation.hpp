@@ -1,0 +1,10 @@
+// A simulation as Python drives it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace sarrus::bindings {
+
+void bind_simulation(pybind11::module_& m);
+
+}  // namespace sarrus::bindings

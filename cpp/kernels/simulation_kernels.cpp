@@ -1,0 +1,73 @@
+// Simulation, at the instruction set level that this file is compiled for.
+#ifdef __AVX512F__
+#define SARRUS_LANES 8  // as loop_kernels.cpp
+#endif
+
+#include "../simulation/advance.hpp"
+#include "../simulation/dormand_prince.hpp"
+#include "run.hpp"
+
+namespace sarrus {
+namespace {
+
+double advance_one(const Tree& tree, const Plan& plan, const double* parameter, const Clock& clock, double* x) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  return advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
+}
+
+bool in_lanes(Method m) { return m != Method::implicit_midpoint && m != Method::independent; }
+
+void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Runs& runs, long begin, long end) {
+  if (!in_lanes(plan.method)) {  // what these do depends on the state: one at a time
+    for (long i = begin; i < end; ++i)
+      runs.status[i] = static_cast<signed char>(
+          advance_one(tree, plan, runs.parameter + i * runs.parameter_step, clock, runs.x + i * runs.size));
+    return;
+  }
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  P *x = arena.take<P>(runs.size), *parameter = arena.take<P>(plan.actions.parameters);
+  for (long i = begin; i < end; i += lanes) {
+    const Arena::Scope inner(arena);
+    gather(runs.x, runs.size, runs.size, i, end, x);
+    gather(runs.parameter, runs.parameter_step, plan.actions.parameters, i, end, parameter);
+    const P status = advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
+    for (long l = i; l < std::min(i + lanes, end); ++l) runs.status[l] = static_cast<signed char>(status.lanes[l - i]);
+    scatter(x, runs.size, i, end, runs.x);
+  }
+}
+
+double try_step(const Tree& tree, const Plan& plan, const double* parameter, double time, double step, const double* tolerance,
+                const double* x, double* there, double* dense, double* error) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  System<double> s{tree, arena, plan, parameter};
+  Trial<double> trial = {there, 0.0, dense};
+  dormand_prince_step(s, time, step, x, tolerance[0], tolerance[1], trial);
+  *error = trial.error;
+  const auto end = SimulationState<double>::of(tree, there);
+  if (plan.stabilisation == Stabilisation::projection) project(s, time + step, end.q, end.v);
+  return s.status;
+}
+
+void between_steps(const Tree& tree, int memory, const double* x, const double* dense, double theta, double* there) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  between(tree, memory, x, dense, theta, arena.take<double>(tree.nv), there);
+}
+
+double act_on(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, double* tau) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  const auto state = SimulationState<const double>{x, x + tree.nq, x + tree.nq + tree.nv};
+  for (int k = 0; k < tree.nv; ++k) tau[k] = 0.0;
+  act(tree, arena, plan.actions, parameter, time, state.q, state.v, state.z, tau, arena.take<double>(plan.actions.memory));
+  return plan.controller && !plan.controller(plan.self, time, state.q, state.v, tau) ? caller_failed : 0.0;
+}
+
+}  // namespace
+
+void add_simulation_kernels(KernelTable& table) { table.simulation = {advance_one, advance_many, try_step, between_steps, act_on}; }
+
+}  // namespace sarrus

@@ -1,0 +1,111 @@
+// What acts on a mechanism while it is simulated, besides gravity and what its joints have: controllers, prescribed efforts, friction that
+// sticks, contact with planes. Each adds to the generalised force; some remember something, whose rate they tell.
+//
+//   controller   u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q, within limits; z rests while it would drive u farther beyond them
+//   stiction     bristles that bend by z: z-dot = v - |v| z s0/F(v), friction s0 z + s1 z-dot   (Canudas de Wit et al. 1995)
+//   computed     tau = M (g-double-dot + kd (g-dot - v) + kp (g - q)) + h, on trees        (Li and Wu 4.4; Murray, Li and Sastry 4.5)
+//   contact      k d^n (1 + c d-dot) along the normal (Hunt and Crossley 1975), Coulomb friction made smooth at slip speed v_s
+//
+// Numbers that a sweep may vary are read from a row of parameters, so that every lane can have its own.
+#pragma once
+
+#include "../loops/constraints.hpp"
+#include "plan.hpp"
+
+namespace sarrus {
+
+template <class T> SARRUS_INLINE T least(const T& a, const T& b) { return select(a < b, a, b); }
+template <class T> SARRUS_INLINE T most(const T& a, const T& b) { return select(a > b, a, b); }
+
+inline double exponential(double x) { return std::exp(x); }
+inline double power(double x, double n) { return std::pow(x, n); }
+template <int W> Packet<W> exponential(Packet<W> x) {
+  return Packet<W>::each([&](int i) { return std::exp(x.lanes[i]); });
+}
+template <int W> Packet<W> power(Packet<W> x, Packet<W> n) {
+  return Packet<W>::each([&](int i) { return std::pow(x.lanes[i], n.lanes[i]); });
+}
+
+/// Adds what a force f at the point p (world) of a body does to the generalised force: from the body to the ground, f . (u + w x r).
+template <class T>
+void add_point_force(const Tree& tree, const LoopState<T>& state, int body, const Vec3<T>& p, const Vec3<T>& f, T* tau) {
+  for (int b = body; b > 0; b = tree.body[b].parent) {
+    const Body& joint = tree.body[b];
+    const Vec3<T> moment = cross(Vec3<T>(p - state.X[b].p), f);
+    for (int k = 0; k < joint.nv; ++k)
+      tau[joint.iv + k] += dot(state.column[joint.iv + k].linear, f) + dot(state.column[joint.iv + k].angular, moment);
+  }
+}
+
+template <class T>
+void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* parameter, const T* v, T* tau) {
+  const Transform<T>& X = state.X[c.body];
+  const Vec3<T> n = cast<T>(c.normal), center = X.p + times(X.R, cast<T>(c.center));
+  const T depth = T(c.radius + c.offset) - dot(n, center);
+  const auto touches = depth > T(0.0);
+  if (!any(touches)) return;
+  const Vec3<T> p = center - n * T(c.radius);
+  Vec3<T> u = zero3<T>();  // of the body's point that is there
+  for (int b = c.body; b > 0; b = tree.body[b].parent) {
+    const Body& joint = tree.body[b];
+    for (int k = 0; k < joint.nv; ++k) {
+      const Motion<T>& s = state.column[joint.iv + k];
+      u += (s.linear + cross(s.angular, Vec3<T>(p - state.X[b].p))) * v[joint.iv + k];
+    }
+  }
+  const T rate = -dot(n, u);
+  const T pressed = power(select(touches, depth, T(0.0)), parameter[1]) * parameter[0] * (T(1.0) + parameter[2] * rate);
+  const T normal = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
+  const Vec3<T> slip = u + n * rate;
+  const T speed = sqrt(dot(slip, slip) + parameter[4] * parameter[4]);
+  add_point_force(tree, state, c.body, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
+}
+
+/// Adds what all of them do to tau and writes the rates of what they remember.
+template <class T>
+void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parameter, const T& time, const T* q, const T* v, const T* z,
+         T* tau, T* z_dot) {
+  for (int i = 0; i < actions.controllers; ++i) {
+    const Controller& c = actions.controller[i];
+    const T* p = parameter + c.parameter;
+    T g[3];
+    evaluate(*c.target, &time, g);
+    const T off = g[0] - q[c.iq], wanted = p[0] * off + z[c.memory] + p[2] * (g[1] - v[c.iv]);
+    tau[c.iv] += least(most(wanted, p[3]), p[4]);
+    const T gain = p[1] * off;
+    const T above = select(wanted > p[4], least(gain, T(0.0)), gain);
+    z_dot[c.memory] = select(wanted < p[3], most(gain, T(0.0)), above);
+  }
+  for (int i = 0; i < actions.efforts; ++i) {
+    T g[3];
+    evaluate(*actions.effort[i].law, &time, g);
+    tau[actions.effort[i].iv] += g[0];
+  }
+  for (int i = 0; i < actions.stictions; ++i) {
+    const Stiction& s = actions.stiction[i];
+    const T *p = parameter + s.parameter, rate = v[s.iv], ratio = rate / p[2];
+    const T most_friction = p[0] + (p[1] - p[0]) * exponential(-(ratio * ratio));
+    z_dot[s.memory] = rate - abs(rate) * z[s.memory] * p[3] / most_friction;
+    tau[s.iv] -= p[3] * z[s.memory] + p[4] * z_dot[s.memory];
+  }
+  if (actions.target) {
+    const Arena::Scope scope(arena);
+    T *wanted = arena.take<T>(tree.nv), *needed = arena.take<T>(tree.nv), g[3];
+    const T *kp = parameter + actions.computed, *kd = kp + tree.nv;
+    for (int k = 0; k < tree.nv; ++k) {
+      evaluate(*actions.target[k], &time, g);
+      wanted[k] = g[2] + kd[k] * (g[1] - v[k]) + kp[k] * (g[0] - q[k]);
+    }
+    rnea(tree, arena, RneaInput<T>{q, v, wanted}, needed);
+    for (int k = 0; k < tree.nv; ++k) tau[k] += needed[k];
+  }
+  if (actions.contacts == 0) return;
+  const Arena::Scope scope(arena);
+  const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
+  for (int i = 0; i < actions.contacts; ++i) {
+    const Contact& c = actions.contact[i];
+    add_contact(tree, state, c, parameter + c.parameter, v, tau);
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,59 @@
+// One fixed step of any method, and many.
+#pragma once
+
+#include "implicit_midpoint.hpp"
+#include "independent.hpp"
+
+namespace sarrus {
+
+/// Whether a row ties velocities only, so that no configuration can be brought back onto it.
+inline bool nonholonomic(const Tree& tree) {
+  for (int i = 0; i < tree.loops.constraints; ++i)
+    if (tree.loops.constraint[i].kind == ConstraintKind::rolling || tree.loops.constraint[i].kind == ConstraintKind::pfaffian) return true;
+  return false;
+}
+
+/// The step, its end on the loops, and for v what the displacement was: symplectic with loops as without (SHAKE: Ryckaert, Ciccotti and
+/// Berendsen 1977). This v satisfies the loops to the order of h; made to do so exactly, it would gain or lose energy at every step.
+template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
+  const Tree& tree = s.tree;
+  T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
+  for (int k = 0; k < tree.nq; ++k) before[k] = x.q[k];
+  euler_step(s, time, h, x, true);
+  project(s, time + h, x.q, x.v, nullptr, false);
+  difference(tree, before, x.q, u);
+  for (int k = 0; k < tree.nv; ++k) x.v[k] = u[k] / h;
+}
+
+/// From time + first h, `count` steps of h; x holds (q, v, z). Returns the status.
+template <class T>
+T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, long first, long count, T* row) {
+  System<T> s{tree, arena, plan, parameter};
+  bool projects = tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
+  const bool by_displacement = projects && plan.method == Method::semi_implicit && !nonholonomic(tree);
+  projects = projects && !by_displacement;
+  const auto x = SimulationState<T>::of(tree, row);
+  for (long k = first; k < first + count; ++k) {
+    const Arena::Scope scope(arena);
+    const T now = T(time + static_cast<double>(k) * h), step = T(h);
+    switch (plan.method) {
+      case Method::euler: euler_step(s, now, step, x, false); break;
+      case Method::semi_implicit:
+        by_displacement ? semi_implicit_step_on_loops(s, now, step, x) : euler_step(s, now, step, x, true);
+        break;
+      case Method::rk4: runge_kutta_step(s, now, step, x, false); break;
+      case Method::rkmk4: runge_kutta_step(s, now, step, x, true); break;
+      default:
+        if constexpr (std::is_same_v<T, double>) {
+          if (plan.method == Method::implicit_midpoint) implicit_midpoint_step(s, now, step, x);
+          if (plan.method == Method::independent) independent_step(s, now, step, x);
+        }
+    }
+    if (projects) project(s, T(time + static_cast<double>(k + 1) * h), x.q, x.v);
+    if constexpr (std::is_same_v<T, double>)
+      if (s.status != 0.0) break;  // what follows would only be wrong
+  }
+  return s.status;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,61 @@
+// Loops by coordinates instead of multipliers: of the velocities as many are dependent as there are independent constraints, and only the
+// others are integrated; positions and velocities of the dependent ones follow from the loops in every stage (Wehage and Haug 1982).
+// Which are which is decided anew at every step, by elimination with pivots on J: what the loops tie most is dependent.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "steps.hpp"
+
+namespace sarrus {
+
+constexpr double dependent_pivot = 1e-7;  // of the largest: below it a row says nothing new
+
+/// Marks the independent velocities. Gauss' elimination with complete pivoting, each row divided by its own size.
+inline void choose_independent(System<double>& s, double time, const double* q, const double* v, bool* independent) {
+  const Tree& tree = s.tree;
+  const int rows = tree.loops.rows, nv = tree.nv;
+  const Arena::Scope scope(s.arena);
+  double *J = s.arena.take<double>(rows * nv), *entries = s.arena.take<double>(tree.loops.entries);
+  ConstraintRows<double> wanted;
+  wanted.J = entries;
+  constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.given(q, v)), wanted, 0, tree.loops.constraints);
+  std::fill(J, J + rows * nv, 0.0);
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) J[(c.row + r) * nv + c.column[k]] = *entries++;
+  }
+  for (int r = 0; r < rows; ++r) {
+    double size = 0.0;
+    for (int k = 0; k < nv; ++k) size = std::max(size, std::abs(J[r * nv + k]));
+    for (int k = 0; k < nv && size > 0.0; ++k) J[r * nv + k] /= size;
+  }
+  std::fill(independent, independent + nv, true);
+  double first = 0.0;
+  for (int done = 0; done < rows; ++done) {
+    int row = done, column = 0;
+    double largest = 0.0;
+    for (int r = done; r < rows; ++r)
+      for (int k = 0; k < nv; ++k)
+        if (independent[k] && std::abs(J[r * nv + k]) > largest) largest = std::abs(J[r * nv + k]), row = r, column = k;
+    if (done == 0) first = largest;
+    if (!(largest > dependent_pivot * first)) break;
+    independent[column] = false;
+    for (int k = 0; k < nv; ++k) std::swap(J[done * nv + k], J[row * nv + k]);
+    for (int r = done + 1; r < rows; ++r) {
+      const double share = J[r * nv + column] / J[done * nv + column];
+      for (int k = 0; k < nv && share != 0.0; ++k) J[r * nv + k] -= share * J[done * nv + k];
+    }
+  }
+}
+
+inline void independent_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
+  bool* independent = s.arena.take<bool>(s.tree.nv);
+  choose_independent(s, time, x.q, x.v, independent);
+  runge_kutta_step(s, time, h, x, false, independent);
+  project(s, time + h, x.q, x.v, independent);
+}
+
+}  // namespace sarrus

@@ -1,0 +1,58 @@
+// What a simulation does, as plain constants: enough for a caller that does not include the algorithms.
+#pragma once
+
+#include "../mechanism/loops.hpp"
+
+namespace sarrus {
+
+struct Controller {
+  int iq, iv, memory;  // memory: where its z stands
+  const Law* target;
+  int parameter;  // kp, ki, kd, lower, upper
+};
+struct PrescribedEffort {
+  int iv;
+  const Law* law;
+};
+struct Stiction {
+  int iv, memory;
+  int parameter;  // sliding and sticking friction, Stribeck's velocity, stiffness s0 and damping s1 of the bristles
+};
+/// A sphere (or, of no radius, a point) of a body against a plane of the world.
+struct Contact {
+  int body;
+  Vec3<double> center, normal;  // in the body; in the world
+  double offset, radius;        // the plane is at normal . x = offset
+  int parameter;                // k, n, c, friction, v_s
+};
+
+struct Actions {
+  int controllers, efforts, stictions, contacts;
+  const Controller* controller;
+  const PrescribedEffort* effort;
+  const Stiction* stiction;
+  const Contact* contact;
+  const Law* const* target;  // computed torque: of every velocity, or null
+  int computed;              // its parameters: kp of every velocity, then kd
+  int memory, parameters;    // how many numbers they remember; how many they read
+};
+
+enum class Method : int { euler, semi_implicit, rk4, rkmk4, dopri5, implicit_midpoint, independent };
+enum class Stabilisation : int { none, corrective, baumgarte, projection };
+
+/// What one run does, besides its state.
+struct Plan {
+  Method method;
+  Stabilisation stabilisation;
+  double gains[2];  // K_v and K_p, or 2 alpha and beta^2
+  Actions actions;
+  // adds to tau; false: it failed, and the run ends. Only one state at a time may have one.
+  bool (*controller)(void* self, double time, const double* q, const double* v, double* tau);
+  bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers);  // rows that depend on q, with their c and gamma
+  void* self;
+};
+
+/// How a run may end, besides well.
+constexpr double contradicting = 3.0, caller_failed = 4.0, no_convergence = 5.0, diverged = 6.0, interrupted = 7.0;
+
+}  // namespace sarrus

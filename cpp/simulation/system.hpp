@@ -1,0 +1,152 @@
+// A mechanism with all that acts on it as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), z-dot.
+//
+// Loops are closed by the accelerations; what integration lets drift is brought back
+//   by nothing           none
+//   by a force           corrective   -K_p phi - K_v (J v - c) along the rows, after lambda is known       (van der Merwe 5.75)
+//   in the acceleration  baumgarte    J a = gamma - 2 alpha (J v - c) - beta^2 phi                         (Baumgarte 1972)
+//   after each step      projection   of q, then v, in the metric of M: see project() below
+#pragma once
+
+#include <type_traits>
+
+#include "../dynamics/aba.hpp"
+#include "../loops/projection.hpp"
+#include "actions.hpp"
+
+namespace sarrus {
+
+/// q, v and what actions remember, in one row.
+template <class T> struct SimulationState {
+  T *q, *v, *z;
+  static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
+};
+
+constexpr double closed = 1e-28;  // square of a residual [rad, m] that is rounding
+
+template <class T> struct System {
+  const Tree& tree;
+  Arena& arena;
+  const Plan& plan;
+  const T* parameter;
+  T status = T(0.0);
+
+  int size() const { return tree.nq + tree.nv + plan.actions.memory; }
+
+  /// a and z-dot.
+  SARRUS_NOINLINE void evaluate(const T& time, const T* q, const T* v, const T* z, T* a, T* z_dot) {
+    const Arena::Scope scope(arena);
+    T* tau = arena.template take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) tau[k] = T(0.0);
+    act(tree, arena, plan.actions, parameter, time, q, v, z, tau, z_dot);
+    if constexpr (std::is_same_v<T, double>)
+      if (plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, tau)) status = caller_failed;
+    if (tree.loops.rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
+    LoopInput<T> in{q, v, tau};
+    in.time = &time, in.given = given(q, v);
+    if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
+    if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
+    reproach(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+  }
+
+  /// Rows that the caller gives as a function of q, and their gamma.
+  const T* given(const T* q, const T* v) {
+    if (tree.loops.given == 0) return nullptr;
+    T* numbers = arena.template take<T>(tree.loops.given);
+    if constexpr (std::is_same_v<T, double>)
+      if (status == 0.0 && !plan.pfaffian(plan.self, q, v, numbers)) status = caller_failed;
+    return numbers;
+  }
+
+  SARRUS_INLINE void reproach(const T& left) { status = select(left > T(contradiction), most(status, T(contradicting)), status); }
+
+  /// The chain is let go, and pushed where it was held by lambda and the correction.
+  SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
+    const LoopEquation<T> e = loop_equation(tree, arena, in);
+    const int nv = tree.nv, rows = tree.loops.rows;
+    T *x = arena.template take<T>(nv + rows), *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
+    reproach(solve_tightly(e, arena, e.b, x));
+    ConstraintRows<T> wanted;
+    wanted.residual = phi, wanted.target = target;
+    constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.given), wanted, 0, tree.loops.constraints);
+    add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
+    for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - x[nv + r];
+    add_constraint_forces(tree, e.matrix.J, phi, tau);
+    aba(tree, arena, AbaInput<T>{in.q, in.v, tau}, a);
+  }
+};
+
+/// Takes the held velocities out of J.
+template <class T> void hold(const Tree& tree, const bool* held, T* J) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k, J += c.rows)
+      if (held[c.column[k]])
+        for (int r = 0; r < c.rows; ++r) J[r] = T(0.0);
+  }
+}
+
+/// q and v back onto the loops, each as little away as the metric of M allows; or, where `held` velocities (nv, or null) are to stay what
+/// they are, by the others. The factor of the start serves all corrections: it differs from the true one by the size of the drift, and
+/// each correction leaves only that share.
+template <class T>
+SARRUS_NOINLINE void project(System<T>& s, const T& time, T* q, T* v, const bool* held = nullptr, bool velocities = true) {
+  const Tree& tree = s.tree;
+  if (tree.loops.rows == 0) return;
+  Arena& arena = s.arena;
+  const Arena::Scope scope(arena);
+  const T* given = s.given(q, v);
+  const int nv = tree.nv, rows = tree.loops.rows;
+  T *phi = arena.take<T>(rows), *phi_there = arena.take<T>(rows), *missing = arena.take<T>(rows), *J = arena.take<T>(tree.loops.entries);
+  const auto look = [&](const T* at, T* residual) {  // J and c at that place too: one pass for all of them
+    const Arena::Scope inner(arena);
+    ConstraintRows<T> wanted;
+    wanted.residual = residual, wanted.target = missing, wanted.J = J;
+    constraint_rows(tree, arena, place(tree, arena, at, &time, given), wanted, 0, tree.loops.constraints);
+    return sum_of_squares(residual, rows);
+  };
+  const T fine = T(closed) * (T(1.0) + sum_of_squares(v, nv));
+  T left = look(q, phi);
+  auto going = left > T(closed);
+  if (!any(going)) {
+    add_motion_along_rows(tree, J, v, T(-1.0), missing);
+    if (!velocities || !any(sum_of_squares(missing, rows) > fine)) return;  // RK methods keep linear relations without help
+    look(q, phi);
+  }
+
+  const LoopEquation<T> e = metric_equation(tree, arena, q, &time, given, held != nullptr);
+  T *x = arena.take<T>(nv + e.matrix.rows), *work = arena.take<T>(nv + e.matrix.rows), *there = arena.take<T>(tree.nq);
+  if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
+  const Factor<T> factor = factorise_tightly(e, arena);
+  const auto correction = [&](const T* off, double sign) {
+    for (int k = 0; k < nv + e.matrix.rows; ++k) x[k] = T(0.0);
+    for (int r = 0; r < rows; ++r) x[nv + r] = off[r] * T(sign);
+    solve(e.matrix.plan, factor, x, work);
+  };
+
+  for (int round = 0; round < 8 && any(going); ++round) {
+    correction(phi, -1.0);
+    integrate(tree, q, x, there);
+    const T now = look(there, phi_there);
+    const auto better = both(going, now < left);
+    for (int k = 0; k < tree.nq; ++k) q[k] = select(better, there[k], q[k]);
+    for (int r = 0; r < rows; ++r) phi[r] = select(better, phi_there[r], phi[r]);
+    going = both(both(better, now > T(closed)), now < left * T(0.1));
+    const auto worse = left < now;
+    left = select(better, now, left);
+    if (any(worse)) look(q, phi);
+  }
+
+  if (!velocities) return;
+  add_motion_along_rows(tree, J, v, T(-1.0), missing);
+  left = sum_of_squares(missing, rows);
+  for (int round = 0; round < 4 && any(left > fine); ++round) {
+    correction(missing, 1.0);
+    for (int k = 0; k < nv; ++k) v[k] += x[k];
+    add_motion_along_rows(tree, J, x, T(-1.0), missing);
+    const T now = sum_of_squares(missing, rows);
+    if (!any(now < left * T(0.1))) break;
+    left = now;
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,393 @@
+"""One simulation on its way: stretches of steps in the core, samples, events, checkpoints."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _core
+from .control import acting
+from .errors import IntegrationError, ModelError, ShapeError, StateError
+from .mechanism import Mechanism
+from .state import Array
+from .trajectory import Trajectory
+
+METHODS = {
+    "euler": 0, "semi_implicit": 1, "rk4": 2, "rkmk4": 3, "dopri5": 4, "implicit_midpoint": 5, "independent": 6
+}  # fmt: skip
+STABILISATIONS = {"none": 0, "corrective": 1, "baumgarte": 2, "projection": 3}
+GAINS = {"corrective": (40.0, 60.0), "baumgarte": (20.0, 100.0)}  # the thesis' own (5.5.5); alpha = beta = 10/s
+STAGES = {"euler": 1, "semi_implicit": 1, "rk4": 4, "rkmk4": 4, "dopri5": 7, "independent": 4}
+FAILURES = {
+    3: "the constraints contradict one another",
+    5: "the steps do not converge",
+    6: "the motion diverges",
+}
+CHUNK = 4096  # steps between looks at the clock and the progress bar
+
+Controller = Callable[[float, Array, Array], Any]
+EventFunction = Callable[[float, Array, Array], float]
+Stretch = tuple[Array, Array, int]  # times, states, status
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Something that happens where a function of time and state goes through zero.
+
+    Attributes
+    ----------
+    function : of (t, q, v), a number
+    name : under which its times are found in ``Trajectory.events``
+    terminal : whether the simulation ends there
+    direction : 1: only where the function rises, -1: only where it falls, 0: both
+    """
+
+    function: Callable[[float, Array, Array], float]
+    name: str = "event"
+    terminal: bool = True
+    direction: int = 0
+
+
+class Run:
+    """One simulation on its way."""
+
+    def __init__(
+        self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float] | None, events: Any
+    ) -> None:  # fmt: skip
+        self.mechanism, self.method = mechanism, method
+        given = (
+            list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
+        )
+        functions = [c for c in given if callable(c)]
+        self.acting = acting(mechanism, [c for c in given if not callable(c)])
+        if self.acting.parameters.ndim > 1:
+            raise ShapeError("numbers that differ from run to run are for simulate_many()")
+        call = _force(mechanism, functions) if functions else None
+        pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
+        self.core = _core.Simulation(
+            mechanism, METHODS[method], STABILISATIONS[stabilisation], gains or GAINS.get(stabilisation, (0.0, 0.0)),
+            self.acting.terms, call, pfaffian,
+        )  # fmt: skip
+        one = isinstance(events, Event) or callable(events)
+        self.events = [e if isinstance(e, Event) else Event(e) for e in ([events] if one else events)]
+        self.found: dict[str, list[float]] = {e.name: [] for e in self.events}
+        self.ended_by: str | None = None
+        self.steps = self.refused = 0
+
+    def begin(self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float, stabilisation: str) -> None:
+        """At the given state, on the loops."""
+        if q is None or v is None:
+            raise TypeError("simulate() needs q and v, or resume=")
+        robot = self.mechanism
+        if np.shape(q) != (robot.nq,) or np.shape(v) != (robot.nv,):
+            raise ShapeError(f"q and v must be ({robot.nq},) and ({robot.nv},); got {np.shape(q)} and {np.shape(v)}")
+        if not (dt > 0.0 and np.isfinite(dt)):
+            raise ValueError(f"dt must be positive seconds; got {dt!r}")
+        if not np.isfinite(start):
+            raise ValueError(f"start must be finite; got {start!r}")
+        if not np.isfinite(np.asarray(v, dtype=np.float64)).all():
+            raise StateError(f"v must be finite; got {np.asarray(v)}")
+        q, v = robot.normalize(q), np.array(v, dtype=np.float64)
+        if robot.nc and stabilisation != "none":
+            q, v = on_the_loops(robot, q, v, start)
+        self.x = np.concatenate([q, v, np.zeros(self.acting.memory)])
+        self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
+        self.shown = self.t, self.x.copy()
+
+    def restore(self, checkpoint: dict[str, Any]) -> None:
+        """Where an earlier run had come to."""
+        for name, mine in (("mechanism", hash(self.mechanism.description)), ("method", self.method)):
+            if checkpoint[name] != mine:
+                raise ModelError(f"the checkpoint is of another {name}")
+        self.x = np.array(checkpoint["x"])
+        if self.x.shape != (self.core.size,):
+            raise ModelError("the checkpoint is of another controller: it remembers something else")
+        self.start, self.k, self.dt, self.t, self.h = (checkpoint[name] for name in ("start", "k", "dt", "t", "h"))
+        self.shown = checkpoint["shown"]
+
+    def checkpoint(self) -> dict[str, Any]:
+        """All that another run needs to go on from here."""
+        return {
+            "mechanism": hash(self.mechanism.description), "method": self.method, "x": self.x.copy(),
+            "start": self.start, "k": self.k, "dt": self.dt, "t": self.t, "h": self.h, "shown": self.shown,
+        }  # fmt: skip
+
+    def go(
+        self, duration: float, times: ArrayLike | None, rtol: float, atol: float, max_step: float, progress: bool
+    ) -> Trajectory:
+        """The whole way."""
+        if not (duration >= 0.0 and np.isfinite(duration)):
+            raise ValueError(f"duration must be seconds, not negative; got {duration!r}")
+        if not (rtol > 0.0 and atol > 0.0 and max_step > 0.0):
+            raise ValueError(f"rtol, atol and max_step must be positive; got {rtol!r}, {atol!r}, {max_step!r}")
+        # what is shown may be a part of a step ahead of where the steps have come to
+        begun, first = clock.perf_counter(), self.shown
+        end = first[0] + duration
+        samples = None if times is None else _sample_times(times, first[0], end)
+        kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], 0
+        bar = _bar(duration, progress)
+        stretches = (
+            self._adaptive(end, samples, (rtol, atol), max_step)
+            if self.method == "dopri5"
+            else self._fixed(end, samples)
+        )
+        for t, x, state in stretches:
+            status = state
+            kept_times.append(t)
+            kept.append(x)
+            if len(t):
+                self.shown = float(t[-1]), x[-1].copy()
+            if bar is not None and len(t):
+                bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
+        if bar is not None:
+            bar.close()
+        t, x = np.concatenate(kept_times), np.concatenate(kept)
+        if samples is not None and not (len(samples) and samples[0] == first[0]):
+            t, x = t[1:], x[1:]
+        return self._result(t, x, status, clock.perf_counter() - begun)
+
+    def _fixed(self, end: float, samples: Array | None) -> Iterator[Stretch]:
+        """Stretches (times, states, status) by fixed steps; the last one is what is left."""
+        size, begin = self.core.size, self.k
+        # a step more or less is not decided by rounding
+        whole = int(np.floor((end - self.start) / self.dt * (1.0 + 1e-14) + 1e-9)) - begin
+        done = 0
+        while done < whole:
+            count = min(CHUNK, whole - done)
+            before, t_before = self.x.copy(), self.start + self.k * self.dt
+            out = np.empty((count, size))
+            made, status = self.core.run(
+                self.x, self.acting.parameters, self.start, self.dt, self.k, count, 1, out, self._watch()
+            )
+            self.k += made
+            done += made
+            self.steps += made
+            t = self.start + (self.k - made + 1 + np.arange(made)) * self.dt
+            self.t = float(self.start + self.k * self.dt)
+            out = out[:made]
+            if self.ended_by is not None:
+                t[-1], out[-1] = self.event_time, self.event_state
+                self.t, self.x = float(t[-1]), out[-1].copy()
+            yield self._at(samples, np.append(t_before, t), np.vstack([before, out]), status)
+            if status or self.ended_by is not None:
+                return
+        self.shown = self.t, self.x.copy()
+        rest = end - (self.start + self.k * self.dt)
+        if rest > 1e-9 * self.dt:  # shown, and not part of what a later run goes on from
+            x, out = self.x.copy(), np.empty((1, size))
+            _, status = self.core.run(x, self.acting.parameters, self.t, rest, 0, 1, 1, out, None)
+            if status == 0:
+                yield self._at(samples, np.array([self.t, end]), np.vstack([self.x, out]), status)
+                self.shown = end, x
+
+    def _at(self, samples: Array | None, t: Array, x: Array, status: int) -> tuple[Array, Array, int]:
+        """Of states at the steps t, what is to be kept."""
+        if samples is None:
+            return t[1:], x[1:], status
+        wanted = samples[(samples > t[0]) & (samples <= t[-1])]
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        if len(t) < 2 or not len(wanted):
+            return wanted[:0], x[:0], status
+        steps = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv])
+        q, v = steps.at(wanted)
+        memory = (
+            np.stack([np.interp(wanted, t, z) for z in x[:, nq + nv :].T], axis=-1) if x.shape[1] > nq + nv else None
+        )
+        return wanted, np.concatenate([q, v] if memory is None else [q, v, memory], axis=1), status
+
+    def _adaptive(
+        self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float
+    ) -> Iterator[Stretch]:
+        """Stretches by steps of their own length."""
+        wanted = _every(self.shown[0], end, self.dt) if samples is None else samples[samples > self.shown[0]]
+        had, finished, last = 0, self.shown[0] >= end, self.shown[1]
+        while not finished:
+            upto = had + min(CHUNK, len(wanted) - had)
+            pause = wanted[upto - 1] if upto > had else end
+            ask = wanted[had:upto]
+            out, last = np.empty((max(upto - had, 1), self.core.size)), np.empty(self.core.size)
+            self.t, self.h, status, more, taken, refused, finished = self.core.run_adaptive(
+                self.x, self.acting.parameters, self.t, max(float(pause), np.nextafter(self.t, np.inf)), end, self.h, longest,
+                tolerance, np.ascontiguousarray(ask), out, last, self._watch(),
+            )  # fmt: skip
+            self.steps, self.refused = self.steps + taken, self.refused + refused
+            t, x = ask[:more], out[:more]
+            had += more
+            if self.ended_by is not None:
+                keep = t < self.event_time
+                t, x = np.append(t[keep], self.event_time), np.vstack([x[keep], self.event_state])
+                self.t, self.x, finished = self.event_time, self.event_state.copy(), True
+            yield t, x, status
+            if status:
+                return
+        self.shown = (end, last) if self.ended_by is None else (self.event_time, self.event_state)
+
+    def _watch(self) -> Any:
+        """What the core asks after each step: did an event happen in it?"""
+        if not self.events:
+            return None
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        now: dict[int, float] = {}
+        self.last_time: float = self.t
+
+        def split(x: Array) -> tuple[Array, Array]:
+            return x[:nq], x[nq : nq + nv]
+
+        def watch(t: float, before: Array, after: Array) -> bool:
+            t_before = float(self.last_time)
+            hits = []
+            for k, event in enumerate(self.events):
+                old = now.get(k)
+                if old is None:
+                    old = float(event.function(t_before, *split(before)))
+                new = now[k] = float(event.function(t, *split(after)))
+                crossed = (old < 0.0 <= new and event.direction >= 0) or (old > 0.0 >= new and event.direction <= 0)
+                if crossed:
+                    share = self._root(event, t_before, t, before, old, new)
+                    hits.append((share, k))
+            self.last_time = t
+            for share, k in sorted(hits):
+                event, when = self.events[k], t_before + share * (t - t_before)
+                self.found[event.name].append(when)
+                if event.terminal:
+                    self.ended_by, self.event_time = event.name, when
+                    self.event_state = after.copy() if share == 1.0 else self._inside(t_before, t, before, share)
+                    return True
+            return False
+
+        return watch
+
+    def _inside(self, t_before: float, t: float, before: Array, share: float) -> Array:
+        """The state at a share of the last step: by dense output, or by a step that is so much shorter."""
+        if self.method == "dopri5":
+            return np.asarray(self.core.at(t_before + share * (t - t_before)))
+        x, out = before.copy(), np.empty((1, len(before)))
+        self.core.run(x, self.acting.parameters, t_before, share * (t - t_before), 0, 1, 1, out, None)
+        return x
+
+    def _root(self, event: Event, t_before: float, t: float, before: Array, old: float, new: float) -> float:
+        """Share of the step at which the event's function is zero: false position that does not get stuck (Illinois), then halving."""
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        low, high, f_low, f_high = 0.0, 1.0, old, new
+        for k in range(60):
+            if f_high == 0.0 or high - low < 1e-14:
+                break
+            share = (low * f_high - high * f_low) / (f_high - f_low) if k < 30 else 0.5 * (low + high)
+            x = self._inside(t_before, t, before, share)
+            f = float(event.function(t_before + share * (t - t_before), x[:nq], x[nq : nq + nv]))
+            if (f < 0.0) == (old < 0.0) and f != 0.0:
+                low, f_low, f_high = share, f, f_high / 2.0
+            else:
+                if f == 0.0:
+                    return share
+                high, f_high, f_low = share, f, f_low / 2.0
+        return high
+
+    def _result(self, t: Array, x: Array, status: int, seconds: float) -> Trajectory:
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        stages = STAGES.get(self.method)
+        statistics = {
+            "method": self.method, "steps": self.steps, "refused": self.refused, "seconds": seconds,
+            "evaluations": None if stages is None else stages * (self.steps + self.refused),
+        }  # fmt: skip
+        said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
+        said = {0: said, 7: "interrupted"}.get(status, "diverged")
+        core, parameters = self.core, self.acting.parameters
+
+        def efforts(t: Array, q: Array, v: Array, memory: Array) -> Array:
+            rows = np.concatenate([q, v, memory], axis=-1)
+            return np.array([core.efforts(float(one), row, parameters) for one, row in zip(t, rows, strict=True)])
+
+        acts = any(self.acting.terms.values()) or core.calls
+        trajectory = Trajectory(
+            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], memory=x[:, nq + nv :], efforts=efforts if acts else None,
+            statistics=statistics, status=said, events={name: np.array(at) for name, at in self.found.items()},
+            checkpoint=self.checkpoint(),
+        )  # fmt: skip
+        if status in FAILURES:
+            raise IntegrationError(
+                f"{FAILURES[status]} at t = {self.t:.9g} s, after {self.steps} steps of '{self.method}'; what was computed up to "
+                "there is in .trajectory of this error",
+                trajectory,
+            )
+        return trajectory
+
+
+# ---- what callers give -----------------------------------------------------------------------------------------------
+
+
+def check_choice(what: str, given: str, known: Iterable[str]) -> None:
+    if given not in known:
+        raise ValueError(f"{what} must be one of {', '.join(repr(name) for name in known)}; got {given!r}")
+
+
+def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Array, Array]:
+    q = robot.project_configuration(q, time=time)
+    off = np.abs(robot.loop_residual(q, time=time)).max(initial=0.0)
+    if off > 1e-8:
+        raise StateError(
+            f"the loops are open by {off:.3g} at the start, and this is too far to close them by small steps: begin with "
+            "mechanism.assemble(near=q)"
+        )
+    return q, robot.project_velocity(q, v, time=time)
+
+
+def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
+    """Their sum as a generalised force (nv,)."""
+    nv = mechanism.nv
+
+    def force(t: float, q: Array, v: Array) -> Array:
+        total = np.zeros(nv)
+        for function in functions:
+            answer = function(t, q, v)
+            wrenches = None
+            if isinstance(answer, tuple):
+                answer, wrenches = answer
+            tau = np.asarray(answer, dtype=np.float64)
+            if tau.shape not in ((nv,), ()):
+                raise ShapeError(f"the controller returned shape {tau.shape}; it must return tau ({nv},)")
+            total += tau
+            for frame, wrench in (wrenches or {}).items():
+                total += mechanism.jacobian(q, frame).T @ np.asarray(wrench, dtype=np.float64)
+        if not np.isfinite(total).all():
+            raise StateError(f"the controller returned {total} at t = {t:.9g}: it must be finite")
+        return total
+
+    return force
+
+
+def has_functions_of_q(mechanism: Mechanism) -> bool:
+    return any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints)
+
+
+def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
+    t = np.asarray(times, dtype=np.float64)
+    if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
+        raise ValueError("times must be (n,) finite seconds, each after the one before")
+    if len(t) and (t[0] < start or t[-1] > end * (1.0 + 1e-14) + 1e-300):
+        raise ValueError(f"times must lie between {start} and {end}; they go from {t[0]} to {t[-1]}")
+    return np.asarray(np.minimum(t, end), dtype=np.float64)
+
+
+def _every(start: float, end: float, dt: float) -> Array:
+    """Multiples of dt after the start, and the end."""
+    t = start + dt * np.arange(1, int(np.floor((end - start) / dt * (1.0 + 1e-14) + 1e-9)) + 1)
+    if len(t) and abs(t[-1] - end) < 1e-9 * dt:
+        t[-1] = end
+        return t
+    return np.append(t, end)
+
+
+def _bar(total: float, wanted: bool) -> Any:
+    if not wanted:
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as missing:
+        raise ImportError('progress=True shows a bar by tqdm: pip install "sarrus[progress]"') from missing
+    return tqdm(total=total, unit="s", unit_scale=True)
