@@ -113,7 +113,8 @@ JointDescription to_joint(const py::dict& d) {
 }
 
 std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& gravity, const py::list& bodies,
-                                 const py::list& joints, const py::list& frames, const py::list& constraints) {
+                                 const py::list& joints, const py::list& frames, const py::list& constraints,
+                                 const py::list& springs) {
   Description d;
   d.name = name, d.gravity = to_vec3(gravity);
   for (const auto& b : bodies) {
@@ -126,6 +127,15 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
     d.frames.push_back({t[0].cast<std::string>(), t[1].cast<std::string>(), to_transform(t[2])});
   }
   for (const auto& c : constraints) d.constraints.push_back(to_constraint(c.cast<py::dict>()));
+  for (const auto& s : springs) {
+    const auto t = s.cast<py::tuple>();
+    d.springs.push_back({t[0].cast<std::string>(),
+                         {t[1].cast<std::string>(), t[3].cast<std::string>()},
+                         {to_vec3(t[2]), to_vec3(t[4])},
+                         t[5].cast<double>(),
+                         t[6].cast<double>(),
+                         t[7].cast<double>()});
+  }
   return std::make_unique<Mechanism>(d);
 }
 
@@ -174,7 +184,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
 
   py::class_<Mechanism>(m, "Mechanism")
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
-           py::arg("constraints"))
+           py::arg("constraints"), py::arg("springs"))
       .def_property_readonly(
           "nq", [](const Mechanism& self) { return self.tree().nq; }, "Number of coordinates.")
       .def_property_readonly(

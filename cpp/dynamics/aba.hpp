@@ -6,7 +6,7 @@
 //   cost    O(bodies); where a subtree has no inertia along a joint the result is not finite, and the caller says so
 #pragma once
 
-#include "state.hpp"
+#include "springs.hpp"
 
 namespace sarrus {
 
@@ -106,6 +106,12 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     work[in.wrench[k].body].p.angular -= f.angular;
     work[in.wrench[k].body].p.linear -= f.linear;
   }
+
+  if (tree.springs > 0)
+    springs_on_bodies(tree, arena, in.q, in.v, [work](int body, const Force<T>& f) {
+      work[body].p.angular -= f.angular;
+      work[body].p.linear -= f.linear;
+    });
 
   // inward: a joint hides from its parent what it can give way to
   for (int i = tree.bodies - 1; i > 0; --i) {

@@ -98,7 +98,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
 
 /// Gravity, zero where the centre of mass is level with the world's origin, and joint springs.
 template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, const T* q) {
-  T U = T(0.0);
+  T U = spring_energy(tree, k);
   for (int i = 0; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
     const Mass<T> mass = mass_of(b, k.body[i]);

@@ -43,6 +43,9 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
     const Vec3<T> F = times(X.R, body.linear), N = times(X.R, body.angular) + cross(Vec3<T>(X.p - joint[w.part]), F);
     f[w.part].angular -= N, f[w.part].linear -= F;
   }
+  each_spring_force(tree, k, [&](int, int part, const Vec3<T>& force, const Vec3<T>& p) {
+    f[part].angular -= cross(Vec3<T>(p - joint[part]), force), f[part].linear -= force;
+  });
   for (int i = tree.parts - 1; i > 0; --i) {
     const Part& part = tree.part[i];
     const Mat3<T> R = times(k.body[part.body].X.R, cast<T>(part.X_joint.R));

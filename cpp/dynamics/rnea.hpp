@@ -9,7 +9,7 @@
 //   cost    O(bodies)
 #pragma once
 
-#include "state.hpp"
+#include "springs.hpp"
 
 namespace sarrus {
 
@@ -83,6 +83,12 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
     work[in.wrench[k].body].f.angular -= f.angular;
     work[in.wrench[k].body].f.linear -= f.linear;
   }
+
+  if (tree.springs > 0)
+    springs_on_bodies(tree, arena, in.q, in.v, [work](int body, const Force<T>& f) {
+      work[body].f.angular -= f.angular;
+      work[body].f.linear -= f.linear;
+    });
 
   // inward: each joint transmits what its subtree needs (4.30, 4.31)
   for (int i = tree.bodies - 1; i > 0; --i) {

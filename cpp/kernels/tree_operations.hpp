@@ -25,8 +25,8 @@ SARRUS_RUN(bias_forces, {
 })
 SARRUS_RUN(gravity_forces, {
   const T* rest = zeros<T>(arena, tree.nv);
-  Tree without = tree;  // the joints' own forces are not gravity's
-  without.has_joint_forces = false;
+  Tree without = tree;  // the joints' own forces are not gravity's, nor are springs'
+  without.has_joint_forces = false, without.springs = 0;
   rnea(without, arena, RneaInput<T>{in[0], rest, rest}, out);
 })
 SARRUS_RUN(coriolis_matrix, coriolis(tree, arena, call.motion(in[0], in[1], none), out);)

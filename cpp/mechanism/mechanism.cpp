@@ -301,6 +301,16 @@ void Mechanism::finish(const Description& d) {
   tree_.body = bodies_.data(), tree_.freedom = freedoms_.data(), tree_.angle = angles_.data();
   tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data(),
   tree_.part = parts_.data();
+  for (const SpringDescription& s : d.springs) {
+    PointSpring spring{};
+    for (int i = 0; i < 2; ++i) {
+      const PlacedFrame& on = frames_.at(s.body[i]);
+      spring.body[i] = on.body, spring.part[i] = on.part, spring.point[i] = times(on.X.R, s.point[i]) + on.X.p;
+    }
+    spring.stiffness = s.stiffness, spring.rest_length = s.rest_length, spring.damping = s.damping;
+    springs_.push_back(spring);
+  }
+  tree_.springs = static_cast<int>(springs_.size()), tree_.spring = springs_.data();
   tree_.gravity = d.gravity;
 }
 

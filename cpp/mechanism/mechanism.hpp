@@ -67,6 +67,12 @@ struct FrameDescription {
   Transform<double> X;
 };
 
+struct SpringDescription {
+  std::string name, body[2];
+  Vec3<double> point[2];
+  double stiffness, rest_length, damping;
+};
+
 struct Description {
   std::string name;
   Vec3<double> gravity;
@@ -74,6 +80,7 @@ struct Description {
   std::vector<JointDescription> joints;
   std::vector<FrameDescription> frames;
   std::vector<ConstraintDescription> constraints;
+  std::vector<SpringDescription> springs;
 };
 
 /// A frame whose third axis is n: x of it is the x-axis (where that is too near n, the y-axis) made perpendicular to n.
@@ -130,6 +137,7 @@ class Mechanism {
   std::vector<Body> bodies_;
   std::vector<Freedom> freedoms_;
   std::vector<Part> parts_;
+  std::vector<PointSpring> springs_;
   std::vector<int> angles_, column_body_, column_parent_, column_depth_, quaternions_, parts_of_bodies_;
   std::vector<PlacedJoint> joints_;
   std::vector<std::string> constraint_names_, massless_;

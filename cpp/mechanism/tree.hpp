@@ -38,6 +38,13 @@ struct Part {
   Inertia<double> inertia;    // in its own frame
 };
 
+/// A spring with a damper between points of two bodies, in their frames.
+struct PointSpring {
+  int body[2], part[2];
+  Vec3<double> point[2];
+  double stiffness, rest_length, damping;
+};
+
 struct Tree {
   int bodies;  // with the ground
   int nq, nv, angles, parts;
@@ -48,6 +55,8 @@ struct Tree {
   const int* column_parent;  // the velocity before i on the way to the ground, or -1
   const int* column_depth;   // how many there are on that way
   const Part* part;
+  int springs;
+  const PointSpring* spring;
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
   Loops loops;

@@ -22,6 +22,7 @@ from .description import (
     JointSpec,
     PfaffianSpec,
     RollingSpec,
+    SpringSpec,
 )
 from .errors import (
     AssemblyError,
@@ -90,6 +91,7 @@ __all__ = [
     "SarrusError",
     "ShapeError",
     "Spherical",
+    "SpringSpec",
     "StateError",
     "Trajectory",
     "Transform",

@@ -21,6 +21,7 @@ def core_terms(d: Description) -> tuple[Any, ...]:
         [_joint(j) for j in d.joints],
         [(f.name, f.body, _twelve(f.placement)) for f in d.frames],
         [_constraint(c) for c in d.constraints],
+        [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
     )
 
 

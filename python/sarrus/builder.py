@@ -21,6 +21,7 @@ from .description import (
     JointSpec,
     PfaffianSpec,
     RollingSpec,
+    SpringSpec,
 )
 from .errors import ModelError, NameNotFoundError, raise_no_such_name
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
@@ -69,6 +70,7 @@ class Builder:
         self._joints: dict[str, JointSpec] = {}
         self._frames: dict[str, FrameSpec] = {}
         self._constraints: dict[str, ConstraintSpec] = {}
+        self._springs: dict[str, SpringSpec] = {}
         self._home: dict[str, tuple[float, ...]] = {}
 
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
@@ -132,6 +134,57 @@ class Builder:
         self._frames[name] = FrameSpec(name, self._known_body(body), _placement(placement, f"frame '{name}'"))
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
+
+    def add_spring(
+        self,
+        name: str,
+        first: tuple[str, ArrayLike],
+        second: tuple[str, ArrayLike],
+        *,
+        stiffness: float,
+        rest_length: float,
+        damping: float = 0.0,
+    ) -> None:
+        """Pull two points of different bodies together by stiffness (length - rest_length) + damping d(length)/dt, along their line.
+
+        A part of the mechanism: of its forward and inverse dynamics, bias forces, reactions and potential energy, not of
+        ``gravity_forces``, ``coriolis_matrix`` and ``regressor``. Points that coincide have no line, and no force.
+
+        Parameters
+        ----------
+        name : str, unique among springs
+        first, second : (body, point (3,) in its frame [m]); "ground" is the world
+        stiffness, damping : not negative [N/m, N s/m]
+        rest_length : not negative [m]
+
+        Raises
+        ------
+        ModelError, NameNotFoundError
+            Numbers that are negative or not finite, a body tied to itself; a body that is not there.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("bob")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(2.0, 0.1))
+        >>> b.add_joint("guide", sarrus.Prismatic("z"), "ground", "bob")
+        >>> b.add_spring("coil", ("ground", (0, 0, 0)), ("bob", (0, 0, 0)), stiffness=100.0, rest_length=0.5)
+        >>> b.build().bias_forces([-0.5 - 0.1962], [0.0]).round(9) + 0.0  # hangs in balance
+        array([0.])
+        """
+        if not isinstance(name, str) or not name or name in self._springs:
+            raise ModelError(f"a spring needs a name that no other spring has; got {name!r}")
+        what = f"spring '{name}'"
+        ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
+        if ends[0][0] == ends[1][0]:
+            raise ModelError(f"{what} ties body '{ends[0][0]}' to itself")
+        numbers = [
+            _number(value, f"{what}: {label}")
+            for value, label in ((stiffness, "stiffness"), (rest_length, "rest_length"), (damping, "damping"))
+        ]
+        if min(numbers) < 0.0:
+            raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
+        self._springs[name] = SpringSpec(name, *ends, *numbers)
 
     def add_distance(
         self, name: str, first: tuple[str, ArrayLike], second: tuple[str, ArrayLike], *, length: float
@@ -512,6 +565,7 @@ class Builder:
                 tuple(self._frames.values()),
                 constraints,
                 tuple(self._home.items()),
+                tuple(self._springs.values()),
                 tuple(self.warnings),
             )
         )

@@ -92,6 +92,18 @@ ConstraintSpec = DistanceSpec | CouplerSpec | RollingSpec | PfaffianSpec
 
 
 @dataclass(frozen=True)
+class SpringSpec:
+    """A linear spring with a damper between a point of one body and a point of another."""
+
+    name: str
+    first: tuple[str, tuple[float, float, float]]
+    second: tuple[str, tuple[float, float, float]]
+    stiffness: float
+    rest_length: float
+    damping: float = 0.0
+
+
+@dataclass(frozen=True)
 class FrameSpec:
     """A named frame on a body."""
 
@@ -111,4 +123,5 @@ class Description:
     frames: tuple[FrameSpec, ...]
     constraints: tuple[ConstraintSpec, ...] = ()
     home: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    springs: tuple[SpringSpec, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)

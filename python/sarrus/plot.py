@@ -73,7 +73,9 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
         ax.set_xlim(t[0], t[-1])
     ax.set_xlabel("t [s]", fontsize=FONT)
     ax.set_ylabel(y_label, fontsize=FONT)
-    if len(drawn) > 1 and not _name_at_the_ends(ax, drawn):
+    # beside axes whose place is fixed there may be no room
+    beside = ax.figure.get_layout_engine() is not None
+    if len(drawn) > 1 and not (beside and _name_at_the_ends(ax, drawn)):
         widest = max(map(len, lines)) * 0.55 * FONT + 45.0  # [pt], with the dashes
         room = ax.get_window_extent().width * 72.0 / ax.figure.dpi
         columns = int(np.clip(room // widest, 1, len(drawn)))
@@ -137,7 +139,7 @@ def film(
     frames_per_second: float,
     path: str | os.PathLike[str] | None = None,
 ) -> FuncAnimation:
-    """A mechanism that moves, as bars and joints: seen along its plane's normal if it moves in one of the world's, else from above a corner.
+    """A mechanism that moves, as bars and joints: seen along the world's axis across which it moves, else from above a corner.
 
     Parameters
     ----------

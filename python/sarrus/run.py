@@ -380,7 +380,7 @@ def _every(start: float, end: float, dt: float) -> Array:
     if len(t) and abs(t[-1] - end) < 1e-9 * dt:
         t[-1] = end
         return t
-    return np.append(t, end)
+    return np.asarray(np.append(t, end), dtype=np.float64)
 
 
 def _bar(total: float, wanted: bool) -> Any:

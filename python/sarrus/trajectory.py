@@ -167,7 +167,7 @@ class Trajectory:
 
     @cached_property
     def reactions(self) -> LoopReactions | dict[str, Array]:
-        """What constraints carry: :class:`~sarrus.LoopReactions` where there are loops, else joint name -> (n, 6), see :meth:`Mechanism.reactions`.
+        """What constraints carry: :class:`~sarrus.LoopReactions` of loops, or on a tree :meth:`Mechanism.reactions`, joint name -> (n, 6).
 
         A force that acts elsewhere than at a joint (contact, a wrench on a frame) counts as `tau` would.
         """
@@ -256,8 +256,8 @@ class Trajectory:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .csv.
 
-        The .npz holds the mechanism too, pickled. In the .csv every number has all its digits: ``pandas.read_csv`` reads them exactly
-        with ``float_precision="round_trip"``.
+        The .npz holds the mechanism too, pickled. The .csv has every digit of its numbers (an older pandas reads the last one right
+        with ``float_precision="round_trip"``).
 
         Raises
         ------
@@ -282,16 +282,12 @@ class Trajectory:
                 "or define the function at the top of a module"
             ) from error
         notes = {"format": FORMAT, "statistics": self.statistics, "status": self.status, "events": list(self.events)}
-        arrays = {"t": self.t, "q": self.q, "v": self.v, "memory": self.memory, "tau": self._known_efforts}
+        given = {"t": self.t, "q": self.q, "v": self.v, "memory": self.memory, "tau": self._known_efforts}
+        arrays: dict[str, Any] = {name: x for name, x in given.items() if x is not None}
         arrays |= {f"event_{k}": at for k, at in enumerate(self.events.values())}
+        arrays |= {"notes": np.array(json.dumps(notes, default=_plain)), "pickled": np.frombuffer(pickled, np.uint8)}
         with path.open("wb") as file:
-            np.savez(
-                file,
-                notes=np.array(json.dumps(notes, default=_plain)),
-                pickled=np.frombuffer(pickled, np.uint8),
-                allow_pickle=False,
-                **{name: x for name, x in arrays.items() if x is not None},
-            )
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Trajectory:
@@ -486,7 +482,7 @@ class Trajectory:
 
         if not (speed > 0.0 and np.isfinite(speed) and frames_per_second > 0.0 and np.isfinite(frames_per_second)):
             raise ValueError(f"speed and frames_per_second must be positive; got {speed!r} and {frames_per_second!r}")
-        sound = np.isfinite(self.q).all(axis=1)
+        sound = np.isfinite(self.q).all(axis=1) & np.isfinite(self.v).all(axis=1)
         if not sound.any():
             raise ValueError("there is nothing to show: no sample is finite")
         # a run that diverged is shown as far as it went well
@@ -585,7 +581,7 @@ def _turning(s: Array, h: Array, q0: Array, v0: Array, q1: Array, v1: Array) -> 
     between = np.where(between[:, 3:] < 0.0, -between, between)  # the shorter way
     sine = np.linalg.norm(between[:, :3], axis=1, keepdims=True)
     angle = 2.0 * np.arctan2(sine, between[:, 3:])
-    x1 = between[:, :3] * np.where(sine > 0.0, angle, 2.0) / np.where(sine > 0.0, sine, 1.0)
+    x1 = between[:, :3] * angle / np.where(sine > 0.0, sine, 1.0)
     half, small = angle / 2.0, angle < 1e-2
     safe = np.where(small, 1.0, half)
     inverse = np.where(small, 1 / 12 + angle**2 / 720, (1.0 - safe / np.tan(safe)) / (4.0 * safe**2))

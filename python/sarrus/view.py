@@ -271,11 +271,15 @@ class View:
         self._slides: list[tuple[int, Any]] = []
         self._labels: dict[str, list[Any]] = {"bodies": [], "joints": [], "frames": []}
         self.sliders: dict[str, Any] = {}
-        with self._server.atomic():
-            self._draw()
-            self._controls()
-            self._show()
         self._player = threading.Thread(target=self._play, name="sarrus-view", daemon=True)
+        try:
+            with self._server.atomic():
+                self._draw()
+                self._controls()
+                self._show()
+        except BaseException:
+            self.close()
+            raise
         if trajectory is not None:
             self._player.start()
 
@@ -407,8 +411,9 @@ class View:
             if bar.first[0] == bar.second[0]:
                 length = float(np.linalg.norm(bar.second[1] - bar.first[1]))
                 longest[bar.owner] = max(longest.get(bar.owner, 0.0), length)
-        # slender where there are many short bodies
-        radius = min(0.025 * skeleton.size, 0.07 * float(np.median(list(longest.values()))) if longest else math.inf)
+        # slender where many bodies are short
+        usual = float(np.median(list(longest.values()))) if longest else skeleton.size
+        radius = min(0.025 * skeleton.size, max(0.07 * usual, 0.012 * skeleton.size))
         self._radius = radius
         up = _up(self.mechanism)
         scene.set_up_direction(tuple(up.tolist()))
@@ -503,10 +508,8 @@ class View:
 
     def _controls(self) -> None:
         gui, inputs = self._server.gui, self._inputs
-        gui.configure_theme(
-            control_layout="collapsible", control_width="medium", show_logo=False, show_share_button=False,
-            brand_color=(68, 119, 170),
-        )  # fmt: skip
+        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(68, 119, 170))
+        gui.main_panel.dock_right()
         gui.set_panel_label(self.mechanism.name)
         self._status = gui.add_markdown("")
         if self.trajectory is not None:

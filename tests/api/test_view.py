@@ -1,0 +1,407 @@
+"""Skeletons are as the mechanism is; the view moves it with its loops closed, plays runs back, and shows a picture."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import shutil
+import socket
+import sys
+import time
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus.skeleton import Skeleton
+from sarrus.view import Inputs, View, view
+
+# points are sums of a few products of numbers of order 1 m
+ROUNDING = 1e-13
+# the search closes loops to 1e-13 of the mechanism's size; a sqrt of it is what a residual's double root could hide
+CLOSED = 1e-9
+
+
+def made(name):
+    """A mechanism of the gallery, of three members where it asks how many."""
+    make = getattr(sarrus.mechanisms, name)
+    return make(*(3 for p in inspect.signature(make).parameters.values() if p.default is p.empty))
+
+
+every = pytest.mark.parametrize(
+    "mechanism", [made(name) for name in sarrus.mechanisms.__all__], ids=sarrus.mechanisms.__all__
+)
+
+
+def lengths(segments):
+    return np.linalg.norm(segments[..., 1, :] - segments[..., 0, :], axis=-1)
+
+
+def residual(mechanism, q):
+    return np.abs(mechanism.loop_residual(q)).max(initial=0.0)
+
+
+# ---- skeleton --------------------------------------------------------------------------------------------------------
+
+
+def test_bars_of_a_four_bar_are_its_links_and_meet_at_its_pins():
+    fourbar = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
+    q = fourbar.follow({"motor": np.linspace(0.0, 6.0, 25)})
+    bars = Skeleton(fourbar).segments(q)
+    for body, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
+        assert bars[body].shape == (25, 1, 2, 3)
+        assert np.abs(lengths(bars[body]) - length).max() < ROUNDING
+    crank, coupler, rocker = (bars[body][:, 0] for body in ("crank", "coupler", "rocker"))
+    assert np.abs(gap(crank, coupler)).max() < ROUNDING
+    # this one closes the loop
+    assert np.abs(gap(coupler, rocker)).max() < 10 * ROUNDING
+    anchors = Skeleton(fourbar).anchors
+    assert np.linalg.norm(anchors[0] - anchors[1]) == pytest.approx(1.0, abs=ROUNDING)
+    assert np.abs(gap(crank, np.broadcast_to(anchors, (25, 2, 3)))).max() < ROUNDING
+
+
+def gap(one, other):
+    """(n,) how near an end of one bar (n, 2, 3) comes to an end of another."""
+    return np.linalg.norm(one[:, :, None] - other[:, None], axis=-1).min(axis=(1, 2))
+
+
+@every
+def test_many_configurations_are_each_one_and_bodies_stay_rigid(mechanism):
+    skeleton = Skeleton(mechanism)
+    q = mechanism.random(np.random.default_rng(1), size=(2, 3))
+    flat = skeleton.segments_flat(q)
+    assert flat.shape == (2, 3, len(skeleton.bars), 2, 3) and len(skeleton.bars) > 0
+    # many are multiplied in another order than one
+    assert np.abs(flat[1, 2] - skeleton.segments_flat(q[1, 2])).max() < ROUNDING
+    by_owner = skeleton.segments(q)
+    assert tuple(by_owner) == skeleton.owners and sum(b.shape[-3] for b in by_owner.values()) == len(skeleton.bars)
+    rigid = [k for k, bar in enumerate(skeleton.bars) if bar.first[0] == bar.second[0]]
+    long = lengths(flat)[..., rigid]
+    assert np.abs(long - long[0, 0]).max(initial=0.0) < ROUNDING * (1 + np.abs(q).max())
+    low, high = skeleton.bounds(q)
+    assert (low <= flat.min(axis=(0, 1, 2, 3))).all() and (flat.max(axis=(0, 1, 2, 3)) <= high).all()
+
+
+@every
+def test_joints_that_hold_a_point_are_at_the_same_place_of_both_bodies(mechanism):
+    q = mechanism.assemble()
+    points = Skeleton(mechanism).joint_points(q)
+    for spec in mechanism.description.joints:
+        if spec.joint.kind in ("Revolute", "Spherical", "Universal", "Fixed"):
+            parent = mechanism.pose(q, spec.parent)
+            there = parent[:3, :3] @ spec.at_parent.translation + parent[:3, 3]
+            # assembly closes loops to about 1e-13 of the size of bodies
+            assert np.abs(points[spec.name] - there).max() < 1e-12
+
+
+def test_a_joint_that_slides_shows_a_bar_that_stretches():
+    stewart = sarrus.mechanisms.stewart()
+    skeleton = Skeleton(stewart)
+    q = stewart.assemble()
+    stretch = [bar.owner for bar in skeleton.bars if bar.slides]
+    assert len(stretch) == 6
+    q1 = q.copy()
+    q1[stewart.joint("leg1").q_slice] += 0.25
+    before, after = (lengths(skeleton.segments_flat(x))[[b.slides for b in skeleton.bars]] for x in (q, q1))
+    assert (after - before)[0] == pytest.approx(0.25, abs=ROUNDING) and np.abs((after - before)[1:]).max() < ROUNDING
+
+
+def test_a_massless_rod_keeps_its_length():
+    b = sarrus.Builder("held")
+    b.add_body("plate", sarrus.Inertia.box(1.0, (0.2, 0.2, 0.02)))
+    b.add_joint("float", sarrus.Free(), "ground", "plate")
+    b.add_distance("rod", ("ground", (0, 0, 1)), ("plate", (0.1, 0, 0)), length=0.8)
+    held = b.build()
+    q = held.assemble()
+    skeleton = Skeleton(held)
+    rod = skeleton.segments(q)["rod"]
+    assert rod.shape == (1, 2, 3) and lengths(rod)[0] == pytest.approx(0.8, abs=1e-12)
+    assert skeleton.anchors.tolist() == [[0.0, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("places", "count"),
+    [
+        ([(0, 0, 0), (1, 0, 0)], 1),
+        ([(0, 0, 0), (1, 0, 0), (0.5, 0, 0), (0.2, 0, 0)], 3),  # on a line
+        ([(0, 0, 0), (1, 0, 0), (0, 1, 0)], 3),  # a triangle
+        ([(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (0.4, 0.3, 0)], 5),  # a square, and one inside
+        ([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], 4),  # in space
+    ],
+)
+def test_places_of_a_body_are_all_joined_by_few_bars(places, count):
+    b = sarrus.Builder("star")
+    b.add_body("hub", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("held", sarrus.Spherical(), "ground", "hub", at_child=places[0])
+    for k, place in enumerate(places[1:]):
+        b.add_frame(f"frame{k}", "hub", place)
+    bars = [bar for bar in Skeleton(b.build()).bars if bar.owner == "hub"]
+    assert len(bars) == count
+    ends = np.array([end for bar in bars for end in (bar.first[1], bar.second[1])])
+    for place in places:
+        assert np.abs(ends - place).max(axis=1).min() < ROUNDING
+    # everything hangs together: ends that coincide, and the two ends of a bar, are one part
+    part = list(range(len(ends)))
+    for _ in part:
+        for i in range(len(ends)):
+            for j in range(len(ends)):
+                if i // 2 == j // 2 or np.abs(ends[i] - ends[j]).max() < ROUNDING:
+                    part[i] = min(part[i], part[j])
+    assert set(part) == {0}
+
+
+def test_a_free_body_without_places_is_the_box_of_its_inertia():
+    b = sarrus.Builder("brick")
+    b.add_body("brick", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+    b.add_joint("float", sarrus.Free(), "ground", "brick")
+    brick = b.build()
+    bars = Skeleton(brick).segments(brick.neutral())["brick"]
+    assert sorted(lengths(bars).round(12)) == [0.1] * 4 + [0.2] * 4 + [0.3] * 4
+
+
+def test_a_rolling_disc_is_round():
+    disc = sarrus.mechanisms.rolling_disc(radius=0.3)
+    q = disc.assemble()
+    rim = np.array([bar.first[1] for bar in Skeleton(disc).bars])
+    spec = disc.description.constraints[0]
+    assert np.abs(np.linalg.norm(rim - spec.center, axis=1) - 0.3).max() < ROUNDING
+    assert Skeleton(disc).bounds(q)[0][2] == pytest.approx(0.0, abs=1e-12)  # it stands on the ground
+
+
+def test_wrong_sizes_are_refused():
+    skeleton = Skeleton(sarrus.mechanisms.four_bar())
+    with pytest.raises(sarrus.ShapeError, match="nq = 3"):
+        skeleton.segments([0.0, 0.0])
+    with pytest.raises(sarrus.NameNotFoundError, match="motr"):
+        skeleton.joint_axis(np.zeros(3), "motr")
+
+
+# ---- moving by hand --------------------------------------------------------------------------------------------------
+
+
+@every
+def test_inputs_are_as_many_as_degrees_of_freedom_motors_first_and_keep_loops_closed(mechanism):
+    q = mechanism.assemble()
+    inputs = Inputs(mechanism, q)
+    rows = inputs.loops.holonomic
+    J = inputs.loops.jacobian(q)[rows]
+    assert len(inputs.chosen) == mechanism.nv - (np.linalg.matrix_rank(J, tol=1e-9) if rows.any() else 0)
+    driven = [inputs.joints[k] in mechanism.actuated for k in inputs.chosen]
+    assert driven == sorted(driven, reverse=True)
+    start = inputs.coordinates(q)
+    for k in inputs.chosen:
+        goal = start[k] + 0.02 * inputs.loops.column_scale[k]
+        moved, arrived = inputs.lead(q, {k: goal})
+        assert arrived and residual(mechanism, moved) < CLOSED
+        now = inputs.coordinates(moved)
+        assert now[k] == pytest.approx(goal, abs=1e-11)
+        others = [j for j in inputs.chosen if j != k]
+        assert np.abs(now[others] - start[others]).max(initial=0.0) < 1e-11
+
+
+def test_what_cannot_close_is_led_as_far_as_it_goes():
+    """The rocker of a crank-rocker turns between the positions in which crank and coupler are in line."""
+    fourbar = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
+    q = fourbar.assemble(fixed={"motor": 0.5})
+    inputs = Inputs(fourbar, q)
+    k = inputs.names.index("pivot")
+    inputs.chosen = [k]
+    ends = []
+    for goal in (-3.0, 3.0):
+        last, arrived = inputs.lead(q, {k: goal})
+        assert not arrived and residual(fourbar, last) < CLOSED
+        ends.append(inputs.coordinates(last)[k])
+    # cosine rule in the triangles of ground 1.0, rocker 0.9 and coupler -+ crank, 0.7 and 1.5
+    corners = [np.arccos((1.0 + 0.81 - s**2) / 1.8) for s in (0.7, 1.5)]
+    assert abs(ends[1] - ends[0]) == pytest.approx(corners[1] - corners[0], abs=2e-2)
+    assert abs(ends[1] - ends[0]) < corners[1] - corners[0]
+
+
+# ---- the view --------------------------------------------------------------------------------------------------------
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.fixture
+def fourbar():
+    return sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
+
+
+@pytest.fixture
+def shown(fourbar):
+    pytest.importorskip("viser")
+    with View(fourbar, port=free_port()) as opened:
+        yield opened
+
+
+def swing(fourbar):
+    """A run of two seconds, with velocities by differences."""
+    from sarrus.trajectory import Trajectory
+
+    t = np.linspace(0.0, 2.0, 81)
+    q = fourbar.follow({"motor": 0.5 + 2.0 * t})
+    v = fourbar.project_velocity(q, np.gradient(q, t, axis=0))
+    return Trajectory(fourbar, t, q, v)
+
+
+def test_without_viser_the_error_says_what_to_install(fourbar, monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "sarrus\[view\]"'):
+        view(fourbar, open_browser=False, block=False)
+
+
+def test_a_page_is_served_until_it_is_closed(fourbar, capsys):
+    pytest.importorskip("viser")
+    port = free_port()
+    shown = view(fourbar, port=port, open_browser=False, block=False)
+    assert shown.url == f"http://127.0.0.1:{port}" and shown.url in repr(shown) and shown.url in shown._repr_html_()
+    with urlopen(shown.url, timeout=10) as page:
+        assert page.status == 200 and b"<html" in page.read()
+    shown.close()
+    shown.close()
+    with pytest.raises(OSError, match="refused"):
+        urlopen(shown.url, timeout=2)
+    assert "closed" in repr(shown)
+    assert capsys.readouterr().out == ""
+
+
+def test_sliders_move_it_and_loops_stay_closed(fourbar, shown):
+    assert shown.inputs == ("motor",)
+    for angle in (0.7, 2.0, -2.5, 3.1):
+        shown.sliders["motor"].value = angle
+        assert shown.q[0] == pytest.approx(angle, abs=1e-11) and residual(fourbar, shown.q) < CLOSED
+        pose = fourbar.pose(shown.q, "rocker")
+        node = shown._nodes["rocker"]
+        w, x, y, z = node.wxyz
+        assert np.abs(sarrus.Rotation.from_quaternion([x, y, z, w]).matrix - pose[:3, :3]).max() < 1e-12
+        assert np.abs(node.position - pose[:3, 3]).max() < 1e-12
+    shown.home()
+    assert np.array_equal(shown.q, fourbar.assemble()) and shown.sliders["motor"].value == pytest.approx(
+        shown.q[0], abs=1e-6
+    )
+
+
+def test_where_loops_would_open_it_goes_back_and_says_so(shown):
+    before = shown.q
+    assert not shown.move({"pivot": 3.0})
+    assert np.array_equal(shown.q, before) and "pivot ends at" in shown._status.content
+    assert shown.move({"motor": float(before[0]) + 0.1})
+    assert shown._status.content == ""
+
+
+def test_wrong_names_and_configurations_are_refused(shown):
+    with pytest.raises(sarrus.NameNotFoundError, match="motr"):
+        shown.move({"motr": 0.0})
+    with pytest.raises(sarrus.StateError, match="finite"):
+        shown.set([np.nan, 0.0, 0.0])
+    with pytest.raises(sarrus.ShapeError, match=r"\(3,\)"):
+        shown.set([0.0])
+    with pytest.raises(sarrus.ModelError, match="no trajectory"):
+        shown.play()
+
+
+def test_a_run_is_played_from_its_start_to_its_end(fourbar):
+    pytest.importorskip("viser")
+    run = swing(fourbar)
+    with View(fourbar, trajectory=run, port=free_port()) as shown:
+        assert np.array_equal(shown.q, run.q[0])
+        shown.seek(1.0)
+        assert np.abs(shown.q - run.at(1.0)[0]).max() < ROUNDING and shown._clock.value == 1.0
+        shown._clock.value = 0.5  # as one drags it
+        assert shown.time == 0.5 and np.abs(shown.q - run.at(0.5)[0]).max() < ROUNDING
+        shown._repeat.value = False
+        shown._speed.value = "5"
+        shown.play()
+        # 0.3 s of film; a busy machine may take longer
+        deadline = time.monotonic() + 20.0
+        seen = set()
+        while shown._playing.is_set() and time.monotonic() < deadline:
+            seen.add(shown.time)
+            time.sleep(0.01)
+        assert len(seen) > 1
+        assert shown.time == 2.0 and np.array_equal(shown.q, run.q[-1])
+        shown.sliders["motor"].value = 1.0  # a hand on it
+        assert shown.q[0] == pytest.approx(1.0, abs=1e-11) and residual(fourbar, shown.q) < CLOSED
+
+
+def test_a_run_of_another_mechanism_is_refused(fourbar):
+    pytest.importorskip("viser")
+    with pytest.raises(sarrus.ModelError, match="four"):
+        View(sarrus.mechanisms.pendulum(), trajectory=swing(fourbar), port=free_port())
+
+
+@every
+def test_the_gallery_is_drawn(mechanism):
+    pytest.importorskip("viser")
+    with View(mechanism, port=free_port()) as shown:
+        assert len(shown._nodes) == len(mechanism.bodies) and shown.inputs
+
+
+# ---- what is on the screen -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    software = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with playwright.sync_playwright() as p:
+        try:
+            opened = p.chromium.launch(executable_path=found, args=software)
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium to look at the page with: {str(error).splitlines()[0]}")
+        yield opened
+        opened.close()
+
+
+def colored(picture):
+    """How many points are neither white, grey nor black."""
+    return int((np.ptp(picture.astype(int), axis=-1) > 50).sum())
+
+
+def test_the_picture_shows_the_mechanism_and_changes_with_a_slider(fourbar, shown, browser):
+    image = pytest.importorskip("PIL.Image")
+    page = browser.new_page(viewport={"width": 900, "height": 600})
+
+    def picture():
+        # without the panel on the right, and the notice on software rendering above
+        shot = page.screenshot(clip={"x": 0, "y": 170, "width": 560, "height": 430})
+        return np.asarray(image.open(io.BytesIO(shot)).convert("RGB"))
+
+    def until(condition, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        before = picture()
+        while time.monotonic() < deadline:
+            page.wait_for_timeout(300)
+            now = picture()
+            if np.array_equal(now, before) and condition(now):
+                return now
+            before = now
+        raise AssertionError(f"not seen within {seconds} s: {what}")
+
+    page.goto(shown.url)
+    # the three bars cover some per cent of the picture, but not all of it
+    first = until(lambda now: colored(now) > 2000, "a mechanism in colours")
+    assert colored(first) < 0.5 * first.shape[0] * first.shape[1]
+
+    start = shown.q
+    # by mouse: keys would also turn the camera
+    thumb = page.locator("[role=slider]").first.bounding_box()
+    x, y = thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 30, y, steps=10)
+    page.mouse.up()
+    second = until(lambda now: int((np.abs(now.astype(int) - first).max(axis=-1) > 50).sum()) > 1000, "it moved")
+    assert colored(second) > 2000
+    assert shown.q[0] > start[0] + 0.1 and residual(fourbar, shown.q) < CLOSED
+
+    page.get_by_role("button", name="Home").click()
+    until(lambda now: int((np.abs(now.astype(int) - first).max(axis=-1) > 50).sum()) < 100, "home again")
+    assert np.array_equal(shown.q, start)
+    page.close()
