@@ -13,12 +13,22 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="0.3 s a row instead of 3; fewer states for --accuracy")
     parser.add_argument("--only", default="", metavar="rnea,panda,cpp", help="algorithms, models and groups of rows")
     parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
+    parser.add_argument("--simulation", action="store_true", help="simulations: time a step, drift of loops and energy")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
     parser.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE", nargs="?", help="write the table there as well")
     options = parser.parse_args()
+
+    if options.simulation:
+        from . import simulation
+
+        table = simulation.markdown(simulation.rows(_tell))
+        print(table)
+        if options.markdown:
+            options.markdown.write_text(table)
+        return 0
 
     try:
         import pinocchio  # noqa: F401

@@ -29,8 +29,9 @@ esac
 compile() { "${CXX:-c++}" "${flags[@]}" "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
 compile cpp/kernels/tree_kernels.cpp & kernels=$!
 compile cpp/kernels/loop_kernels.cpp
+compile cpp/kernels/simulation_kernels.cpp
 for file in cpp/kernels/table cpp/mechanism/mechanism cpp/mechanism/closing cpp/mechanism/elimination; do compile "$file.cpp"; done
 compile tests/cpp/test_core.cpp
 wait "$kernels"
-"${CXX:-c++}" "${flags[@]}" "$out"/{tree_kernels,loop_kernels,table,mechanism,closing,elimination,test_core}.o -o "$out/test_core"
+"${CXX:-c++}" "${flags[@]}" "$out"/{tree_kernels,loop_kernels,simulation_kernels,table,mechanism,closing,elimination,test_core}.o -o "$out/test_core"
 UBSAN_OPTIONS=print_stacktrace=1 "$out/test_core"

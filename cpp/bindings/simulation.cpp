@@ -52,8 +52,8 @@ class Interrupts {
 
 class Simulation {
  public:
-  Simulation(const Mechanism& mechanism, int method, int stabilisation, const std::array<double, 2>& gains, const py::dict& actions,
-             py::object controller, py::object pfaffian)
+  Simulation(const Mechanism& mechanism, int method, int stabilisation, const std::array<double, 2>& gains,
+             const py::dict& actions, py::object controller, py::object pfaffian)
       : tree_(mechanism.tree()), controller_(std::move(controller)), pfaffian_(std::move(pfaffian)) {
     plan_.method = static_cast<Method>(method), plan_.stabilisation = static_cast<Stabilisation>(stabilisation);
     plan_.gains[0] = gains[0], plan_.gains[1] = gains[1];
@@ -65,6 +65,8 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
+  /// The run that is on its way, or the next one, ends at its next step: what a signal's handler may call.
+  void stop() { stopped_ = true; }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return tree_.nq + tree_.nv + plan_.actions.memory; }
 
@@ -94,7 +96,7 @@ class Simulation {
         ++done;
         if (done % every == 0) std::copy(row, row + n, kept + (done / every - 1) * n);
         if (watched && ask(watch, start + static_cast<double>(first + done) * h, before.data(), row)) break;
-        if (interrupts.pending()) {
+        if (interrupts.pending() || stopped_) {
           status = interrupted;
           break;
         }
@@ -122,18 +124,24 @@ class Simulation {
     double status = 0.0;
     long had = 0, taken = 0, refused = 0;
     bool finished = time >= end, just_refused = false;
+    // samples that the last stretch had no room for lie in its last step
+    for (; !before_.empty() && had < samples && sample[had] <= time; ++had)
+      kernels().simulation.between(tree_, plan_, p, sample[had], before_.data(), dense_.data(), (sample[had] - from_) / step_,
+                                   kept + had * n);
     {
       const py::gil_scoped_release free;
       while (!finished && time < pause) {
         h = std::min(h, longest);
         const bool beyond = time + h >= end;
-        const double step = beyond ? end - time : h, smallest = 4.0 * std::numeric_limits<double>::epsilon() * std::max(1.0, std::abs(time));
+        const double step = beyond ? end - time : h,
+                     smallest = 4.0 * std::numeric_limits<double>::epsilon() * std::max(1.0, std::abs(time));
         double error = 0.0;
         if (step <= smallest && !beyond) {
           status = no_convergence;
           break;
         }
-        status = kernels().simulation.try_step(tree_, plan_, p, time, step, tolerance.data(), row, there.data(), dense.data(), &error);
+        status =
+            kernels().simulation.try_step(tree_, plan_, p, time, step, tolerance.data(), row, there.data(), dense.data(), &error);
         if (status == caller_failed) break;
         const bool sound = status == 0.0 && is_finite(there.data(), n) && std::isfinite(error);
         const double factor = sound ? std::min(5.0, std::max(0.2, 0.9 * std::pow(std::max(error, 1e-10), -0.2))) : 0.2;
@@ -153,7 +161,7 @@ class Simulation {
           if (sample[had] == reached)
             std::copy(there.begin(), there.end(), to);
           else
-            kernels().simulation.between(tree_, plan_.actions.memory, row, dense.data(), (sample[had] - time) / step, to);
+            kernels().simulation.between(tree_, plan_, p, sample[had], row, dense.data(), (sample[had] - time) / step, to);
         }
         before_.assign(row, row + n), dense_ = dense, from_ = time, step_ = step;
         if (beyond) {
@@ -168,7 +176,7 @@ class Simulation {
         h = step * (just_refused ? std::min(1.0, factor) : factor);
         just_refused = false;
         if (watched && ask(watch, time, before_.data(), row)) break;
-        if (interrupts.pending()) {
+        if (interrupts.pending() || stopped_) {
           status = interrupted;
           break;
         }
@@ -179,21 +187,23 @@ class Simulation {
   }
 
   /// The state at a time within the last step of run_adaptive.
-  Numbers at(double time) const {
+  Numbers at(double time, const Numbers& parameters) {
     Numbers out(size());
-    kernels().simulation.between(tree_, plan_.actions.memory, before_.data(), dense_.data(), (time - from_) / step_, out.mutable_data());
+    kernels().simulation.between(tree_, plan_, parameters.data(), time, before_.data(), dense_.data(), (time - from_) / step_,
+                                 out.mutable_data());
     return out;
   }
 
   /// Many runs, (runs, size), each by fixed steps; states after every `every`-th step go to out (runs, kept, size). Status by run; a run
   /// that fails has NaN from there on, and the others do not know.
-  py::array_t<signed char> run_many(Numbers& x, const Numbers& parameters, double start, double h, long count, long every, Numbers& out,
-                                    long threads) {
+  py::array_t<signed char> run_many(Numbers& x, const Numbers& parameters, double start, double h, long count, long every,
+                                    Numbers& out, long threads) {
     const long runs = x.shape(0), n = size(), samples = out.shape(1);
     py::array_t<signed char> verdicts(runs);
     double *rows = x.mutable_data(), *kept = out.mutable_data();
     signed char* verdict = verdicts.mutable_data();
-    std::fill(verdict, verdict + runs, 0);
+    std::fill(verdict, verdict + runs, static_cast<signed char>(interrupted));
+    std::fill(kept, kept + runs * samples * n, std::numeric_limits<double>::quiet_NaN());
     const Runs all = {rows, static_cast<int>(n), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0, nullptr};
     const long chunk = 16;
     std::atomic<long> next{0};
@@ -205,6 +215,7 @@ class Simulation {
         const long end = std::min(runs, begin + chunk);
         Runs mine = all;
         mine.x += begin * n, mine.parameter += begin * mine.parameter_step, mine.status = status.data();
+        std::fill(verdict + begin, verdict + end, 0);
         for (long k = 0; k < samples && !stop; ++k) {
           const long steps = std::min(every, count - k * every);
           kernels().simulation.advance_many(tree_, plan_, {start, h, k * every, steps}, mine, 0, end - begin);
@@ -221,6 +232,7 @@ class Simulation {
           for (long i = 0; asks && i < 32; ++i)
             if (interrupts.pending()) stop = true;
         }
+        if (stop) std::fill(verdict + begin, verdict + end, static_cast<signed char>(interrupted));
       }
     };
     {
@@ -234,10 +246,19 @@ class Simulation {
     return verdicts;
   }
 
-  /// The generalised force (nv) of all that acts in a state.
-  Numbers efforts(double time, const Numbers& x, const Numbers& parameters) {
-    Numbers tau(tree_.nv);
-    kernels().simulation.act(tree_, plan_, parameters.data(), time, x.data(), tau.mutable_data());
+  /// The generalised force (n, nv) of all that acts in states (n, size) at times (n,).
+  Numbers efforts(const Numbers& times, const Numbers& x, const Numbers& parameters) {
+    const long n = times.size();
+    if (x.size() != n * size() || parameters.size() != plan_.actions.parameters)
+      throw std::length_error("simulation: wrong sizes");
+    Numbers tau({n, static_cast<long>(tree_.nv)});
+    const double *t = times.data(), *rows = x.data(), *p = parameters.data();
+    double* out = tau.mutable_data();
+    {
+      const py::gil_scoped_release free;
+      for (long i = 0; i < n && !failed_; ++i)
+        kernels().simulation.act(tree_, plan_, p, t[i], rows + i * size(), out + i * tree_.nv);
+    }
     rethrow();
     return tau;
   }
@@ -350,6 +371,7 @@ class Simulation {
   Plan plan_{};
   py::object controller_, pfaffian_;
   bool failed_ = false;
+  std::atomic<bool> stopped_{false};
   std::deque<std::vector<double>> numbers_;
   std::deque<Law> laws_;
   std::vector<const Law*> targets_;
@@ -369,16 +391,17 @@ void bind_simulation(py::module_& m) {
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("actions"),
            py::arg("controller"), py::arg("pfaffian"), py::keep_alive<1, 2>())
       .def_property_readonly("size", &Simulation::size)
+      .def("stop", &Simulation::stop)
       .def_property_readonly("calls", &Simulation::calls)
-      .def("run", &Simulation::run, py::arg("x").noconvert(), py::arg("parameters"), py::arg("start"), py::arg("step"), py::arg("first"),
-           py::arg("count"), py::arg("every"), py::arg("out").noconvert(), py::arg("watch"))
-      .def("run_adaptive", &Simulation::run_adaptive, py::arg("x").noconvert(), py::arg("parameters"), py::arg("time"), py::arg("pause"),
-           py::arg("end"), py::arg("step"), py::arg("longest"), py::arg("tolerance"), py::arg("times"), py::arg("out").noconvert(),
-           py::arg("last").noconvert(), py::arg("watch"))
-      .def("at", &Simulation::at, py::arg("time"))
+      .def("run", &Simulation::run, py::arg("x").noconvert(), py::arg("parameters"), py::arg("start"), py::arg("step"),
+           py::arg("first"), py::arg("count"), py::arg("every"), py::arg("out").noconvert(), py::arg("watch"))
+      .def("run_adaptive", &Simulation::run_adaptive, py::arg("x").noconvert(), py::arg("parameters"), py::arg("time"),
+           py::arg("pause"), py::arg("end"), py::arg("step"), py::arg("longest"), py::arg("tolerance"), py::arg("times"),
+           py::arg("out").noconvert(), py::arg("last").noconvert(), py::arg("watch"))
+      .def("at", &Simulation::at, py::arg("time"), py::arg("parameters"))
       .def("run_many", &Simulation::run_many, py::arg("x").noconvert(), py::arg("parameters"), py::arg("start"), py::arg("step"),
            py::arg("count"), py::arg("every"), py::arg("out").noconvert(), py::arg("threads"))
-      .def("efforts", &Simulation::efforts, py::arg("time"), py::arg("x"), py::arg("parameters"));
+      .def("efforts", &Simulation::efforts, py::arg("times"), py::arg("x"), py::arg("parameters"));
 }
 
 }  // namespace sarrus::bindings

@@ -67,14 +67,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Pose X_of,
 template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, T* M) {
   Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
-  const JointCoordinates<T> coordinates(tree, arena, q);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      X[i] = b.X_tree.template cast<T>() *
-             joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
-    });
-  }
+  joint_poses(tree, arena, q, X, columns);
   const int n = tree.nv;
   for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
   composite_inertias(

@@ -38,7 +38,8 @@ template <class T, class Put> void each_spring_force(const Tree& tree, const Kin
 }
 
 /// The same as wrenches on the bodies: put(body, wrench in its axes at its origin). For recursions that have no world poses.
-template <class T, class Put> SARRUS_NOINLINE void springs_on_bodies(const Tree& tree, Arena& arena, const T* q, const T* v, Put put) {
+template <class T, class Put> SARRUS_NOINLINE void springs_on_bodies(const Tree& tree, Arena& arena, const T* q, const T* v,
+                                                                     Put put) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
   each_spring_force(tree, k, [&](int body, int, const Vec3<T>& force, const Vec3<T>& p) {

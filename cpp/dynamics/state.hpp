@@ -23,6 +23,19 @@ template <class T> class JointCoordinates {
   T *sin_, *cos_;
 };
 
+/// Every body's pose in its parent, and the columns of the joints that visit() does not inline.
+template <class T> SARRUS_INLINE void joint_poses(const Tree& tree, Arena& arena, const T* q, Transform<T>* X,
+                                                  Motion<T>* columns) {
+  const JointCoordinates<T> coordinates(tree, arena, q);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      X[i] = b.X_tree.template cast<T>() *
+             joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
+    });
+  }
+}
+
 template <class T> SARRUS_INLINE const T* zeros(Arena& arena, int n) {
   T* z = arena.take<T>(n);
   for (int i = 0; i < n; ++i) z[i] = T(0.0);

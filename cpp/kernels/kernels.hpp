@@ -43,7 +43,9 @@ struct SimulationKernels {
   /// A trial step of Dormand and Prince's from x: where it leads, its polynomial, and its error as a share of what is allowed.
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
                      const double* x, double* there, double* dense, double* error);
-  void (*between)(const Tree&, int memory, const double* x, const double* dense, double theta, double* there);
+  /// The state at a share theta of that step, on the loops as its end is.
+  void (*between)(const Tree&, const Plan&, const double* parameter, double time, const double* x, const double* dense,
+                  double theta, double* there);
   /// The generalised force of all that acts, and the rates of what it remembers.
   double (*act)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
 };

@@ -51,10 +51,14 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   return s.status;
 }
 
-void between_steps(const Tree& tree, int memory, const double* x, const double* dense, double theta, double* there) {
+void between_steps(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, const double* dense,
+                   double theta, double* there) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  between(tree, memory, x, dense, theta, arena.take<double>(tree.nv), there);
+  between(tree, plan.actions.memory, x, dense, theta, arena.take<double>(tree.nv), there);
+  System<double> s{tree, arena, plan, parameter};
+  const auto state = SimulationState<double>::of(tree, there);
+  if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
 }
 
 double act_on(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, double* tau) {
@@ -68,6 +72,8 @@ double act_on(const Tree& tree, const Plan& plan, const double* parameter, doubl
 
 }  // namespace
 
-void add_simulation_kernels(KernelTable& table) { table.simulation = {advance_one, advance_many, try_step, between_steps, act_on}; }
+void add_simulation_kernels(KernelTable& table) {
+  table.simulation = {advance_one, advance_many, try_step, between_steps, act_on};
+}
 
 }  // namespace sarrus

@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, c
 }
 
 template <class T>
-SARRUS_INLINE void shares(const Tree& tree, Arena& arena, LoopEquation<T>& e) {
+SARRUS_INLINE void shares(Arena& arena, LoopEquation<T>& e) {
   T* share = arena.take<T>(e.matrix.rows);
   for (int r = 0; r < e.matrix.rows; ++r) share[r] = T(1.0) / e.scale[r];
   e.matrix.row_share = share;
@@ -96,7 +96,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
       rows.gamma[r] += rows.target[r] * T(in.velocity_gain) - rows.residual[r] * T(in.position_gain);
   }
   e.matrix.J = J, e.matrix.mobility = rows.mobility;
-  shares(tree, arena, e);
+  shares(arena, e);
   for (int k = 0; k < tree.nv; ++k) e.terms += terms[k] * e.matrix.mobility[k];
   for (int r = 0; r < loops.rows; ++r) e.terms += terms[tree.nv + r] * e.matrix.row_share[r];
   return e;

@@ -22,7 +22,7 @@ template <class T> struct LoopState {
   Motion<T>* column;  // of the velocities, in world axes at the origin of the body that they move
   const RneaBody<T>* body;  // null: no accelerations asked
   const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
-  const Motion<T>* stored = nullptr;        // and the columns of joints that visit() does not inline
+  const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
 };
 
 /// Poses and columns in the world from those in the parents.
@@ -46,14 +46,7 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   LoopState<T> state = {q, nullptr, time, given, nullptr, nullptr, nullptr};
   Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
-  const JointCoordinates<T> coordinates(tree, arena, q);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      X[i] = b.X_tree.template cast<T>() *
-             joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
-    });
-  }
+  joint_poses(tree, arena, q, X, columns);
   place(tree, arena, [X](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, columns, state);
   state.in_parent = X, state.stored = columns;
   return state;
@@ -131,8 +124,8 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const T* time
 
 /// `posed`: m.X is wanted too; `mobility`: m.turns and m.slides.
 template <class T>
-SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c, RelativeMotion<T>& m,
-                                   bool posed = true, const T* mobility = nullptr) {
+SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
+                                   RelativeMotion<T>& m, bool posed = true, const T* mobility = nullptr) {
   const Transform<T> X_child = s.X[c.child] * c.X_child.template cast<T>();
   Motion<T> A_drive;
   m.drive = Motion<T>::zero();

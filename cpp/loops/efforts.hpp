@@ -37,7 +37,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* 
     mu[r] = gives_way ? T(0.0) : scale[r] * T(passive);
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, one, nullptr}, b, scale, T(0.0)};
-  shares(tree, arena, e);
+  shares(arena, e);
   const T left = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
   for (int k = 0; k < loops.actuators; ++k) u[k] = x[loops.actuator[k]];
   return left;

@@ -20,7 +20,8 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
     M = mobility = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) M[k] = T(1.0);
   } else {
-    M = sparse_mass_matrix(tree, arena, [X = state.in_parent](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, state.stored);
+    M = sparse_mass_matrix(
+        tree, arena, [X = state.in_parent](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, state.stored);
     mobility = mobilities(tree, arena, M);
   }
   ConstraintRows<T> wanted;
@@ -29,7 +30,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   const Elimination& order = plain ? loops.statics : loops.dynamics;
   const int* mass_first = plain ? nullptr : loops.mass_first;
   LoopEquation<T> e = {{tree, order, mass_first, loops.constraints, rows, M, J, nullptr, mobility, nullptr}, b, scale, T(0.0)};
-  shares(tree, arena, e);
+  shares(arena, e);
   return e;
 }
 

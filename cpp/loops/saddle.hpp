@@ -13,9 +13,9 @@
 
 namespace sarrus {
 
-/// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a millionth of a radian from a singular
-/// position, large enough to stand above the rounding of that product.
-constexpr double tight = 1e-14;
+/// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a
+/// singular position, large enough to stand above the rounding of that product.
+constexpr double tight = 2e-15;
 
 /// The numbers of the matrix: M by rows, each from its diagonal towards the ground; J in blocks, rows x columns, column by column.
 template <class T> struct Saddle {
@@ -42,14 +42,15 @@ template <class T> struct Factor {
 /// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them.
 template <class T> SARRUS_INLINE void subtract_mu(const Elimination& e, T* L, int k, T mu) {
   T& d = L[e.first[k]];
-  if (any(both(mu > T(0.0), abs(d) * T(1e3 * tight) < mu))) {
+  const auto cancelled = both(mu > T(0.0), abs(d) * T(1e3 * tight) < mu);
+  if (any(cancelled)) {
     T passed = T(0.0);
     for (int i = e.before[k]; i < e.before[k + 1]; ++i) {
       const T& l = L[e.before_slot[i]];
       passed += l * l * abs(L[e.first[e.before_row[i]]]);
     }
     const T share = passed * T(tight);
-    mu = select(both(mu > T(0.0), mu < share), share, mu);
+    mu = select(both(cancelled, mu < share), share, mu);
   }
   d -= mu;
 }
@@ -186,16 +187,13 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
     T moved = T(0.0), size = T(0.0);
     for (int i = 0; i < n; ++i) step[i] += x[i];
     for (int i = 0; i < nv; ++i) moved += (step[i] - x[i]) * (step[i] - x[i]), size += step[i] * step[i];
-    const auto far = both(going, moved > size * T(1e-24));
-    if (!any(far)) {  // as good as it gets: nobody needs to know by how much
-      for (int i = 0; i < n; ++i) x[i] = select(going, step[i], x[i]);
-      break;
-    }
-    const T now = residual(s, b, step, r);
-    const auto better = both(going, now < left);
-    for (int i = 0; i < n; ++i) x[i] = select(better, step[i], x[i]);
-    if (any(both(going, left < now))) residual(s, b, x, r);
-    going = both(both(better, far), now < left * T(0.9));
+    // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
+    const auto near = both(going, moved < size * T(1e-24)), far = both(going, moved > size * T(1e-24));
+    T now = left;
+    if (any(far)) now = residual(s, b, step, r);
+    const auto better = both(far, now < left);
+    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(better, step[i], x[i]));
+    going = both(better, now < left * T(0.9));
     left = select(better, now, left);
   }
   return left;

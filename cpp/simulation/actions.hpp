@@ -63,8 +63,8 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
 
 /// Adds what all of them do to tau and writes the rates of what they remember.
 template <class T>
-void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parameter, const T& time, const T* q, const T* v, const T* z,
-         T* tau, T* z_dot) {
+void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parameter, const T& time, const T* q, const T* v,
+         const T* z, T* tau, T* z_dot) {
   for (int i = 0; i < actions.controllers; ++i) {
     const Controller& c = actions.controller[i];
     const T* p = parameter + c.parameter;
@@ -85,7 +85,9 @@ void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parame
     const Stiction& s = actions.stiction[i];
     const T *p = parameter + s.parameter, rate = v[s.iv], ratio = rate / p[2];
     const T most_friction = p[0] + (p[1] - p[0]) * exponential(-(ratio * ratio));
-    z_dot[s.memory] = rate - abs(rate) * z[s.memory] * p[3] / most_friction;
+    const T settling =
+        abs(rate) * p[3] / most_friction;  // how fast bristles follow; no faster than 1/ms, or steps would have to be
+    z_dot[s.memory] = (rate - settling * z[s.memory]) / (T(1.0) + settling * T(1e-3));
     tau[s.iv] -= p[3] * z[s.memory] + p[4] * z_dot[s.memory];
   }
   if (actions.target) {

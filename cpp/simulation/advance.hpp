@@ -9,12 +9,13 @@ namespace sarrus {
 /// Whether a row ties velocities only, so that no configuration can be brought back onto it.
 inline bool nonholonomic(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i)
-    if (tree.loops.constraint[i].kind == ConstraintKind::rolling || tree.loops.constraint[i].kind == ConstraintKind::pfaffian) return true;
+    if (tree.loops.constraint[i].kind == ConstraintKind::rolling || tree.loops.constraint[i].kind == ConstraintKind::pfaffian)
+      return true;
   return false;
 }
 
-/// The step, its end on the loops, and for v what the displacement was: symplectic with loops as without (SHAKE: Ryckaert, Ciccotti and
-/// Berendsen 1977). This v satisfies the loops to the order of h; made to do so exactly, it would gain or lose energy at every step.
+/// The step, its end on the loops, and for v what the displacement was (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the
+/// loops to the order of h; made to do so exactly, it would gain or lose energy at every step.
 template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
@@ -27,7 +28,8 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
 
 /// From time + first h, `count` steps of h; x holds (q, v, z). Returns the status.
 template <class T>
-T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, long first, long count, T* row) {
+T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, long first, long count,
+          T* row) {
   System<T> s{tree, arena, plan, parameter};
   bool projects = tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   const bool by_displacement = projects && plan.method == Method::semi_implicit && !nonholonomic(tree);

@@ -1,5 +1,6 @@
 // The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 exp(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 exp(h/2 (v0 + v1)). Symmetric, A-stable;
-// a free body keeps energy and momentum to rounding, a conservative mechanism its energy without drift (Hairer, Lubich and Wanner).
+// a free body keeps its energy and the size of its momentum to rounding, a tree its energy without drift. Projection onto loops at one end
+// of the step costs some of that (Hairer, Lubich and Wanner V.4.1).
 //
 // Plain iteration where it contracts; else Newton's, with the derivative by differences.
 #pragma once

@@ -48,7 +48,8 @@ struct Plan {
   Actions actions;
   // adds to tau; false: it failed, and the run ends. Only one state at a time may have one.
   bool (*controller)(void* self, double time, const double* q, const double* v, double* tau);
-  bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers);  // rows that depend on q, with their c and gamma
+  bool (*pfaffian)(void* self, const double* q, const double* v,
+                   double* numbers);  // rows that depend on q, with their c and gamma
   void* self;
 };
 

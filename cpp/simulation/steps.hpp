@@ -1,7 +1,7 @@
 // Explicit steps on the manifold of configurations.
 //
 //   euler            q + h v,        v + h a                        the thesis' own (ch. 5.5)
-//   semi_implicit    v' = v + h a,   q + h v'                       symplectic on trees
+//   semi_implicit    v' = v + h a,   q + h v'                       symplectic where M is constant
 //   rk4              Runge and Kutta's, on the coordinates; quaternions are made unit again
 //   rkmk4, dopri5    on the argument u of q = q0 exp(u)             (Munthe-Kaas 1999; Dormand and Prince 1980)
 #pragma once
@@ -49,7 +49,7 @@ template <class T> struct RungeKutta {
 
   /// The state that `share` of the slopes of the first n stages lead to in h.
   SARRUS_INLINE void combine(const SimulationState<T>& x0, const double* share, int n, const T& h, T* q_to, T* v_to, T* z_to) {
-    const auto sum = [&](T* to, const T* from, int size, T* Slopes<T>::*part) SARRUS_INLINED {
+    const auto sum = [&](T* to, const T* from, int size, T* Slopes<T>::* part) SARRUS_INLINED {
       for (int k = 0; k < size; ++k) to[k] = from ? from[k] : T(0.0);
       for (int j = 0; j < n; ++j)
         if (share[j] != 0.0) {
@@ -103,7 +103,7 @@ template <class T> void euler_step(System<T>& s, const T& time, const T& h, cons
 }
 
 template <class T> void runge_kutta_step(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, bool exponential,
-                                            const bool* held = nullptr) {
+                                         const bool* held = nullptr) {
   RungeKutta<T> step(s, runge_kutta_4(), exponential);
   step.held = held;
   for (int i = 0; i < 4; ++i) step.look(x, i, time, h);

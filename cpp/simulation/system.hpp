@@ -96,7 +96,8 @@ SARRUS_NOINLINE void project(System<T>& s, const T& time, T* q, T* v, const bool
   const Arena::Scope scope(arena);
   const T* given = s.given(q, v);
   const int nv = tree.nv, rows = tree.loops.rows;
-  T *phi = arena.take<T>(rows), *phi_there = arena.take<T>(rows), *missing = arena.take<T>(rows), *J = arena.take<T>(tree.loops.entries);
+  T *phi = arena.take<T>(rows), *phi_there = arena.take<T>(rows), *missing = arena.take<T>(rows),
+    *J = arena.take<T>(tree.loops.entries);
   const auto look = [&](const T* at, T* residual) {  // J and c at that place too: one pass for all of them
     const Arena::Scope inner(arena);
     ConstraintRows<T> wanted;

@@ -9,7 +9,10 @@
 
 from __future__ import annotations
 
-from . import control, errors, laws, mechanisms
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import errors, laws
 from ._build import __version__, build_info
 from .builder import Builder
 from .constraint import Constraint
@@ -35,7 +38,6 @@ from .errors import (
     ShapeError,
     StateError,
 )
-from .io import load, loads
 from .joints import Cylindrical, Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from .loops.cog import CogJacobians
 from .loops.functions import LoopReactions
@@ -43,12 +45,18 @@ from .loops.mobility import ActuationMobility, Mobility
 from .loops.projected import ProjectedEquations
 from .loops.reduced import ReducedForm
 from .loops.reference_member import ReferenceMemberSolution
-from .many import simulate_many
 from .mechanism import Joint, Kinematics, Mechanism
-from .simulation import Event, simulate
 from .spatial import Inertia, Rotation, Transform
-from .tables import from_dh, from_screws, from_sdof, from_spacedyn
-from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from . import control, mechanisms
+    from .io import load, loads
+    from .many import simulate_many
+    from .simulation import Event, simulate
+    from .skeleton import Skeleton
+    from .tables import from_dh, from_screws, from_sdof, from_spacedyn
+    from .trajectory import Trajectory
+    from .viewer import View, view
 
 __all__ = [
     "ActuationMobility",
@@ -90,12 +98,14 @@ __all__ = [
     "Rotation",
     "SarrusError",
     "ShapeError",
+    "Skeleton",
     "Spherical",
     "SpringSpec",
     "StateError",
     "Trajectory",
     "Transform",
     "Universal",
+    "View",
     "__version__",
     "build_info",
     "control",
@@ -110,4 +120,32 @@ __all__ = [
     "mechanisms",
     "simulate",
     "simulate_many",
+    "view",
 ]
+
+
+_ON_DEMAND = {
+    "control": ("control",),
+    "io": ("load", "loads"),
+    "many": ("simulate_many",),
+    "mechanisms": ("mechanisms",),
+    "simulation": ("Event", "simulate"),
+    "skeleton": ("Skeleton",),
+    "tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
+    "trajectory": ("Trajectory",),
+    "viewer": ("View", "view"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What a control loop does without is loaded when it is asked for: an import takes half the time."""
+    for module, names in _ON_DEMAND.items():
+        if name in names:
+            found = importlib.import_module(f".{module}", __name__)
+            value = globals()[name] = found if name == module else getattr(found, name)
+            return value
+    raise AttributeError(f"module 'sarrus' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -172,7 +172,8 @@ class Builder:
         >>> b.build().bias_forces([-0.5 - 0.1962], [0.0]).round(9) + 0.0  # hangs in balance
         array([0.])
         """
-        if not isinstance(name, str) or not name or name in self._springs:
+        name = str(name)
+        if not name or name in self._springs:
             raise ModelError(f"a spring needs a name that no other spring has; got {name!r}")
         what = f"spring '{name}'"
         ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
@@ -184,7 +185,8 @@ class Builder:
         ]
         if min(numbers) < 0.0:
             raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
-        self._springs[name] = SpringSpec(name, *ends, *numbers)
+        k, rest, c = numbers
+        self._springs[name] = SpringSpec(name, ends[0], ends[1], k, rest, c)
 
     def add_distance(
         self, name: str, first: tuple[str, ArrayLike], second: tuple[str, ArrayLike], *, length: float

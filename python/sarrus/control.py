@@ -8,7 +8,7 @@ Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulat
 >>> hold = sarrus.control.PID("pivot", proportional=100.0, derivative=20.0, target=0.5)
 >>> run = sarrus.simulate(robot, [0.0], [0.0], 4.0, controller=hold)
 >>> float(run.q[-1, 0].round(2))
-0.48
+0.46
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -101,7 +104,7 @@ class Run:
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         """Where an earlier run had come to."""
-        for name, mine in (("mechanism", hash(self.mechanism.description)), ("method", self.method)):
+        for name, mine in (("mechanism", self.mechanism.description), ("method", self.method)):
             if checkpoint[name] != mine:
                 raise ModelError(f"the checkpoint is of another {name}")
         self.x = np.array(checkpoint["x"])
@@ -109,12 +112,17 @@ class Run:
             raise ModelError("the checkpoint is of another controller: it remembers something else")
         self.start, self.k, self.dt, self.t, self.h = (checkpoint[name] for name in ("start", "k", "dt", "t", "h"))
         self.shown = checkpoint["shown"]
+        if checkpoint["acting"] != (self.acting.terms, self.acting.parameters.tolist()):
+            # what acts now was not there in the part of a step that leads up to what was shown
+            self.t, x = self.shown
+            self.x, self.start, self.k = x.copy(), self.t, 0
 
     def checkpoint(self) -> dict[str, Any]:
         """All that another run needs to go on from here."""
         return {
-            "mechanism": hash(self.mechanism.description), "method": self.method, "x": self.x.copy(),
+            "mechanism": self.mechanism.description, "method": self.method, "x": self.x.copy(),
             "start": self.start, "k": self.k, "dt": self.dt, "t": self.t, "h": self.h, "shown": self.shown,
+            "acting": (self.acting.terms, self.acting.parameters.tolist()),
         }  # fmt: skip
 
     def go(
@@ -136,14 +144,15 @@ class Run:
             if self.method == "dopri5"
             else self._fixed(end, samples)
         )
-        for t, x, state in stretches:
-            status = state
-            kept_times.append(t)
-            kept.append(x)
-            if len(t):
-                self.shown = float(t[-1]), x[-1].copy()
-            if bar is not None and len(t):
-                bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
+        with _ending_by_signal(self.core):
+            for t, x, state in stretches:
+                status = state
+                kept_times.append(t)
+                kept.append(x)
+                if len(t):
+                    self.shown = float(t[-1]), x[-1].copy()
+                if bar is not None and len(t):
+                    bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
         if bar is not None:
             bar.close()
         t, x = np.concatenate(kept_times), np.concatenate(kept)
@@ -154,6 +163,7 @@ class Run:
     def _fixed(self, end: float, samples: Array | None) -> Iterator[Stretch]:
         """Stretches (times, states, status) by fixed steps; the last one is what is left."""
         size, begin = self.core.size, self.k
+        samples = None if samples is None else samples[samples > self.shown[0]]
         # a step more or less is not decided by rounding
         whole = int(np.floor((end - self.start) / self.dt * (1.0 + 1e-14) + 1e-9)) - begin
         done = 0
@@ -169,21 +179,28 @@ class Run:
             self.steps += made
             t = self.start + (self.k - made + 1 + np.arange(made)) * self.dt
             self.t = float(self.start + self.k * self.dt)
+            if done == whole and made and abs(t[-1] - end) <= 1e-9 * self.dt:
+                t[-1] = end  # whatever its last digit
             out = out[:made]
             if self.ended_by is not None:
                 t[-1], out[-1] = self.event_time, self.event_state
                 self.t, self.x = float(t[-1]), out[-1].copy()
+                self.start, self.k = self.t, 0  # a later run goes on from here
             yield self._at(samples, np.append(t_before, t), np.vstack([before, out]), status)
             if status or self.ended_by is not None:
                 return
         self.shown = self.t, self.x.copy()
         rest = end - (self.start + self.k * self.dt)
         if rest > 1e-9 * self.dt:  # shown, and not part of what a later run goes on from
-            x, out = self.x.copy(), np.empty((1, size))
-            _, status = self.core.run(x, self.acting.parameters, self.t, rest, 0, 1, 1, out, None)
+            stood, x, out = (self.t, self.x.copy()), self.x.copy(), np.empty((1, size))
+            _, status = self.core.run(x, self.acting.parameters, self.t, rest, 0, 1, 1, out, self._watch())
             if status == 0:
-                yield self._at(samples, np.array([self.t, end]), np.vstack([self.x, out]), status)
-                self.shown = end, x
+                to = end
+                if self.ended_by is not None:
+                    to, x = self.event_time, self.event_state.copy()
+                    self.start, self.k, self.t, self.x = to, 0, to, x.copy()
+                yield self._at(samples, np.array([stood[0], to]), np.vstack([stood[1], x]), status)
+                self.shown = to, x
 
     def _at(self, samples: Array | None, t: Array, x: Array, status: int) -> tuple[Array, Array, int]:
         """Of states at the steps t, what is to be kept."""
@@ -204,12 +221,13 @@ class Run:
         self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float
     ) -> Iterator[Stretch]:
         """Stretches by steps of their own length."""
-        wanted = _every(self.shown[0], end, self.dt) if samples is None else samples[samples > self.shown[0]]
+        begin, given = self.shown[0], None if samples is None else samples[samples > self.shown[0]]
+        total = _count(begin, end, self.dt) if given is None else len(given)
         had, finished, last = 0, self.shown[0] >= end, self.shown[1]
         while not finished:
-            upto = had + min(CHUNK, len(wanted) - had)
-            pause = wanted[upto - 1] if upto > had else end
-            ask = wanted[had:upto]
+            upto = min(had + CHUNK, total)
+            ask = _grid(begin, end, self.dt, had, upto, total) if given is None else given[had:upto]
+            pause = ask[-1] if len(ask) else end
             out, last = np.empty((max(upto - had, 1), self.core.size)), np.empty(self.core.size)
             self.t, self.h, status, more, taken, refused, finished = self.core.run_adaptive(
                 self.x, self.acting.parameters, self.t, max(float(pause), np.nextafter(self.t, np.inf)), end, self.h, longest,
@@ -265,7 +283,7 @@ class Run:
     def _inside(self, t_before: float, t: float, before: Array, share: float) -> Array:
         """The state at a share of the last step: by dense output, or by a step that is so much shorter."""
         if self.method == "dopri5":
-            return np.asarray(self.core.at(t_before + share * (t - t_before)))
+            return np.asarray(self.core.at(t_before + share * (t - t_before), self.acting.parameters))
         x, out = before.copy(), np.empty((1, len(before)))
         self.core.run(x, self.acting.parameters, t_before, share * (t - t_before), 0, 1, 1, out, None)
         return x
@@ -300,8 +318,7 @@ class Run:
         core, parameters = self.core, self.acting.parameters
 
         def efforts(t: Array, q: Array, v: Array, memory: Array) -> Array:
-            rows = np.concatenate([q, v, memory], axis=-1)
-            return np.array([core.efforts(float(one), row, parameters) for one, row in zip(t, rows, strict=True)])
+            return core.efforts(t, np.concatenate([q, v, memory], axis=-1), parameters)
 
         acts = any(self.acting.terms.values()) or core.calls
         trajectory = Trajectory(
@@ -361,6 +378,19 @@ def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
     return force
 
 
+@contextlib.contextmanager
+def _ending_by_signal(core: Any) -> Iterator[None]:
+    """Ctrl-C ends the run at a step's end instead of raising KeyboardInterrupt somewhere in between."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: core.stop())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def has_functions_of_q(mechanism: Mechanism) -> bool:
     return any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints)
 
@@ -369,18 +399,23 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     t = np.asarray(times, dtype=np.float64)
     if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
         raise ValueError("times must be (n,) finite seconds, each after the one before")
-    if len(t) and (t[0] < start or t[-1] > end * (1.0 + 1e-14) + 1e-300):
+    if len(t) and (t[0] < start or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must lie between {start} and {end}; they go from {t[0]} to {t[-1]}")
     return np.asarray(np.minimum(t, end), dtype=np.float64)
 
 
-def _every(start: float, end: float, dt: float) -> Array:
-    """Multiples of dt after the start, and the end."""
-    t = start + dt * np.arange(1, int(np.floor((end - start) / dt * (1.0 + 1e-14) + 1e-9)) + 1)
-    if len(t) and abs(t[-1] - end) < 1e-9 * dt:
+def _count(start: float, end: float, dt: float) -> int:
+    """How many samples every dt, and at the end, come after the start."""
+    whole = int(np.floor((end - start) / dt * (1.0 + 1e-14) + 1e-9))
+    return whole + (end - (start + whole * dt) > 1e-9 * dt)
+
+
+def _grid(start: float, end: float, dt: float, first: int, last: int, total: int) -> Array:
+    """Of these the ones from first to last - 1."""
+    t: Array = start + dt * np.arange(first + 1, last + 1, dtype=np.float64)
+    if last == total and len(t):
         t[-1] = end
-        return t
-    return np.asarray(np.append(t, end), dtype=np.float64)
+    return t
 
 
 def _bar(total: float, wanted: bool) -> Any:

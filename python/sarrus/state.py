@@ -243,7 +243,8 @@ class StateFunctions(_core.Mechanism):
             stack += [(j, b, below, k == 0) for k, (j, b) in enumerate(reversed(children.get(body, [])))]
         lines += [f"loop  {constraint}" for constraint in self._constraints.values()]
         lines += [
-            f"spring  {s.name}: {s.stiffness:g} N/m ─ from {s.first[0]} to {s.second[0]}" for s in self.description.springs
+            f"spring  {s.name}: {s.stiffness:g} N/m ─ from {s.first[0]} to {s.second[0]}"
+            for s in self.description.springs
         ]
         return "\n".join(lines)
 

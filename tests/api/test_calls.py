@@ -581,7 +581,9 @@ def test_arrays_that_were_pickled_are_arrays():
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("gcc"), reason="counts in glibc's malloc")
-@pytest.mark.parametrize("make", [sarrus.mechanisms.stanford_arm, sarrus.mechanisms.stewart, sarrus.mechanisms.biped_leg])
+@pytest.mark.parametrize(
+    "make", [sarrus.mechanisms.stanford_arm, sarrus.mechanisms.stewart, sarrus.mechanisms.biped_leg]
+)
 def test_a_warm_call_with_out_does_not_allocate(make):
     allocations = pytest.importorskip("benchmarks.allocations")
     robot = make()

@@ -119,6 +119,7 @@ Description every_joint(unsigned seed) {
   std::reverse(d.joints.begin() + 3, d.joints.end());
   d.frames.push_back({"tool", "body" + std::to_string(2 * types - 1), random.transform()});
   d.frames.push_back({"elbow", "body7", random.transform()});
+  d.springs.push_back({"spring", {"body3", "body7"}, {random.vector(1.0), random.vector(1.0)}, 30.0, 0.4, 2.0});
   return d;
 }
 
@@ -451,6 +452,66 @@ void wrong_descriptions() {
 
 }  // namespace
 
+/// A few steps of every method, for one state and for many, with all that can act.
+void simulations(const Mechanism& m, const States& states) {
+  const Tree& t = m.tree();
+  if (t.nv == 0) return;  // nothing to act on
+  const double start[] = {0.0}, coefficient[] = {0.3, 0.1};
+  const Law law = {1, 2, 0, start, coefficient, nullptr};
+  const Freedom* freedom = t.freedom;
+  int iv = 0;  // a velocity whose coordinate adds up
+  while (iv < t.nv && freedom[iv].iq < 0) ++iv;
+  const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0};
+  const PrescribedEffort effort = {0, &law};
+  const Stiction stiction = {t.nv - 1, 1, 5};
+  const Contact contact = {t.bodies - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10};
+  const double parameter[] = {3.0, 2.0, 1.0, -1.0, 1.0, 0.2, 0.3, 0.01, 50.0, 1.0, 1e3, 1.5, 0.3, 0.5, 1e-2};
+  Plan plan{};
+  plan.actions = {1, 1, 1, 1, &controller, &effort, &stiction, &contact, nullptr, 0, 2, 15};
+  std::vector<double> given(t.loops.given, 0.0);
+  plan.self = &given;
+  plan.pfaffian = [](void* self, const double*, const double*, double* numbers) {
+    const auto& zeros = *static_cast<std::vector<double>*>(self);
+    std::copy(zeros.begin(), zeros.end(), numbers);
+    return true;
+  };
+  const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
+  const int size = t.nq + t.nv + 2;
+  const long count = states.count();
+  for (const Method method :
+       {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent}) {
+    plan.method = method;
+    for (const Stabilisation s : {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte}) {
+      plan.stabilisation = s, plan.gains[0] = 2.0, plan.gains[1] = 1.0;
+      std::vector<double> x(count * size, 0.0);
+      for (long i = 0; i < count; ++i) {
+        std::copy_n(states.row("q").data() + i * t.nq, t.nq, x.data() + i * size);
+        std::copy_n(states.row("v").data() + i * t.nv, t.nv, x.data() + i * size + t.nq);
+      }
+      std::vector<double> together = x;
+      for (long i = 0; i < count; ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * size);
+      if (t.loops.given > 0) continue;  // rows that a caller gives cannot run side by side
+      std::vector<signed char> status(count);
+      kernels.advance_many(t, plan, {0.0, 1e-5, 0, 2}, {together.data(), size, parameter, 0, status.data()}, 0, count);
+      if (t.loops.rows > 0) continue;  // open loops have no one answer to compare
+      double off = 0.0, largest = 1.0;
+      for (long k = 0; k < count * size; ++k)
+        off = std::max(off, std::abs(x[k] - together[k])), largest = std::max(largest, std::abs(x[k]));
+      check(off <= 1e-7 * largest, "many runs are as one by one");
+    }
+  }
+  plan.method = Method::dopri5, plan.stabilisation = Stabilisation::none;
+  std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + 2)), half(size);
+  std::copy_n(states.row("q").data(), t.nq, x.data());
+  const double tolerance[] = {1e-6, 1e-9};
+  double error = 0.0;
+  kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), there.data(), dense.data(), &error);
+  kernels.between(t, plan, parameter, 1e-5, x.data(), dense.data(), 1.0, half.data());
+  double off = 0.0;
+  for (int k = 0; k < size; ++k) off = std::max(off, std::abs(half[k] - there[k]));
+  check(off <= 1e-9, "the polynomial ends where the step does");
+}
+
 int main() {
   for (const Description& d : {every_joint(1), every_joint(2), every_constraint(3), welded()}) {
     const Mechanism m(d);
@@ -458,6 +519,7 @@ int main() {
     many_say_what_one_says(m, states);
     laws(m, states);
     threads_share_a_mechanism(m, states);
+    simulations(m, states);
   }
   wrong_descriptions();
   std::printf("test_core (%s, %d lanes): %d checks, %d of them failed\n", sarrus_kernel_table()->level,

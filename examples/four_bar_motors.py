@@ -1,0 +1,108 @@
+"""A four-bar mechanism with one motor, and with two that share the work. Sonoda, Ishii and Isobe, part III.
+
+The efforts of a motion by the Jacobians of the links' centres of gravity; then the mechanism is driven by these efforts alone, and
+should repeat the motion. With two motors one sum of their efforts is determined; what remains strains the links and moves nothing.
+The paper's figures do not give the motion: the angle of link 3 swings by 30 degrees about 120 degrees once a second.
+"""
+
+from __future__ import annotations
+
+import cmath
+from math import pi
+
+import numpy as np
+from showing import Panel, Path, command_line, figure, played_back, table
+
+import sarrus
+from sarrus.laws import Law, harmonic, polynomial
+
+LENGTH, MASS, INERTIA = 0.20, 0.628, 2.11e-3  # of each link [m, kg, kg m²]
+BASE = 0.3  # between the motors [m]
+SWING: Law = polynomial(2 * pi / 3) + harmonic(pi / 6, rate=2 * pi)  # of theta3 [rad]
+MODEL = {  # at t [s]: effort of theta3 alone; least efforts of theta1 and theta3 together [N m]
+    0.25: (-1.4357106994612345, -0.07010991428988589, -1.432278825727268),
+    0.75: (1.8898592117489548, 0.9188266585712745, 0.7243632177804553),
+}
+
+
+def four_bar() -> sarrus.Mechanism:
+    """theta1 and theta3 turn the links on the ground; the coupler hangs on the first and is pinned to the third."""
+    b = sarrus.Builder("four-bar of the COG Jacobian paper", gravity=(0, -9.81, 0))
+    for name in ("link1", "coupler", "link3"):
+        b.add_body(name, sarrus.Inertia(MASS, (LENGTH / 2, 0, 0), np.diag([0, INERTIA, INERTIA])))
+    tip = (LENGTH, 0, 0)
+    b.add_joint("theta1", sarrus.Revolute("z"), "ground", "link1", actuated=True)
+    b.add_joint("theta4", sarrus.Revolute("z"), "link1", "coupler", at_parent=tip)
+    b.add_joint("theta3", sarrus.Revolute("z"), "ground", "link3", at_parent=(BASE, 0, 0), actuated=True)
+    b.add_joint("B", sarrus.Revolute("z"), "link3", "coupler", at_parent=tip, at_child=tip, loop=True)
+    return b.build()
+
+
+def closed(theta3: float) -> list[float]:
+    """The configuration with this angle of link 3: link 1 to the left of the line to B."""
+    B = BASE + cmath.rect(LENGTH, theta3)
+    theta1 = cmath.phase(B) + np.arccos(abs(B) / (2 * LENGTH))
+    return [theta1, cmath.phase(B - cmath.rect(LENGTH, theta1)) - theta1, theta3]
+
+
+def swing(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and a (n, 3) at the times t (n,)."""
+    theta, rate, acceleration = (x[:, None] for x in SWING.derivatives(t))
+    q = np.array([closed(x) for x in theta[:, 0]])
+    v = robot.reduced_dynamics(q, np.zeros_like(q), ["theta3"]).full_velocity(rate)
+    return q, v, robot.reduced_dynamics(q, v, ["theta3"]).full_acceleration(acceleration)
+
+
+def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
+    """Efforts of the swing; drive by them, compare, draw."""
+    robot = four_bar()
+    t = np.linspace(0.0, duration, 401)
+    q, v, a = swing(robot, t)
+    both = ["theta1", "theta3"]
+    one = robot.cog_jacobians(q, v, ["theta3"]).efforts(a[:, 2:])
+    two = robot.cog_jacobians(q, v).efforts(a[:, [0, 2]])
+    tight = robot.actuator_efforts(q, v, a, preload=[1.0, 1.0])  # as near to 1 N m in both as the motion lets them
+
+    runs = {
+        name: sarrus.simulate(robot, q[0], v[0], duration, played_back(joints, t, efforts))
+        for name, joints, efforts in (("one motor", ["theta3"], one), ("two", both, two), ("two, tight", both, tight))
+    }
+    found = {f"{name}, off": np.abs(run.q[:, 2] - SWING(run.t)).max() for name, run in runs.items()}
+
+    def at(instant: float, efforts: np.ndarray, motor: int) -> float | None:
+        k = int(np.argmin(np.abs(t - instant)))
+        return float(efforts[k, motor]) if abs(t[k] - instant) < 1e-9 else None
+
+    rows = []
+    for instant, (alone, least1, least3) in MODEL.items():
+        rows += [
+            (f"one motor at {instant:g} s: theta3 [N m]", (alone, at(instant, one, 0))),
+            (f"two at {instant:g} s: theta1 [N m]", (least1, at(instant, two, 0))),
+            (f"two at {instant:g} s: theta3 [N m]", (least3, at(instant, two, 1))),
+        ]
+    rows += [(f"{name}: largest way off the motion [rad]", (0.0, found[f"{name}, off"])) for name in runs]
+    table("Four-bar mechanism with motors", ["dense model", "here"], rows)
+    found |= {f"at {instant:g} s": x for instant in MODEL if (x := at(instant, one, 0)) is not None}
+
+    pin = {name: np.linalg.norm(run.reactions.wrenches["B"][:, 3:], axis=1) for name, run in runs.items()}
+    figure(
+        "Four-bar mechanism, one motor and two",
+        [
+            Panel(
+                "The motion",
+                "angle [rad]",
+                runs["two"].t,
+                {"theta1": runs["two"].q[:, 0], "theta3": runs["two"].q[:, 2]},
+            ),
+            Panel("One motor", "N m", t, {"theta3": one[:, 0]}),
+            Panel("Two motors, least efforts", "N m", t, {"theta1": two[:, 0], "theta3": two[:, 1]}),
+            Panel("Two motors that strain the links", "N m", t, {"theta1": tight[:, 0], "theta3": tight[:, 1]}),
+            Panel("Force carried by the pin B", "N", runs["two"].t, pin),
+        ],
+        output,
+    )
+    return found
+
+
+if __name__ == "__main__":
+    command_line(main)

@@ -1,0 +1,98 @@
+"""The High Stiffness Low Mass mechanism under PID control: held, and moved up. van der Merwe 1995, 8.2, figures 8.3 to 8.5.
+
+Its support is taken away while the controllers' integrators are still empty; when it is back in its place it is told to rise by
+0.25 m. Then the same rise with the slides controlled alone: controllers of slides and turns whose set-points contradict one another, if
+only by their rounding, push against each other more and more, as the thesis found.
+"""
+
+from __future__ import annotations
+
+from math import hypot
+
+import numpy as np
+from showing import Panel, Path, command_line, figure, table
+
+import sarrus
+from sarrus.control import PID, PrescribedEffort
+
+LEGS = (1, 2, 3)
+GAINS = {"proportional": 800.0, "integral": 1000.0, "derivative": 50.0}  # of slides and turns alike
+REACH, DEPTH = 1.0874871 * np.array([np.cos(1.1669367), np.sin(1.1669367)])  # of a leg at home, Table 8.1 [m]
+
+
+def leg_at(height: float) -> tuple[float, float]:
+    """Length of each leg [m] and turn of its end against it [rad] with the tool raised by so much: level, all legs do the same."""
+    up = height - DEPTH
+    return hypot(REACH, up), -np.arctan2(up, REACH)
+
+
+def controllers(height: float, turns: bool = True, digits: int = 15) -> list[PID | PrescribedEffort]:
+    """One on each slide and, if wanted, on the driven turn at its end; set-points of so many digits after the point."""
+    length, angle = (round(float(x), digits) for x in leg_at(height))
+    slides = [PID(f"slide{k}", target=length, **GAINS) for k in LEGS]
+    return slides + [PID(f"pitch{k}", target=angle, **GAINS) for k in LEGS if turns]
+
+
+def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]:
+    """Run all three, compare, draw."""
+    robot = sarrus.mechanisms.hslm()
+    home, rest = robot.assemble(), np.zeros(robot.nv)
+    slide, turn, member = (robot.joint(name).v_slice.start for name in ("slide1", "pitch1", "float"))
+    fall = robot.forward_dynamics(home, rest, rest)[member + 4]
+
+    # what holds it at rest by the slides alone: the efforts of no acceleration
+    alone = float(robot.actuator_efforts(home, rest, rest, actuated=[f"slide{k}" for k in LEGS])[0])
+    held = sarrus.simulate(robot, home, rest, duration, controllers(0.0))
+    risen = sarrus.simulate(robot, duration=duration, controller=controllers(0.25), resume=held.checkpoint)
+    rounded = sarrus.simulate(robot, duration=duration, controller=controllers(0.25, digits=2), resume=held.checkpoint)
+    loaded = [PrescribedEffort(f"slide{k}", alone) for k in LEGS]  # integrators that are full from the start
+    freely = sarrus.simulate(robot, home, rest, duration, [*controllers(0.25, turns=False), *loaded])
+
+    def height(run: sarrus.Trajectory) -> np.ndarray:
+        return run.frame("reference")[:, 1, 3]
+
+    seconds = sum(run.statistics["seconds"] for run in (held, risen, rounded, freely))
+    found = {
+        "fall": fall,
+        "lowest": height(held).min(),
+        "overshoot": height(risen).max() - 0.25,
+        "overshoot, slides alone": height(freely).max() - 0.25,
+        "pushing on": rounded.tau[-1, slide] - rounded.tau[len(rounded) // 2, slide],
+        "held": height(held)[-1],
+        "risen": height(risen)[-1],
+    }
+    table(
+        "High Stiffness Low Mass mechanism",
+        ["thesis", "dense model", "here"],
+        [
+            ("let go: acceleration of the tool [m/s²]", (-10.0286429, -10.02864293, fall)),
+            ("slides alone: force at rest [N]", (None, -43.49750056, alone)),
+            ("held: lowest height [m]", (None, -0.05881240, found["lowest"])),
+            (f"held: height at {duration:g} s [m]", (None, -6.971e-8 if duration == 10 else None, found["held"])),
+            ("moved up: greatest height [m]", (None, 0.32705418, 0.25 + found["overshoot"])),
+            ("moved up by the slides: greatest [m]", (None, 0.35090461, 0.25 + found["overshoot, slides alone"])),
+            ("set-points rounded: the slide's force, last half [N]", (None, None, found["pushing on"])),
+            (f"wall time of the {4 * duration:g} s [s]", (None, None, seconds)),
+        ],
+    )
+
+    panels = []
+    for title, run in (
+        ("8.3  held in place", held),
+        ("8.4  told to rise by 0.25 m", risen),
+        ("8.4  the same, set-points of two digits", rounded),
+        ("8.5  slides controlled alone", freely),
+    ):
+        t = run.t - run.t[0]
+        forces = {"slide [N]": run.tau[:, slide], "turn [N m]": run.tau[:, turn]}
+        shown = t <= (10.0 if run is rounded else 4.0)
+        panels += [
+            Panel(title, "height [m]", t[shown], {"reference": height(run)[shown]}),
+            Panel("of each leg", "effort", t[shown], {name: y[shown] for name, y in forces.items()}),
+        ]
+    figure("High Stiffness Low Mass mechanism under PID", panels, output)
+    return found
+
+
+if __name__ == "__main__":
+    command_line(main)

@@ -1,0 +1,60 @@
+"""An upright disc rolls without slip while it is steered. Li and Wu 2011, 4.6.
+
+Steered by a constant moment and driven by another. Where it is follows from no relation between coordinates: only from its path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from showing import Panel, Path, command_line, figure, table
+
+import sarrus
+from sarrus.control import PrescribedEffort
+
+STEERING, DRIVING = 0.02, 0.5  # [N m]
+RADIUS, HEADING, STEER_RATE, ROLL_RATE = 0.3, 0.2, 0.3, 1.0  # at the start
+# t [s]: x, y [m], friction along x, y [N], by quadrature in multiple precision
+PATH = {
+    1.0: (0.5046103004443517, 0.24749796118389833, 0.06573907802242483, 1.585098595448949),
+    2.0: (0.9373379129076074, 1.2225630650900423, -3.0471415590708935, 0.9828725874011531),
+    5.0: (0.20742189381089385, -0.01593213233181168, -4.567326039224716, 12.962123164553425),
+    10.0: (-1.5505778298706672, 1.6329426992922287, 45.119912181168495, -18.229179520431867),
+}
+
+
+def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]:
+    """Let it roll, compare, draw."""
+    disc = sarrus.mechanisms.rolling_disc(upright=True, radius=RADIUS)
+    q = [0.0, 0.0, HEADING, 0.0]
+    v = [RADIUS * ROLL_RATE * np.cos(HEADING), RADIUS * ROLL_RATE * np.sin(HEADING), STEER_RATE, ROLL_RATE]
+    motors = [PrescribedEffort("steer", STEERING), PrescribedEffort("roll", DRIVING)]
+    run = sarrus.simulate(disc, q, v, duration, motors, method="dopri5", rtol=1e-12, atol=1e-12, dt=0.01)
+
+    # the ground's force on the disc is all that moves it along x and y
+    friction = disc.projected_dynamics(run.q, run.v, run.tau).constraint_force[:, :2]
+    slip = (disc.constraint_jacobian(run.q) @ run.v[..., None]).max()
+    found = {"slip": abs(slip)}
+    rows = []
+    for t, known in PATH.items():
+        here: list[float | None] = [None] * 4
+        if t <= duration:
+            k = int(np.searchsorted(run.t, t - 1e-9))
+            here = [*run.q[k, :2], *friction[k]]
+            found[f"off at {t:g} s"] = float(np.abs(np.subtract(here, known)).max())
+        names = ("x [m]", "y [m]", "friction x [N]", "friction y [N]")
+        rows += [(f"{name} at {t:g} s", pair) for name, *pair in zip(names, known, here, strict=True)]
+    table("Rolling disc", ["quadrature", "here"], rows)
+    figure(
+        "A disc rolls without slip",
+        [
+            Panel("Path of its middle", "y [m]", run.q[:, 0], {"path": run.q[:, 1]}, x_label="x [m]", equal=True),
+            Panel("Steering and rolling angle", "rad", run.t, {"steer": run.q[:, 2], "roll": run.q[:, 3]}),
+            Panel("Force of the ground", "N", run.t, {"x": friction[:, 0], "y": friction[:, 1]}),
+        ],
+        output,
+    )
+    return found
+
+
+if __name__ == "__main__":
+    command_line(main)

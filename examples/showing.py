@@ -1,0 +1,74 @@
+"""What the examples share: a table of the source's numbers beside ours, a column of figures, motors that play efforts back, a command line."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import NamedTuple
+
+import numpy as np
+
+from sarrus import plot
+from sarrus.control import PrescribedEffort
+from sarrus.laws import spline
+
+Path = str | PathLike[str]
+
+
+class Panel(NamedTuple):
+    """Curves over one axis: name -> values (n,) over x (n,)."""
+
+    title: str
+    y_label: str
+    x: np.ndarray
+    lines: Mapping[str, np.ndarray]
+    x_label: str = "t [s]"
+    equal: bool = False  # whether a metre is as long in both directions
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[float | None]]]) -> None:
+    """Print numbers with their names; None stands for what the source does not say or the run did not reach."""
+    rows = [(name, ["-" if x is None else f"{x:.7g}" for x in numbers]) for name, numbers in rows]
+    wide = max(len(name) for name, _ in rows)
+    print(f"\n{title}\n{'':{wide}}" + "".join(f"{column:>18}" for column in columns))
+    for name, numbers in rows:
+        print(f"{name:{wide}}" + "".join(f"{x:>18}" for x in numbers))
+
+
+def figure(title: str, panels: Sequence[Panel], output: Path | None) -> None:
+    """Panels one below the other, into a file whose name ends .png, .pdf, .svg; nothing without one."""
+    if output is None:
+        return
+    from matplotlib.figure import Figure
+
+    sheet = Figure(figsize=(6.4, 3.0 * len(panels) + 0.4), layout="constrained", dpi=150)
+    sheet.suptitle(title, fontsize=13, fontweight="bold")
+    for ax, panel in zip(np.atleast_1d(sheet.subplots(len(panels))), panels, strict=True):
+        plot.curves(panel.x, panel.lines, panel.y_label, ax=ax)
+        ax.set_title(panel.title, loc="left", fontsize=11, pad=22 if ax.get_legend() else 6)
+        ax.set_xlabel(panel.x_label, fontsize=11)
+        if panel.equal:
+            ax.autoscale(axis="x")
+            ax.set_aspect("equal", adjustable="datalim")
+    sheet.savefig(output)
+    print(f"\nfigures: {output}")
+
+
+def played_back(joints: Sequence[str], t: np.ndarray, efforts: np.ndarray) -> list[PrescribedEffort]:
+    """Motors of these joints that apply efforts (n, joints) of the times t (n,), smoothly between them."""
+    slopes = np.gradient(efforts, t, axis=0, edge_order=2)[[0, -1]].T
+    return [
+        PrescribedEffort(joint, spline(t, u, slopes=tuple(ends)))
+        for joint, u, ends in zip(joints, efforts.T, slopes, strict=True)
+    ]
+
+
+def command_line(main: Callable[..., object]) -> None:
+    """Run an example's main(output, duration) with what stands on the command line."""
+    summary = main.__globals__["__doc__"].splitlines()[0]
+    parser = ArgumentParser(description=summary)
+    parser.add_argument("--output", metavar="FILE", help="where the figures go (.png, .pdf, .svg); default: no figures")
+    parser.add_argument("--duration", type=float, metavar="SECONDS", help="default: as the source has it")
+    given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+    main(**given)

@@ -1,0 +1,95 @@
+"""A parallel manipulator with one motor more than it needs goes round a circle, slack and pulled tight. Li and Wu 2011, 4.6.
+
+Two freedoms, three motors: the torques of a motion are determined but for one direction, in which they only strain the links.
+The manipulator is driven by torques alone, without feedback, once by the least and once with an internal preload.
+"""
+
+from __future__ import annotations
+
+from math import pi
+
+import numpy as np
+from showing import Panel, Path, command_line, figure, played_back, table
+
+import sarrus
+
+RADIUS, PRELOAD = 0.05, 0.5  # of the circle [m], of the torques along the internal direction [N m]
+MOTORS = ("base1", "base2", "base3")
+MODEL = {  # at t [s]: the least torques [N m]
+    0.0: (0.15373675791300218, 0.033329171339642895, -0.14091758123316234),
+    0.2: (-0.02027644331422866, 0.19887843920699275, -0.15933352156757075),
+}
+INTERNAL = (0.48070055011608726, 0.5764615561547832, 0.6607715606725949)  # at the start
+
+
+def circle(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and a (n, 6) of the tip on its circle, once round in a second."""
+    middle = robot.pose(robot.assemble(), "tip")[:2, 3]
+    out = np.stack([np.cos(2 * pi * t), np.sin(2 * pi * t)], axis=-1)
+    along = np.stack([-out[:, 1], out[:, 0]], axis=-1)
+    task = ("tip", "tx ty")
+    q, near = np.empty((len(t), 6)), robot.assemble()
+    for k, goal in enumerate(middle + RADIUS * out):
+        for _ in range(8):  # Newton's method; the way to the next point is short
+            away = goal - robot.pose(near, "tip")[:2, 3]
+            near = robot.project_configuration(
+                near + robot.reduced_dynamics(near, np.zeros(6), task=task).full_velocity(away)
+            )
+            if np.abs(away).max() < 1e-9:
+                break
+        q[k] = near
+    v = robot.reduced_dynamics(q, np.zeros_like(q), task=task).full_velocity(2 * pi * RADIUS * along)
+    a = robot.reduced_dynamics(q, v, task=task).full_acceleration(-4 * pi**2 * RADIUS * out)
+    return q, v, a
+
+
+def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
+    """Torques of the circle; drive by them, compare, draw."""
+    robot = sarrus.mechanisms.three_rrr()
+    t = np.linspace(0.0, duration, round(200 * duration) + 1)
+    q, v, a = circle(robot, t)
+    least = robot.actuator_efforts(q, v, a)
+    internal = robot.internal_efforts(q)[..., 0]
+    internal *= np.sign(internal[:, :1])
+    tight = least + PRELOAD * internal
+
+    runs = {
+        name: sarrus.simulate(robot, q[0], v[0], duration, played_back(MOTORS, t, torques))
+        for name, torques in (("slack", least), ("tight", tight))
+    }
+    goal = robot.pose(q, "tip")[:, :2, 3]
+    found = {
+        f"{name}, off": np.abs(run.frame("tip")[np.searchsorted(run.t, t - 1e-9), :2, 3] - goal).max()
+        for name, run in runs.items()
+    }
+    force = {name: np.linalg.norm(run.reactions.wrenches["tip2"][:, 3:], axis=1) for name, run in runs.items()}
+    found |= {f"{name}, force": x.max() for name, x in force.items()}
+
+    rows = []
+    for instant, torques in MODEL.items():
+        here = least[round(200 * instant)] if instant <= duration else [None] * 3
+        rows += [(f"{name} at {instant:g} s [N m]", pair) for name, *pair in zip(MOTORS, torques, here, strict=True)]
+    rows += [(f"internal direction, {name}", pair) for name, *pair in zip(MOTORS, INTERNAL, internal[0], strict=True)]
+    rows += [(f"{name}: largest way off the circle [m]", (0.0, found[f"{name}, off"])) for name in runs]
+    rows += [(f"{name}: largest force between tips 1 and 2 [N]", (None, found[f"{name}, force"])) for name in runs]
+    table("Redundant parallel manipulator", ["dense model", "here"], rows)
+
+    def of_motors(x: np.ndarray) -> dict[str, np.ndarray]:
+        return dict(zip(MOTORS, x.T, strict=True))
+
+    tip = runs["tight"].frame("tip")[:, :2, 3]
+    figure(
+        "Three motors for two freedoms",
+        [
+            Panel("Path of the tip, driven by torques alone", "y [m]", tip[:, 0], {"tip": tip[:, 1]}, "x [m]", True),
+            Panel("Least torques", "N m", t, of_motors(least)),
+            Panel("With internal preload", "N m", t, of_motors(tight)),
+            Panel("Force between tips 1 and 2", "N", runs["slack"].t, force),
+        ],
+        output,
+    )
+    return found
+
+
+if __name__ == "__main__":
+    command_line(main)

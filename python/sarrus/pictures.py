@@ -1,0 +1,147 @@
+"""What figures and films of a trajectory show; how that is drawn is :mod:`~sarrus.plot`.
+
+A figure has a curve for each number that a name stands for: a quantity (q, v, a, tau, energy, momentum, loop_error, reactions),
+a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
+a component of a quaternion. A film has the bars of the skeleton at evenly spaced times.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import plot
+from .errors import raise_no_such_name
+from .joints import JointType
+from .loops.functions import LoopReactions
+from .skeleton import Skeleton
+from .state import Array
+
+if TYPE_CHECKING:
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.axes import Axes
+
+    from .trajectory import Trajectory
+
+_XYZ = ("x", "y", "z")
+# by kind: what each coordinate of q, and each velocity, is called, and whether it turns ("rad"), shifts ("m") or is a quaternion's ("1")
+_Q: dict[str, list[tuple[str, str]]] = {
+    "Fixed": [],
+    "Prismatic": [("", "m")],
+    "Cylindrical": [("angle", "rad"), ("shift", "m")],
+    "Universal": [("1", "rad"), ("2", "rad")],
+    "Planar": [("x", "m"), ("y", "m"), ("angle", "rad")],
+    "Spherical": [(f"q{axis}", "1") for axis in "xyzw"],
+    "Free": [*((f"q{axis}", "1") for axis in "xyzw"), *((axis, "m") for axis in _XYZ)],
+}
+_V: dict[str, list[tuple[str, str]]] = {
+    "Spherical": [(axis, "rad") for axis in _XYZ],
+    "Free": [*((f"turn {axis}", "rad") for axis in _XYZ), *((axis, "m") for axis in _XYZ)],
+}
+_SPACES = {
+    "q": ("joint coordinates", "q", {"rad": "rad", "m": "m", "1": "1"}),
+    "v": ("joint velocities", "v", {"rad": "rad/s", "m": "m/s"}),
+    "a": ("joint accelerations", "v", {"rad": "rad/s²", "m": "m/s²"}),
+    "tau": ("joint forces", "v", {"rad": "N m", "m": "N"}),
+}
+
+
+def figure(run: Trajectory, what: str | Sequence[str], ax: Axes | None) -> Axes:
+    """See :meth:`Trajectory.plot`."""
+    names = [what] if isinstance(what, str) else list(what)
+    lines: dict[str, Array] = {}
+    labels, units = [], []
+    for name in names:
+        label, found = _curves(run, name)
+        labels.append(label)
+        for text, unit, y in found:
+            lines[text] = y
+            if unit not in units:
+                units.append(unit)
+    title = labels[0] if len(set(labels)) == 1 else ", ".join(dict.fromkeys(labels))
+    y_label = f"{title} [{', '.join(units)}]" if units else title
+    return plot.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
+
+
+def film(run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float) -> FuncAnimation:
+    """See :meth:`Trajectory.animate`."""
+    if not (speed > 0.0 and np.isfinite(speed) and frames_per_second > 0.0 and np.isfinite(frames_per_second)):
+        raise ValueError(f"speed and frames_per_second must be positive; got {speed!r} and {frames_per_second!r}")
+    sound = np.isfinite(run.q).all(axis=1) & np.isfinite(run.v).all(axis=1)
+    if not sound.any():
+        raise ValueError("there is nothing to show: no sample is finite")
+    # a run that diverged is shown as far as it went well
+    end = len(run) if sound.all() else max(int(np.argmin(sound)), 1)
+    first, last = run.t[0], run.t[end - 1]
+    pictures = 1 + round((last - first) / speed * frames_per_second)
+    times = np.linspace(first, last, pictures)
+    q = run.at(times)[0]
+    skeleton = Skeleton(run.mechanism)
+    joints = list(skeleton.joint_points(q).values())
+    marks = np.stack(joints, axis=1) if joints else np.empty((pictures, 0, 3))
+    bars = skeleton.segments_flat(q)
+    return plot.film(times, bars, marks, skeleton.anchors, run.mechanism.name, frames_per_second, path)
+
+
+def _curves(run: Trajectory, what: str) -> tuple[str, list[tuple[str, str, Array]]]:
+    """What an axis says, and (name, unit, values (n,)) of each curve."""
+    robot = run.mechanism
+    if what in _SPACES:
+        label, space, units = _SPACES[what]
+        values = getattr(run, what)
+        found = []
+        for name in robot.joints:
+            joint = robot.joint(name)
+            at = joint.q_slice if space == "q" else joint.v_slice
+            parts = _components(joint.type, space)
+            for k, (part, unit) in enumerate(parts):
+                found.append((f"{name} {part}".strip(), units[unit], values[:, at.start + k]))
+        return label, found
+    if what == "energy":
+        parts_of = {"total": run.energy, "kinetic": run.kinetic_energy, "potential": run.potential_energy}
+        return "energy", [(name, "J", y) for name, y in parts_of.items()]
+    if what == "loop_error":
+        return "opening of the loops", [("loop_error", "rad, m", run.loop_error)]
+    if what == "momentum":
+        shown = [("angular", "kg m²/s"), ("linear", "kg m/s")]
+        return "momentum", [
+            (f"{kind} {axis}", unit, run.momentum[:, 3 * i + k])
+            for i, (kind, unit) in enumerate(shown)
+            for k, axis in enumerate("xyz")
+        ]
+    if what == "reactions":
+        forces = {name: np.linalg.norm(wrench[:, 3:], axis=1) for name, wrench in _wrenches(run).items()}
+        only = f" by {next(iter(forces))}" if len(forces) == 1 else ""
+        return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
+    if what in (*robot.joints, *robot.loop_joints):
+        joint = robot.joint(what)
+        if joint.closes_loop:
+            return f"force carried by {what}", [
+                (axis, "N", _wrenches(run)[what][:, 3 + k]) for k, axis in enumerate("xyz")
+            ]
+        parts, coordinates = _components(joint.type, "q"), run.joint(what)
+        return what, [
+            (f"{what} {part}".strip(), _SPACES["q"][2][unit], coordinates[:, k]) for k, (part, unit) in enumerate(parts)
+        ]
+    if what not in robot.frames:
+        quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions")
+        known = (*quantities, *robot.joints, *robot.loop_joints, *robot.frames)
+        raise_no_such_name("quantity, joint or frame", what, known)
+    place = run.frame(what)[:, :3, 3]
+    return f"position of {what}", [(f"{what} {axis}", "m", place[:, k]) for k, axis in enumerate("xyz")]
+
+
+def _wrenches(run: Trajectory) -> dict[str, Array]:
+    found = run.reactions
+    return found.wrenches if isinstance(found, LoopReactions) else found
+
+
+def _components(joint: JointType, space: str) -> list[tuple[str, str]]:
+    if joint.kind == "Gimbal":
+        names: tuple[str, ...] = joint.free  # type: ignore[attr-defined]
+        return [(name if len(names) > 1 else "", "rad" if name[0] == "r" else "m") for name in names]
+    one = _Q.get(joint.kind, [("", "rad")])
+    return one if space == "q" else _V.get(joint.kind, one)
