@@ -29,7 +29,7 @@ PYTHON = (
     ("pictures", "trajectory"),
     ("run",),
     ("simulation", "many"),
-    ("shapes",),
+    ("meshes", "shapes"),
     ("scene",),
     ("panel",),
     ("viewer",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
@@ -13,15 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from .description import (
     BodySpec,
+    Box,
     ConstraintSpec,
     CouplerSpec,
+    Cylinder,
     Description,
     DistanceSpec,
     FrameSpec,
     JointSpec,
+    Mesh,
     PfaffianSpec,
     RollingSpec,
+    Shape,
+    Sphere,
     SpringSpec,
+    VisualSpec,
 )
 from .errors import ModelError, NameNotFoundError, raise_no_such_name
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
@@ -72,6 +79,7 @@ class Builder:
         self._constraints: dict[str, ConstraintSpec] = {}
         self._springs: dict[str, SpringSpec] = {}
         self._home: dict[str, tuple[float, ...]] = {}
+        self._visuals: list[VisualSpec] = []
 
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
 
@@ -132,6 +140,42 @@ class Builder:
         """
         name = _new_name("frame", name, {**self._bodies, **self._frames, "ground": None})
         self._frames[name] = FrameSpec(name, self._known_body(body), _placement(placement, f"frame '{name}'"))
+
+    def add_visual(
+        self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
+    ) -> None:
+        """Say what a body looks like in :func:`sarrus.view`; several visuals add up. Bodies without one are shown as bars.
+
+        Parameters
+        ----------
+        body : str; "ground" is the world
+        shape : a ``Box``, ``Cylinder``, ``Sphere`` or ``Mesh`` of ``sarrus.description``
+        placement : Transform or (3,) translation [m]: where the shape's frame sits in the body's; default: at it
+        color : red, green, blue (and opacity) from 0 to 1, or text such as "#4477aa"; default: the mesh's own, else one per body
+
+        Raises
+        ------
+        ModelError, NameNotFoundError
+            Something that is not a shape, sizes that are not positive, a scale of zero, colours beyond 0 to 1; a body that is not there.
+
+        Notes
+        -----
+        Mesh files are looked for when they are shown: a mechanism can be computed with where its meshes are not.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> from sarrus.description import Box
+        >>> b = sarrus.Builder("brick")
+        >>> b.add_body("brick", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+        >>> b.add_joint("float", sarrus.Free(), "ground", "brick")
+        >>> b.add_visual("brick", Box((0.3, 0.2, 0.1)), color="#cc4433")
+        >>> b.build().description.visuals[0].color
+        (0.8, 0.26666666666666666, 0.2, 1.0)
+        """
+        what = f"visual of body '{self._known_body(body, 'visual')}'"
+        at = _placement(placement, f"{what}: placement")
+        self._visuals.append(VisualSpec(body, _shape(shape, what), at, None if color is None else _color(color, what)))
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
 
@@ -569,6 +613,7 @@ class Builder:
                 tuple(self._home.items()),
                 tuple(self._springs.values()),
                 tuple(self.warnings),
+                tuple(self._visuals),
             )
         )
 
@@ -666,6 +711,44 @@ def _placement(value: Placement, what: str) -> Transform:
         raise ModelError(
             f"{what} must be a Transform or a translation of three numbers; got {value!r} ({error})"
         ) from None
+
+
+def _shape(shape: Shape, what: str) -> Shape:
+    """The shape, in floats that can be drawn."""
+    if isinstance(shape, Box):
+        size = _point(shape.size, f"{what}: size of a box")
+        if min(size) <= 0.0:
+            raise ModelError(f"{what}: size of a box must be positive; got {shape.size!r}")
+        return Box(size)
+    if isinstance(shape, Cylinder):
+        return Cylinder(*(_positive(x, f"{what}: {name} of a cylinder")
+                          for x, name in ((shape.radius, "radius"), (shape.length, "length"))))  # fmt: skip
+    if isinstance(shape, Sphere):
+        return Sphere(_positive(shape.radius, f"{what}: radius of a sphere"))
+    if not isinstance(shape, Mesh):
+        raise ModelError(f"{what} needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got {shape!r}")
+    scale = _point(shape.scale, f"{what}: scale of a mesh", "for x, y and z")
+    file: object = shape.file
+    if not isinstance(file, str | os.PathLike) or not str(file) or "\0" in str(file):
+        raise ModelError(f"{what}: a mesh needs the name of a file; got {file!r}")
+    if 0.0 in scale:
+        raise ModelError(f"{what}: scale of a mesh must not be zero; got {shape.scale!r}")
+    return Mesh(str(file), scale, str(shape.beside), tuple(map(str, shape.package_dirs)))
+
+
+def _color(value: str | ArrayLike, what: str) -> tuple[float, float, float, float]:
+    what, wanted = f"{what}: color", "three or four numbers from 0 to 1, or text such as '#4477aa'"
+    if isinstance(value, str):
+        try:
+            numbers = np.frombuffer(bytes.fromhex(value.removeprefix("#")), np.uint8) / 255
+        except ValueError:
+            numbers = np.empty(0)
+    else:
+        numbers = _numbers(value, what, wanted, 1)
+    if numbers.shape not in ((3,), (4,)) or numbers.min() < 0.0 or numbers.max() > 1.0:
+        raise ModelError(f"{what} needs {wanted}; got {value!r}")
+    red, green, blue, opacity = [*numbers.tolist(), 1.0][:4]
+    return red, green, blue, opacity
 
 
 def _joined(

@@ -1,4 +1,7 @@
-"""A mechanism as it was written down: bodies, joints between them, and frames on them. Plain data, which pickles, compares and hashes."""
+"""A mechanism as it was written down: bodies, joints between them, frames on them, and what they look like.
+
+Plain data, which pickles, compares and hashes.
+"""
 
 from __future__ import annotations
 
@@ -113,8 +116,84 @@ class FrameSpec:
 
 
 @dataclass(frozen=True)
+class Box:
+    """A box about its frame's origin.
+
+    Attributes
+    ----------
+    size : its edges along x, y and z [m]
+    """
+
+    size: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder about its frame's origin, along z.
+
+    Attributes
+    ----------
+    radius, length : [m]
+    """
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere about its frame's origin.
+
+    Attributes
+    ----------
+    radius : [m]
+    """
+
+    radius: float
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A mesh in a file, which is looked for and read when it is shown, not before.
+
+    Attributes
+    ----------
+    file : name as it was written: a path, "package://name/path" or "file://..."
+    scale : along x, y and z, from the file's unit to metres; a negative one mirrors
+    beside : folder of the model file, which relative names start from; packages are looked for in it and above it
+    package_dirs : folders that hold packages, or are one; looked into first
+    """
+
+    file: str
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    beside: str = ""
+    package_dirs: tuple[str, ...] = ()
+
+
+Shape = Box | Cylinder | Sphere | Mesh
+
+
+@dataclass(frozen=True)
+class VisualSpec:
+    """What a body looks like, or a part of it: a shape, where its frame sits in the body, and its colour.
+
+    Attributes
+    ----------
+    color : red, green, blue and opacity from 0 to 1; None for the file's own colours, or the body's among the others
+    """
+
+    body: str
+    shape: Shape
+    placement: Transform
+    color: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
 class Description:
-    """All of a mechanism. `home` is where assembly starts. Warnings are what a reader should know; they are no part of its identity."""
+    """All of a mechanism. `home` is where assembly starts.
+
+    Warnings are what a reader should know. They are no part of its identity, nor are visuals: files lie elsewhere on another machine.
+    """
 
     name: str
     gravity: tuple[float, float, float]
@@ -125,3 +204,4 @@ class Description:
     home: tuple[tuple[str, tuple[float, ...]], ...] = ()
     springs: tuple[SpringSpec, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    visuals: tuple[VisualSpec, ...] = field(default=(), compare=False)

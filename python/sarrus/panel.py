@@ -28,6 +28,7 @@ class Panel:
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
     home : the button that leads back
     boxes : "bodies", "joints" and "frames", where there are any, to the box that shows their names
+    visuals : the box that shows bodies by their visuals; only where there are any
     play, clock, speed, repeat : of the playback; only with a trajectory
     """
 
@@ -50,6 +51,8 @@ class Panel:
                     f"{inputs.names[k]} [{unit}]", lowest, highest, step, _shown(now[k])
                 )
             self.home = gui.add_button("Home")
+        if scene.visuals:
+            self.visuals = gui.add_checkbox("meshes", True, hint="bars instead, where it is off")
         with gui.add_folder("Names"):
             self.boxes = {kind: gui.add_checkbox(kind, False) for kind, labels in scene.labels.items() if labels}
 

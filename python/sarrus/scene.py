@@ -1,23 +1,53 @@
 """A mechanism drawn in a viser server: its bodies, names, anchors, the ground under it, and from where one looks.
 
-A body is a node with its pose; bars, pins and frames are fixed in it and move along. Only bars that stretch from one body to
-another get new vertices.
+A body is a node with its pose; meshes, bars, pins and frames are fixed in it and move along. Only bars that stretch from one body to
+another get new vertices. Bars stand for bodies without visuals, and for all of them where one asks to see those.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import meshes
+from .description import Mesh, VisualSpec
 from .mechanism import Mechanism
-from .shapes import capsule, cone, hinge, together
+from .shapes import Triangles, capsule, cone, hinge, solid, together
 from .skeleton import COLORS, Skeleton
 from .spatial import Rotation
 from .state import Array
 
 HINGES = "#3d4450"
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A visual that can be drawn.
+
+    Attributes
+    ----------
+    visual : what it is
+    mesh : vertices and triangles, before they are scaled
+    scale : along the axes of the visual's frame
+    sharp : whether triangles meet in edges
+    colored : binary glTF with colours of its own, or None
+    """
+
+    visual: VisualSpec
+    mesh: Triangles
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    sharp: bool = False
+    colored: bytes | None = None
+
+    @property
+    def vertices(self) -> Array:
+        """(k, 3) in the body's frame [m]."""
+        placement = self.visual.placement
+        return np.asarray((self.mesh[0] * self.scale) @ placement.rotation.T + placement.translation)
 
 
 class Scene:
@@ -27,6 +57,8 @@ class Scene:
     ----------
     mechanism, skeleton : what is drawn
     nodes : body to its node, which has its pose
+    visuals : pairs of a :class:`Look` and its node; empty where the mechanism has none, or none can be read
+    faults : a line for each cause that meshes are missing
     labels : "bodies", "joints" and "frames" to all that shows their names
     """
 
@@ -37,9 +69,14 @@ class Scene:
         self.labels: dict[str, list[Any]] = {"bodies": [], "joints": [], "frames": []}
         # number of the bar in the skeleton, and its mesh
         self._slides: list[tuple[int, Any]] = []
+        # what visuals stand for: hidden while those are shown
+        self._bare: list[Any] = []
         self._radius = self._bar_radius()
+        looks, self.faults = _looks(mechanism.description.visuals)
+        self._clothed = _clothed(mechanism, looks)
         ends = self.skeleton.segments_flat(q)
         self._draw_bodies()
+        self.visuals = [(look, self._draw_look(k, look)) for k, look in enumerate(looks)]
         self._draw_slides(ends)
         self._draw_names()
         self._draw_surroundings(q, ends)
@@ -61,6 +98,13 @@ class Scene:
         for label in self.labels[kind]:
             label.visible = visible
 
+    def dress(self, visible: bool) -> None:
+        """Show bodies by their visuals, or by bars."""
+        for _, node in self.visuals:
+            node.visible = visible
+        for node in self._bare:
+            node.visible = not visible
+
     def _bar_radius(self) -> float:
         """Slender where many bodies are short."""
         skeleton = self.skeleton
@@ -81,14 +125,46 @@ class Scene:
             own = [bar for bar in skeleton.bars if bar.first[0] == bar.second[0] == bar.owner == body]
             if own:
                 vertices, faces = together([capsule(bar.first[1], bar.second[1], radius) for bar in own])
-                scene.add_mesh_simple(f"{path}/bars", vertices, faces, color=color)
+                self._undress(body, scene.add_mesh_simple(f"{path}/bars", vertices, faces, color=color))
             hinges = [hinge(place, radius) for place in skeleton.joints.values() if place.body == body]
             if hinges and any(len(h[0]) for h in hinges):
                 vertices, faces = together(hinges)
-                scene.add_mesh_simple(f"{path}/joints", vertices, faces, color=_rgb(HINGES))
+                self._undress(body, scene.add_mesh_simple(f"{path}/joints", vertices, faces, color=_rgb(HINGES)))
             ends = [p for bar in own for p in (bar.first[1], bar.second[1])]
             middle = np.mean(ends, axis=0) if ends else np.zeros(3)
             self._label("bodies", f"{path}/name", body, middle)
+
+    def _undress(self, body: str, node: Any) -> None:
+        """Hide what stands for a body that has visuals."""
+        if body in self._clothed:
+            node.visible = False
+            self._bare.append(node)
+
+    def _draw_look(self, k: int, look: Look) -> Any:
+        """A node on the body's, with the frame that the shape's file has."""
+        visual, scene = look.visual, self._server.scene
+        body = self.mechanism.bodies.index(visual.body) if visual.body in self.nodes else None
+        path = f"/ground/visual{k}" if body is None else f"/bodies/{body}/visual{k}"
+        x, y, z, w = _quaternion(visual.placement.rotation)
+        place: dict[str, Any] = {"wxyz": (w, x, y, z), "position": visual.placement.translation, "scale": look.scale}
+        if look.colored is not None and visual.color is None:
+            return scene.add_glb(path, look.colored, **place)
+        vertices, faces = look.mesh
+        color = _rgb(HINGES if body is None else COLORS[body % len(COLORS)])
+        opacity = 1.0
+        if visual.color is not None:
+            red, green, blue, opacity = visual.color
+            color = round(255 * red), round(255 * green), round(255 * blue)
+        return scene.add_mesh_simple(
+            path,
+            vertices,
+            faces,
+            color=color,
+            opacity=opacity if opacity < 1.0 else None,
+            flat_shading=look.sharp,
+            side="double",  # many files do not know their inside from their outside
+            **place,
+        )
 
     def _draw_slides(self, ends: Array) -> None:
         """Bars from one body to another: with each configuration they are drawn anew."""
@@ -99,6 +175,7 @@ class Scene:
                 vertices, faces = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)
                 color = _rgb(COLORS[owner % len(COLORS)])
                 self._slides.append((k, scene.add_mesh_simple(f"/slides/{k}", vertices, faces, color=color)))
+                self._undress(bar.owner, self._slides[-1][1])
 
     def _draw_names(self) -> None:
         """Of joints and frames, and the frames' axes; hidden at first."""
@@ -126,7 +203,7 @@ class Scene:
         """Pedestals on the ground, a grid, light, and the camera."""
         skeleton, scene, radius, up = self.skeleton, self._server.scene, self._radius, _up(self.mechanism)
         scene.set_up_direction(tuple(up.tolist()))
-        low, high = skeleton.bounds(q)
+        low, high = self._bounds(q)
         middle = (low + high) / 2
         anchors = skeleton.anchors
         # where the mechanism hangs from its anchors they are held from above
@@ -135,12 +212,14 @@ class Scene:
             and float(((ends.reshape(-1, 3).mean(axis=0) if ends.size else middle) - anchors.mean(axis=0)) @ up) < 0.0
         )
         side = up if hangs else -up
-        if len(anchors):
-            vertices, faces = together([cone(anchor, side, radius) for anchor in anchors])
-            scene.add_mesh_simple("/ground/anchors", vertices, faces, color=_rgb(HINGES))
+        for k, anchor in enumerate(anchors):
+            vertices, faces = cone(anchor, side, radius)
+            node = scene.add_mesh_simple(f"/ground/anchor{k}", vertices, faces, color=_rgb(HINGES))
+            self._undress(self._held_at(anchor), node)
         rolls = any(type(c).__name__ == "RollingSpec" for c in self.mechanism.description.constraints)
         corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
-        level = float((corners @ up).min()) - (0.0 if rolls else 5.0 * radius)
+        # room for pedestals, or what is seen stands on the ground
+        level = float((corners @ up).min()) - (0.0 if rolls or self._clothed else 5.0 * radius)
         cell = round_length(skeleton.size / 4)
         w, x, y, z = _turn_to(up)
         scene.add_grid(
@@ -173,9 +252,65 @@ class Scene:
 
         self._server.on_client_connect(step_back)
 
+    def _bounds(self, q: Array) -> tuple[Array, Array]:
+        """Lowest and highest corner (3,) of the box around all that is shown [m]."""
+        if not self.visuals:
+            return self.skeleton.bounds(q)
+        known = self.mechanism.kinematics(q)
+        bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._clothed]
+        seen = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]
+        for look, _ in self.visuals:
+            body = look.visual.body
+            pose = known.pose(body) if body in self.nodes else np.eye(4)
+            world = look.vertices @ pose[:3, :3].T + pose[:3, 3]
+            seen += [world.min(axis=0)[None], world.max(axis=0)[None]]
+        corners = np.concatenate(seen)
+        return corners.min(axis=0), corners.max(axis=0)
+
+    def _held_at(self, anchor: Array) -> str:
+        """The body that a joint holds there; "ground" where a rod does, or another joint."""
+        for spec in self.mechanism.description.joints:
+            if spec.parent == "ground" and np.array_equal(spec.at_parent.translation, anchor):
+                return spec.child
+        return "ground"
+
     def _label(self, kind: str, path: str, text: str, where: Array) -> None:
         label = self._server.scene.add_label(path, text, position=where, visible=False)
         self.labels[kind].append(label)
+
+
+def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
+    """Visuals that can be drawn, and why others cannot. Every file is read once."""
+    contents: dict[Path, meshes.Content] = {}
+    looks, faults = [], dict[str, list[str]]()
+    for visual in visuals:
+        shape = visual.shape
+        if not isinstance(shape, Mesh):
+            looks.append(Look(visual, solid(shape)))
+            continue
+        try:
+            path = meshes.find(shape)
+            content = contents[path] = contents.get(path) or meshes.read(path)
+            looks.append(Look(visual, (content.vertices, content.faces), shape.scale, content.sharp, content.colored))
+        except meshes.MeshError as error:
+            files = faults.setdefault(error.cause, [])
+            if error.file not in files:
+                files.append(error.file)
+    return looks, [
+        f"not shown: {files[0]}{f' and {len(files) - 1} more' if len(files) > 1 else ''}: {cause}"
+        for cause, files in faults.items()
+    ]
+
+
+def _clothed(mechanism: Mechanism, looks: list[Look]) -> set[str]:
+    """Bodies that no bars are needed for: those with visuals, and what is welded to them and never had any, such as a tool's frame."""
+    clothed, description = {look.visual.body for look in looks}, mechanism.description
+    frames = set(mechanism.bodies) - {visual.body for visual in description.visuals}
+    welds = [{spec.parent, spec.child} for spec in description.joints if spec.joint.kind == "Fixed"]
+    # as often as frames hang on frames
+    while new := {body for weld in welds if (weld - {"ground"}) & clothed for body in weld & frames - clothed}:
+        clothed |= new
+    return clothed
 
 
 def _rgb(color: str) -> tuple[int, int, int]:

@@ -1,6 +1,6 @@
-"""Meshes of what a mechanism is drawn with: bars, pins, sleeves, balls and pedestals.
+"""Meshes of what a mechanism is drawn with: bars, pins, sleeves, balls and pedestals; boxes, cylinders and spheres of its visuals.
 
-All are surfaces of revolution: a profile of (radius, height) pairs turned about an axis. A mesh is its vertices (k, 3) [m] and
+All but boxes are surfaces of revolution: a profile of (radius, height) pairs turned about an axis. A mesh is its vertices (k, 3) [m] and
 triangles (m, 3) of indices into them.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .description import Box, Cylinder, Sphere
 from .skeleton import Place
 from .state import Array
 
@@ -47,14 +48,39 @@ def hinge(place: Place, radius: float) -> Triangles:
     if place.kind == "Fixed":
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
     if place.axis is None:
-        angle = np.linspace(-np.pi / 2, np.pi / 2, 9)
-        return revolved(1.5 * radius * np.stack([np.cos(angle), np.sin(angle)], axis=1), place.point, np.eye(3)[2])
+        return ball(place.point, 1.5 * radius)
     wide, half = (1.3, 2.2) if place.kind != "Revolute" else (1.15, 1.6)
     r, h = wide * radius, half * radius
     edge = 0.15 * radius
     profile = [(0, -h), (r - edge, -h), (r - edge, -h), (r, edge - h), (r, edge - h), (r, h - edge), (r, h - edge),
                (r - edge, h), (r - edge, h), (0, h)]  # fmt: skip
     return revolved(profile, place.point, place.axis)
+
+
+def ball(at: Array, radius: float, rings: int = 9, sides: int = 20) -> Triangles:
+    """A sphere."""
+    angle = np.linspace(-np.pi / 2, np.pi / 2, rings)
+    return revolved(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1), at, np.eye(3)[2], sides)
+
+
+def solid(shape: Box | Cylinder | Sphere) -> Triangles:
+    """A shape of a visual, about the origin.
+
+    >>> from sarrus.description import Box
+    >>> vertices, faces = solid(Box((2.0, 4.0, 6.0)))
+    >>> vertices.max(axis=0).tolist(), len(vertices), len(faces)
+    ([1.0, 2.0, 3.0], 24, 12)
+    """
+    if isinstance(shape, Sphere):
+        return ball(np.zeros(3), shape.radius, 25, 48)
+    if isinstance(shape, Cylinder):
+        r, h = shape.radius, shape.length / 2
+        return revolved([(0, -h), (r, -h), (r, -h), (r, h), (r, h), (0, h)], np.zeros(3), np.eye(3)[2], 48)
+    # four corners a side, each side's own, so that edges are sharp: the side towards z, and where it comes to
+    side = np.array([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)])
+    turned = np.concatenate([sign * np.roll(side, k, axis=1)[::sign] for k in range(3) for sign in (1, -1)])
+    faces = np.array([(0, 1, 2), (0, 2, 3)]) + 4 * np.arange(6)[:, None, None]
+    return turned * np.array(shape.size) / 2, faces.reshape(-1, 3)
 
 
 def cone(at: Array, side: Array, radius: float) -> Triangles:

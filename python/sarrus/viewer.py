@@ -12,6 +12,7 @@ import io
 import math
 import threading
 import time as clock
+import warnings
 import webbrowser
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,9 @@ def view(
     block: bool = True,
 ) -> View:
     """Show a mechanism in the browser, with a slider per independent coordinate; loops stay closed as it moves.
+
+    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file), or by bars from joint to joint where they
+    have none. A mesh that cannot be read is left out, with a warning that says why.
 
     Parameters
     ----------
@@ -129,6 +133,8 @@ class View:
         except BaseException:
             self.close()
             raise
+        for fault in self._scene.faults:
+            warnings.warn(f"{mechanism.name}: {fault}", stacklevel=2)
         if trajectory is not None:
             self._player.start()
 
@@ -262,6 +268,8 @@ class View:
         panel.home.on_click(lambda _: self.home())
         for kind, box in panel.boxes.items():
             box.on_update(lambda event, kind=kind: self._scene.reveal(kind, event.target.value))
+        if self._scene.visuals:
+            panel.visuals.on_update(lambda event: self._scene.dress(event.target.value))
         if self.trajectory is not None:
             panel.play.on_click(lambda _: self.pause() if self._playing.is_set() else self.play())
             panel.clock.on_update(lambda _: self._sought())

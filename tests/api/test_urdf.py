@@ -1,5 +1,6 @@
 """URDF: what is read, what is warned about, what is refused."""
 
+import pickle
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
+from sarrus.description import Box, Cylinder, Mesh, Sphere
 
 LINK = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
 A, B, C = (LINK.format(name) for name in "ABC")
@@ -429,6 +431,107 @@ def test_errors_name_the_file(tmp_path):
         sarrus.load(tmp_path / "arm.urdf")
     with pytest.raises(FileNotFoundError):
         sarrus.load(tmp_path / "leg.urdf")
+
+
+# --- what links look like -----------------------------------------------------------------------------------------
+
+
+def visual(geometry, inside="", link="A"):
+    return LINK.format(link).replace("</link>", f"<visual><geometry>{geometry}</geometry>{inside}</visual></link>")
+
+
+BOX = '<box size="1 2 3"/>'
+
+
+def test_visuals_are_shapes_places_and_colours(tmp_path):
+    """Several on a link add up; a material's name may be explained by the robot, or by another visual."""
+    text = robot(
+        visual(BOX, '<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/><material name="steel"/>'),
+        visual(
+            '<cylinder radius="0.1" length="2"/>', '<material name="rust"><color rgba="0.5 0.2 0 1"/></material>', "B"
+        ),
+        visual('<sphere radius="0.3"/>', '<material name="rust"/>', "C").replace(
+            "</link>",
+            '<visual><geometry><mesh filename="package://r/c.stl" scale="1 -1 0.001"/></geometry></visual></link>',
+        ),
+        joint("j", "A", "B"),
+        joint("k", "B", "C"),
+        '<material name="steel"><color rgba="0.7 0.8 0.9 0.5"/></material>',
+    )
+    (tmp_path / "r.urdf").write_text(text)
+    r = sarrus.load(tmp_path / "r.urdf", package_dirs=[tmp_path / "packages"])
+    looks = r.description.visuals
+    assert [(v.body, v.color) for v in looks] == [
+        ("A", (0.7, 0.8, 0.9, 0.5)), ("B", (0.5, 0.2, 0.0, 1.0)), ("C", (0.5, 0.2, 0.0, 1.0)), ("C", None)
+    ]  # fmt: skip
+    mesh = Mesh("package://r/c.stl", (1.0, -1.0, 0.001), str(tmp_path), (str(tmp_path / "packages"),))
+    assert [v.shape for v in looks] == [Box((1.0, 2.0, 3.0)), Cylinder(0.1, 2.0), Sphere(0.3), mesh]
+    assert looks[0].placement == sarrus.Transform.from_rpy(0.1, 0.2, 0.3, (1, 2, 3))
+    assert looks[1].placement == sarrus.Transform()
+    assert not r.warnings
+    assert pickle.loads(pickle.dumps(r)).description.visuals == looks
+
+
+def test_looks_are_no_part_of_what_a_mechanism_is():
+    """Its meshes lie elsewhere on another machine; a run of it can be shown there."""
+    clad, bare = sarrus.loads(robot(visual(BOX))), sarrus.loads(robot(A))
+    assert clad == bare and hash(clad) == hash(bare)
+
+
+MESH = '<mesh filename="a.stl" scale="{}"/>'
+
+
+@pytest.mark.parametrize(
+    ("link", "fault"),
+    [
+        (visual(""), "<visual> of <link name='A'> wants one shape in a <geometry>, and has 0"),
+        (visual(BOX + BOX), "<visual> of <link name='A'> wants one shape in a <geometry>, and has 2"),
+        (
+            visual("<capsule/>"),
+            "<capsule> of <link name='A'> is an unknown shape; known are box, cylinder, sphere, mesh",
+        ),
+        (visual('<box size="1 2"/>'), "<box> of <link name='A'> wants 3 numbers in size, not '1 2'"),
+        (visual('<box size="1 0 1"/>'), "size of a box must be positive"),
+        (visual('<sphere radius="-1"/>'), "radius of a sphere must be positive"),
+        (visual('<cylinder radius="1"/>'), "<cylinder> of <link name='A'> has no length"),
+        (visual("<mesh/>"), "<mesh> of <link name='A'> has no filename"),
+        (visual(MESH.format("1 0 1")), "scale of a mesh must not be zero"),
+        (visual(MESH.format("1 nan 1")), "has a number in scale that is not finite"),
+        (visual(BOX, '<origin rpy="north"/>'), "<origin> of <link name='A'> wants 3 numbers in rpy, not 'north'"),
+    ],
+)
+def test_a_faulty_visual_is_left_out_and_a_warning(link, fault):
+    r = sarrus.loads(robot(link))
+    assert r.description.visuals == () and r == sarrus.loads(robot(A))
+    (warning,) = r.warnings
+    assert warning.startswith("<string>:2: ") and fault in warning and warning.endswith("; it is not shown")
+
+
+@pytest.mark.parametrize("rgba", ["255 0 0 1", "1 0 0", "red"])
+def test_a_faulty_colour_is_left_out_and_a_warning(rgba):
+    r = sarrus.loads(robot(visual(BOX, f'<material name="red"><color rgba="{rgba}"/></material>')))
+    assert r.description.visuals[0].color is None
+    (warning,) = r.warnings
+    assert warning.startswith("<string>:2: <color> of <material name='red'> wants ") and repr(rgba) in warning
+
+
+def test_loading_needs_no_mesh():
+    """A robot has hundreds, on a network drive perhaps: what finds and reads them is not even imported."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, sarrus; r = sarrus.loads(sys.argv[1]); assert len(r.description.visuals) == 1; "
+        "sys.exit(bool({'trimesh', 'viser', 'sarrus.meshes'} & set(sys.modules)))"
+    )
+    text = robot(visual('<mesh filename="package://nowhere/a.stl"/>'))
+    assert subprocess.run([sys.executable, "-c", code, text], check=False).returncode == 0
+
+
+def test_package_dirs_are_a_list(tmp_path):
+    (tmp_path / "r.urdf").write_text(robot(A))
+    with pytest.raises(sarrus.ModelError, match="wants a list of folders"):
+        sarrus.load(tmp_path / "r.urdf", package_dirs=str(tmp_path))
 
 
 # --- the robots that people have ----------------------------------------------------------------------------------

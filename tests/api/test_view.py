@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import sarrus
+from sarrus import meshes
+from sarrus.description import Box, Cylinder, Mesh, Sphere
 from sarrus.inputs import Inputs
 from sarrus.skeleton import Skeleton
 from sarrus.viewer import View, view
@@ -345,6 +347,223 @@ def test_the_gallery_is_drawn(mechanism):
         assert len(shown._scene.nodes) == len(mechanism.bodies) and shown.inputs
 
 
+# ---- visuals ---------------------------------------------------------------------------------------------------------
+
+# a quarter of a cube's corner: four points that no turn, mirror or unit of length maps onto one another
+CORNERS = np.array([(0, 0, 0), (3, 0, 0), (0, 5, 0), (0, 0, 7)], dtype=float)
+OBJ = "".join(f"v {x} {y} {z}\n" for x, y, z in CORNERS) + "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+SWING = 'type="continuous"><parent link="{}"/><child link="{}"/><origin xyz="0 0 1" rpy="0.3 0 0"/><axis xyz="0 1 0"/></joint>'
+MASS = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+
+
+def stl(corners=CORNERS):
+    facets = ""
+    for three in ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)):
+        points = "".join("vertex {} {} {}\n".format(*corners[k]) for k in three)
+        facets += f"facet normal 0 0 0\nouter loop\n{points}endloop\nendfacet\n"
+    return f"solid corner\n{facets}endsolid corner\n"
+
+
+def arm(folder, *visuals):
+    """A robot of two links that swing; the second has these visuals."""
+    (folder / "arm.urdf").write_text(
+        f'<robot name="arm"><link name="upper">{MASS}</link>'
+        f'<link name="lower">{MASS}{"".join(f"<visual>{v}</visual>" for v in visuals)}</link><link name="base"/>'
+        f'<joint name="shoulder" {SWING.format("base", "upper")}<joint name="elbow" {SWING.format("upper", "lower")}</robot>'
+    )
+    return sarrus.load(folder / "arm.urdf")
+
+
+def mesh(file, scale="1 1 1"):
+    return (
+        f'<origin xyz="0.1 0.2 0.3" rpy="0.5 -0.4 1.1"/><geometry><mesh filename="{file}" scale="{scale}"/></geometry>'
+    )
+
+
+def turned(node, points):
+    """Points in the frame of a node, in its parent's."""
+    w, x, y, z = node.wxyz
+    return points @ sarrus.Rotation.from_quaternion([x, y, z, w]).matrix.T + node.position
+
+
+def test_the_builder_takes_shapes_and_says_what_is_wrong():
+    b = sarrus.Builder("brick")
+    b.add_body("brick", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+    b.add_visual("brick", Box((0.3, 0.2, 0.1)), (0, 0, 1), color=(1, 0, 0))
+    b.add_visual("ground", Cylinder(2, 0.1), color="#00ff0080")
+    one, two = b._visuals
+    assert one.color == (1.0, 0.0, 0.0, 1.0) and one.placement == sarrus.Transform(translation=(0, 0, 1))
+    assert two.color == (0.0, 1.0, 0.0, 128 / 255) and two.shape == Cylinder(2.0, 0.1)
+    with pytest.raises(sarrus.NameNotFoundError, match=r"bric.*did you mean 'brick'"):
+        b.add_visual("bric", Sphere(1.0))
+    for shape, match in (
+        ("box", "visual of body 'brick' needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got 'box'"),
+        (Box((1, 2)), r"size of a box needs three finite numbers \[m\]; got \(1, 2\)"),
+        (Box((1, 2, -3)), r"size of a box must be positive; got \(1, 2, -3\)"),
+        (Sphere(0), "radius of a sphere must be positive; got 0"),
+        (Cylinder(1, np.inf), "length of a cylinder needs one finite number; got inf"),
+        (Mesh(""), "a mesh needs the name of a file; got ''"),
+        (Mesh("a.stl", (1, 1)), "scale of a mesh needs three finite numbers for x, y and z"),
+        (Mesh("a.stl", (1, 0, 1)), "scale of a mesh must not be zero"),
+    ):
+        with pytest.raises(sarrus.ModelError, match=match):
+            b.add_visual("brick", shape)
+    for color in ("red", "#12345", (1, 0), (255, 0, 0), (0, 0, -0.1), 3):
+        with pytest.raises(sarrus.ModelError, match="color needs three or four numbers from 0 to 1, or text"):
+            b.add_visual("brick", Sphere(1.0), color=color)
+
+
+def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
+    """Beside the model file, in packages above it, in given ones before, in those of ROS after; nothing else is."""
+    near, far, ros = (tmp_path / name for name in ("near/robot/urdf", "far", "ros"))
+    for folder in (near, near.parent / "meshes", far / "robot" / "meshes", ros / "share" / "other"):
+        folder.mkdir(parents=True)
+    here, there, other = (
+        near.parent / "meshes" / "a b.stl",
+        far / "robot" / "meshes" / "a b.stl",
+        ros / "share" / "other" / "c.stl",
+    )
+    for file in (here, there, other):
+        file.write_text("")
+    monkeypatch.delenv("ROS_PACKAGE_PATH", raising=False)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(ros))
+
+    def found(name, *package_dirs):
+        return meshes.find(Mesh(name, beside=str(near), package_dirs=package_dirs)).resolve()
+
+    assert found("../meshes/a b.stl") == found(here.as_uri()) == found(str(here)) == here
+    assert found("package://robot/meshes/a b.stl") == found("model://robot/meshes/a b.stl") == here
+    assert (
+        found("package://robot/meshes/a b.stl", str(far))
+        == found("package://robot/meshes/a b.stl", str(far / "robot"))
+        == there
+    )
+    assert found("package://other/c.stl") == other
+    monkeypatch.setenv("ROS_PACKAGE_PATH", f"{far}")
+    assert found("package://robot/meshes/a b.stl") == here
+    here.unlink()
+    assert found("package://robot/meshes/a b.stl") == there
+    for name, match in (
+        ("b.stl", "b.stl: there is no such file in .*urdf"),
+        (
+            "package://robot/b.stl",
+            "no folder 'robot' with that file above .*urdf: load.*package_dirs.*ROS_PACKAGE_PATH",
+        ),
+        ("https://robot.org/b.stl", "https:// is not fetched"),
+    ):
+        with pytest.raises(meshes.MeshError, match=match):
+            found(name)
+
+
+@pytest.mark.parametrize("suffix", ["stl", "obj"])
+def test_a_mesh_is_where_the_body_is(tmp_path, suffix):
+    """p = pose(q) placement (scale p_file), also mirrored and in millimetres; so with sliders moved."""
+    pytest.importorskip("viser")
+    (tmp_path / "corner.stl").write_text(stl())
+    (tmp_path / "corner.obj").write_text(OBJ)
+    robot = arm(tmp_path, mesh(f"corner.{suffix}", "0.001 -0.1 2"))
+    placement = sarrus.Transform.from_rpy(0.5, -0.4, 1.1, (0.1, 0.2, 0.3)).matrix
+    with View(robot, port=free_port()) as shown:
+        ((_, node),) = shown._scene.visuals
+        for q in ([0.0, 0.0], [0.7, -1.9]):
+            shown.set(q)
+            seen = turned(shown._scene.nodes["lower"], turned(node, node.vertices * node.scale))
+            matrix = robot.pose(np.array(q), "lower") @ placement
+            wanted = CORNERS * (0.001, -0.1, 2) @ matrix[:3, :3].T + matrix[:3, 3]
+            # which corner is which is the reader's choice; viser keeps vertices in single precision
+            away = np.linalg.norm(seen[:, None] - wanted, axis=-1)
+            assert away.min(axis=0).max() < 1e-5 and away.min(axis=1).max() < 1e-5
+
+
+def test_shapes_have_their_sizes_and_look_outward():
+    from sarrus.shapes import solid
+
+    for shape, size, volume in (
+        (Box((1.0, 2.0, 3.0)), (1, 2, 3), 6.0),
+        (Cylinder(0.5, 4.0), (1, 1, 4), np.pi),
+        (Sphere(2.0), (4, 4, 4), 4 / 3 * np.pi * 8),
+    ):
+        vertices, faces = solid(shape)
+        # circles have 48 corners, some of them on the axes; 1 - cos(pi / 48) is 0.002
+        assert (
+            np.abs(np.ptp(vertices, axis=0) - size).max() < 0.01
+            and np.abs(vertices.min(0) + vertices.max(0)).max() < 0.01
+        )
+        a, b, c = vertices[faces].transpose(1, 0, 2)
+        # positive only where triangles run counterclockwise as seen from outside
+        assert np.einsum("ij,ij", a, np.cross(b, c)) / 6 == pytest.approx(volume, rel=0.02)
+
+
+def test_visuals_stand_for_bars_and_a_switch_brings_those_back(tmp_path):
+    pytest.importorskip("viser")
+    robot = arm(tmp_path, '<geometry><box size="0.1 0.1 0.1"/></geometry>')
+    with View(robot, port=free_port()) as shown:
+        ((look, node),) = shown._scene.visuals
+        bare = shown._scene._bare
+        assert look.visual.body == "lower" and node.visible and bare and not any(n.visible for n in bare)
+        # of the lower link only: the others have none
+        lower = f"/bodies/{robot.bodies.index('lower')}/"
+        assert all(n.name.startswith(lower) for n in bare)
+        shown._panel.visuals.value = False
+        assert not node.visible and all(n.visible for n in bare)
+        shown._panel.visuals.value = True
+        assert node.visible and not any(n.visible for n in bare)
+
+
+def test_what_is_welded_to_a_body_with_visuals_needs_no_bars():
+    pytest.importorskip("viser")
+    b = sarrus.Builder("tool")
+    for name in ("arm", "flange", "tool", "camera"):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("pivot", sarrus.Revolute("y"), "ground", "arm")
+    b.add_joint("weld", sarrus.Fixed(), "arm", "flange", at_parent=(1, 0, 0))
+    b.add_joint("weld2", sarrus.Fixed(), "flange", "tool", at_parent=(1, 0, 0))
+    b.add_joint("pan", sarrus.Revolute("z"), "tool", "camera", at_parent=(0, 1, 0))
+    b.add_visual("arm", Sphere(0.2))
+    b.add_visual("ground", Box((1, 1, 1)))
+    with View(b.build(), port=free_port()) as shown:
+        assert shown._scene._clothed == {"ground", "arm", "flange", "tool"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "cause"),
+    [
+        ("gone.stl", None, "gone.stl and 1 more: there is no such file in"),
+        ("package://gone/a.stl", None, "package://gone/a.stl and 1 more: there is no folder 'gone'"),
+        ("arm.dae", "<COLLADA/>", "arm.dae: COLLADA files need pycollada: pip install pycollada"),
+        ("arm.stl", "solid nothing\nendsolid nothing\n", r"arm.stl: (trimesh finds no faces in it|cannot be read \()"),
+        ("arm.glb", "no such thing", r"arm.glb: cannot be read \(.*\): .stl, .obj, .dae and .glb are"),
+        ("arm.xyzzy", "no such thing", r"arm.xyzzy: cannot be read \(.*\): .stl, .obj, .dae and .glb are"),
+    ],
+)
+def test_a_mesh_that_cannot_be_read_is_one_warning_and_bars(tmp_path, monkeypatch, file, text, cause):
+    pytest.importorskip("viser")
+    monkeypatch.setattr(meshes, "find_spec", lambda name: None)  # as if there were no pycollada
+    if text is not None:
+        (tmp_path / file).write_text(text)
+    robot = arm(tmp_path, mesh(file), mesh(file), *([mesh(f"{file[:-4]}b.stl")] if text is None else []))
+    with pytest.warns(UserWarning, match=rf"^arm: not shown: {cause}") as caught:
+        shown = View(robot, port=free_port())
+    with shown:
+        assert len(caught) == 1 and not shown._scene.visuals and not shown._scene._bare
+        assert not hasattr(shown._panel, "visuals")
+
+
+def test_a_file_is_read_once_and_keeps_its_colours(tmp_path, monkeypatch):
+    """Where the model gives a colour that counts; else the file's own."""
+    pytest.importorskip("viser")
+    (tmp_path / "red.mtl").write_text("newmtl red\nKd 1 0 0\n")
+    (tmp_path / "red.obj").write_text("mtllib red.mtl\nusemtl red\n" + OBJ)
+    read, real = [], meshes.read
+    monkeypatch.setattr(meshes, "read", lambda path: (read.append(path), real(path))[1])
+    blue = '<material name="blue"><color rgba="0 0 1 0.5"/></material>'
+    with View(arm(tmp_path, mesh("red.obj"), mesh("red.obj") + blue), port=free_port()) as shown:
+        assert len(read) == 1
+        own, given = (node for _, node in shown._scene.visuals)
+        assert own.glb_data.startswith(b"glTF") and b"baseColorFactor" in own.glb_data
+        assert given.color == (0, 0, 255) and given.opacity == 0.5
+
+
 # ---- what is on the screen -------------------------------------------------------------------------------------------
 
 
@@ -412,4 +631,49 @@ def test_the_picture_shows_the_mechanism_and_changes_with_a_slider(fourbar, show
     page.get_by_role("button", name="Home").click()
     until(lambda now: differing(now, first) < 0.1 * differing(second, first), "home again")
     assert np.array_equal(shown.q, start)
+    page.close()
+
+
+def test_a_coloured_box_is_seen_where_it_is(browser):
+    """The middle of its magenta points is where the camera of the page has the middle of the box, before and after it moved."""
+    pytest.importorskip("viser")
+    image = pytest.importorskip("PIL.Image")
+    b = sarrus.Builder("flag")
+    b.add_body("flag", sarrus.Inertia(1.0, com=(0, 0, 1), about_com=0.01 * np.eye(3)))
+    b.add_joint("pole", sarrus.Revolute("y"), "ground", "flag")
+    b.add_visual("flag", Cylinder(0.02, 1.0), (0, 0, 0.5), color="#888888")
+    b.add_visual("flag", Box((0.1, 0.1, 0.1)), (0, 0, 1), color=(1, 0, 1))
+    flag = b.build()
+    page = browser.new_page(viewport={"width": 900, "height": 600})
+    with View(flag, [0.3], port=free_port()) as shown:
+        page.goto(shown.url)
+
+        def seen():
+            """(columns, rows) of the magenta points, or none yet."""
+            picture = np.asarray(image.open(io.BytesIO(page.screenshot())).convert("RGB")).astype(int)
+            r, g, b = np.moveaxis(picture, -1, 0)
+            return np.argwhere((r - g > 60) & (b - g > 60) & (abs(r - b) < 40))[:, ::-1]
+
+        def expected(q):
+            """(column, row) of the box's middle: a pinhole camera with z ahead and y down."""
+            (client,) = shown._server.get_clients().values()
+            camera, canvas = client.camera, page.locator("canvas").first.bounding_box()
+            w, x, y, z = camera.wxyz
+            R = sarrus.Rotation.from_quaternion([x, y, z, w]).matrix
+            x, y, z = R.T @ (flag.pose([q], "flag")[:3, :3] @ [0, 0, 1] - camera.position)
+            focal = canvas["height"] / 2 / np.tan(camera.fov / 2)
+            middle = np.array([canvas["x"] + canvas["width"] / 2, canvas["y"] + canvas["height"] / 2])
+            return middle + focal * np.array([x, y]) / z
+
+        for q in (0.3, 0.5):
+            shown.set([q])
+            deadline = time.monotonic() + 60
+            away = np.inf
+            while away > 4.0 and time.monotonic() < deadline:
+                page.wait_for_timeout(300)
+                points = seen()
+                # the silhouette of a box of about 30 points is nearer on one side: by less than a tenth of it
+                away = np.linalg.norm(points.mean(axis=0) - expected(q)) if len(points) > 100 else np.inf
+            assert away <= 4.0, (q, len(points), points.mean(axis=0), expected(q))
+            assert np.ptp(points, axis=0).max() < 120
     page.close()

@@ -7,6 +7,7 @@ gives a `sarrus.Builder`, so that a model can be added to before it is built.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,13 +22,16 @@ __all__ = ["load", "loads"]
 READ_TODAY = "URDF (.urdf) is the format that is read today"
 
 
-def load(path: str | os.PathLike[str], *, floating_base: bool = False) -> Mechanism:
+def load(
+    path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
+) -> Mechanism:
     """Read a mechanism from a model file.
 
     Parameters
     ----------
     path : file name; the suffix tells the format (`.urdf`)
     floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
+    package_dirs : folders that hold the packages of "package://" names, or are one; see the notes
 
     Returns
     -------
@@ -44,6 +48,13 @@ def load(path: str | os.PathLike[str], *, floating_base: bool = False) -> Mechan
     --------
     sarrus.io.urdf : what becomes of each part of a URDF file
 
+    Notes
+    -----
+    Meshes are no part of the dynamics: their files are looked for and read by `sarrus.view`. A relative name starts from the model
+    file's folder. "package://name/path" is looked for in `package_dirs`, in the model file's folder and all above it, and in the folders
+    of the environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH: in a folder called `name` there, or in one of them if that is
+    its own name.
+
     Examples
     --------
     >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
@@ -56,7 +67,16 @@ def load(path: str | os.PathLike[str], *, floating_base: bool = False) -> Mechan
         raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
     if suffix != ".urdf":
         raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
-    return urdf.read(path.read_bytes(), source=path.name, floating_base=floating_base).build()
+    if isinstance(package_dirs, str | os.PathLike):
+        raise ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
+    folders = [os.path.abspath(folder) for folder in package_dirs]
+    return urdf.read(
+        path.read_bytes(),
+        source=path.name,
+        floating_base=floating_base,
+        beside=str(path.absolute().parent),
+        package_dirs=folders,
+    ).build()
 
 
 def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:

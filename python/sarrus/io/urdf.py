@@ -16,10 +16,12 @@ What becomes of each part of a file:
                               otherwise a warning, and the joint moves freely
 the root link                 is fixed to the ground, or floats, by a joint "root_joint", the first of all
 a link called "ground"        becomes the body "ground_link", with a warning: "ground" is the world
-visual, collision, material,  known, and of no concern to the dynamics
-transmission, gazebo,
-ros2_control, calibration,
-safety_controller, sensor
+`<visual>`                    what `sarrus.view` shows: box, cylinder, sphere, mesh. A faulty one is left out, with a warning. Mesh
+                              files are not looked for until they are shown: not in the folder alone, see `sarrus.load`
+`<material>`                  the colour of a visual, there or by name; its texture is not read, a mesh keeps its own
+collision, transmission,      known, and of no concern to the dynamics
+gazebo, ros2_control, sensor,
+calibration, safety_controller
 anything else                 a warning
 ============================  =====================================================================================
 
@@ -29,7 +31,7 @@ A document type declaration is refused, and with it entities: a model file needs
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
@@ -39,13 +41,21 @@ import numpy as np
 
 from .. import joints
 from ..builder import Builder
+from ..description import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError
 from ..spatial import Inertia, Transform
 
 __all__ = ["read"]
 
 
-def read(text: str | bytes, *, source: str = "<string>", floating_base: bool = False) -> Builder:
+def read(
+    text: str | bytes,
+    *,
+    source: str = "<string>",
+    floating_base: bool = False,
+    beside: str = "",
+    package_dirs: Iterable[str] = (),
+) -> Builder:
     """Builder of the mechanism that a URDF document describes.
 
     Parameters
@@ -53,6 +63,8 @@ def read(text: str | bytes, *, source: str = "<string>", floating_base: bool = F
     text : the document
     source : what errors and warnings call it
     floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
+    beside : folder of the file, where the search for meshes starts; default: the working directory
+    package_dirs : folders that hold the packages that meshes lie in, or are one
 
     Raises
     ------
@@ -103,7 +115,10 @@ def read(text: str | bytes, *, source: str = "<string>", floating_base: bool = F
     for name, mimic in mimics.items():
         terms = {name: 1.0, mimic.leader: -mimic.multiplier}
         builder.add_coupler(_free_name(f"{name} mimics {mimic.leader}", joint_elements), terms, offset=mimic.offset)
-    builder.warnings.extend(notes)
+    looks = _Looks(robot, beside, tuple(package_dirs))
+    for name, link in links.items():
+        looks.give(builder, body[name], link)
+    builder.warnings += [*notes, *looks.faults]
     return builder
 
 
@@ -188,7 +203,7 @@ def _at(element: _Element) -> Iterator[None]:
         raise ModelError(f"{element.source}:{element.line}: {element}: {error}") from None
 
 
-# what may stand in an element: attributes | children; not read, and known to have no bearing on the dynamics: in ()
+# what may stand in an element: attributes | children; without bearing on the dynamics, and not asked about further: in ()
 GRAMMAR = {
     "robot": "name version | link joint (material transmission gazebo ros2_control sensor)",
     "link": "name | inertial (visual collision)",
@@ -431,6 +446,66 @@ def _losses(joint: _Element, notes: _Notes) -> dict[str, float]:
         if value < 0:
             _fail(dynamics, f"has a negative {name}: {value:g}")
     return losses
+
+
+class _Looks:
+    """What the links look like. Whatever is wrong with that, one can compute with the robot: faults become warnings.
+
+    Attributes
+    ----------
+    faults : a line for each visual that was left out, and each colour
+    """
+
+    def __init__(self, robot: _Element, beside: str, package_dirs: tuple[str, ...]) -> None:
+        self.faults: list[str] = []
+        self._beside, self._package_dirs = beside, package_dirs
+        self._colors: dict[_Element | str | None, tuple[float, ...]] = {}
+        # what one visual defines others may name; the robot's own come first
+        for owner in (robot, *(visual for link in robot.all("link") for visual in link.all("visual"))):
+            for material in owner.all("material"):
+                for color in material.all("color"):
+                    try:
+                        self._colors[material] = _rgba(color)
+                    except ModelError as error:
+                        self.faults.append(f"{error}; the colour is left out")
+                        continue
+                    self._colors.setdefault(material.get("name"), self._colors[material])
+
+    def give(self, builder: Builder, body: str, link: _Element) -> None:
+        for visual in link.all("visual"):
+            materials = visual.all("material")
+            color = next(
+                (self._colors[key] for m in materials for key in (m, m.get("name")) if key in self._colors), None
+            )
+            try:
+                with _at(visual):
+                    builder.add_visual(body, self._shape(visual), _origin(visual, _Notes()), color=color)
+            except ModelError as error:
+                self.faults.append(f"{error}; it is not shown")
+
+    def _shape(self, visual: _Element) -> Shape:
+        shapes = [shape for geometry in visual.all("geometry") for shape in geometry.children]
+        if len(shapes) != 1:
+            _fail(visual, f"wants one shape in a <geometry>, and has {len(shapes)}")
+        shape = shapes[0]
+        if shape.tag == "box":
+            x, y, z = _numbers(shape, "size", 3)
+            return Box((x, y, z))
+        if shape.tag == "cylinder":
+            return Cylinder(_number(shape, "radius"), _number(shape, "length"))
+        if shape.tag == "sphere":
+            return Sphere(_number(shape, "radius"))
+        if shape.tag == "mesh":
+            x, y, z = _numbers(shape, "scale", 3, (1.0, 1.0, 1.0))
+            return Mesh(_text(shape, "filename"), (x, y, z), self._beside, self._package_dirs)
+        _fail(shape, "is an unknown shape; known are box, cylinder, sphere, mesh")
+
+
+def _rgba(color: _Element) -> tuple[float, ...]:
+    numbers = _numbers(color, "rgba", 4)
+    if min(numbers) < 0 or max(numbers) > 1:
+        _fail(color, f"wants numbers from 0 to 1 in rgba, not {color.get('rgba')!r}")
+    return numbers
 
 
 class _Mimic(NamedTuple):
