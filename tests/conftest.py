@@ -1,6 +1,7 @@
 """How hard the random tests look. ``pytest --hypothesis-profile=soak`` looks for hours, at new examples every time."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -11,3 +12,7 @@ settings.register_profile(
     "soak", settings.get_profile("sarrus"), max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ci" if os.environ.get("CI") else "sarrus")
+
+# a shell's jobs in the background are deaf to Ctrl-C, and so would their children be; tests press it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

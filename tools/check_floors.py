@@ -25,7 +25,7 @@ PYTHON = (
     ("builder",),
     ("io", "tables"),
     ("mechanisms",),
-    ("control", "inputs", "interpolation", "plot", "skeleton", "storage"),
+    ("control", "guide", "inputs", "interpolation", "path", "plot", "skeleton", "storage"),
     ("pictures", "trajectory"),
     ("run",),
     ("simulation", "many"),

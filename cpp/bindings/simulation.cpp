@@ -7,11 +7,16 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <deque>
 #include <limits>
+#include <mutex>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "../simulation/step_length.hpp"
 #include "arrays.hpp"
 #include "state.hpp"
 
@@ -34,14 +39,16 @@ bool is_finite(const double* x, long n) {
 /// Signals (Ctrl-C) are asked for a few times a second: asking needs the GIL.
 class Interrupts {
  public:
-  bool pending() {
-    if (++steps_ % 32) return false;
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_) return false;
-    next_ = now + std::chrono::milliseconds(50);
+  bool pending() { return ++steps_ % 32 == 0 && now(); }
+
+  bool now() {
+    const auto time = std::chrono::steady_clock::now();
+    if (time < next_) return false;
+    next_ = time + std::chrono::milliseconds(50);
     const py::gil_scoped_acquire held;
     if (PyErr_CheckSignals() == 0) return false;
-    PyErr_Clear();  // KeyboardInterrupt: the run ends with what it has
+    // Ctrl-C: the run ends with what it has; what another signal's handler raises is the caller's
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear();
     return true;
   }
 
@@ -67,6 +74,8 @@ class Simulation {
 
   /// The run that is on its way, or the next one, ends at its next step: what a signal's handler may call.
   void stop() { stopped_ = true; }
+  bool closes_stages() const { return plan_.close_stages; }
+  void close_stages(bool yes) { plan_.close_stages = yes; }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return tree_.nq + tree_.nv + plan_.actions.memory; }
 
@@ -107,9 +116,10 @@ class Simulation {
   }
 
   /// Dormand and Prince's steps from `time`, as long as their tolerances ask, until `pause` is passed or `end` reached. Steps go on as if
-  /// there was no end: a last one, of the rest, only makes the state there, in `last`, and leaves x, time and the next step as they were,
-  /// from where another call goes on as if this one had not ended. States at `times`, in order, go to `out`. Returns the time, the next
-  /// step, the status, how many of `times` were had, steps taken and refused, and whether the end was reached.
+  /// there was no end: those that an end makes shorter only make the state there, in `last`, and leave x, time and the next step as they
+  /// were, from where another call goes on as if this one had not ended. States at `times`, in order, go to `out`. Returns the time, the next
+  /// step, the status, how many of `times` were had, steps taken, refused, and taken though
+  /// off by more than allowed, and whether the end was reached.
   py::tuple run_adaptive(Numbers& x, const Numbers& parameters, double time, double pause, double end, double h, double longest,
                          const std::array<double, 2>& tolerance, const Numbers& times, Numbers& out, Numbers& last,
                          const py::object& watch) {
@@ -122,37 +132,39 @@ class Simulation {
     const bool watched = !watch.is_none();
     Interrupts interrupts;
     double status = 0.0;
-    long had = 0, taken = 0, refused = 0;
-    bool finished = time >= end, just_refused = false;
+    long had = 0, taken = 0, refused = 0, loose = 0;
+    bool finished = time >= end;
+    StepLength length(h, longest);
+    const auto back_to_tail = [&] {
+      std::copy(tail_->x.begin(), tail_->x.end(), row);
+      time = tail_->time, length = tail_->length;
+    };
     // samples that the last stretch had no room for lie in its last step
     for (; !before_.empty() && had < samples && sample[had] <= time; ++had)
-      kernels().simulation.between(tree_, plan_, p, sample[had], before_.data(), dense_.data(), (sample[had] - from_) / step_,
-                                   kept + had * n);
+      kernels().simulation.between(tree_, plan_, p, from_, step_, sample[had], before_.data(), dense_.data(), kept + had * n);
     {
       const py::gil_scoped_release free;
       while (!finished && time < pause) {
-        h = std::min(h, longest);
-        const bool beyond = time + h >= end;
-        const double step = beyond ? end - time : h,
-                     smallest = 4.0 * std::numeric_limits<double>::epsilon() * std::max(1.0, std::abs(time));
-        double error = 0.0;
-        if (step <= smallest && !beyond) {
+        const bool beyond = time + length.next() >= end;
+        const double step = beyond ? end - time : length.next();
+        if (beyond && !tail_) tail_ = Tail{std::vector<double>(row, row + n), time, length};
+        if (!(time + step > time)) {
           status = no_convergence;
           break;
         }
+        double error = 0.0;
         status =
             kernels().simulation.try_step(tree_, plan_, p, time, step, tolerance.data(), row, there.data(), dense.data(), &error);
         if (status == caller_failed) break;
         const bool sound = status == 0.0 && is_finite(there.data(), n) && std::isfinite(error);
-        const double factor = sound ? std::min(5.0, std::max(0.2, 0.9 * std::pow(std::max(error, 1e-10), -0.2))) : 0.2;
-        if (!sound || error > 1.0) {
+        if (!sound || (error > 1.0 && !length.settles())) {
           if (step <= 1e-12 * std::max(1.0, std::abs(time))) {
             if (status == 0.0) status = sound ? no_convergence : diverged;
             break;
           }
           status = 0.0;
-          h = step * std::min(0.9, factor);
-          ++refused, just_refused = true;
+          length.refuse(step, sound ? error : HUGE_VAL, length.refused() && nearly_singular(time, row));
+          ++refused;
           continue;
         }
         const double reached = beyond ? end : time + step;
@@ -161,37 +173,51 @@ class Simulation {
           if (sample[had] == reached)
             std::copy(there.begin(), there.end(), to);
           else
-            kernels().simulation.between(tree_, plan_, p, sample[had], row, dense.data(), (sample[had] - time) / step, to);
+            kernels().simulation.between(tree_, plan_, p, time, step, sample[had], row, dense.data(), to);
         }
+        loose += error > 1.0;
         before_.assign(row, row + n), dense_ = dense, from_ = time, step_ = step;
         if (beyond) {
           std::copy(there.begin(), there.end(), at_end);
           finished = true;
+          back_to_tail();
           if (watched) ask(watch, end, before_.data(), at_end);
           break;
         }
         ++taken;
         std::copy(there.begin(), there.end(), row);
         time = reached;
-        h = step * (just_refused ? std::min(1.0, factor) : factor);
-        just_refused = false;
+        length.accept(step, error);
         if (watched && ask(watch, time, before_.data(), row)) break;
         if (interrupts.pending() || stopped_) {
           status = interrupted;
+          if (tail_) back_to_tail();
           break;
         }
       }
     }
     rethrow();
-    return py::make_tuple(time, h, static_cast<int>(status), had, taken, refused, finished);
+    return py::make_tuple(time, length.next(), static_cast<int>(status), had, taken, refused, loose, finished);
   }
 
   /// The state at a time within the last step of run_adaptive.
   Numbers at(double time, const Numbers& parameters) {
     Numbers out(size());
-    kernels().simulation.between(tree_, plan_, parameters.data(), time, before_.data(), dense_.data(), (time - from_) / step_,
+    kernels().simulation.between(tree_, plan_, parameters.data(), from_, step_, time, before_.data(), dense_.data(),
                                  out.mutable_data());
+    rethrow();
     return out;
+  }
+
+  /// Of the constraint Jacobian at q and rest.
+  int rank(const Numbers& q, double time) {
+    if (q.size() != tree_.nq) throw std::length_error("simulation: wrong sizes");
+    std::vector<double> x(q.data(), q.data() + q.size());
+    x.resize(size());
+    double weakest = 0.0;
+    const int found = kernels().simulation.rank(tree_, plan_, time, x.data(), &weakest);
+    rethrow();
+    return found;
   }
 
   /// Many runs, (runs, size), each by fixed steps; states after every `every`-th step go to out (runs, kept, size). Status by run; a run
@@ -205,41 +231,61 @@ class Simulation {
     std::fill(verdict, verdict + runs, static_cast<signed char>(interrupted));
     std::fill(kept, kept + runs * samples * n, std::numeric_limits<double>::quiet_NaN());
     const Runs all = {rows, static_cast<int>(n), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0, nullptr};
-    const long chunk = 16;
+    const long chunk = 16, piece = 256;  // runs of one thread; steps between looks at whether to stop
     std::atomic<long> next{0};
     std::atomic<bool> stop{false};
+    Interrupts interrupts;
     const auto work = [&](bool asks) {
       std::vector<signed char> status(runs > 0 ? static_cast<std::size_t>(chunk) : 0);
-      Interrupts interrupts;
       for (long begin; !stop && (begin = next.fetch_add(chunk)) < runs;) {
         const long end = std::min(runs, begin + chunk);
         Runs mine = all;
         mine.x += begin * n, mine.parameter += begin * mine.parameter_step, mine.status = status.data();
         std::fill(verdict + begin, verdict + end, 0);
         for (long k = 0; k < samples && !stop; ++k) {
-          const long steps = std::min(every, count - k * every);
-          kernels().simulation.advance_many(tree_, plan_, {start, h, k * every, steps}, mine, 0, end - begin);
-          for (long i = begin; i < end; ++i) {
-            double* row = rows + i * n;
-            if (verdict[i] == 0) verdict[i] = status[i - begin];
-            if (verdict[i] == 0 && !is_finite(row, n)) verdict[i] = static_cast<signed char>(diverged);
-            double* to = kept + (i * samples + k) * n;
-            if (verdict[i] == 0)
-              std::copy(row, row + n, to);
-            else
-              std::fill(to, to + n, std::numeric_limits<double>::quiet_NaN());
+          const long last = std::min(count, (k + 1) * every);
+          for (long first = k * every; first < last && !stop; first += piece) {
+            kernels().simulation.advance_many(tree_, plan_, {start, h, first, std::min(piece, last - first)}, mine, 0,
+                                              end - begin);
+            for (long i = begin; i < end; ++i) {
+              if (verdict[i] == 0) verdict[i] = status[i - begin];
+              if (verdict[i] == 0 && !is_finite(rows + i * n, n)) verdict[i] = static_cast<signed char>(diverged);
+            }
+            if (asks && interrupts.now()) stop = true;
           }
-          for (long i = 0; asks && i < 32; ++i)
-            if (interrupts.pending()) stop = true;
+          for (long i = begin; i < end && !stop; ++i)
+            if (verdict[i] == 0) std::copy(rows + i * n, rows + (i + 1) * n, kept + (i * samples + k) * n);
+          // what is not copied is NaN; where all have failed no more can come
+          if (std::all_of(verdict + begin, verdict + end, [](signed char v) { return v != 0; })) break;
         }
         if (stop) std::fill(verdict + begin, verdict + end, static_cast<signed char>(interrupted));
       }
     };
     {
       const py::gil_scoped_release free;
+      std::mutex guard;
+      std::condition_variable idle;
+      const long wanted = std::max(0L, std::min(threads, (runs + chunk - 1) / chunk) - 1);
+      long running = wanted;
       std::vector<std::thread> others;
-      for (long t = 1; t < std::min(threads, (runs + chunk - 1) / chunk); ++t) others.emplace_back(work, false);
+      others.reserve(static_cast<std::size_t>(wanted));
+      try {
+        for (long t = 0; t < wanted; ++t)
+          others.emplace_back([&] {
+            work(false);
+            const std::lock_guard<std::mutex> lock(guard);
+            --running;
+            idle.notify_one();
+          });
+      } catch (const std::system_error&) {  // the system gives no more threads: those that there are do it
+        const std::lock_guard<std::mutex> lock(guard);
+        running -= wanted - static_cast<long>(others.size());
+      }
       work(true);
+      std::unique_lock<std::mutex> lock(guard);
+      while (!idle.wait_for(lock, std::chrono::milliseconds(50), [&] { return running == 0; }))
+        if (interrupts.now()) stop = true;
+      lock.unlock();
       for (std::thread& t : others) t.join();
     }
     rethrow();
@@ -266,6 +312,12 @@ class Simulation {
  private:
   void check(const Numbers& x, const Numbers& parameters) const {
     if (x.size() != size() || parameters.size() != plan_.actions.parameters) throw std::length_error("simulation: wrong sizes");
+  }
+
+  bool nearly_singular(double time, const double* x) const {
+    double weakest = 1.0;
+    if (tree_.loops.rows > 0) kernels().simulation.rank(tree_, plan_, time, x, &weakest);
+    return weakest < 1e-4;
   }
 
   void keep(const Mechanism& m, const py::dict& actions) {
@@ -362,9 +414,8 @@ class Simulation {
   }
 
   void rethrow() {
-    if (!failed_) return;
     failed_ = false;
-    throw py::error_already_set();
+    if (PyErr_Occurred()) throw py::error_already_set();
   }
 
   const Tree& tree_;
@@ -379,6 +430,12 @@ class Simulation {
   std::vector<PrescribedEffort> efforts_;
   std::vector<Stiction> stictions_;
   std::vector<Contact> contacts_;
+  struct Tail {  // where the first step stood that would lead beyond the end
+    std::vector<double> x;
+    double time;
+    StepLength length;
+  };
+  std::optional<Tail> tail_;
   std::vector<double> before_, dense_;
   double from_ = 0.0, step_ = 1.0;
 };
@@ -391,6 +448,8 @@ void bind_simulation(py::module_& m) {
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("actions"),
            py::arg("controller"), py::arg("pfaffian"), py::keep_alive<1, 2>())
       .def_property_readonly("size", &Simulation::size)
+      .def("rank", &Simulation::rank, py::arg("q"), py::arg("time"))
+      .def_property("close_stages", &Simulation::closes_stages, &Simulation::close_stages)
       .def("stop", &Simulation::stop)
       .def_property_readonly("calls", &Simulation::calls)
       .def("run", &Simulation::run, py::arg("x").noconvert(), py::arg("parameters"), py::arg("start"), py::arg("step"),

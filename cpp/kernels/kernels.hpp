@@ -43,11 +43,13 @@ struct SimulationKernels {
   /// A trial step of Dormand and Prince's from x: where it leads, its polynomial, and its error as a share of what is allowed.
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
                      const double* x, double* there, double* dense, double* error);
-  /// The state at a share theta of that step, on the loops as its end is.
-  void (*between)(const Tree&, const Plan&, const double* parameter, double time, const double* x, const double* dense,
-                  double theta, double* there);
+  /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
+  void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
+                  const double* dense, double* there);
   /// The generalised force of all that acts, and the rates of what it remembers.
   double (*act)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
+  /// Of the constraint Jacobian at x, without rows that laws of time drive; and its smallest pivot, as a share of its row.
+  int (*rank)(const Tree&, const Plan&, double time, const double* x, double* weakest);
 };
 
 struct KernelTable {

@@ -43,20 +43,24 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
+  std::optional<LeastMotion<double>> start;
+  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, time, s.given(x, x + tree.nq));
   Trial<double> trial = {there, 0.0, dense};
   dormand_prince_step(s, time, step, x, tolerance[0], tolerance[1], trial);
   *error = trial.error;
   const auto end = SimulationState<double>::of(tree, there);
-  if (plan.stabilisation == Stabilisation::projection) project(s, time + step, end.q, end.v);
+  if (plan.stabilisation == Stabilisation::projection) close_step(s, time + step, end);
   return s.status;
 }
 
-void between_steps(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, const double* dense,
-                   double theta, double* there) {
+void between_steps(const Tree& tree, const Plan& plan, const double* parameter, double from, double step, double time,
+                   const double* x, const double* dense, double* there) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  between(tree, plan.actions.memory, x, dense, theta, arena.take<double>(tree.nv), there);
+  between(tree, plan.actions.memory, x, dense, (time - from) / step, arena.take<double>(tree.nv), there);
   System<double> s{tree, arena, plan, parameter};
+  std::optional<LeastMotion<double>> start;
+  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, from, s.given(x, x + tree.nq));
   const auto state = SimulationState<double>::of(tree, there);
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
 }
@@ -70,10 +74,17 @@ double act_on(const Tree& tree, const Plan& plan, const double* parameter, doubl
   return plan.controller && !plan.controller(plan.self, time, state.q, state.v, tau) ? caller_failed : 0.0;
 }
 
+int rank(const Tree& tree, const Plan& plan, double time, const double* x, double* weakest) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  System<double> s{tree, arena, plan, nullptr};
+  return independent_rows(s, time, x, weakest);
+}
+
 }  // namespace
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_many, try_step, between_steps, act_on};
+  table.simulation = {advance_one, advance_many, try_step, between_steps, act_on, rank};
 }
 
 }  // namespace sarrus

@@ -1,8 +1,8 @@
 // What acts on a mechanism while it is simulated, besides gravity and what its joints have: controllers, prescribed efforts, friction that
 // sticks, contact with planes. Each adds to the generalised force; some remember something, whose rate they tell.
 //
-//   controller   u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q, within limits; z rests while it would drive u farther beyond them
-//   stiction     bristles that bend by z: z-dot = v - |v| z s0/F(v), friction s0 z + s1 z-dot   (Canudas de Wit et al. 1995)
+//   controller   u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q, within limits, where z rests rather than drive u beyond them
+//   stiction     bristles that bend by z: z-dot = v - |v| z s0/F(v), friction s0 z + min(s1, F/|v|) z-dot   (Canudas de Wit et al. 1995)
 //   computed     tau = M (g-double-dot + kd (g-dot - v) + kp (g - q)) + h, on trees        (Li and Wu 4.4; Murray, Li and Sastry 4.5)
 //   contact      k d^n (1 + c d-dot) along the normal (Hunt and Crossley 1975), Coulomb friction made smooth at slip speed v_s
 //
@@ -72,9 +72,9 @@ void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parame
     evaluate(*c.target, &time, g);
     const T off = g[0] - q[c.iq], wanted = p[0] * off + z[c.memory] + p[2] * (g[1] - v[c.iv]);
     tau[c.iv] += least(most(wanted, p[3]), p[4]);
-    const T gain = p[1] * off;
-    const T above = select(wanted > p[4], least(gain, T(0.0)), gain);
-    z_dot[c.memory] = select(wanted < p[3], most(gain, T(0.0)), above);
+    // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
+    const T room = most(p[4] - wanted, T(0.0)), room_below = least(p[3] - wanted, T(0.0));
+    z_dot[c.memory] = most(least(p[1] * off, room * T(1e3)), room_below * T(1e3));
   }
   for (int i = 0; i < actions.efforts; ++i) {
     T g[3];
@@ -85,10 +85,11 @@ void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parame
     const Stiction& s = actions.stiction[i];
     const T *p = parameter + s.parameter, rate = v[s.iv], ratio = rate / p[2];
     const T most_friction = p[0] + (p[1] - p[0]) * exponential(-(ratio * ratio));
-    const T settling =
-        abs(rate) * p[3] / most_friction;  // how fast bristles follow; no faster than 1/ms, or steps would have to be
+    // how fast bristles follow; no faster than 1/ms, or steps would have to be
+    const T settling = abs(rate) * p[3] / most_friction;
     z_dot[s.memory] = (rate - settling * z[s.memory]) / (T(1.0) + settling * T(1e-3));
-    tau[s.iv] -= p[3] * z[s.memory] + p[4] * z_dot[s.memory];
+    const T damping = select(settling * p[4] > p[3], p[3] / settling, p[4]);  // while they slip no more than friction in all
+    tau[s.iv] -= p[3] * z[s.memory] + damping * z_dot[s.memory];
   }
   if (actions.target) {
     const Arena::Scope scope(arena);

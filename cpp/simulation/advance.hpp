@@ -15,13 +15,13 @@ inline bool nonholonomic(const Tree& tree) {
 }
 
 /// The step, its end on the loops, and for v what the displacement was (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the
-/// loops to the order of h; made to do so exactly, it would gain or lose energy at every step.
+/// loops to the order of h; made to do so exactly, it would gain or lose energy at every step. (Where rows agree only on the loops, it must.)
 template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
   for (int k = 0; k < tree.nq; ++k) before[k] = x.q[k];
   euler_step(s, time, h, x, true);
-  project(s, time + h, x.q, x.v, nullptr, false);
+  close_step(s, T(time + h), x, nullptr, false);
   difference(tree, before, x.q, u);
   for (int k = 0; k < tree.nv; ++k) x.v[k] = u[k] / h;
 }
@@ -32,12 +32,15 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
           T* row) {
   System<T> s{tree, arena, plan, parameter};
   bool projects = tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
-  const bool by_displacement = projects && plan.method == Method::semi_implicit && !nonholonomic(tree);
+  const bool by_displacement = projects && plan.method == Method::semi_implicit && !plan.close_stages && !nonholonomic(tree);
   projects = projects && !by_displacement;
   const auto x = SimulationState<T>::of(tree, row);
   for (long k = first; k < first + count; ++k) {
     const Arena::Scope scope(arena);
     const T now = T(time + static_cast<double>(k) * h), step = T(h);
+    std::optional<LeastMotion<T>> start;
+    if (projects && (plan.close_stages || plan.method == Method::implicit_midpoint))
+      s.least = &start.emplace(tree, arena, x.q, now, s.given(x.q, x.v));
     switch (plan.method) {
       case Method::euler: euler_step(s, now, step, x, false); break;
       case Method::semi_implicit:
@@ -47,11 +50,12 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
       case Method::rkmk4: runge_kutta_step(s, now, step, x, true); break;
       default:
         if constexpr (std::is_same_v<T, double>) {
-          if (plan.method == Method::implicit_midpoint) implicit_midpoint_step(s, now, step, x);
+          if (plan.method == Method::implicit_midpoint)
+            projects ? implicit_midpoint_on_loops(s, now, step, x) : implicit_midpoint_step(s, now, step, x);
           if (plan.method == Method::independent) independent_step(s, now, step, x);
         }
     }
-    if (projects) project(s, T(time + static_cast<double>(k + 1) * h), x.q, x.v);
+    if (projects) close_step(s, T(time + static_cast<double>(k + 1) * h), x);
     if constexpr (std::is_same_v<T, double>)
       if (s.status != 0.0) break;  // what follows would only be wrong
   }

@@ -1,5 +1,6 @@
 // Dormand and Prince's pair of orders 5 and 4, on the argument u of q = q0 exp(u), with dense output of order 4 (Hairer, Norsett and
-// Wanner II.5 and II.6). The last stage is the first of the next step, unless projection has moved the state between them.
+// Wanner II.5 and II.6). The last stage is the
+// first of the next step only where no projection moves the state between them: it is not kept.
 #pragma once
 
 #include <cmath>
@@ -9,55 +10,16 @@
 namespace sarrus {
 
 inline const Tableau& dormand_prince() {
-  static const double a[49] = {0,
-                               0,
-                               0,
-                               0,
-                               0,
-                               0,
-                               0,  //
-                               1.0 / 5,
-                               0,
-                               0,
-                               0,
-                               0,
-                               0,
-                               0,  //
-                               3.0 / 40,
-                               9.0 / 40,
-                               0,
-                               0,
-                               0,
-                               0,
-                               0,  //
-                               44.0 / 45,
-                               -56.0 / 15,
-                               32.0 / 9,
-                               0,
-                               0,
-                               0,
-                               0,  //
-                               19372.0 / 6561,
-                               -25360.0 / 2187,
-                               64448.0 / 6561,
-                               -212.0 / 729,
-                               0,
-                               0,
-                               0,  //
-                               9017.0 / 3168,
-                               -355.0 / 33,
-                               46732.0 / 5247,
-                               49.0 / 176,
-                               -5103.0 / 18656,
-                               0,
-                               0,  //
-                               35.0 / 384,
-                               0,
-                               500.0 / 1113,
-                               125.0 / 192,
-                               -2187.0 / 6784,
-                               11.0 / 84,
-                               0};
+  // clang-format off
+  static const double a[49] = {
+      0, 0, 0, 0, 0, 0, 0,
+      1.0 / 5, 0, 0, 0, 0, 0, 0,
+      3.0 / 40, 9.0 / 40, 0, 0, 0, 0, 0,
+      44.0 / 45, -56.0 / 15, 32.0 / 9, 0, 0, 0, 0,
+      19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729, 0, 0, 0,
+      9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656, 0, 0,
+      35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84, 0};
+  // clang-format on
   static const double b[] = {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84, 0};
   static const double c[] = {0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1};
   static const Tableau t = {7, a, b, c};

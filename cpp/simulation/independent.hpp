@@ -12,14 +12,17 @@ namespace sarrus {
 
 constexpr double dependent_pivot = 1e-7;  // of the largest: below it a row says nothing new
 
-/// Marks the independent velocities. Gauss' elimination with complete pivoting, each row divided by its own size.
+/// Marks the independent velocities. Gauss' elimination with complete pivoting, each row divided by the size of the terms that it is made
+/// of, so that one that is nothing but their rounding stays small.
 inline void choose_independent(System<double>& s, double time, const double* q, const double* v, bool* independent) {
   const Tree& tree = s.tree;
   const int rows = tree.loops.rows, nv = tree.nv;
   const Arena::Scope scope(s.arena);
   double *J = s.arena.take<double>(rows * nv), *entries = s.arena.take<double>(tree.loops.entries);
+  double *scale = s.arena.take<double>(rows), *one = s.arena.take<double>(nv);
+  std::fill(one, one + nv, 1.0);
   ConstraintRows<double> wanted;
-  wanted.J = entries;
+  wanted.J = entries, wanted.scale = scale, wanted.mobility = one;
   constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.given(q, v)), wanted, 0, tree.loops.constraints);
   std::fill(J, J + rows * nv, 0.0);
   for (int i = 0; i < tree.loops.constraints; ++i) {
@@ -27,11 +30,8 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r) J[(c.row + r) * nv + c.column[k]] = *entries++;
   }
-  for (int r = 0; r < rows; ++r) {
-    double size = 0.0;
-    for (int k = 0; k < nv; ++k) size = std::max(size, std::abs(J[r * nv + k]));
-    for (int k = 0; k < nv && size > 0.0; ++k) J[r * nv + k] /= size;
-  }
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < nv && scale[r] > 0.0; ++k) J[r * nv + k] /= std::sqrt(scale[r]);
   std::fill(independent, independent + nv, true);
   double first = 0.0;
   for (int done = 0; done < rows; ++done) {
@@ -55,7 +55,7 @@ inline void independent_step(System<double>& s, double time, double h, const Sim
   bool* independent = s.arena.take<bool>(s.tree.nv);
   choose_independent(s, time, x.q, x.v, independent);
   runge_kutta_step(s, time, h, x, false, independent);
-  project(s, time + h, x.q, x.v, independent);
+  close_step(s, time + h, x, independent);
 }
 
 }  // namespace sarrus

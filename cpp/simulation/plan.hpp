@@ -45,6 +45,7 @@ struct Plan {
   Method method;
   Stabilisation stabilisation;
   double gains[2];  // K_v and K_p, or 2 alpha and beta^2
+  bool close_stages;  // what a step looks at on its way is brought onto the loops too
   Actions actions;
   // adds to tau; false: it failed, and the run ends. Only one state at a time may have one.
   bool (*controller)(void* self, double time, const double* q, const double* v, double* tau);

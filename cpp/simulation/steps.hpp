@@ -4,6 +4,9 @@
 //   semi_implicit    v' = v + h a,   q + h v'                       symplectic where M is constant
 //   rk4              Runge and Kutta's, on the coordinates; quaternions are made unit again
 //   rkmk4, dopri5    on the argument u of q = q0 exp(u)             (Munthe-Kaas 1999; Dormand and Prince 1980)
+//
+// Rows that agree only on the loops (Bennett's linkage, Bricard's) say too much off them, and stages are off by the order of the step.
+// There stages are projected first: steps of the same order for f after projection, which on the loops is f.
 #pragma once
 
 #include "system.hpp"
@@ -79,6 +82,10 @@ template <class T> struct RungeKutta {
     }
     combine(x0, tableau.a + i * tableau.stages, i, h, q, v, z);
     if (held) project(s, there, q, v, held);
+    if (s.plan.close_stages && !held) {
+      project(s, there, q, v);
+      if (exponential) difference(s.tree, x0.q, q, u);
+    }
     if (exponential)
       exponential_rate(s.tree, u, v, slope[i].q);
     else

@@ -7,6 +7,9 @@
 //   after each step      projection   of q, then v, in the metric of M: see project() below
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <type_traits>
 
 #include "../dynamics/aba.hpp"
@@ -21,13 +24,17 @@ template <class T> struct SimulationState {
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
 };
 
-constexpr double closed = 1e-28;  // square of a residual [rad, m] that is rounding
+// squares of residuals [rad, m]: rounding; what a new factor is made for; what is no closed loop
+constexpr double closed = 1e-28, nearly_closed = 1e-26, torn = 1e-16;
+
+template <class T> struct LeastMotion;
 
 template <class T> struct System {
   const Tree& tree;
   Arena& arena;
   const Plan& plan;
   const T* parameter;
+  LeastMotion<T>* least = nullptr;  // where the step began, if that is to serve its projections
   T status = T(0.0);
 
   int size() const { return tree.nq + tree.nv + plan.actions.memory; }
@@ -85,18 +92,65 @@ template <class T> void hold(const Tree& tree, const bool* held, T* J) {
   }
 }
 
-/// q and v back onto the loops, each as little away as the metric of M allows; or, where `held` velocities (nv, or null) are to stay what
-/// they are, by the others. The factor of the start serves all corrections: it differs from the true one by the size of the drift, and
-/// each correction leaves only that share.
-template <class T>
-SARRUS_NOINLINE void project(System<T>& s, const T& time, T* q, T* v, const bool* held = nullptr, bool velocities = true) {
+/// The motion, least in the metric of M, along which rows change by what is given; or, where velocities are `held`, that of the others.
+template <class T> struct LeastMotion {
+  const Tree& tree;
+  LoopEquation<T> e;
+  Factor<T> factor;
+  T *x, *work;
+
+  LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* given, const bool* held = nullptr)
+      : tree(t), e(metric_equation(t, arena, q, &time, given, held != nullptr)) {
+    if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
+    factor = factorise_tightly(e, arena);
+    x = arena.take<T>(tree.nv + e.matrix.rows), work = arena.take<T>(tree.nv + e.matrix.rows);
+  }
+  const T* along(const T* change, double share) {
+    for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = T(0.0);
+    for (int r = 0; r < tree.loops.rows; ++r) x[tree.nv + r] = change[r] * T(share);
+    solve(e.matrix.plan, factor, x, work);
+    return x;
+  }
+};
+
+/// How many rows say something that others do not: pivots of the factor that are no rounding. (A row that depends on others has none: what
+/// is left of J M^-1 J^T has no negative pivots, and a zero one has zeros beside it.) Rows that laws drive are left out.
+/// `weakest`: the smallest of these pivots, as a share of its row; it tells how near a singular position is.
+inline int independent_rows(System<double>& s, double time, const double* q, double* weakest) {
   const Tree& tree = s.tree;
-  if (tree.loops.rows == 0) return;
+  const Arena::Scope scope(s.arena);
+  const LoopEquation<double> e = metric_equation(tree, s.arena, q, &time, s.given(q, zeros<double>(s.arena, tree.nv)), false);
+  double* J = const_cast<double*>(e.matrix.J);
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    if (c.driven || c.law) std::fill(J, J + c.columns * c.rows, 0.0);
+    J += c.columns * c.rows;
+  }
+  const Factor<double> factor = factorise_tightly(e, s.arena);
+  int found = 0;
+  *weakest = 1.0;
+  for (int k = 0; k < e.matrix.plan.unknowns; ++k) {
+    const int row = e.matrix.plan.unknown[k] - tree.nv;
+    if (row < 0 || !(std::abs(1.0 / factor.D_inverse[k]) > 1e-10 * e.scale[row])) continue;
+    ++found;
+    *weakest = std::min(*weakest, std::abs(1.0 / factor.D_inverse[k]) / e.scale[row]);
+  }
+  return found;
+}
+
+/// q and v back onto the loops, each as little away as the metric of M allows; or, where `held` velocities (nv, or null) are to stay what
+/// they are, by the others. One factor serves all corrections: it differs from the true one by the size of the drift, and each correction
+/// leaves only that share. Where rows agree only on the loops it is that of the step's start, which is closed: a little off they would say
+/// that nothing can move. Returns what is left of the residual, squared.
+template <class T>
+SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* held = nullptr, bool velocities = true) {
+  const Tree& tree = s.tree;
+  if (tree.loops.rows == 0) return T(0.0);
   Arena& arena = s.arena;
   const Arena::Scope scope(arena);
   const T* given = s.given(q, v);
   const int nv = tree.nv, rows = tree.loops.rows;
-  T *phi = arena.take<T>(rows), *phi_there = arena.take<T>(rows), *missing = arena.take<T>(rows),
+  T *phi = arena.take<T>(rows), *phi_there = arena.take<T>(rows), *missing = arena.take<T>(rows), *there = arena.take<T>(tree.nq),
     *J = arena.take<T>(tree.loops.entries);
   const auto look = [&](const T* at, T* residual) {  // J and c at that place too: one pass for all of them
     const Arena::Scope inner(arena);
@@ -110,44 +164,51 @@ SARRUS_NOINLINE void project(System<T>& s, const T& time, T* q, T* v, const bool
   auto going = left > T(closed);
   if (!any(going)) {
     add_motion_along_rows(tree, J, v, T(-1.0), missing);
-    if (!velocities || !any(sum_of_squares(missing, rows) > fine)) return;  // RK methods keep linear relations without help
+    if (!velocities || !any(sum_of_squares(missing, rows) > fine)) return left;  // RK methods keep linear relations without help
     look(q, phi);
   }
 
-  const LoopEquation<T> e = metric_equation(tree, arena, q, &time, given, held != nullptr);
-  T *x = arena.take<T>(nv + e.matrix.rows), *work = arena.take<T>(nv + e.matrix.rows), *there = arena.take<T>(tree.nq);
-  if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
-  const Factor<T> factor = factorise_tightly(e, arena);
-  const auto correction = [&](const T* off, double sign) {
-    for (int k = 0; k < nv + e.matrix.rows; ++k) x[k] = T(0.0);
-    for (int r = 0; r < rows; ++r) x[nv + r] = off[r] * T(sign);
-    solve(e.matrix.plan, factor, x, work);
-  };
-
-  for (int round = 0; round < 8 && any(going); ++round) {
-    correction(phi, -1.0);
-    integrate(tree, q, x, there);
-    const T now = look(there, phi_there);
-    const auto better = both(going, now < left);
-    for (int k = 0; k < tree.nq; ++k) q[k] = select(better, there[k], q[k]);
-    for (int r = 0; r < rows; ++r) phi[r] = select(better, phi_there[r], phi[r]);
-    going = both(both(better, now > T(closed)), now < left * T(0.1));
-    const auto worse = left < now;
-    left = select(better, now, left);
-    if (any(worse)) look(q, phi);
+  LeastMotion<T>* least = held ? nullptr : s.least;
+  std::optional<LeastMotion<T>> own;
+  for (int factors = 0; factors < 4; ++factors) {
+    if (!least) least = &own.emplace(tree, arena, q, time, given, held);
+    for (int round = 0; round < 8 && any(going); ++round) {
+      integrate(tree, q, least->along(phi, -1.0), there);
+      const T now = look(there, phi_there);
+      const auto better = both(going, now < left);
+      for (int k = 0; k < tree.nq; ++k) q[k] = select(better, there[k], q[k]);
+      for (int r = 0; r < rows; ++r) phi[r] = select(better, phi_there[r], phi[r]);
+      going = both(both(better, now > T(closed)), now < left * T(0.1));
+      const auto worse = left < now;
+      left = select(better, now, left);
+      if (any(worse)) look(q, phi);
+    }
+    going = left > T(nearly_closed);  // after a long step that factor was too far off
+    if (!any(going)) break;
+    least = nullptr;
   }
+  if (!velocities) return left;
+  if (!least) least = &own.emplace(tree, arena, q, time, given, held);
 
-  if (!velocities) return;
   add_motion_along_rows(tree, J, v, T(-1.0), missing);
-  left = sum_of_squares(missing, rows);
-  for (int round = 0; round < 4 && any(left > fine); ++round) {
-    correction(missing, 1.0);
-    for (int k = 0; k < nv; ++k) v[k] += x[k];
-    add_motion_along_rows(tree, J, x, T(-1.0), missing);
+  T slips = sum_of_squares(missing, rows);
+  for (int round = 0; round < 4 && any(slips > fine); ++round) {
+    const T* change = least->along(missing, 1.0);
+    const auto off = slips > fine;  // lanes that are on the loops already stay where they are
+    for (int k = 0; k < nv; ++k) v[k] += select(off, change[k], T(0.0));
+    add_motion_along_rows(tree, J, change, T(-1.0), missing);
     const T now = sum_of_squares(missing, rows);
-    if (!any(now < left * T(0.1))) break;
-    left = now;
+    if (!any(now < slips * T(0.1))) break;
+    slips = now;
   }
+  return left;
+}
+
+/// The same at the end of a step, which has failed where loops stay open.
+template <class T>
+void close_step(System<T>& s, const T& time, const SimulationState<T>& x, const bool* held = nullptr, bool velocities = true) {
+  const T left = project(s, time, x.q, x.v, held, velocities);
+  s.status = select(left > T(torn), most(s.status, T(no_convergence)), s.status);
 }
 
 }  // namespace sarrus

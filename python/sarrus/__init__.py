@@ -54,7 +54,7 @@ from .mechanism import Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, mechanisms
+    from . import control, many, mechanisms
     from .io import load, loads
     from .many import simulate_many
     from .simulation import Event, simulate
@@ -127,6 +127,7 @@ __all__ = [
     "laws",
     "load",
     "loads",
+    "many",
     "mechanisms",
     "simulate",
     "simulate_many",
@@ -137,7 +138,7 @@ __all__ = [
 _ON_DEMAND = {
     "control": ("control",),
     "io": ("load", "loads"),
-    "many": ("simulate_many",),
+    "many": ("many", "simulate_many"),
     "mechanisms": ("mechanisms",),
     "simulation": ("Event", "simulate"),
     "skeleton": ("Skeleton",),

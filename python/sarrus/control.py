@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import ModelError, ShapeError
 from .joints import unit_axis
 from .laws import Law, as_law
+from .path import Path, path_through
 from .state import StateFunctions
 
-__all__ = ["PID", "ComputedTorque", "Contact", "PrescribedEffort", "Stiction", "rest_to_rest"]
+__all__ = ["PID", "ComputedTorque", "Contact", "Path", "PrescribedEffort", "Stiction", "path_through", "rest_to_rest"]
 
 Number = float | ArrayLike
 
@@ -34,14 +36,15 @@ Number = float | ArrayLike
 class PID:
     """Proportional, integral and derivative control of one joint coordinate, within limits.
 
-    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. While u is at a limit z does not go on towards it.
+    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. Towards a limit z
+    goes no faster than u would reach it in 1 ms, so that it rests there and does not wind up.
 
     Attributes
     ----------
     joint, index : the joint, and which of its coordinates
-    proportional, integral, derivative : kp [N m/rad or N/m], ki [per s], kd [s times]
+    proportional, integral, derivative : kp [N m/rad or N/m], ki [kp's per s], kd [kp's times s]
     target : law, or number [rad or m]
-    limits : (lower, upper) of the effort [N m or N]
+    limits : (lower, upper) of the effort [N m or N]; infinity: none
     """
 
     joint: str
@@ -49,7 +52,7 @@ class PID:
     integral: Number = 0.0
     derivative: Number = 0.0
     target: Law | float = 0.0
-    limits: tuple[Number, Number] = (-1e300, 1e300)
+    limits: tuple[Number, Number] = (-np.inf, np.inf)
     index: int = 0
 
 
@@ -69,7 +72,7 @@ class ComputedTorque:
     Attributes
     ----------
     targets : joint to law or number, every joint of one coordinate (others: a sequence of them); joints not named: 0
-    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or (nv,)
+    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or (nv,), or (runs, nv) and (runs, 1)
     """
 
     targets: Mapping[str, Any]
@@ -83,7 +86,7 @@ class Stiction:
 
     Attributes
     ----------
-    sliding, sticking : friction in motion, and that which must be overcome [N m or N]; sticking default: as sliding
+    sliding, sticking : friction in motion, and that which must be overcome, no less [N m or N]; sticking default: as sliding
     stribeck_velocity : at which the one goes over into the other [rad/s or m/s]
     stiffness, damping : of the bristles [N m/rad, N m s/rad]; damping default: 2 sqrt(stiffness)
     """
@@ -133,11 +136,22 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
     """
     if order not in (3, 5):
         raise ModelError(f"rest_to_rest is cubic (order=3) or quintic (order=5); got order={order!r}")
+    start, end, duration, begin = (
+        _finite(f"{name} of rest_to_rest", x)
+        for name, x in (("start", start), ("end", end), ("duration", duration), ("begin", begin))
+    )
     if not duration > 0.0:
         raise ModelError(f"rest_to_rest needs a positive duration; got {duration!r}")
     shape = (0.0, 0.0, 3.0, -2.0, 0.0, 0.0) if order == 3 else (0.0, 0.0, 0.0, 10.0, -15.0, 6.0)
-    path = [(end - start) * c / duration**k for k, c in enumerate(shape)]
-    path[0] = start
+    path = [start]
+    for k, c in enumerate(shape[1:], 1):  # by one factor at a time: powers of a short duration would be zero
+        path.append((end - start) * c)
+        for _ in range(k):
+            path[k] /= duration
+    if not np.isfinite(path).all():
+        raise ModelError(
+            f"rest_to_rest cannot go from {start!r} to {end!r} within {duration!r} s: too fast for numbers"
+        )
     hold = [0.0] * 5
     return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))
 
@@ -175,43 +189,39 @@ def acting(mechanism: StateFunctions, elements: Sequence[Element]) -> Acting:
         if isinstance(element, PID):
             iq, iv = _coordinate(mechanism, element.joint, element.index, "PID")
             made.terms["controllers"].append((iq, iv, _law(element.target, f"target of '{element.joint}'")))
-            numbers = (element.proportional, element.integral, element.derivative, *element.limits)
-            groups["controllers"].append(_numbers(element, numbers))
+            gains = {name: getattr(element, name) for name in ("proportional", "integral", "derivative")}
+            groups["controllers"].append([*_numbers(element, gains), *_limits(element)])
             made.memory += 1
         elif isinstance(element, PrescribedEffort):
             iv = _velocity(mechanism, element.joint, element.index)
             made.terms["efforts"].append((iv, _law(element.law, f"effort of '{element.joint}'")))
         elif isinstance(element, Stiction):
             made.terms["stictions"].append(_velocity(mechanism, element.joint, element.index))
-            sticking = element.sliding if element.sticking is None else element.sticking
-            damping = 2.0 * np.sqrt(np.asarray(element.stiffness)) if element.damping is None else element.damping
-            numbers = (element.sliding, sticking, element.stribeck_velocity, element.stiffness, damping)
-            if any(not np.all(np.asarray(x) > 0.0) for x in numbers[:4]):
-                raise ModelError(f"friction, velocity and stiffness of Stiction must be positive; got {element!r}")
-            groups["stictions"].append(_numbers(element, numbers))
+            groups["stictions"].append(_stiction(element))
             made.memory += 1
         elif isinstance(element, Contact):
             if element.frame not in mechanism.frames:
                 mechanism.pose(mechanism.neutral(), element.frame)  # which says what there is
             normal = unit_axis(element.normal)
-            made.terms["contacts"].append(
-                (element.frame, (0.0, 0.0, 0.0), tuple(normal), float(element.offset), float(element.radius))
+            offset, radius = (_finite(f"{name} of Contact", getattr(element, name)) for name in ("offset", "radius"))
+            if radius < 0.0:
+                raise ModelError(f"radius of Contact must not be negative; got {radius!r}")
+            made.terms["contacts"].append((element.frame, (0.0, 0.0, 0.0), tuple(normal), offset, radius))
+            names = ("stiffness", "exponent", "dissipation", "friction", "slip_velocity")
+            given = {name: getattr(element, name) for name in names}
+            groups["contacts"].append(
+                _numbers(element, given, ("stiffness", "exponent", "slip_velocity"), ("dissipation", "friction"))
             )
-            numbers = (
-                element.stiffness,
-                element.exponent,
-                element.dissipation,
-                element.friction,
-                element.slip_velocity,
-            )
-            groups["contacts"].append(_numbers(element, numbers))
         elif isinstance(element, ComputedTorque):
             if made.terms["computed_torque"]:
                 raise ModelError("one ComputedTorque drives all joints; there are several")
             made.terms["computed_torque"], numbers_of_all = _computed_torque(mechanism, element)
             groups["computed_torque"].append(numbers_of_all)
         else:
-            raise TypeError(f"no element of control: {element!r}")
+            raise TypeError(
+                f"no element of control: {element!r}; a controller is a function (t, q, v) -> tau, an element such as "
+                "sarrus.control.PID, or a list of these"
+            )
     for name in ("controllers", "stictions", "contacts", "computed_torque"):
         made.columns += groups[name]
     return made
@@ -222,6 +232,8 @@ def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tupl
         raise ModelError("ComputedTorque is for trees; where loops close, give a function that asks actuator_efforts()")
     if mechanism.nq != mechanism.nv:
         raise ModelError("ComputedTorque needs joints whose coordinates are as many as their velocities")
+    if not isinstance(element.targets, Mapping):
+        raise ModelError(f"targets of ComputedTorque map joints to laws or numbers; got {element.targets!r}")
     targets: list[Any] = [as_law(0.0, "a target")] * mechanism.nv
     for name, given in element.targets.items():
         joint = mechanism.joint(name)
@@ -230,13 +242,14 @@ def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tupl
             raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
         targets[joint.v_slice] = [as_law(law, f"target of '{name}'") for law in laws]
     gains = []
-    for gain in (element.proportional, element.derivative):
-        per_velocity = np.asarray(gain, dtype=np.float64)
-        if per_velocity.shape not in ((), (mechanism.nv,)):
+    for name in ("proportional", "derivative"):
+        gain = _array(element, name, getattr(element, name), finite=True)
+        if gain.shape not in ((), (mechanism.nv,)) and not (gain.ndim == 2 and gain.shape[1] in (1, mechanism.nv)):
             raise ShapeError(
-                f"gains of ComputedTorque are numbers or (nv,) = ({mechanism.nv},); got {per_velocity.shape}"
+                f"{name} of ComputedTorque is a number, (nv,) = ({mechanism.nv},), or of many runs (runs, {mechanism.nv}) or (runs, 1); "
+                f"got {gain.shape}"
             )
-        gains += [np.asarray(x) for x in np.broadcast_to(per_velocity, (mechanism.nv,))]
+        gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], mechanism.nv)), -1, 0))
     return [_law(law, "a target") for law in targets], gains
 
 
@@ -246,25 +259,95 @@ def _coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> 
         raise ModelError(f"joint '{name}' closes a loop and has no coordinate to act on: add it with tree=True")
     if joint.nq != joint.nv:
         raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
-    if not 0 <= index < joint.nv:
-        raise ModelError(f"joint '{name}' has {joint.nv} coordinates; index={index} is none of them")
-    return joint.q_slice.start + index, joint.v_slice.start + index
+    k = _index(name, joint.nv, index, "coordinates")
+    return joint.q_slice.start + k, joint.v_slice.start + k
 
 
 def _velocity(mechanism: StateFunctions, name: str, index: int) -> int:
     joint = mechanism.joint(name)
     if joint.closes_loop:
         raise ModelError(f"joint '{name}' closes a loop and has no velocity to act on: add it with tree=True")
-    if not 0 <= index < joint.nv:
-        raise ModelError(f"joint '{name}' has {joint.nv} velocities; index={index} is none of them")
-    return int(joint.v_slice.start) + index
+    return int(joint.v_slice.start) + _index(name, joint.nv, index, "velocities")
 
 
-def _numbers(element: Element, numbers: Sequence[Any]) -> list[NDArray[np.float64]]:
-    arrays = [np.asarray(x, dtype=np.float64) for x in numbers]
-    if any(x.ndim > 1 or not np.isfinite(x).all() for x in arrays):
-        raise ModelError(f"its numbers must be finite, one or one a run: {element!r}")
+def _index(name: str, count: int, index: Any, what: str) -> int:
+    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < count:
+        raise ModelError(f"joint '{name}' has {count} {what}; index={index!r} is none of them")
+    return int(index)
+
+
+def _stiction(element: Stiction) -> list[NDArray[np.float64]]:
+    given = {
+        "sliding": element.sliding,
+        "sticking": element.sliding if element.sticking is None else element.sticking,
+        "stribeck_velocity": element.stribeck_velocity,
+        "stiffness": element.stiffness,
+        "damping": 0.0 if element.damping is None else element.damping,
+    }
+    numbers = _numbers(element, given, ("sliding", "sticking", "stribeck_velocity", "stiffness"), ("damping",))
+    if element.damping is None:
+        numbers[4] = 2.0 * np.sqrt(numbers[3])
+    if _less(numbers[1], numbers[0]):
+        raise ModelError(
+            f"sticking of Stiction must be no less than sliding; got {element.sticking!r} and {element.sliding!r}"
+        )
+    return numbers
+
+
+def _limits(element: PID) -> list[NDArray[np.float64]]:
+    limits: Any = element.limits
+    if not isinstance(limits, (tuple, list, np.ndarray)) or len(limits) != 2:
+        raise ModelError(f"limits of PID are two, (lower, upper); got {limits!r}")
+    lower, upper = (_array(element, "limits", x) for x in limits)
+    if max(lower.ndim, upper.ndim) > 1:
+        raise ShapeError(f"limits of PID are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
+    # so that NaN fails too; an effort must be left between them
+    if not ((lower < np.inf).all() and (upper > -np.inf).all()) or _less(upper, lower):
+        raise ModelError(f"limits of PID are (lower, upper), the one no greater than the other; got {limits!r}")
+    return [lower, upper]
+
+
+def _less(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
+    """Whether some x is less than its y; where they are not equally many, Acting.parameters says so."""
+    try:
+        return bool((x < y).any())
+    except ValueError:
+        return False
+
+
+def _numbers(
+    element: Element, given: Mapping[str, Any], positive: Sequence[str] = (), not_negative: Sequence[str] = ()
+) -> list[NDArray[np.float64]]:
+    """Each () or (runs,), in order; ModelError names the one that is wrong."""
+    arrays = []
+    for name, value in given.items():
+        x = _array(element, name, value, finite=True)
+        if x.ndim > 1:
+            raise ShapeError(f"{name} of {type(element).__name__} is a number, or (runs,); got {x.shape}")
+        if (name in positive and not (x > 0.0).all()) or (name in not_negative and not (x >= 0.0).all()):
+            wanted = "be positive" if name in positive else "not be negative"
+            raise ModelError(f"{name} of {type(element).__name__} must {wanted}; got {value!r}")
+        arrays.append(x)
     return arrays
+
+
+def _array(element: Element, name: str, value: Any, *, finite: bool = False) -> NDArray[np.float64]:
+    try:
+        x = np.asarray(value)
+    except ValueError:  # rows of unequal lengths
+        x = np.asarray(None)
+    if x.dtype.kind not in "fiu" and x.size:
+        raise ModelError(f"{name} of {type(element).__name__} must be a number, or one a run; got {value!r}")
+    if finite and not np.isfinite(x.astype(np.float64)).all():
+        raise ModelError(f"{name} of {type(element).__name__} must be finite; got {value!r}")
+    return x.astype(np.float64)
+
+
+def _finite(what: str, value: Any) -> float:
+    x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if not isinstance(x, Real) or not np.isfinite(float(x)):
+        raise ModelError(f"{what} must be a finite number; got {value!r}")
+    return float(x)
 
 
 def _law(law: Any, what: str) -> tuple[Any, Any, Any]:

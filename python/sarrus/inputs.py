@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .interpolation import logarithm
 from .loops.scaled import ScaledLoops
 from .mechanism import Mechanism
 from .state import Array
@@ -60,7 +61,7 @@ class Inputs:
             joint = self.mechanism.joint(name)
             x = q[..., joint.q_slice]
             if joint.kind in ("Spherical", "Free"):
-                x = np.concatenate([_rotation_vector(x[..., :4]), x[..., 4:]], axis=-1)
+                x = np.concatenate([logarithm(x[..., :4]), x[..., 4:]], axis=-1)
             parts.append(x)
         return np.concatenate(parts, axis=-1)
 
@@ -155,12 +156,3 @@ def _coordinate_names(mechanism: Mechanism, name: str) -> Sequence[str]:
         "Cylindrical": ("angle", "slide"),
     }
     return several[joint.kind] if joint.kind in several else ("",) * int(joint.nv)
-
-
-def _rotation_vector(quaternion: Array) -> Array:
-    """Rotation vectors (..., 3) of unit quaternions (..., 4), (x, y, z, w), of at most half a turn."""
-    q = np.where(quaternion[..., 3:] < 0.0, -quaternion, quaternion)
-    sine = np.linalg.norm(q[..., :3], axis=-1, keepdims=True)
-    safe = np.where(sine > 0.0, sine, 1.0)
-    factor = np.where(sine > 0.0, 2.0 * np.arctan2(sine, q[..., 3:]) / safe, 2.0)
-    return np.asarray(factor * q[..., :3])

@@ -2,22 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from .control import Element, acting
 from .errors import ModelError, ShapeError
 from .mechanism import Mechanism
-from .run import GAINS, METHODS, STABILISATIONS, check_choice, has_functions_of_q
+from .run import METHODS, STABILISATIONS, check_choice, closes_stages, has_functions_of_q
+from .simulation import checked_count, checked_gains, checked_mechanism, checked_times
 from .state import Array
 
-Many = tuple[Array, Array, Array, Any]  # t, q, v, status
+__all__ = ["Runs", "Status", "simulate_many"]
 
-__all__ = ["simulate_many"]
+ONE_BY_ONE = ("implicit_midpoint", "independent")  # what they do depends on the state, so that they take no lanes
+LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
+SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
+BLOCK = 1024  # runs a thread of which all is kept at once
+Ended = NDArray[np.int8]  # (runs,), a Status each
+OPEN = 1e-8  # of a loop [rad, m]: more is no rounding, as in simulate()
+
+
+class Status(IntEnum):
+    """How one of many runs ended. All but FINISHED have NaN from there on.
+
+    Attributes
+    ----------
+    FINISHED : 0
+    UNSOUND : 1, what it was to start from is no state: NaN, infinite, or loops that small steps do not close
+    CONTRADICTORY : 3, constraints contradict one another
+    NO_CONVERGENCE : 5, implicit steps find no end
+    DIVERGED : 6, it flew to infinity
+    INTERRUPTED : 7, by Ctrl-C
+    """
+
+    FINISHED = 0
+    UNSOUND = 1
+    CONTRADICTORY = 3
+    NO_CONVERGENCE = 5
+    DIVERGED = 6
+    INTERRUPTED = 7
+
+
+class Runs(NamedTuple):
+    """What :func:`simulate_many` returns: a tuple with names.
+
+    Attributes
+    ----------
+    t : (n,) [s], of all of them
+    q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
+    status : (runs,) int8, a :class:`Status` each
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    status: Ended
 
 
 def simulate_many(
@@ -35,119 +82,260 @@ def simulate_many(
     start: float = 0.0,
     threads: int = 1,
     executor: Any = None,
-) -> Many:
+) -> Runs:
     """Many runs side by side, several in the lanes of a processor's core and some on each thread.
+
+    Each is to rounding what :func:`~sarrus.simulate` makes of the same start.
 
     Parameters
     ----------
     q, v : (runs, nq), (runs, nv), or one of them for all; where there are loops they are brought onto them
+    duration : [s]; where it is no whole number of steps, the last one is shorter
     controller : elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,)
     method : one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
-    every : keep the state after every so many steps
+    dt, stabilisation, gains, start : as for :func:`~sarrus.simulate`
+    every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
+        10 coordinates 0.3 GB for start and end alone, 160 GB for a second in steps of 1 ms
     threads : how many work on it; the answer does not depend on it
-    executor : a :class:`concurrent.futures.Executor`, or what acts as one (``dask.distributed.Client.get_executor()``): shares of the
-        runs are its jobs
+    executor : a :class:`concurrent.futures.Executor`, or what acts as one (``dask.distributed.Client(...).get_executor()``, for which
+        ``pip install "sarrus[distributed]"``): shares of the runs are its jobs, on `threads` each. The answer is the same bit for bit,
+        where the workers' processors are the same
 
     Returns
     -------
-    t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,) int8: 0, or why a run ended early; it is NaN from there on
-        (1 unsound state, 3 contradictory constraints, 5 no convergence, 6 diverged)
+    Runs : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.many.Status` each. A run that fails, or whose start
+        is unsound, has NaN from there on, and the others do not know. Ctrl-C ends early, with what there is.
+
+    Raises
+    ------
+    ModelError, ShapeError, NameNotFoundError, TypeError, ValueError
+        What is given does not fit the mechanism, before anything runs. What a job of the executor raises comes through, and the jobs that
+        have not begun are cancelled.
 
     Examples
     --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
-    >>> t, q, v, status = sarrus.simulate_many(robot, np.linspace(0.1, 0.4, 4)[:, None], [0.0], 1.0, every=100)
-    >>> q.shape, int(status.max())
+    >>> runs = sarrus.simulate_many(robot, np.linspace(0.1, 0.4, 4)[:, None], [0.0], 1.0, every=100)
+    >>> runs.q.shape, int(runs.status.max())
     ((4, 11, 1), 0)
+    >>> t, q, v, status = runs
     """
+    checked_mechanism(mechanism)
     check_choice("method", method, METHODS)
     check_choice("stabilisation", stabilisation, STABILISATIONS)
     if method == "dopri5":
         raise ValueError("simulate_many() takes fixed steps: 'dopri5' decides on its own steps for each state")
-    if threads < 1 or every < 1:
-        raise ValueError(f"threads and every must be at least 1; got {threads} and {every}")
+    gains = checked_gains(stabilisation, gains)
+    threads, every = checked_count("threads", threads), checked_count("every", every)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
+    start, duration, dt = checked_times(start, duration, dt)
+    clock = _Clock.of(start, duration, dt, every)
     if has_functions_of_q(mechanism):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
-    given: Any = controller
-    elements = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    elements: Any = [] if controller is None else controller if isinstance(controller, (list, tuple)) else [controller]
     if any(callable(c) for c in elements):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
     parts = acting(mechanism, elements)
-    parameters = parts.parameters
-    q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
-    if q.shape[-1:] != (mechanism.nq,) or v.shape[-1:] != (mechanism.nv,) or q.ndim > 2 or v.ndim > 2:
-        raise ShapeError(
-            f"q and v must be (runs, {mechanism.nq}) and (runs, {mechanism.nv}); got {q.shape} and {v.shape}"
-        )
-    runs = max(
-        q.shape[0] if q.ndim == 2 else 1,
-        v.shape[0] if v.ndim == 2 else 1,
-        len(parameters) if parameters.ndim == 2 else 1,
-    )
+    q, v, parameters = _equally_many(mechanism, q, v, parts.parameters)
+
+    sweep = _Sweep(mechanism, method, stabilisation, gains, parts.terms, clock, threads)
+    runs, nq, nv = len(q), mechanism.nq, mechanism.nv
+    x = np.zeros((runs, nq + nv + parts.memory))
+    shape = runs, clock.samples + 1
+    q_kept, v_kept = np.full((*shape, nq), np.nan), np.full((*shape, nv), np.nan)
+    done = Runs(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
     try:
-        q, v = np.broadcast_to(q, (runs, mechanism.nq)), np.broadcast_to(v, (runs, mechanism.nv))
-        if parameters.ndim == 2:
-            parameters = np.ascontiguousarray(np.broadcast_to(parameters, (runs, parameters.shape[1])))
+        unsound = sweep.begin(q, v, x)
+        sound = np.flatnonzero(~unsound)
+        sweep = sweep.as_it_closes(x[sound[:: max(1, len(sound) // 16)], :nq])
+        done.q[:, 0], done.v[:, 0] = x[:, :nq], x[:, nq : nq + nv]
+        done.q[unsound] = done.v[unsound] = np.nan
+        shares = _here(sweep, x, parameters) if executor is None else _spread(executor, sweep, x, parameters)
+        with contextlib.closing(shares):
+            for share, kept, status in shares:
+                kept[unsound[share]] = np.nan
+                done.q[share, 1:], done.v[share, 1:] = kept[..., :nq], kept[..., nq : nq + nv]
+                done.status[share] = np.where(unsound[share], Status.UNSOUND, status)
+                if (status == Status.INTERRUPTED).any():
+                    break
+    except KeyboardInterrupt:
+        pass  # what has not come back is marked as interrupted, as simulate() does
+    return done
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Whole steps of dt from the start, and the rest [s] up to the end if it is more than rounding."""
+
+    start: float
+    dt: float
+    whole: int
+    rest: float
+    every: int
+
+    @classmethod
+    def of(cls, start: float, duration: float, dt: float, every: int) -> _Clock:
+        end = start + duration
+        # a step more or less is not decided by rounding
+        whole = int(np.floor((end - start) / dt * (1.0 + 1e-14) + 1e-9))
+        rest = end - (start + whole * dt)
+        clock = cls(start, dt, whole, rest if rest > 1e-9 * dt else 0.0, every)
+        return replace(clock, every=min(every, max(clock.steps, 1)))
+
+    @property
+    def steps(self) -> int:
+        return self.whole + (self.rest > 0.0)
+
+    @property
+    def samples(self) -> int:
+        """How many states are kept after the start."""
+        return -(-self.steps // self.every)
+
+    def times(self, end: float) -> Array:
+        """Of the start and of what is kept, up to the end with its last digit."""
+        steps = np.minimum(np.arange(self.samples + 1) * self.every, self.steps)
+        t: Array = self.start + steps * self.dt
+        t[-1] = end
+        return t
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """What all runs share: enough for a worker far away."""
+
+    mechanism: Mechanism
+    method: str
+    stabilisation: str
+    gains: tuple[float, float]
+    terms: dict[str, list[Any]]
+    clock: _Clock
+    threads: int
+    close_stages: bool = False
+
+    def begin(self, q: Array, v: Array, x: Array) -> NDArray[np.bool_]:
+        """Writes the states to start from, on the loops, into x (runs, size); tells which (runs,) are none, where neutral ones stand in."""
+        robot, nq = self.mechanism, self.mechanism.nq
+        unsound = np.zeros(len(q), dtype=bool)
+        for rows in _shares(len(q), BLOCK * self.threads):
+            q_on, v_on, off = self._on_the_loops(q[rows], v[rows])
+            x[rows, :nq] = np.where(off[:, None], robot.neutral(), q_on)
+            x[rows, nq : nq + robot.nv] = np.where(off[:, None], 0.0, v_on)
+            unsound[rows] = off
+        return unsound
+
+    def _on_the_loops(self, q: Array, v: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        robot = self.mechanism
+        asked: dict[str, Any] = {"threads": self.threads, "return_status": True}
+        q, off = robot.normalize(q, **asked)
+        unsound = (off != 0) | ~np.isfinite(v).all(axis=1)
+        if not robot.nc or self.stabilisation == "none":
+            return q, v, unsound
+        asked["time"] = self.clock.start
+        q, v = np.where(unsound[:, None], robot.neutral(), q), np.where(unsound[:, None], 0.0, v)
+        q, _ = robot.project_configuration(q, **asked)
+        residual, off = robot.loop_residual(q, **asked)
+        with np.errstate(invalid="ignore"):
+            unsound |= (off != 0) | ~(np.abs(residual).max(axis=1, initial=0.0) <= OPEN)
+        v, off = robot.project_velocity(q, v, **asked)
+        return q, v, unsound | (off != 0)
+
+    def as_it_closes(self, q: Array) -> _Sweep:
+        """With what simulate() decides on by its start, by those of a few runs (n, nq): what one of them needs does the others no harm."""
+        return replace(
+            self, close_stages=any(closes_stages(self.mechanism, self.stabilisation, x, self.clock.start) for x in q)
+        )
+
+    def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended]:
+        """From states x (runs, size): those after every so many steps (runs, n - 1, size), and how it ended (runs,)."""
+        core = _core.Simulation(
+            self.mechanism, METHODS[self.method], STABILISATIONS[self.stabilisation], self.gains, self.terms, None, None
+        )
+        core.close_stages = self.close_stages
+        clock, x = self.clock, x.copy()
+        kept = np.full((len(x), clock.samples, x.shape[1]), np.nan)
+        samples = -(-clock.whole // clock.every)
+        most = kept if samples == clock.samples else np.empty((len(x), samples, x.shape[1]))
+        status = core.run_many(x, parameters, clock.start, clock.dt, clock.whole, clock.every, most, self.threads)
+        if most is not kept:
+            kept[:, :samples] = most
+        if clock.rest:
+            last = np.full((len(x), 1, x.shape[1]), np.nan)
+            then: Any = Status.INTERRUPTED
+            if not (status == Status.INTERRUPTED).any():
+                at = clock.start + clock.whole * clock.dt
+                then = core.run_many(x, parameters, at, clock.rest, 1, 1, last, self.threads)
+            status = np.where(status == Status.FINISHED, then, status)
+            kept[:, -1] = np.where(status[:, None] == Status.FINISHED, last[:, 0], np.nan)
+        return kept, status
+
+
+Result = tuple[slice, Array, Ended]  # which runs, what is kept of them, how they ended
+
+
+def _here(sweep: _Sweep, x: Array, parameters: Array) -> Generator[Result, None, None]:
+    for share in _shares(len(x), BLOCK * sweep.threads):
+        yield share, *sweep(x[share], _of(parameters, share))
+
+
+def _spread(executor: Any, sweep: _Sweep, x: Array, parameters: Array) -> Generator[Result, None, None]:
+    """In shares that an executor's workers take; however it ends, none begins after that."""
+    unit = 1 if sweep.method in ONE_BY_ONE else LANES
+    size = -(-len(x) // (4 * _workers(executor)))  # some for each, as they are not equally fast
+    size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
+    jobs: deque[tuple[slice, Any]] = deque()
+    try:
+        for share in _shares(len(x), -(-size // unit) * unit):
+            jobs.append((share, executor.submit(sweep, x[share], _of(parameters, share))))
+        while jobs:
+            share, job = jobs[0]
+            result = job.result()
+            jobs.popleft()  # with what it holds
+            yield share, *result
+    finally:
+        for _, job in jobs:
+            job.cancel()
+
+
+def _workers(executor: Any) -> int:
+    """How many jobs it does at once; 8 where it does not say."""
+    count = getattr(executor, "_max_workers", None)
+    client = getattr(executor, "_client", executor)  # Dask's
+    if count is None and hasattr(client, "ncores"):
+        count = sum(client.ncores().values())
+    return count or 8
+
+
+def _shares(runs: int, size: int) -> Iterator[slice]:
+    for first in range(0, runs, size):
+        yield slice(first, min(first + size, runs))
+
+
+def _of(parameters: Array, share: slice) -> Array:
+    return parameters[share] if parameters.ndim == 2 else parameters
+
+
+def _equally_many(mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Array) -> tuple[Array, Array, Array]:
+    """States (runs, nq), (runs, nv), and numbers (runs, parameters) or (parameters,)."""
+    nq, nv = mechanism.nq, mechanism.nv
+    arrays = []
+    for name, given, width in (("q", q, nq), ("v", v, nv)):
+        try:
+            x = np.asarray(given)
+            if x.dtype.kind not in "fiub":
+                raise TypeError
+            x = x.astype(np.float64, copy=False)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be numbers (runs, {width}); got {given!r}") from None
+        arrays.append(x)
+    q, v = arrays
+    if q.ndim not in (1, 2) or v.ndim not in (1, 2) or q.shape[-1] != nq or v.shape[-1] != nv:
+        raise ShapeError(f"q and v must be (runs, {nq}) and (runs, {nv}), or one for all; got {q.shape} and {v.shape}")
+    try:
+        (runs,) = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], parameters.shape[:-1], (1,))
     except ValueError:
         raise ShapeError(f"q {q.shape}, v {v.shape} and numbers {parameters.shape} are not equally many runs") from None
-    everything = (
-        mechanism, q, v, duration, (parts.terms, parts.memory, parameters), method, dt, stabilisation, gains, every, start, threads,
-    )  # fmt: skip
-    return _side_by_side(*everything) if executor is None else _spread(executor, *everything)
-
-
-def _side_by_side(
-    mechanism: Mechanism, q: Array, v: Array, duration: float, parts: tuple[Any, int, Array], method: str, dt: float,
-    stabilisation: str, gains: tuple[float, float] | None, every: int, start: float, threads: int,
-) -> Many:  # fmt: skip
-    terms, memory, parameters = parts
-    runs, nq, nv = len(q), mechanism.nq, mechanism.nv
-    core = _core.Simulation(
-        mechanism, METHODS[method], STABILISATIONS[stabilisation], gains or GAINS.get(stabilisation, (0.0, 0.0)), terms, None, None
-    )  # fmt: skip
-    q, unsound = mechanism.normalize(q, return_status=True)
-    unsound = (unsound != 0) | ~np.isfinite(v).all(axis=1)
-    q, v = np.where(unsound[:, None], mechanism.neutral(), q), np.where(unsound[:, None], 0.0, v)
-    if mechanism.nc and stabilisation != "none":
-        q = mechanism.project_configuration(q, time=start, threads=threads)
-        v, off = mechanism.project_velocity(q, v, time=start, threads=threads, return_status=True)
-        unsound |= off != 0
-        v = np.where(unsound[:, None], 0.0, v)
-    steps = int(np.floor(duration / dt * (1.0 + 1e-14) + 1e-9))
-    x = np.ascontiguousarray(np.concatenate([q, v, np.zeros((runs, memory))], axis=1))
-    samples = -(-steps // every)
-    out = np.empty((runs, samples + 1, core.size))
-    out[:, 0] = x
-    kept = np.empty((runs, samples, core.size))
-    status = core.run_many(x, parameters, start, dt, steps, every, kept, threads)
-    out[:, 1:] = kept
-    status[unsound] = 1
-    out[unsound] = np.nan
-    t = start + np.minimum(np.arange(samples + 1) * every, steps) * dt
-    return t, out[..., :nq], out[..., nq : nq + nv], status
-
-
-def _spread(
-    executor: Any,
-    mechanism: Mechanism,
-    q_of_all: Array,
-    v_of_all: Array,
-    duration: float,
-    parts: tuple[Any, int, Array],
-    *rest: Any,
-) -> Many:
-    """The same, in shares that an executor's workers take."""
-    terms, memory, parameters = parts
-    workers = getattr(executor, "_max_workers", None) or 8
-    shares = np.array_split(np.arange(len(q_of_all)), min(len(q_of_all), 4 * workers))
-    jobs = [
-        executor.submit(
-            _side_by_side, mechanism, q_of_all[share], v_of_all[share], duration,
-            (terms, memory, parameters[share] if parameters.ndim == 2 else parameters), *rest,
-        )
-        for share in shares
-    ]  # fmt: skip
-    done = [job.result() for job in jobs]
-    q, v, status = (np.concatenate([share[k] for share in done]) for k in (1, 2, 3))
-    return done[0][0], q, v, status
+    if parameters.ndim == 2:
+        parameters = np.ascontiguousarray(np.broadcast_to(parameters, (runs, parameters.shape[1])))
+    return np.broadcast_to(q, (runs, nq)), np.broadcast_to(v, (runs, nv)), parameters

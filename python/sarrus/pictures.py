@@ -62,6 +62,8 @@ def figure(run: Trajectory, what: str | Sequence[str], ax: Axes | None) -> Axes:
             if unit not in units:
                 units.append(unit)
     title = labels[0] if len(set(labels)) == 1 else ", ".join(dict.fromkeys(labels))
+    if len(title) > 40:  # longer than the axis; the curves have the names
+        title = _SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
     y_label = f"{title} [{', '.join(units)}]" if units else title
     return plot.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
 

@@ -115,7 +115,8 @@ def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
     for k in range(1, len(placed)):
         placed[k] = max(placed[k], placed[k - 1] + gap)
     placed -= (placed - height[order]).mean()
-    if np.abs(placed - height[order]).max() > 0.75 * gap:
+    # curves that end together cannot be told apart by names at their ends
+    if np.abs(placed - height[order]).max() > 0.75 * gap or np.diff(height[order]).min() < 0.2 * gap:
         return False
     for k, at in zip(order, placed, strict=True):
         ax.annotate(

@@ -6,15 +6,16 @@ import contextlib
 import signal
 import threading
 import time as clock
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from .control import acting
+from .control import Acting, acting
 from .errors import IntegrationError, ModelError, ShapeError, StateError
 from .mechanism import Mechanism
 from .state import Array
@@ -28,7 +29,7 @@ GAINS = {"corrective": (40.0, 60.0), "baumgarte": (20.0, 100.0)}  # the thesis' 
 STAGES = {"euler": 1, "semi_implicit": 1, "rk4": 4, "rkmk4": 4, "dopri5": 7, "independent": 4}
 FAILURES = {
     3: "the constraints contradict one another",
-    5: "the steps do not converge",
+    5: "the steps do not converge, or end with open loops (try shorter ones),",
     6: "the motion diverges",
 }
 CHUNK = 4096  # steps between looks at the clock and the progress bar
@@ -48,6 +49,11 @@ class Event:
     name : under which its times are found in ``Trajectory.events``
     terminal : whether the simulation ends there
     direction : 1: only where the function rises, -1: only where it falls, 0: both
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function is none, or there is no such direction.
     """
 
     function: Callable[[float, Array, Array], float]
@@ -55,17 +61,35 @@ class Event:
     terminal: bool = True
     direction: int = 0
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"an Event watches a function (t, q, v); got {self.function!r}")
+        if self.direction not in (-1, 0, 1):
+            raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
+
+    def value(self, t: float, q: Array, v: Array) -> float:
+        """Of the function, which gets its own copy of the state; TypeError or StateError where it is no finite number."""
+        given: Any = self.function(t, q.copy(), v.copy())
+        x = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+        if isinstance(x, bool) or not isinstance(x, Real):
+            raise TypeError(f"event '{self.name}' returned {given!r}; it must return one number, such as q[0] - 1.0")
+        if not np.isfinite(float(x)):
+            raise StateError(f"event '{self.name}' returned {given!r} at t = {t:.9g}: it must be finite")
+        return float(x)
+
 
 class Run:
     """One simulation on its way."""
 
     def __init__(
-        self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float] | None, events: Any
+        self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float], events: list[Event]
     ) -> None:  # fmt: skip
-        self.mechanism, self.method = mechanism, method
+        self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
         given = (
             list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
         )
+        for kind in (c for c in given if isinstance(c, type)):
+            raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
         functions = [c for c in given if callable(c)]
         self.acting = acting(mechanism, [c for c in given if not callable(c)])
         if self.acting.parameters.ndim > 1:
@@ -73,31 +97,27 @@ class Run:
         call = _force(mechanism, functions) if functions else None
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
-            mechanism, METHODS[method], STABILISATIONS[stabilisation], gains or GAINS.get(stabilisation, (0.0, 0.0)),
+            mechanism, METHODS[method], STABILISATIONS[stabilisation], gains,
             self.acting.terms, call, pfaffian,
         )  # fmt: skip
-        one = isinstance(events, Event) or callable(events)
-        self.events = [e if isinstance(e, Event) else Event(e) for e in ([events] if one else events)]
+        self.events = events
         self.found: dict[str, list[float]] = {e.name: [] for e in self.events}
         self.ended_by: str | None = None
-        self.steps = self.refused = 0
+        self.steps = self.refused = self.loose = 0
 
-    def begin(self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float, stabilisation: str) -> None:
+    def begin(self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float) -> None:
         """At the given state, on the loops."""
         if q is None or v is None:
             raise TypeError("simulate() needs q and v, or resume=")
-        robot = self.mechanism
+        robot, stabilisation = self.mechanism, self.stabilisation
         if np.shape(q) != (robot.nq,) or np.shape(v) != (robot.nv,):
             raise ShapeError(f"q and v must be ({robot.nq},) and ({robot.nv},); got {np.shape(q)} and {np.shape(v)}")
-        if not (dt > 0.0 and np.isfinite(dt)):
-            raise ValueError(f"dt must be positive seconds; got {dt!r}")
-        if not np.isfinite(start):
-            raise ValueError(f"start must be finite; got {start!r}")
         if not np.isfinite(np.asarray(v, dtype=np.float64)).all():
             raise StateError(f"v must be finite; got {np.asarray(v)}")
         q, v = robot.normalize(q), np.array(v, dtype=np.float64)
         if robot.nc and stabilisation != "none":
             q, v = on_the_loops(robot, q, v, start)
+        self.core.close_stages = closes_stages(robot, stabilisation, q, start)
         self.x = np.concatenate([q, v, np.zeros(self.acting.memory)])
         self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
         self.shown = self.t, self.x.copy()
@@ -112,6 +132,12 @@ class Run:
             raise ModelError("the checkpoint is of another controller: it remembers something else")
         self.start, self.k, self.dt, self.t, self.h = (checkpoint[name] for name in ("start", "k", "dt", "t", "h"))
         self.shown = checkpoint["shown"]
+        as_before = checkpoint["stabilisation"] == self.stabilisation
+        self.core.close_stages = (
+            checkpoint["close_stages"]
+            if as_before
+            else closes_stages(self.mechanism, self.stabilisation, self.x[: self.mechanism.nq], self.t)
+        )
         if checkpoint["acting"] != (self.acting.terms, self.acting.parameters.tolist()):
             # what acts now was not there in the part of a step that leads up to what was shown
             self.t, x = self.shown
@@ -122,6 +148,7 @@ class Run:
         return {
             "mechanism": self.mechanism.description, "method": self.method, "x": self.x.copy(),
             "start": self.start, "k": self.k, "dt": self.dt, "t": self.t, "h": self.h, "shown": self.shown,
+            "stabilisation": self.stabilisation, "close_stages": self.core.close_stages,
             "acting": (self.acting.terms, self.acting.parameters.tolist()),
         }  # fmt: skip
 
@@ -129,12 +156,9 @@ class Run:
         self, duration: float, times: ArrayLike | None, rtol: float, atol: float, max_step: float, progress: bool
     ) -> Trajectory:
         """The whole way."""
-        if not (duration >= 0.0 and np.isfinite(duration)):
-            raise ValueError(f"duration must be seconds, not negative; got {duration!r}")
-        if not (rtol > 0.0 and atol > 0.0 and max_step > 0.0):
-            raise ValueError(f"rtol, atol and max_step must be positive; got {rtol!r}, {atol!r}, {max_step!r}")
         # what is shown may be a part of a step ahead of where the steps have come to
         begun, first = clock.perf_counter(), self.shown
+        self.begun = first[0]
         end = first[0] + duration
         samples = None if times is None else _sample_times(times, first[0], end)
         kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], 0
@@ -144,7 +168,7 @@ class Run:
             if self.method == "dopri5"
             else self._fixed(end, samples)
         )
-        with _ending_by_signal(self.core):
+        with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(self.core):
             for t, x, state in stretches:
                 status = state
                 kept_times.append(t)
@@ -153,8 +177,8 @@ class Run:
                     self.shown = float(t[-1]), x[-1].copy()
                 if bar is not None and len(t):
                     bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
-        if bar is not None:
-            bar.close()
+        if status == 7 and samples is not None and self.t > self.shown[0]:
+            self.shown = self.t, self.x.copy()
         t, x = np.concatenate(kept_times), np.concatenate(kept)
         if samples is not None and not (len(samples) and samples[0] == first[0]):
             t, x = t[1:], x[1:]
@@ -162,6 +186,8 @@ class Run:
 
     def _fixed(self, end: float, samples: Array | None) -> Iterator[Stretch]:
         """Stretches (times, states, status) by fixed steps; the last one is what is left."""
+        if end <= self.shown[0]:
+            return
         size, begin = self.core.size, self.k
         samples = None if samples is None else samples[samples > self.shown[0]]
         # a step more or less is not decided by rounding
@@ -201,12 +227,17 @@ class Run:
                     self.start, self.k, self.t, self.x = to, 0, to, x.copy()
                 yield self._at(samples, np.array([stood[0], to]), np.vstack([stood[1], x]), status)
                 self.shown = to, x
+            else:
+                yield np.empty(0), np.empty((0, size)), status
 
     def _at(self, samples: Array | None, t: Array, x: Array, status: int) -> tuple[Array, Array, int]:
         """Of states at the steps t, what is to be kept."""
         if samples is None:
             return t[1:], x[1:], status
         wanted = samples[(samples > t[0]) & (samples <= t[-1])]
+        ended = self.ended_by is not None
+        if ended and not (len(wanted) and wanted[-1] == t[-1]):
+            wanted = np.append(wanted, t[-1])
         nq, nv = self.mechanism.nq, self.mechanism.nv
         if len(t) < 2 or not len(wanted):
             return wanted[:0], x[:0], status
@@ -215,7 +246,10 @@ class Run:
         memory = (
             np.stack([np.interp(wanted, t, z) for z in x[:, nq + nv :].T], axis=-1) if x.shape[1] > nq + nv else None
         )
-        return wanted, np.concatenate([q, v] if memory is None else [q, v, memory], axis=1), status
+        rows = np.concatenate([q, v] if memory is None else [q, v, memory], axis=1)
+        if ended:
+            rows[-1] = x[-1]
+        return wanted, rows, status
 
     def _adaptive(
         self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float
@@ -229,11 +263,11 @@ class Run:
             ask = _grid(begin, end, self.dt, had, upto, total) if given is None else given[had:upto]
             pause = ask[-1] if len(ask) else end
             out, last = np.empty((max(upto - had, 1), self.core.size)), np.empty(self.core.size)
-            self.t, self.h, status, more, taken, refused, finished = self.core.run_adaptive(
+            self.t, self.h, status, more, taken, refused, loose, finished = self.core.run_adaptive(
                 self.x, self.acting.parameters, self.t, max(float(pause), np.nextafter(self.t, np.inf)), end, self.h, longest,
                 tolerance, np.ascontiguousarray(ask), out, last, self._watch(),
             )  # fmt: skip
-            self.steps, self.refused = self.steps + taken, self.refused + refused
+            self.steps, self.refused, self.loose = self.steps + taken, self.refused + refused, self.loose + loose
             t, x = ask[:more], out[:more]
             had += more
             if self.ended_by is not None:
@@ -262,8 +296,8 @@ class Run:
             for k, event in enumerate(self.events):
                 old = now.get(k)
                 if old is None:
-                    old = float(event.function(t_before, *split(before)))
-                new = now[k] = float(event.function(t, *split(after)))
+                    old = event.value(t_before, *split(before))
+                new = now[k] = event.value(t, *split(after))
                 crossed = (old < 0.0 <= new and event.direction >= 0) or (old > 0.0 >= new and event.direction <= 0)
                 if crossed:
                     share = self._root(event, t_before, t, before, old, new)
@@ -271,6 +305,8 @@ class Run:
             self.last_time = t
             for share, k in sorted(hits):
                 event, when = self.events[k], t_before + share * (t - t_before)
+                if when <= self.begun:  # in what an earlier run has shown of this step
+                    continue
                 self.found[event.name].append(when)
                 if event.terminal:
                     self.ended_by, self.event_time = event.name, when
@@ -297,7 +333,7 @@ class Run:
                 break
             share = (low * f_high - high * f_low) / (f_high - f_low) if k < 30 else 0.5 * (low + high)
             x = self._inside(t_before, t, before, share)
-            f = float(event.function(t_before + share * (t - t_before), x[:nq], x[nq : nq + nv]))
+            f = event.value(t_before + share * (t - t_before), x[:nq], x[nq : nq + nv])
             if (f < 0.0) == (old < 0.0) and f != 0.0:
                 low, f_low, f_high = share, f, f_high / 2.0
             else:
@@ -310,7 +346,7 @@ class Run:
         nq, nv = self.mechanism.nq, self.mechanism.nv
         stages = STAGES.get(self.method)
         statistics = {
-            "method": self.method, "steps": self.steps, "refused": self.refused, "seconds": seconds,
+            "method": self.method, "steps": self.steps, "refused": self.refused, "beyond_tolerance": self.loose, "seconds": seconds,
             "evaluations": None if stages is None else stages * (self.steps + self.refused),
         }  # fmt: skip
         said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
@@ -354,23 +390,34 @@ def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Arr
     return q, robot.project_velocity(q, v, time=time)
 
 
+def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -> bool:
+    """Whether steps from q project what they look at on their way, too: where rows of J that depend on one another on the loops do not a
+    little off them (Bennett, Bricard). Off them these say that less can move, or nothing.
+    """
+    if not robot.nc or stabilisation != "projection":
+        return False
+    pfaffian = robot._pfaffian_numbers if has_functions_of_q(robot) else None
+    core = _core.Simulation(robot, 0, 0, (0.0, 0.0), Acting().terms, None, pfaffian)
+    nearby = robot.integrate(q, np.random.default_rng(0).uniform(-1e-3, 1e-3, robot.nv))
+    return core.rank(nearby, time) > core.rank(robot.project_configuration(nearby, time=time), time)
+
+
 def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
     """Their sum as a generalised force (nv,)."""
     nv = mechanism.nv
 
     def force(t: float, q: Array, v: Array) -> Array:
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return np.full(nv, np.nan)  # it diverges, which is not the controller's fault
         total = np.zeros(nv)
         for function in functions:
-            answer = function(t, q, v)
-            wrenches = None
-            if isinstance(answer, tuple):
+            answer, wrenches = function(t, q, v), None
+            # a tuple of nv numbers is an effort too
+            if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
                 answer, wrenches = answer
-            tau = np.asarray(answer, dtype=np.float64)
-            if tau.shape not in ((nv,), ()):
-                raise ShapeError(f"the controller returned shape {tau.shape}; it must return tau ({nv},)")
-            total += tau
+            total += _returned(answer, nv, "tau")
             for frame, wrench in (wrenches or {}).items():
-                total += mechanism.jacobian(q, frame).T @ np.asarray(wrench, dtype=np.float64)
+                total += mechanism.jacobian(q, frame).T @ _returned(wrench, 6, f"a wrench on '{frame}'")
         if not np.isfinite(total).all():
             raise StateError(f"the controller returned {total} at t = {t:.9g}: it must be finite")
         return total
@@ -378,13 +425,37 @@ def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
     return force
 
 
+def _returned(given: Any, size: int, what: str) -> Array:
+    """What a controller returned, as (size,) numbers; one number will do where size is 1."""
+    if given is None:
+        raise TypeError(f"the controller returned None; it must return {what} ({size},)")
+    try:
+        x = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"the controller returned {given!r}; it must return {what} ({size},)") from None
+    if x.shape != (size,) and not (size == 1 and x.shape == ()):
+        raise ShapeError(f"the controller returned shape {x.shape}; it must return {what} ({size},)")
+    return x
+
+
 @contextlib.contextmanager
 def _ending_by_signal(core: Any) -> Iterator[None]:
-    """Ctrl-C ends the run at a step's end instead of raising KeyboardInterrupt somewhere in between."""
-    if threading.current_thread() is not threading.main_thread():
+    """Ctrl-C ends the run at a step's end instead of raising KeyboardInterrupt somewhere in between; the second one raises it."""
+    before = signal.getsignal(signal.SIGINT)
+    # None: not a handler of Python's, which could not be put back
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
         yield
         return
-    before = signal.signal(signal.SIGINT, lambda *_: core.stop())
+    asked = False
+
+    def stop(*_: object) -> None:
+        nonlocal asked
+        if asked:  # a function of the caller's does not come back
+            raise KeyboardInterrupt
+        asked = True
+        core.stop()
+
+    signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
@@ -399,9 +470,9 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     t = np.asarray(times, dtype=np.float64)
     if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
         raise ValueError("times must be (n,) finite seconds, each after the one before")
-    if len(t) and (t[0] < start or t[-1] > end + 1e-14 * abs(end)):
+    if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must lie between {start} and {end}; they go from {t[0]} to {t[-1]}")
-    return np.asarray(np.minimum(t, end), dtype=np.float64)
+    return np.asarray(np.clip(t, start, end), dtype=np.float64)
 
 
 def _count(start: float, end: float, dt: float) -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .control import Element
+from .errors import ModelError
 from .mechanism import Mechanism
-from .run import METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
+from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
 from .trajectory import Trajectory
 
 __all__ = ["Event", "simulate"]
@@ -20,7 +22,7 @@ def simulate(
     mechanism: Mechanism,
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
-    duration: float = 0.0,
+    duration: float | None = None,
     controller: Controller | Element | Sequence[Controller | Element] | None = None,
     *,
     method: str = "rk4",
@@ -33,20 +35,22 @@ def simulate(
     events: Event | EventFunction | Iterable[Event | EventFunction] = (),
     max_step: float = np.inf,
     start: float = 0.0,
-    resume: dict[str, Any] | None = None,
+    resume: Trajectory | Mapping[str, Any] | None = None,
     progress: bool = False,
 ) -> Trajectory:
     """Let a mechanism move, and keep what it does.
 
     Parameters
     ----------
+    mechanism : any, with loops or without
     q, v : (nq,), (nv,) to begin with; where there are loops they are brought onto them first, unless stabilisation is "none"
     duration : [s]
-    controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}); elements of :mod:`sarrus.control`, which need no
-        Python while the simulation runs; or several of these. Default: nothing acts
+    controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}), [moment; force] at the frame's
+        origin in its axes; elements of :mod:`sarrus.control`, which need no Python while the simulation runs; or several of these.
+        Default: nothing acts
     method : on the manifold of configurations, quaternions stay unit
 
-        "euler" (the thesis'), "semi_implicit" : first order, one evaluation a step
+        "euler" (the thesis'), "semi_implicit" : first order, one evaluation a step; the second is symplectic where M is constant
         "rk4" : Runge and Kutta's, on the coordinates
         "rkmk4" : the same on the exponential's argument (Munthe-Kaas)
         "dopri5" : Dormand and Prince 5(4), steps as long as rtol and atol allow, dense output
@@ -54,13 +58,16 @@ def simulate(
         "independent" : rk4 in independent coordinates, which are chosen anew at each step; the loops give the others
     dt : step [s]; for "dopri5" the first step and the spacing of samples
     rtol, atol : of "dopri5", for q as a displacement and for v
-    stabilisation : of loops against drift: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), "none"
-    gains : (of velocities, of positions); "baumgarte" takes (2 alpha, beta^2), "corrective" (K_v, K_p)
+    stabilisation : of loops against drift: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), "none"; the last
+        three are not for overconstrained linkages such as Bennett's, whose rows agree only on the loops
+    gains : (of velocities, of positions); "baumgarte" takes (2 alpha, beta^2), default (20, 100), "corrective" (K_v, K_p), default (40, 60):
+        those of the thesis' example, to be chosen anew for other masses; the others none
     times : (n,) [s] at which states are kept, in order; default: the start, every dt, and the end
     events : :class:`Event` or functions (t, q, v) whose zeros end the simulation
     max_step : the longest step of "dopri5" [s]
     start : time at the start [s]
-    resume : the `checkpoint` of an earlier Trajectory, instead of q and v: goes on bit for bit as if it had not ended
+    resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
+        its dt
     progress : whether a bar shows how far it is (tqdm, if installed)
 
     Returns
@@ -71,8 +78,8 @@ def simulate(
     ------
     IntegrationError
         The motion diverges, or loops cannot be satisfied; its `trajectory` ends before that.
-    ModelError, ShapeError, StateError, NameNotFoundError
-        What is given does not fit the mechanism.
+    ModelError, ShapeError, StateError, NameNotFoundError, TypeError, ValueError
+        What is given does not fit the mechanism, or is nothing that a simulation can do. What a caller's function raises comes through.
 
     Examples
     --------
@@ -83,13 +90,112 @@ def simulate(
     >>> run.q.shape, bool(run.loop_error.max() < 1e-12), bool(abs(run.energy - run.energy[0]).max() < 1e-6)
     ((1001, 3), True, True)
     """
+    checked_mechanism(mechanism)
+    if duration is None:
+        raise TypeError("simulate() needs a duration [s]")
     check_choice("method", method, METHODS)
     check_choice("stabilisation", stabilisation, STABILISATIONS)
-    run = Run(mechanism, controller, method, stabilisation, gains, events)
+    start, duration, dt = checked_times(start, duration, dt)
+    rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
+    max_step = checked_number("max_step", max_step, finite=False)
+    gains = checked_gains(stabilisation, gains)
+    run = Run(mechanism, controller, method, stabilisation, gains, _as_events(events))
     if resume is not None:
         if q is not None or v is not None:
             raise TypeError("resume= holds the state: q and v must not be given too")
-        run.restore(resume)
+        run.restore(_as_checkpoint(resume))
     else:
-        run.begin(q, v, start, dt, stabilisation)
+        run.begin(q, v, start, dt)
     return run.go(duration, times, rtol, atol, max_step, progress)
+
+
+# ---- what callers give -----------------------------------------------------------------------------------------------
+
+MOST_STEPS = 2**53  # which a double still counts
+IN_CHECKPOINT = {
+    "mechanism", "method", "x", "start", "k", "dt", "t", "h", "shown", "stabilisation", "close_stages", "acting"
+}  # fmt: skip
+
+
+def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
+    """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
+    x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+    if isinstance(x, bool) or not isinstance(x, Real):
+        raise TypeError(f"{name} must be a number; got {given!r}")
+    number = float(x)
+    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
+    if not sound or (finite and not np.isfinite(number)):
+        raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
+    return number
+
+
+def checked_mechanism(given: Any) -> None:
+    if not isinstance(given, Mechanism):
+        raise TypeError(f"mechanism must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
+
+
+def checked_count(name: str, given: Any) -> int:
+    """An integer of at least 1."""
+    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer of at least 1; got {given!r}")
+    if given < 1:
+        raise ValueError(f"{name} must be at least 1; got {given!r}")
+    return int(given)
+
+
+def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:
+    """Seconds that can be counted in steps."""
+    start = checked_number("start", start, "")
+    duration = checked_number("duration", duration, "seconds, not negative")
+    step = checked_number("dt", dt)
+    if not np.isfinite(start + duration):
+        raise ValueError(f"start + duration must be finite; got {start!r} and {duration!r}")
+    if step < np.finfo(np.float64).tiny or duration > step * MOST_STEPS:
+        raise ValueError(f"dt = {step!r} s is too short: {duration!r} s must be at most 2^53 steps of it")
+    return start, duration, step
+
+
+def checked_gains(stabilisation: str, given: Any) -> tuple[float, float]:
+    """The two gains of a stabilisation, its own where none are given."""
+    if given is None:
+        return GAINS.get(stabilisation, (0.0, 0.0))
+    if stabilisation not in GAINS:
+        raise ValueError(
+            f"stabilisation '{stabilisation}' takes no gains, as {' and '.join(map(repr, GAINS))} do; got {given!r}"
+        )
+    try:
+        gains = np.asarray(given, dtype=np.float64)
+        sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
+    except (TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"gains must be two finite numbers that are not negative, (of velocities, of positions); got {given!r}"
+        )
+    return float(gains[0]), float(gains[1])
+
+
+def _as_events(given: Any) -> list[Event]:
+    if isinstance(given, Event) or callable(given):
+        given = [given]
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"events must be Event or functions (t, q, v), one or several; got {given!r}")
+    events = list(given)
+    for event in events:
+        if not isinstance(event, Event) and not callable(event):
+            raise TypeError(f"events must be Event or functions (t, q, v); one of them is {event!r}")
+    return [event if isinstance(event, Event) else Event(event) for event in events]
+
+
+def _as_checkpoint(given: Any) -> dict[str, Any]:
+    checkpoint = given.checkpoint if isinstance(given, Trajectory) else given
+    if isinstance(given, Trajectory) and checkpoint is None:
+        raise ModelError(
+            "this Trajectory has no checkpoint to resume from: it was not simulated, or was loaded without it"
+        )
+    if not isinstance(checkpoint, Mapping):
+        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {given!r}")
+    missing = sorted(IN_CHECKPOINT - checkpoint.keys())
+    if missing:
+        raise ModelError(f"resume must be the checkpoint of a Trajectory; this one lacks {', '.join(missing)}")
+    return dict(checkpoint)

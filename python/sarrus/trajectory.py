@@ -44,7 +44,8 @@ class Trajectory:
     q, v : (n, nq), (n, nv)
     memory : (n, m) what controllers and friction remember
     efforts : generalised forces (n, nv) of all that acts, or the function (t, q, v, memory) -> (n, nv) that tells them; None: nothing acts
-    statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"
+    statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
+        near a singular position left no better than that
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "unknown" when read from a .csv
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
@@ -187,7 +188,7 @@ class Trajectory:
 
     @cached_property
     def potential_energy(self) -> Array:
-        """(n,) of gravity and joint springs [J]."""
+        """(n,) of gravity and springs [J]."""
         return _kept(self.mechanism.potential_energy(self.q))
 
     @cached_property

@@ -506,7 +506,7 @@ void simulations(const Mechanism& m, const States& states) {
   const double tolerance[] = {1e-6, 1e-9};
   double error = 0.0;
   kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), there.data(), dense.data(), &error);
-  kernels.between(t, plan, parameter, 1e-5, x.data(), dense.data(), 1.0, half.data());
+  kernels.between(t, plan, parameter, 0.0, 1e-5, 1e-5, x.data(), dense.data(), half.data());
   double off = 0.0;
   for (int k = 0; k < size; ++k) off = std::max(off, std::abs(half[k] - there[k]));
   check(off <= 1e-9, "the polynomial ends where the step does");
