@@ -35,6 +35,7 @@ PYTHON = (
     ("viewer",),
     ("__init__",),
     ("demo",),
+    ("commands",),
     ("cli",),
     ("__main__",),
 )

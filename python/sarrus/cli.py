@@ -1,23 +1,38 @@
-"""The command `sarrus`."""
+"""The command `sarrus`: what it takes and how it ends; what its commands do is :mod:`~sarrus.commands`.
+
+    sarrus demo [NAME]       a demonstration: the valve, or any mechanism of the gallery
+    sarrus info MODEL        what a model holds, and how it can move
+    sarrus simulate MODEL    let it move; tables, figures, films
+    sarrus view MODEL        in the browser, until Ctrl-C
+    sarrus bench             how fast sarrus is on this machine
+
+MODEL is a model file or the name of a mechanism of the gallery (``sarrus demo --list``). Exit codes: 0 done; 1 the model,
+the machine or the motion said no, and one line on standard error says why; 2 wrong usage; 130 Ctrl-C (a view, which is meant
+to be ended so, gives 0).
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from . import __version__, build_info, load
+import numpy as np
+
+from . import __version__
 from .errors import SarrusError
-from .spatial import Inertia, Transform
-
-if TYPE_CHECKING:
-    from .mechanism import Mechanism
+from .run import METHODS, STABILISATIONS
+from .state import Array
 
 DESCRIPTION = "Rigid-body dynamics for mechanisms that close on themselves."
-EXIT_CODES = "Exit codes: 0 done; 1 the model or the machine said no, and standard error says why; 2 wrong usage."
+EXIT_CODES = "Exit codes: 0 done; 1 the model, the machine or the motion said no, and standard error says why; 2 wrong usage; 130 Ctrl-C."
+MODEL = "a .urdf file, or the name of a mechanism of the gallery (sarrus demo --list)"
+FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,126 +48,252 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     parser = _parser()
     arguments = parser.parse_args(argv)
-    if arguments.run is None:
+    if arguments.command is None:
         parser.print_help(sys.stderr)
         return 2
+    from . import commands
+
     try:
-        arguments.run(arguments)
+        code: int = getattr(commands, arguments.command)(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # `sarrus info robot.urdf | head`: nobody reads on, which is no fault
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (SarrusError, OSError) as error:
+        return 0
+    except commands.UsageError as error:
+        arguments.parser.error(str(error))
+    except Exception as error:
+        if arguments.traceback:
+            traceback.print_exc()
         print(f"sarrus: {_message(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+    return code
 
 
 def _message(error: Exception) -> str:
+    """One line, whatever went wrong."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    text = " ".join(line.strip() for line in str(error).splitlines())
+    if isinstance(error, (SarrusError, OSError, ImportError, ValueError)) and text:
+        return text
+    return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"
+
+
+# ---- what it takes ---------------------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("sarrus", description=DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"sarrus {__version__}")
-    parser.set_defaults(run=None)
+    parser.add_argument("--traceback", action="store_true", help="show where an error comes from in the program")
+    parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    demo = commands.add_parser(
-        "demo",
-        help="a manipulator closes a valve: joint forces, figures, speed",
-        description="The Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, section 4.6). "
-        "Prints the joint forces, draws figures 4.2 to 4.6 of the thesis and times inverse dynamics.",
-        epilog=f"The figure needs matplotlib. {EXIT_CODES}",
-    )
-    demo.add_argument(
-        "-o",
-        "--output",
-        type=_image,
-        default=Path("valve.png"),
-        metavar="FILE",
-        help="where the figure goes; .png, .svg and .pdf are known (default: %(default)s)",
-    )
-    demo.set_defaults(run=_demo)
+    def command(name: str, function: str, brief: str, description: str, example: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=brief,
+            description=description,
+            epilog=f"Example:\n  {example}\n\n{EXIT_CODES}",
+            formatter_class=_Paragraphs,
+        )
+        # after the command as well as before it
+        added.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        added.set_defaults(command=function, parser=added)
+        return added
 
-    info = commands.add_parser(
-        "info",
-        help="what a model file holds",
-        description="Describes a model file: bodies, joints, masses, degrees of freedom, total inertia, and what was met "
-        "in the file but not used.",
-        epilog=EXIT_CODES,
-    )
-    info.add_argument("model", metavar="MODEL", help="a .urdf file")
-    info.add_argument("--floating-base", action="store_true", help="let the root body float instead of fixing it")
-    info.set_defaults(run=_info)
+    _demo(command(
+        "demo", "demo",
+        "a demonstration: the valve, or any mechanism of the gallery",
+        "valve (the default): the Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, section "
+        "4.6); prints the joint forces, draws figures 4.2 to 4.6 of the thesis and times inverse dynamics. Any mechanism of the "
+        "gallery: what it is, and two seconds of free motion from its home under gravity, pushed if it would rest. The figures need "
+        "matplotlib; without it the numbers come alone.",
+        "sarrus demo hslm -o hslm.svg",
+    ))  # fmt: skip
+    _info(command(
+        "info", "info",
+        "what a model holds",
+        "Describes a model: bodies, joints, masses, degrees of freedom, total inertia, loops and how they let it move, and what was "
+        "met in the file but not used.",
+        "sarrus info robot.urdf --floating-base",
+    ))  # fmt: skip
+    _simulate(command(
+        "simulate", "simulated",
+        "let a model move: tables, figures, films",
+        "Lets a model move under gravity and what its joints hold (springs, friction), and writes what it did. It starts at its home, "
+        "or at zero, at rest. Given positions are kept when its loops are closed, given velocities when the constraints are satisfied; "
+        "all others follow, moving as little as they can. Ctrl-C ends it early: files hold what was computed, as they do when the "
+        "motion diverges.",
+        "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --show-what energy --csv run.csv",
+    ))  # fmt: skip
+    _view(command(
+        "view", "viewed",
+        "a model in the browser",
+        "Opens a model in the browser, with sliders that keep its loops closed, and serves it until Ctrl-C, after which the exit code "
+        "is 0. Needs viser: pip install \"sarrus[view]\".",
+        "sarrus view delta --port 8090 --no-browser",
+    ))  # fmt: skip
+    _bench(command(
+        "bench", "bench",
+        "how fast sarrus is on this machine",
+        "Times inverse dynamics, mass matrix, forward dynamics (loops satisfied), a step of simulation, and batches on all threads, "
+        "for some mechanisms of the gallery and for chains. Takes a few seconds.",
+        "sarrus bench --json machine.json",
+    ))  # fmt: skip
     return parser
 
 
-def _image(text: str) -> Path:
-    path = Path(text)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise argparse.ArgumentTypeError(f"'{text}' does not end in .png, .svg or .pdf")
+class _Paragraphs(argparse.HelpFormatter):
+    """Fills paragraphs, and leaves indented lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n\n".join(p if "\n  " in p else fill(p, width, indent) for p in text.split("\n\n"))
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", default="valve", metavar="NAME", help="which one (default: %(default)s)")
+    parser.add_argument("--list", action="store_true", help="list all names")
+    parser.add_argument(
+        "-o", "--output", type=_file(FIGURES), metavar="FILE",
+        help="where the figure goes; .png, .svg and .pdf are known (default: NAME.png)",
+    )  # fmt: skip
+
+
+def _info(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+
+
+def _simulate(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument(
+        "--time", type=_number(zero=True), default=1.0, metavar="S", help="how long [s] (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--dt", type=_number(), default=1e-3, metavar="S",
+        help="step [s]; of dopri5 the first one, and the spacing of samples (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--method", choices=METHODS, default="rk4", help="(default: %(default)s)")
+    parser.add_argument(
+        "--rtol", type=_number(), default=1e-6, metavar="X", help="relative tolerance of dopri5 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--atol", type=_number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--stabilisation",
+        choices=STABILISATIONS,
+        default="projection",
+        help="of loops against drift (default: %(default)s)",
+    )
+    _coordinates(parser, "--position", "where joints start [rad, m, quaternions x,y,z,w]")
+    _coordinates(parser, "--velocity", "how fast joints start [rad/s, m/s]")
+    parser.add_argument("--plot", type=_file(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf")
+    parser.add_argument(
+        "--show-what", nargs="+", metavar="WHAT",
+        help="what --plot draws: q, v, a, tau, energy, loop_error, momentum, reactions, names of joints and frames (default: q)",
+    )  # fmt: skip
+    parser.add_argument("--csv", type=_file((".csv",)), metavar="FILE", help="write a table, a row a sample")
+    parser.add_argument(
+        "--save", type=_file((".npz",)), metavar="FILE", help="write all of it, for sarrus.Trajectory.load: .npz"
+    )
+    parser.add_argument(
+        "--animate", type=_file(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)"
+    )
+
+
+def _view(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument(
+        "--run", dest="run_file", type=_file((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote"
+    )
+    _coordinates(parser, "--position", "where joints are at first [rad, m, quaternions x,y,z,w]")
+    parser.add_argument(
+        "--port", type=_port, default=8080, metavar="N", help="the next free one from here (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look (default: %(default)s)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=_file((".json",)), metavar="FILE", help="write the numbers too")
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=MODEL)
+    parser.add_argument(
+        "--floating-base", action="store_true", help="let the root body of a file float instead of fixing it"
+    )
+
+
+def _coordinates(parser: argparse.ArgumentParser, option: str, what: str) -> None:
+    parser.add_argument(
+        option, nargs="+", type=_assignment, action=_ByName, default={}, metavar="JOINT=VALUE",
+        help=f"{what}; several coordinates as JOINT=0.1,0.2",
+    )  # fmt: skip
+
+
+class _ByName(argparse.Action):
+    """Gathers (name, value) in a dict; no name twice."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None
+    ) -> None:
+        known = dict(getattr(namespace, self.dest))
+        for name, value in values:
+            if name in known:
+                raise argparse.ArgumentError(self, f"joint '{name}' is given twice")
+            known[name] = value
+        setattr(namespace, self.dest, known)
+
+
+def _assignment(text: str) -> tuple[str, Array]:
+    name, sign, numbers = text.rpartition("=")
+    try:
+        value = np.array([float(x) for x in numbers.split(",")])
+    except ValueError:
+        value = np.array([math.nan])
+    if not (sign and name):
+        raise argparse.ArgumentTypeError(f"'{text}' is not JOINT=VALUE (MODEL stands before the options)")
+    if not np.isfinite(value).all():
+        raise argparse.ArgumentTypeError(
+            f"'{text}': '{numbers}' is not a finite number, or several with commas between"
+        )
+    return name, value
+
+
+def _file(endings: Sequence[str]) -> Callable[[str], Path]:
+    listed = " or ".join([", ".join(endings[:-1]), endings[-1]] if len(endings) > 1 else endings)
+
+    def path(text: str) -> Path:
+        if Path(text).suffix.lower() not in endings:
+            raise argparse.ArgumentTypeError(f"'{text}' does not end in {listed}")
+        return Path(text)
+
     return path
 
 
-def _demo(arguments: argparse.Namespace) -> None:
-    from . import demo
-    from .mechanisms import stanford_arm
+def _number(zero: bool = False) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            x = float(text)
+        except ValueError:
+            x = math.nan
+        if not (math.isfinite(x) and (x > 0.0 or (zero and x == 0.0))):
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is not a {'number that is not negative' if zero else 'positive number'}"
+            )
+        return x
 
-    arm = stanford_arm()
-    print("The Stanford manipulator closes a valve (van der Merwe 1995, section 4.6):")
-    print("it reaches for the tap in 1 s and turns it by half a turn in 0.5 s against 5 N m.\n")
-    print(f"Forces that the joints must apply\n\n{demo.table(arm)}\n", flush=True)
-    try:
-        demo.draw(arm, arguments.output)
-        print(f"Figures 4.2 to 4.6: {arguments.output}\n", flush=True)
-    except ImportError as error:
-        print(f'sarrus: no figure ({error}); for one: pip install "sarrus[plot]"\n', file=sys.stderr)
-    print(f"{demo.CALLS:,} inverse dynamics of states along the motion, instruction set {build_info()['isa']}\n")
-    for way, seconds in demo.time_calls(arm).items():
-        print(f"  {way:<32}{seconds:6.2f} s   {seconds / demo.CALLS * 1e9:5.0f} ns each")
+    return number
 
 
-def _info(arguments: argparse.Namespace) -> None:
-    robot = load(arguments.model, floating_base=arguments.floating_base)
-    joints, total = [robot.joint(name) for name in robot.joints], _inertia(robot)
-    facts = {
-        "degrees of freedom": f"{robot.nv}" + (f" (nq = {robot.nq}, nv = {robot.nv})" if robot.nq != robot.nv else ""),
-        "bodies": f"{len(robot.bodies)}",
-        "joints": f"{len(joints)}, {sum(joint.nv > 0 for joint in joints)} of them movable",
-        "mass": f"{total.mass:.6g} kg",
-    }
-    if total.mass:
-        xx, xy, xz, _, yy, yz, _, _, zz = total.about_com.ravel()
-        facts["centre of mass"] = f"{_named(('x', 'y', 'z'), total.com)} m, in the world at the neutral configuration"
-        facts["inertia about it"] = f"{_named(('xx', 'yy', 'zz', 'xy', 'xz', 'yz'), (xx, yy, zz, xy, xz, yz))} kg m²"
-    print(robot.name)
-    for name, value in facts.items():
-        print(f"  {name:<20}{value}")
-    print(f"\n{_tree(robot)}")
-    if robot.warnings:
-        print("\n".join(["\nwarnings", *(f"  {warning}" for warning in robot.warnings)]))
-
-
-def _inertia(robot: Mechanism) -> Inertia:
-    """Of all bodies together, in the world's frame, at the neutral configuration."""
-    q, total = robot.neutral(), Inertia.zero()
-    for body in robot.description.bodies:
-        total += body.inertia.transformed(Transform.from_matrix(robot.pose(q, body.name)))
-    return total
-
-
-def _tree(robot: Mechanism) -> str:
-    """The tree as the mechanism prints it, with the mass of the body that a line ends with in front."""
-    mass = {body.name: f"{body.inertia.mass:.4g}" for body in robot.description.bodies}
-    _, ground, *lines = str(robot).split("\n")
-    rows = [("mass [kg]", ground), *((mass.get(line.rpartition(" ─ ")[2], ""), line) for line in lines)]
-    return "\n".join(f"{kg:>11}  {line}" for kg, line in rows)
-
-
-def _named(names: Iterable[str], values: Iterable[float]) -> str:
-    """As "x 0.1, y 0"; what is left of a zero after rounding is zero."""
-    return ", ".join(f"{name} {round(x, 12) + 0.0:.4g}" for name, x in zip(names, values, strict=True))
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port, 1 to 65535")
+    return int(text)

@@ -1,14 +1,19 @@
 """The command `sarrus`: what it prints, what it refuses, and with which exit code."""
 
+import contextlib
+import csv
+import json
 import os
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 import sarrus
-from sarrus import demo
+from sarrus import commands, demo
 from sarrus.cli import main
 
 BALL = '<inertial><mass value="{}"/><inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial>'
@@ -84,6 +89,50 @@ def test_info_without_mass(write, capsys):
     assert "mass                0 kg" in out and "centre" not in out
 
 
+def test_info_of_loops(capsys):
+    assert main(["info", "four_bar"]) == 0
+    out = capsys.readouterr().out
+    robot = sarrus.mechanisms.four_bar()
+    assert out.startswith("four-bar\n")
+    assert "degrees of freedom  1 (nq = 3, nv = 3; Kutzbach -2)" in out
+    assert "joints              4, 4 of them movable" in out
+    assert "loops               1 constraint of nc = 5 rows, 3 of them redundant" in out
+    assert "             loop  pin2: " in out, "what closes a loop carries no body's mass"
+    assert out.endswith(f"{robot.mobility(robot.assemble())}\n")
+    # where it stands, not where all coordinates are zero: the rods' centres of mass
+    q = robot.assemble()
+    x, y, z = (round(x, 12) + 0.0 for x in robot.center_of_mass(q))
+    assert f"centre of mass      x {x:.4g}, y {y:.4g}, z {z:.4g} m, in the world at home" in out
+
+
+def test_info_of_a_tree_of_the_gallery(capsys):
+    assert main(["info", "pendulum"]) == 0
+    out = capsys.readouterr().out
+    assert "degrees of freedom  1\n" in out and "loops" not in out and "Mobility" not in out
+
+
+def test_info_of_loops_that_cannot_close(write, capsys, monkeypatch):
+    """All that is known without a configuration, and why there is none."""
+    b = sarrus.Builder("too short")
+    b.add_body("a", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
+    b.add_body("b", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
+    b.add_joint("left", sarrus.Revolute("y"), "ground", "a")
+    b.add_joint("middle", sarrus.Revolute("y"), "a", "b", at_parent=(1, 0, 0))
+    b.add_joint(
+        "right",
+        sarrus.Revolute("y"),
+        "ground",
+        "b",
+        at_parent=(9, 0, 0),
+        at_child=(1, 0, 0),
+    )
+    monkeypatch.setattr(commands, "load", lambda path, floating_base: b.build())
+    assert main(["info", "short.urdf"]) == 0
+    out = capsys.readouterr().out
+    assert "degrees of freedom  unknown (nq = 2, nv = 2)" in out and "mass                2 kg" in out
+    assert "no configuration was found that closes all loops" in out
+
+
 # --- demo ---------------------------------------------------------------------------------------------------------
 
 
@@ -114,8 +163,373 @@ def test_demo_without_matplotlib(write, few_calls, capsys, monkeypatch, tmp_path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(commands, "DURATION", 0.02)
+    monkeypatch.setattr(commands, "DURATIONS", {})
+
+
+def table(out):
+    """Rows of numbers of a demonstration."""
+    lines = out[out.index("t [s]") :].split("\n\n")[0].splitlines()[1:]
+    return np.array([[float(x) for x in line.split()] for line in lines])
+
+
+@pytest.mark.parametrize("name", sarrus.mechanisms.__all__)
+def test_demo_of_the_gallery(name, short, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "_draw", lambda run, what, path: drawn.append((run, what, path)))
+    drawn = []
+    assert main(["demo", name]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{name}: ") and not err and f"Joint coordinates: {name}.png" in out
+    run, what, path = drawn[0]
+    assert str(path) == f"{name}.png"
+    curves = sum(run.mechanism.joint(joint).nq for joint in (run.mechanism.joints if what == "q" else what))
+    assert 1 <= curves <= 9, "a figure that can be read"
+    assert np.abs(run.q[-1] - run.q[0]).max() > 1e-6, "it moves"
+    t, drift, opened = table(out).T
+    assert t.tolist() == [0.0, 0.005, 0.01, 0.015, 0.02]
+    # in 200 steps: rounding, of a few J at most, and in the overconstrained ones what stages beside the loops cost
+    assert "energy lost" in out or drift.max() < 1e-8
+    assert opened.max() < 1e-12
+
+
+def test_demo_pushes_what_would_rest(short, capsys, tmp_path):
+    for name, how in (("pendulum", "pushed"), ("three_rrr", "pushed"), ("four_bar", "from rest")):
+        assert main(["demo", name, "-o", str(tmp_path / "x.svg")]) == 0
+        assert f"s of free motion, {how}, rk4" in capsys.readouterr().out
+
+
+def test_demo_says_lost_where_there_is_friction(short, capsys, tmp_path):
+    assert main(["demo", "four_link_chain", "-o", str(tmp_path / "x.png")]) == 0
+    out = capsys.readouterr().out
+    assert "energy lost [J]" in out and table(out)[-1, 1] > 1e-6
+
+
+def test_demo_draws(short, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    for name in ("a.png", "b.svg", "c.pdf"):
+        assert main(["demo", "hslm", "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_size > 5000
+    from matplotlib import pyplot
+
+    assert not pyplot.get_fignums(), "figures are closed again"
+
+
+def test_demo_of_the_gallery_without_matplotlib(short, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["demo", "four_bar"]) == 0
+    out, err = capsys.readouterr()
+    assert err.count('pip install "sarrus[plot]"') == 1 and len(table(out)) == 5
+    assert not list(tmp_path.iterdir())
+
+
+def test_demo_list(capsys):
+    assert main(["demo", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["valve", *sarrus.mechanisms.__all__]
+    assert f"{'pendulum':<20}Point mass at the end of a massless rod." in lines
+
+
+# --- simulate -----------------------------------------------------------------------------------------------------
+
+
+def summary(out):
+    return {line[:22].strip(): line[22:] for line in out.splitlines()[1:]}
+
+
+def test_simulate(capsys, monkeypatch, tmp_path):
+    """All options with a loop: the same run as the one in Python, and in files."""
+    monkeypatch.chdir(tmp_path)
+    argv = (
+        "simulate four_bar --time 0.2 --dt 2e-3 --method rkmk4 --stabilisation baumgarte --csv run.csv --save run.npz"
+    )
+    assert main([*argv.split(), "--position", "motor=0.5", "--velocity", "motor=6"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("four-bar: 0.2 s by rkmk4\n") and not err
+    facts = summary(out)
+    assert facts["status"] == "finished" and facts["samples"] == "101" and "100 steps of " in facts["wall time"]
+
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble(fixed={"motor": 0.5})
+    v = robot.project_velocity(q, [1.0, 0.0, 0.0])
+    expected = sarrus.simulate(robot, q, v * 6.0 / v[0], 0.2, dt=2e-3, method="rkmk4", stabilisation="baumgarte")
+    saved = sarrus.Trajectory.load("run.npz")
+    assert saved.mechanism == robot and saved.q[0, 0] == 0.5
+    # two ways to one velocity differ in rounding
+    np.testing.assert_allclose(saved.q, expected.q, atol=1e-12)
+    np.testing.assert_allclose(saved.v, expected.v, atol=1e-11)
+    with open("run.csv", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["t", *(f"{x}:{j}" for x in "qv" for j in ("motor", "pin1", "pivot")), "energy", "loop_error"]
+    np.testing.assert_array_equal(np.array(rows, float)[:, 1:4], saved.q)
+    assert float(facts["energy drift"].split()[0]) == pytest.approx(
+        np.abs(saved.energy - saved.energy[0]).max(), rel=5e-3
+    )
+    assert float(facts["loop error"].split()[0]) == pytest.approx(saved.loop_error.max(), rel=5e-3)
+
+
+def test_simulate_from_home_at_rest(capsys, monkeypatch, tmp_path):
+    assert main(["simulate", "delta", "--time", "0.01", "--save", str(tmp_path / "x.npz")]) == 0
+    run = sarrus.Trajectory.load(tmp_path / "x.npz")
+    np.testing.assert_allclose(run.q[0], run.mechanism.assemble(), atol=1e-12)
+    assert np.abs(run.v[0]).max() == 0.0 and np.abs(run.v[-1]).max() > 1e-3
+    assert len(run) == 11, "1 ms is the step"
+
+
+def test_simulate_a_file(write, capsys):
+    """A floating base, with all of its coordinates; no time, no step."""
+    name = write(ROBOT)
+    turned = ["--position", "handle=0.5", "root=0,0,0,2,1,2,3", "--velocity", "root=0,0,1,0,0,0", "handle=-1"]
+    joint = next(j for j in sarrus.load(name, floating_base=True).joints if j != "handle")
+    turned = [word.replace("root", joint) for word in turned]
+    assert main(["simulate", name, "--floating-base", *turned, "--time", "0", "--save", "x.npz"]) == 0
+    assert summary(capsys.readouterr().out)["wall time"].endswith(" s, 0 steps")
+    run = sarrus.Trajectory.load("x.npz")
+    assert run.joint(joint)[0].tolist() == [0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 3.0]
+    assert run.joint("handle").tolist() == [[0.5]]
+    assert run.v[0, run.mechanism.joint(joint).v_slice].tolist() == [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert run.v[0, run.mechanism.joint("handle").v_slice].tolist() == [-1.0]
+
+
+@pytest.mark.parametrize(("name", "given"), [("stewart", 2), ("hslm", 3), ("rolling_disc", 1), ("three_rrr", 2)])
+def test_given_velocities_come_out_as_given(name, given):
+    """Of mechanisms with several freedoms: those of some joints as they are, J v = c, and no smaller v does it."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q = robot.assemble()
+    rng = np.random.default_rng(5)
+    some = robot.project_velocity(q, rng.normal(size=robot.nv), metric="plain")
+    joints = [robot.joint(j) for j in rng.permutation(robot.joints)[:given]]
+    q1, v = commands.start(robot, {}, {j.name: some[j.v_slice] for j in joints})
+    np.testing.assert_allclose(q1, q, atol=1e-12)
+    assert np.abs(robot.constraint_jacobian(q) @ v).max() < 1e-12
+    for j in joints:
+        assert v[j.v_slice].tolist() == some[j.v_slice].tolist()
+    held = np.concatenate([robot.constraint_jacobian(q), *(np.eye(robot.nv)[j.v_slice] for j in joints)])
+    _, s, directions = np.linalg.svd(held)
+    left = directions[(s > 1e-9).sum() :]
+    assert np.abs(left @ v).max(initial=0.0) < 1e-12
+
+
+def test_simulate_adaptively(capsys, tmp_path):
+    """Tolerances arrive: tighter ones take more steps."""
+    steps = []
+    for tolerance in ("1e-4", "1e-9"):
+        words = f"simulate four_bar --time 0.5 --dt 0.05 --method dopri5 --rtol {tolerance} --atol {tolerance}"
+        assert main(words.split()) == 0
+        facts = summary(capsys.readouterr().out)
+        assert facts["samples"] == "11"
+        steps.append(int(facts["wall time"].split()[2]))
+    assert steps[1] > 2 * steps[0]
+
+
+def test_simulate_draws(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    plot = sarrus.Trajectory.plot
+    monkeypatch.setattr(sarrus.Trajectory, "plot", lambda run, what, ax=None: shown.append(what) or plot(run, what, ax))
+    argv = ["simulate", "four_bar", "--time", "0.1", "--plot", "run.svg"]
+    assert main([*argv, "--animate", "run.html"]) == 0
+    assert main([*argv[:-1], "run.png", "--show-what", "energy", "pin1"]) == 0
+    # once before the run, to see whether it can be drawn
+    assert shown == ["q", "q", ["energy", "pin1"], ["energy", "pin1"]]
+    assert b"<svg" in (tmp_path / "run.svg").read_bytes() and (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<canvas" in (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert capsys.readouterr().out.count("wrote") == 3
+
+
+def test_simulate_makes_a_gif(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "pendulum", "--time", "0.1", "--velocity", "pivot=1", "--animate", "x.gif"]) == 0
+    assert (tmp_path / "x.gif").read_bytes()[:3] == b"GIF"
+
+
+def test_without_ffmpeg_no_long_simulation(capsys, monkeypatch):
+    animation = pytest.importorskip("matplotlib.animation")
+    monkeypatch.setattr(animation.FFMpegWriter, "isAvailable", classmethod(lambda _: False))
+    assert main(["simulate", "four_bar", "--animate", "x.mp4"]) == 1
+    out, err = capsys.readouterr()
+    assert "needs the program ffmpeg" in err and err.count("\n") == 1 and not out
+
+
+def test_without_matplotlib_no_long_simulation(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["simulate", "four_bar", "--plot", "x.png", "--csv", "x.csv"]) == 1
+    out, err = capsys.readouterr()
+    assert 'pip install "sarrus[plot]"' in err and err.count("\n") == 1 and not out
+    assert not list(tmp_path.iterdir())
+
+
+def test_simulation_that_fails_keeps_what_it_has(capsys, monkeypatch, tmp_path):
+    """A lift that falls flat: the files hold the fall."""
+    monkeypatch.chdir(tmp_path)
+    argv = "simulate scissor_lift --time 2 --method dopri5 --rtol 1e-10 --atol 1e-12 --csv x.csv --save x.npz"
+    assert main(argv.split()) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("sarrus: the constraints contradict one another at t = 0.9") and err.count("\n") == 1
+    assert "steps of 'dopri5'\n" in err, "the rest of the message is for Python"
+    run = sarrus.Trajectory.load("x.npz")
+    assert run.status == "diverged" and 0.9 < run.t[-1] < 1.0
+    assert summary(out)["status"] == "diverged" and (tmp_path / "x.csv").read_text().count("\n") == len(run) + 1
+
+
+def test_numbers_that_overflow(capsys, monkeypatch, tmp_path):
+    """Nothing but one line is said, and the summary is of what is finite."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    files = ["--csv", "x.csv", "--plot", "x.png", "--show-what", "energy", "--animate", "x.html"]
+    wild = ["--method", "euler", "--dt", "0.5", "--time", "500", "--velocity", "joint3=100"]
+    assert main(["simulate", "stanford_arm", *wild, *files]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("sarrus: the motion diverges at t = ") and err.count("\n") == 1
+    assert (
+        "nan" not in out and "inf" not in out and {"x.csv", "x.png", "x.html"} == {f.name for f in tmp_path.iterdir()}
+    )
+
+
+def interrupting(robot, *state, **how):
+    """As somebody who presses Ctrl-C after 50 ms of motion."""
+
+    def function(t, q, v):
+        if t > 0.05:
+            signal.raise_signal(signal.SIGINT)
+        return 1.0
+
+    return sarrus.simulate(robot, *state, events=sarrus.Event(function, terminal=False), **how)
+
+
+def test_ctrl_c_keeps_what_there_is(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "simulate", interrupting)
+    assert main(["simulate", "four_bar", "--time", "1", "--save", "x.npz", "--csv", "x.csv"]) == 130
+    out, err = capsys.readouterr()
+    run = sarrus.Trajectory.load("x.npz")
+    assert run.status == "interrupted" and 0.05 < run.t[-1] < 0.1 and (tmp_path / "x.csv").exists()
+    assert summary(out)["status"] == "interrupted" and not err
+
+
+def test_ctrl_c_elsewhere(capsys, monkeypatch):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "start", pressed)
+    assert main(["simulate", "four_bar"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_energy_is_kept_only_where_nothing_takes_it(monkeypatch):
+    damped = sarrus.mechanisms.four_link_chain()
+    assert commands._keeps_energy(sarrus.mechanisms.hslm()) and not commands._keeps_energy(damped)
+    for act in ("spring", "law", "friction"):
+        b = sarrus.Builder("rod")
+        b.add_body("rod", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
+        b.add_joint("pin", sarrus.Revolute("y", friction=0.1 * (act == "friction")), "ground", "rod")
+        if act == "spring":
+            b.add_spring("s", ("ground", (0, 0, 1)), ("rod", (1, 0, 0)), stiffness=1.0, rest_length=0.0, damping=2.0)
+        if act == "law":
+            b.add_prescribed_motion("drive", "pin", sarrus.laws.harmonic(1.0, 2.0))
+        assert not commands._keeps_energy(b.build()), act
+
+
+# --- view ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """What is asked of sarrus.view."""
+    calls = []
+
+    class Shown(contextlib.AbstractContextManager):
+        url = "http://somewhere"
+
+        def wait(self):
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_):
+            calls.append("closed")
+
+    monkeypatch.setattr(commands, "view", lambda *state, **how: calls.append((state, how)) or Shown())
+    return calls
+
+
+def test_view(looked, capsys):
+    assert main(["view", "four_bar"]) == 0
+    assert (
+        main(["view", "four_bar", "--position", "motor=1", "--port", "9000", "--host", "0.0.0.0", "--no-browser"]) == 0
+    )
+    assert capsys.readouterr().out == 2 * "four-bar at http://somewhere  (Ctrl-C ends it)\n"
+    assert looked[1::2] == ["closed", "closed"]
+    (robot, q), how = looked[0]
+    assert robot.name == "four-bar" and q is None
+    assert how == {"trajectory": None, "port": 8080, "host": "127.0.0.1", "open_browser": True, "block": False}
+    (robot, q), how = looked[2]
+    assert q[0] == 1.0 and np.abs(robot.loop_residual(q)).max() < 1e-12
+    assert how == {"trajectory": None, "port": 9000, "host": "0.0.0.0", "open_browser": False, "block": False}
+
+
+@pytest.mark.parametrize("ending", ["npz", "csv"])
+def test_view_plays_back(looked, monkeypatch, tmp_path, ending):
+    monkeypatch.chdir(tmp_path)
+    option = "--save" if ending == "npz" else "--csv"
+    assert main(["simulate", "four_bar", "--time", "0.1", option, f"x.{ending}"]) == 0
+    assert main(["view", "four_bar", "--run", f"x.{ending}"]) == 0
+    assert len(looked[0][1]["trajectory"]) == 101
+    assert main(["view", "delta", "--run", f"x.{ending}"]) == 1, "of another mechanism"
+
+
+def test_view_without_viser(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    assert main(["view", "four_bar", "--no-browser"]) == 1
+    out, err = capsys.readouterr()
+    assert 'pip install "sarrus[view]"' in err and err.count("\n") == 1 and not out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C of a process goes to its whole console there")
+def test_view_until_ctrl_c():
+    pytest.importorskip("viser")
+    heard = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # jobs in the background are deaf
+    )
+    program = f"{heard}import sys; from sarrus.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "view", "four_bar", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        line = process.stdout.readline().decode()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert line.startswith("four-bar at http://127.0.0.1:"), err.decode()
+    assert process.returncode == 0 and b"Traceback" not in err
+
+
+# --- bench --------------------------------------------------------------------------------------------------------
+
+
+def test_bench(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(commands, "MEASURED", 0.0)
+    monkeypatch.setattr(commands, "STATES", 16)
+    path = tmp_path / "machine.json"
+    assert main(["bench", "--json", str(path)]) == 0
+    out, err = capsys.readouterr()
+    info = sarrus.build_info()
+    assert info["isa"] in out.splitlines()[0] and "python -m benchmarks" in out and not err
+    written = json.loads(path.read_text())
+    assert written["isa"] == info["isa"] and written["unit"] == "ns" and written["threads"] >= 1
+    assert {"four_bar", "hslm", "chain of 30"} <= set(written["models"])
+    for name, numbers in written["models"].items():
+        assert all(x > 0 for key, x in numbers.items() if key != "nc")
+        shown = next(line for line in out.splitlines() if line.startswith(f"{name} "))
+        assert shown.endswith(f"{numbers['batch_forward_dynamics']:,.0f}")
+    assert all(len(line) <= 80 for line in out.splitlines()[1:-1]), "a terminal's width"
+
+
 # --- faults -------------------------------------------------------------------------------------------------------
 
+FOUR_BAR = ("simulate", "four_bar", "--time", "0.01")
 FAULTS = {
     "missing file": (["info", "none.urdf"], 1, "none.urdf: No such file or directory"),
     "a folder": (["info", "folder.urdf"], 1, "folder.urdf: "),
@@ -127,6 +541,40 @@ FAULTS = {
     "no command": ([], 2, "usage: sarrus"),
     "unknown command": (["dmeo"], 2, "invalid choice: 'dmeo'"),
     "unknown option": (["info", "robot.urdf", "--sinking-base"], 2, "unrecognized arguments"),
+    "no such demonstration": (["demo", "four_bra"], 1, "'four_bra'; did you mean 'four_bar'?"),
+    "no such mechanism": (["info", "for_bar"], 1, "did you mean four_bar or five_bar"),
+    "nothing like it": (["info", "zzz"], 1, "named 'zzz'; `sarrus demo --list` lists them"),
+    "a joint that is none": ([*FOUR_BAR, "--position", "mtor=1"], 1, "'motor'? there are: motor, pin1, pivot"),
+    "a velocity of none": ([*FOUR_BAR, "--velocity", "x=1"], 1, "named 'x'; there are: motor, pin1, pivot"),
+    "too many coordinates": ([*FOUR_BAR, "--position", "motor=1,2"], 1, "joint 'motor' takes (1,) coordinates"),
+    "too many velocities": ([*FOUR_BAR, "--velocity", "motor=1,2"], 1, "joint 'motor' takes 1 velocity; got 2"),
+    "position of what closes": ([*FOUR_BAR, "--position", "pin2=1"], 1, "'pin2' closes a loop"),
+    "velocity of what closes": ([*FOUR_BAR, "--velocity", "pin2=1"], 1, "'pin2' closes a loop"),
+    "loops cannot close": ([*FOUR_BAR, "--position", "motor=1", "pivot=5"], 1, "stays open"),
+    "not both velocities": ([*FOUR_BAR, "--velocity", "motor=1", "pivot=5"], 1, "near them they allow motor="),
+    "no rotation": (["simulate", "rolling_disc", "--position", "float=0,0,0,0,0,0,1"], 1, "quaternion"),
+    "nothing to plot": ([*FOUR_BAR, "--plot", "x.png", "--show-what", "enrgy"], 1, "did you mean 'energy'?"),
+    "nowhere to write": ([*FOUR_BAR, "--csv", "no/such/x.csv"], 1, "no/such/x.csv: No such file or directory"),
+    "nowhere to write numbers": (["bench", "--json", "no/such/x.json"], 1, "x.json: No such file or directory"),
+    "no run": (["view", "four_bar", "--run", "none.npz"], 1, "none.npz: No such file or directory"),
+    "floating gallery": (["info", "pendulum", "--floating-base"], 2, "--floating-base is for model files"),
+    "what without where": ([*FOUR_BAR, "--show-what", "q"], 2, "there is no --plot"),
+    "no value": ([*FOUR_BAR, "--position", "motor"], 2, "'motor' is not JOINT=VALUE"),
+    "no joint": ([*FOUR_BAR, "--position", "=1"], 2, "'=1' is not JOINT=VALUE"),
+    "NaN": ([*FOUR_BAR, "--position", "motor=nan"], 2, "'nan' is not a finite number"),
+    "infinite": ([*FOUR_BAR, "--velocity", "motor=inf"], 2, "'inf' is not a finite number"),
+    "words for numbers": ([*FOUR_BAR, "--velocity", "motor=fast"], 2, "'fast' is not a finite number"),
+    "half a list": ([*FOUR_BAR, "--velocity", "motor=1,"], 2, "'1,' is not a finite number"),
+    "twice": ([*FOUR_BAR, "--velocity", "motor=1", "motor=2"], 2, "joint 'motor' is given twice"),
+    "model among positions": (["simulate", "--position", "motor=1", "four_bar"], 2, "MODEL stands before the options"),
+    "negative time": ([*FOUR_BAR, "--time", "-1"], 2, "'-1' is not a number that is not negative"),
+    "endless": ([*FOUR_BAR, "--time", "inf"], 2, "'inf' is not a number that is not negative"),
+    "no step": ([*FOUR_BAR, "--dt", "0"], 2, "'0' is not a positive number"),
+    "unknown method": ([*FOUR_BAR, "--method", "rk5"], 2, "invalid choice: 'rk5'"),
+    "unknown stabilisation": ([*FOUR_BAR, "--stabilisation", "hope"], 2, "invalid choice: 'hope'"),
+    "unknown table": ([*FOUR_BAR, "--csv", "x.xls"], 2, "'x.xls' does not end in .csv"),
+    "unknown film": ([*FOUR_BAR, "--animate", "x.avi"], 2, "'x.avi' does not end in .gif, .html or .mp4"),
+    "no port": (["view", "four_bar", "--port", "70000"], 2, "'70000' is not a port"),
     "no model": (["info"], 2, "MODEL"),
     "two models": (["info", "a.urdf", "b.urdf"], 2, "unrecognized arguments: b.urdf"),
     "unknown kind of figure": (["demo", "-o", "valve.jpg"], 2, "'valve.jpg' does not end in .png, .svg or .pdf"),
@@ -145,10 +593,45 @@ def test_faults(write, capsys, tmp_path, few_calls, argv, code, said):
     except SystemExit as leaving:  # argparse
         got = leaving.code
     out, err = capsys.readouterr()
-    if argv[:1] == ["demo"] and code == 1 and find_spec("matplotlib") is None:
-        code, said = 0, "sarrus[plot]"
-    assert got == code and said in err
+    if find_spec("matplotlib") is None and code == 1 and {"-o", "--plot"} & set(argv):
+        code, said = int("--plot" in argv), "sarrus[plot]"
+    assert got == code and said in " ".join(err.split())
     assert "Traceback" not in out + err
+    if code == 1:
+        assert err.startswith("sarrus: ") and err.count("\n") == 1, "one line"
+
+
+def test_traceback_on_demand(capsys):
+    for argv in (["--traceback", "info", "none.urdf"], ["info", "none.urdf", "--traceback"]):
+        assert main(argv) == 1
+        err = capsys.readouterr().err
+        assert err.startswith("Traceback") and err.endswith("sarrus: none.urdf: No such file or directory\n")
+
+
+def test_a_fault_of_ours_is_one_line_too(capsys, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("nobody\nthought of this")
+
+    monkeypatch.setattr(commands, "start", broken)
+    assert main(["simulate", "four_bar"]) == 1
+    said = "sarrus: ZeroDivisionError: nobody thought of this (--traceback shows where)\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("command", ["demo", "info", "simulate", "view", "bench"])
+def test_help_has_an_example_that_runs_as_written(command, capsys):
+    """It is one line, and its words are known."""
+    with pytest.raises(SystemExit) as leaving:
+        main([command, "--help"])
+    assert leaving.value.code == 0
+    out = capsys.readouterr().out
+    example = out[out.index("Example:\n") :].splitlines()[1]
+    assert "Exit codes: 0 done" in out
+    words = example.split()
+    assert words[:2] == ["sarrus", command]
+    from sarrus.cli import _parser
+
+    _parser().parse_args(words[1:])
 
 
 # --- as a process -------------------------------------------------------------------------------------------------
