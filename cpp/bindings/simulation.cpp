@@ -118,8 +118,8 @@ class Simulation {
   /// Dormand and Prince's steps from `time`, as long as their tolerances ask, until `pause` is passed or `end` reached. Steps go on as if
   /// there was no end: those that an end makes shorter only make the state there, in `last`, and leave x, time and the next step as they
   /// were, from where another call goes on as if this one had not ended. States at `times`, in order, go to `out`. Returns the time, the next
-  /// step, the status, how many of `times` were had, steps taken, refused, and taken though
-  /// off by more than allowed, and whether the end was reached.
+  /// step, the status, how many of `times` were had, steps taken, refused, and taken though off by more than allowed, and whether the end
+  /// was reached.
   py::tuple run_adaptive(Numbers& x, const Numbers& parameters, double time, double pause, double end, double h, double longest,
                          const std::array<double, 2>& tolerance, const Numbers& times, Numbers& out, Numbers& last,
                          const py::object& watch) {

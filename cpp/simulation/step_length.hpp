@@ -25,6 +25,7 @@ class StepLength {
     *this = StepLength(length * (refused() ? std::min(1.0, factor) : factor), longest_);
   }
 
+  /// Whether a step from here was refused already.
   bool refused() const { return tries_ > 0; }
 
   /// It was too much, or there was no answer (infinite). `singular`: whether a singular position is near.
@@ -44,7 +45,7 @@ class StepLength {
   }
 
  private:
-  static constexpr double far_off = 1e3;
+  static constexpr double far_off = 1e3;  // what is worse is no answer
   static double factor_of(double error) {
     return std::isfinite(error) ? std::min(5.0, std::max(0.2, 0.9 * std::pow(std::max(error, 1e-10), -0.2))) : 0.2;
   }
