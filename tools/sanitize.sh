@@ -26,12 +26,12 @@ case $sanitizers in
   *address*) flags+=(-march=native) level=native ;;  # wide registers: an array that is not aligned shows
 esac
 
-compile() { "${CXX:-c++}" "${flags[@]}" "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
-compile cpp/kernels/tree_kernels.cpp & kernels=$!
-compile cpp/kernels/loop_kernels.cpp
-compile cpp/kernels/simulation_kernels.cpp
-for file in cpp/kernels/table cpp/mechanism/mechanism cpp/mechanism/closing cpp/mechanism/elimination; do compile "$file.cpp"; done
-compile tests/cpp/test_core.cpp
-wait "$kernels"
-"${CXX:-c++}" "${flags[@]}" "$out"/{tree_kernels,loop_kernels,simulation_kernels,table,mechanism,closing,elimination,test_core}.o -o "$out/test_core"
+compile() { ${CXX:-c++} $flags_text "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
+kernels=(tree_kernels loop_kernels simulation_kernels shared_one shared_many table)
+parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,elimination} tests/cpp/test_core)
+export -f compile
+export flags_text="${flags[*]}" level out CXX
+printf '%s\n' "${parts[@]}" | xargs -P "$(nproc)" -I{} bash -c 'compile {}.cpp'
+objects=("${parts[@]/#*\//$out/}")
+"${CXX:-c++}" "${flags[@]}" "${objects[@]/%/.o}" -o "$out/test_core"
 UBSAN_OPTIONS=print_stacktrace=1 "$out/test_core"

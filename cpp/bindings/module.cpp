@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "../mechanism/mechanism.hpp"
+#include "processor.hpp"
 #include "simulation.hpp"
 #include "spatial.hpp"
 #include "state.hpp"
@@ -173,6 +174,10 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   using namespace sarrus::bindings;
   using sarrus::Mechanism;
   m.doc() = "Compiled core of sarrus. Use it through the package.";
+  // what was compiled with options of somebody's own would stop a lesser processor without a word
+  if (const std::string level = sarrus::compiled_level(); level != "baseline" && !sarrus::processor_supports(level.c_str()))
+    throw py::import_error("sarrus was compiled for processors of the level " + level +
+                           ", which this one is not: install it again on this machine, or compile it without -march in CXXFLAGS");
 
   py::register_exception_translator([](std::exception_ptr p) {
     try {
@@ -220,15 +225,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.def(
       "processor_supports",
       [](const std::string& level) {
-#if defined(__x86_64__)
-        __builtin_cpu_init();
-        if (level == "x86-64-v3")
-          return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-        if (level == "x86-64-v4")
-          return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("fma");
-#endif
-        return level == sarrus_kernel_table()->level;
+        return level == sarrus_kernel_table()->level || sarrus::processor_supports(level.c_str());
       },
       py::arg("level"));
   use_kernels(sarrus_kernel_table());

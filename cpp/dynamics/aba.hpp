@@ -28,11 +28,11 @@ template <class T> struct AbaJoint {
 
 /// The inverse of a symmetric positive definite N x N matrix by L D L^T, without pivots or branches. `scale` is the size of what D was
 /// made of: an entry that is only its rounding counts as zero, and the inverse is then not finite.
-template <class T, int N> SARRUS_INLINE void invert_symmetric(T (&D)[N][N], const T (&scale)[N], T* inverse) {
-  if constexpr (N == 1) {
+template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&D)[most][most], const T (&scale)[most], T* inverse) {
+  if constexpr (most == 1) {
     inverse[0] = T(1.0) / unless_rounding(D[0][0], scale[0]);
   } else {
-    T L[N][N], d_inverse[N];
+    T L[most][most], d_inverse[most];
     for (int j = 0; j < N; ++j) {
       T d = D[j][j];
       for (int k = 0; k < j; ++k) d -= L[j][k] * L[j][k] * D[k][k];
@@ -44,7 +44,7 @@ template <class T, int N> SARRUS_INLINE void invert_symmetric(T (&D)[N][N], cons
       }
     }
     for (int c = 0; c < N; ++c) {
-      T x[N];
+      T x[most];
       for (int i = 0; i < N; ++i) {
         x[i] = T(i == c ? 1.0 : 0.0);
         for (int k = 0; k < i; ++k) x[i] -= L[i][k] * x[k];
@@ -119,10 +119,11 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     AbaBody<T>& me = work[i];
     if (b.end == i + 1) me.I = ArticulatedInertia<T>::rigid(b.inertia.template cast<T>());  // a leaf
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      constexpr int N = joint.nv;
+      constexpr int most = decltype(joint)::most;
+      const int N = joint.nv;
       const auto S = joint.subspace(columns + b.iv);
       Force<T>* U = kept.U + b.iv;
-      T D[N][N], scale[N], *D_inverse = kept.D_inverse + 6 * b.iv, *u = kept.u + b.iv, Du[N];
+      T D[most][most], scale[most], *D_inverse = kept.D_inverse + 6 * b.iv, *u = kept.u + b.iv, Du[most];
       S.project(me.p, u);
       for (int k = 0; k < N; ++k) {
         U[k] = me.I * S.column[k];
@@ -135,7 +136,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
         scale[k] = (me.I.I.xx + me.I.I.yy + me.I.I.zz) * dot(s.angular, s.angular) +
                    (me.I.M.xx + me.I.M.yy + me.I.M.zz) * dot(s.linear, s.linear);
       }
-      invert_symmetric<T, N>(D, scale, D_inverse);
+      invert_symmetric(N, D, scale, D_inverse);
       for (int k = 0; k < N; ++k) {
         Du[k] = T(0.0);
         for (int l = 0; l < N; ++l) Du[k] += D_inverse[6 * k + l] * u[l];
@@ -176,9 +177,9 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     AbaBody<T>& me = work[i];
     const Motion<T> A = me.X.to_child(work[b.parent].A) + me.c;
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      constexpr int N = joint.nv;
+      const int N = joint.nv;
       const auto S = joint.subspace(columns + b.iv);
-      T u[N];
+      T u[decltype(joint)::most];
       for (int k = 0; k < N; ++k) u[k] = kept.u[b.iv + k] - dot(A, kept.U[b.iv + k]);
       for (int k = 0; k < N; ++k) {
         a[b.iv + k] = T(0.0);

@@ -16,10 +16,10 @@ template <class T> struct CompositeBody {
   Inertia<T> I;  // of the subtree
 };
 
-/// Calls put(r, c, m) with every entry of M where c is r or a velocity on the way from it to the ground. X_of(i) is the pose of body i
-/// in its parent, and `columns` are those of the joints that visit() does not inline.
-template <class T, class Pose, class Put>
-SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Pose X_of, const Motion<T>* columns, Put put) {
+/// Calls put(r, c, m) with every entry of M where c is r or a velocity on the way from it to the ground. X are the bodies' poses in
+/// their parents, and `columns` those of the joints that visit() does not inline.
+template <class T, class Put>
+SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, Put put) {
   CompositeBody<T>* work = arena.take<CompositeBody<T>>(tree.bodies);
   Motion<T>* columns_root = arena.take<Motion<T>>(tree.nv);
 
@@ -28,7 +28,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Pose X_of,
     CompositeBody<T>& me = work[i];
     me.I = b.inertia.template cast<T>();
     if (b.root == i) continue;
-    me.X_root = b.root == b.parent ? X_of(i) : work[b.parent].X_root * X_of(i);
+    me.X_root = b.root == b.parent ? X[i] : work[b.parent].X_root * X[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto S = joint.subspace(columns + b.iv);
       for (int k = 0; k < joint.nv; ++k) columns_root[b.iv + k] = me.X_root.to_parent(S.column[k]);
@@ -40,12 +40,11 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Pose X_of,
     const Body &b = tree.body[i], &root = tree.body[b.root];
     const Inertia<T>& I = work[i].I;
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      constexpr int N = joint.nv;
       const auto S = joint.subspace(columns + b.iv);
-      for (int k = 0; k < N; ++k) {
+      for (int k = 0; k < joint.nv; ++k) {
         const int r = b.iv + k;
         Force<T> F = I * S.column[k];
-        T row[N];
+        T row[decltype(joint)::most];
         S.project(F, row);
         row[k] += T(tree.freedom[r].armature);
         for (int l = 0; l <= k; ++l) put(r, b.iv + l, row[l]);
@@ -54,13 +53,13 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Pose X_of,
         for (int c = tree.column_parent[b.iv]; tree.column_body[c] != b.root; c = tree.column_parent[c])
           put(r, c, dot(columns_root[c], F));
         visit(root.joint, root.nv, [&](auto joint_root) SARRUS_INLINED {
-          T moved[joint_root.nv];
+          T moved[decltype(joint_root)::most];
           joint_root.subspace(columns + root.iv).project(F, moved);
           for (int l = 0; l < joint_root.nv; ++l) put(r, root.iv + l, moved[l]);
         });
       }
     });
-    if (b.root != i) work[b.parent].I += transformed(X_of(i), I);
+    if (b.root != i) work[b.parent].I += transformed(X[i], I);
   }
 }
 
@@ -70,9 +69,7 @@ template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, con
   joint_poses(tree, arena, q, X, columns);
   const int n = tree.nv;
   for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
-  composite_inertias(
-      tree, arena, [X](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, columns,
-      [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
+  composite_inertias(tree, arena, Poses<T>{X}, columns, [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
 }
 
 }  // namespace sarrus

@@ -38,6 +38,8 @@ template <class T> struct RneaInput {
 template <class T> struct RneaWork {
   RneaBody<T>* body;
   Motion<T>* columns;  // of the joints that visit() does not inline
+
+  Poses<T> poses() const { return {&body->X, sizeof(RneaBody<T>)}; }
 };
 
 template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* tau) {

@@ -23,6 +23,15 @@ template <class T> class JointCoordinates {
   T *sin_, *cos_;
 };
 
+/// The bodies' poses in their parents, wherever a recursion keeps them: one every `stride` bytes.
+template <class T> struct Poses {
+  const Transform<T>* first;
+  std::size_t stride = sizeof(Transform<T>);
+  SARRUS_INLINE const Transform<T>& operator[](int i) const {
+    return *reinterpret_cast<const Transform<T>*>(reinterpret_cast<const char*>(first) + i * stride);
+  }
+};
+
 /// Every body's pose in its parent, and the columns of the joints that visit() does not inline.
 template <class T> SARRUS_INLINE void joint_poses(const Tree& tree, Arena& arena, const T* q, Transform<T>* X,
                                                   Motion<T>* columns) {

@@ -50,18 +50,29 @@ template <class T> struct Coordinates {
   const JointConstants* constants;
 };
 
+/// phi v: a combination of n columns.
+template <class T> SARRUS_INLINE Motion<T> combination(int n, const Motion<T>* column, const T* v) {
+  Motion<T> m = column[0] * v[0];
+  for (int k = 1; k < n; ++k) m = m + column[k] * v[k];
+  return m;
+}
+/// phi^T f: the part of a force that works along the joint (4.24).
+template <class T> SARRUS_INLINE void project(int n, const Motion<T>* column, const Force<T>& f, T* tau) {
+  for (int k = 0; k < n; ++k) tau[k] = dot(column[k], f);
+}
+
+/// Columns that a joint's type knows.
 template <class T, int N> struct Subspace {
   Motion<T> column[N == 0 ? 1 : N];
-
-  SARRUS_INLINE Motion<T> operator*(const T* v) const {
-    Motion<T> m = column[0] * v[0];
-    for (int k = 1; k < N; ++k) m = m + column[k] * v[k];
-    return m;
-  }
-  /// phi^T f: the part of a force that works along the joint (4.24).
-  SARRUS_INLINE void project(const Force<T>& f, T* tau) const {
-    for (int k = 0; k < N; ++k) tau[k] = dot(column[k], f);
-  }
+  SARRUS_INLINE Motion<T> operator*(const T* v) const { return combination(N, column, v); }
+  SARRUS_INLINE void project(const Force<T>& f, T* tau) const { sarrus::project(N, column, f, tau); }
+};
+/// Columns that were stored, as many as the joint has.
+template <class T> struct StoredSubspace {
+  const Motion<T>* column;
+  int n;
+  SARRUS_INLINE Motion<T> operator*(const T* v) const { return combination(n, column, v); }
+  SARRUS_INLINE void project(const Force<T>& f, T* tau) const { sarrus::project(n, column, f, tau); }
 };
 
 /// What most joints have: columns that do not change in the successor's axes.

@@ -1,6 +1,6 @@
 // The closed set of joints, and the one switch that turns a joint's kind into its type. Revolute, prismatic and free joints are
-// inlined into the algorithms; the rarer ones go through General<N>, which asks the same questions out of line, so that an algorithm
-// is compiled nine times and not fourteen.
+// inlined into the algorithms; the rarer ones go through General, which asks the same questions out of line and knows the number of
+// its columns only at run time, so that an algorithm is compiled four times and not fourteen.
 #pragma once
 
 #include "cylindrical.hpp"
@@ -82,38 +82,37 @@ SARRUS_NOINLINE void joint_motion(JointKind kind, int nv, const Coordinates<T>& 
   });
 }
 
-/// What the algorithms ask of a joint at one state.
-template <class T, int N> struct Evaluated {
-  Transform<T> X;  // successor in predecessor
-  Subspace<T, N> S;
+/// What the algorithms ask of a joint at one state: its successor's pose in the predecessor, the columns of phi, and phi-dot v.
+template <class T, class Columns> struct Evaluated {
+  Transform<T> X;
+  Columns S;
   Motion<T> bias;
 };
 
 /// A joint whose questions are answered in place. Its subspace is constant, so nothing is stored for later passes.
 template <class Joint> struct Inlined {
-  static constexpr int nv = Joint::nv;
-  template <class T> static SARRUS_INLINE Evaluated<T, nv> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
+  static constexpr int nv = Joint::nv, most = nv;  // velocities; and what an array for them holds
+  template <class T>
+  static SARRUS_INLINE Evaluated<T, Subspace<T, nv>> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
     return {Joint::transform(c), Joint::subspace(c), Motion<T>::zero()};
   }
   template <class T> static SARRUS_INLINE Subspace<T, nv> subspace(const Motion<T>*) { return Joint::subspace(Coordinates<T>{}); }
   template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>& A) { Joint::clear_transmitted(A); }
 };
 
-/// Any joint of N velocities. Its columns are stored for the passes that follow.
-template <int N> struct General {
-  static constexpr int nv = N;
+/// Any joint. Its columns are stored for the passes that follow.
+struct General {
+  int nv;
+  static constexpr int most = 6;
   template <class T>
-  static SARRUS_INLINE Evaluated<T, N> evaluate(JointKind kind, const Coordinates<T>& c, const T* v, Motion<T>* stored) {
+  SARRUS_INLINE Evaluated<T, StoredSubspace<T>> evaluate(JointKind kind, const Coordinates<T>& c, const T* v,
+                                                         Motion<T>* stored) const {
     JointMotion<T> m;
-    joint_motion(kind, N, c, v, m);
-    for (int k = 0; k < N; ++k) stored[k] = m.column[k];
+    joint_motion(kind, nv, c, v, m);
+    for (int k = 0; k < nv; ++k) stored[k] = m.column[k];
     return {m.X, subspace(stored), m.bias};
   }
-  template <class T> static SARRUS_INLINE Subspace<T, N> subspace(const Motion<T>* stored) {
-    Subspace<T, N> S;
-    for (int k = 0; k < N; ++k) S.column[k] = stored[k];
-    return S;
-  }
+  template <class T> SARRUS_INLINE StoredSubspace<T> subspace(const Motion<T>* stored) const { return {stored, nv}; }
   template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>&) {}
 };
 
@@ -122,15 +121,7 @@ template <class F> SARRUS_INLINE void visit(JointKind kind, int nv, F&& f) {
     case JointKind::revolute: return f(Inlined<Revolute>{});
     case JointKind::prismatic: return f(Inlined<Prismatic>{});
     case JointKind::free: return f(Inlined<Free>{});
-    default:
-      switch (nv) {
-        case 1: return f(General<1>{});
-        case 2: return f(General<2>{});
-        case 3: return f(General<3>{});
-        case 4: return f(General<4>{});
-        case 5: return f(General<5>{});
-        case 6: return f(General<6>{});
-      }
+    default: return f(General{nv});
   }
 }
 

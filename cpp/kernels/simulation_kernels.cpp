@@ -1,11 +1,8 @@
 // Simulation, at the instruction set level that this file is compiled for.
-#ifdef __AVX512F__
-#define SARRUS_LANES 8  // as loop_kernels.cpp
-#endif
-
 #include "../simulation/advance.hpp"
 #include "../simulation/dormand_prince.hpp"
 #include "run.hpp"
+#include "shared.hpp"
 
 namespace sarrus {
 namespace {
@@ -27,13 +24,14 @@ void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const 
   }
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
+  using P = Packet<loop_lanes>;
   P *x = arena.take<P>(runs.size), *parameter = arena.take<P>(plan.actions.parameters);
-  for (long i = begin; i < end; i += lanes) {
+  for (long i = begin; i < end; i += loop_lanes) {
     const Arena::Scope inner(arena);
     gather(runs.x, runs.size, runs.size, i, end, x);
     gather(runs.parameter, runs.parameter_step, plan.actions.parameters, i, end, parameter);
     const P status = advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
-    for (long l = i; l < std::min(i + lanes, end); ++l) runs.status[l] = static_cast<signed char>(status.lanes[l - i]);
+    for (long l = i; l < std::min<long>(i + loop_lanes, end); ++l) runs.status[l] = static_cast<signed char>(status.lanes[l - i]);
     scatter(x, runs.size, i, end, runs.x);
   }
 }

@@ -1,14 +1,15 @@
 // The operations that a tree has, at the instruction set level that this file is compiled for.
 #include "run.hpp"
+#include "shared.hpp"
 #include "tree_operations.hpp"
 
 namespace sarrus {
 
 void add_tree_kernels(KernelTable& table) {
-  table.lanes = lanes;
+  table.lanes = tree_lanes;
 #define SARRUS_ADD(name, ...)                                          \
   table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
-  table.many[static_cast<int>(Operation::name)] = many<Operation::name>;
+  table.many[static_cast<int>(Operation::name)] = many<Operation::name, tree_lanes>;
   SARRUS_TREE_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

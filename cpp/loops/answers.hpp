@@ -26,7 +26,7 @@ void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, con
   const T* rest = zeros<T>(arena, tree.nv);
   const auto work = rnea(tree, arena, RneaInput<T>{q, v, rest}, arena.take<T>(tree.nv));
   LoopState<T> state = {q, v, time, given, nullptr, nullptr, work.body};
-  place(tree, arena, [body = work.body](int i) SARRUS_INLINED -> const Transform<T>& { return body[i].X; }, work.columns, state);
+  place(tree, arena, work.poses(), work.columns, state);
   ConstraintRows<T> wanted;
   wanted.gamma = out;
   constraint_rows(tree, arena, state, wanted, 0, tree.loops.constraints);

@@ -50,11 +50,11 @@ SARRUS_INLINE void shares(Arena& arena, LoopEquation<T>& e) {
 }
 
 /// M by rows, each from its diagonal towards the ground.
-template <class T, class Pose>
-SARRUS_INLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Pose X_of, const Motion<T>* columns) {
+template <class T>
+SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns) {
   const int* first = tree.loops.mass_first;
   T* M = arena.take<T>(first[tree.nv]);
-  composite_inertias(tree, arena, X_of, columns, [&](int r, int c, const T& m) SARRUS_INLINED {
+  composite_inertias(tree, arena, X, columns, [&](int r, int c, const T& m) SARRUS_INLINED {
     M[first[r] + tree.column_depth[r] - tree.column_depth[c]] = m;
   });
   return M;
@@ -73,8 +73,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
     b[k] = tau - b[k];
   }
 
-  const auto X_of = [body = work.body](int i) SARRUS_INLINED -> const Transform<T>& { return body[i].X; };
-  T* M = sparse_mass_matrix(tree, arena, X_of, work.columns);
+  T* M = sparse_mass_matrix(tree, arena, work.poses(), work.columns);
 
   LoopEquation<T> e = {
       {tree, loops.dynamics, loops.mass_first, loops.constraints, loops.rows, M, nullptr, nullptr, nullptr, nullptr},
@@ -82,7 +81,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
       arena.take<T>(loops.rows),
       T(0.0)};
   LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.given, nullptr, nullptr, work.body};
-  place(tree, arena, X_of, work.columns, state);
+  place(tree, arena, work.poses(), work.columns, state);
   T* J = arena.take<T>(loops.entries);
   ConstraintRows<T> rows;
   rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;

@@ -26,14 +26,14 @@ template <class T> struct LoopState {
 };
 
 /// Poses and columns in the world from those in the parents.
-template <class T, class Pose>
-SARRUS_INLINE void place(const Tree& tree, Arena& arena, Pose X_of, const Motion<T>* columns, LoopState<T>& state) {
+template <class T>
+SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, LoopState<T>& state) {
   state.X = arena.take<Transform<T>>(tree.bodies);
   state.column = arena.take<Motion<T>>(tree.nv);
   state.X[0] = Transform<T>::identity();
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
-    state.X[i] = b.parent == 0 ? X_of(i) : state.X[b.parent] * X_of(i);
+    state.X[i] = b.parent == 0 ? X[i] : state.X[b.parent] * X[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto S = joint.subspace(columns + b.iv);
       for (int k = 0; k < joint.nv; ++k) state.column[b.iv + k] = turned(state.X[i].R, S.column[k]);
@@ -47,7 +47,7 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   joint_poses(tree, arena, q, X, columns);
-  place(tree, arena, [X](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, columns, state);
+  place(tree, arena, Poses<T>{X}, columns, state);
   state.in_parent = X, state.stored = columns;
   return state;
 }

@@ -77,7 +77,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
     return sqrt(missing / size);
   }
   LoopState<T> state = {in.q, in.v, time, given, nullptr, nullptr, nullptr};
-  place(tree, arena, [body = work.body](int i) SARRUS_INLINED -> const Transform<T>& { return body[i].X; }, work.columns, state);
+  place(tree, arena, work.poses(), work.columns, state);
   return sqrt(share_out(tree, arena, state, tau, u) / size);
 }
 

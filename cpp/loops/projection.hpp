@@ -20,8 +20,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
     M = mobility = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) M[k] = T(1.0);
   } else {
-    M = sparse_mass_matrix(
-        tree, arena, [X = state.in_parent](int i) SARRUS_INLINED -> const Transform<T>& { return X[i]; }, state.stored);
+    M = sparse_mass_matrix(tree, arena, Poses<T>{state.in_parent}, state.stored);
     mobility = mobilities(tree, arena, M);
   }
   ConstraintRows<T> wanted;

@@ -109,10 +109,11 @@ template <class T> SARRUS_INLINE void subtract_scaled(T* to, const T* from, T sc
   for (int i = 0; i < count; ++i) to[i] -= scale * from[i];
 }
 SARRUS_INLINE void subtract_scaled(double* to, const double* from, double scale, int count) {
+  // a typedef, because in `using` Clang drops the alignment of the elements
 #if defined(__AVX__)
-  using Wide = double __attribute__((vector_size(32), aligned(8), may_alias));
+  typedef double Wide __attribute__((vector_size(32), aligned(8), may_alias));
 #else
-  using Wide = double __attribute__((vector_size(16), aligned(8), may_alias));
+  typedef double Wide __attribute__((vector_size(16), aligned(8), may_alias));
 #endif
   constexpr int width = sizeof(Wide) / sizeof(double);
   int i = 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 
 from . import _core
@@ -13,19 +14,29 @@ __version__ = "0.1.0"
 _LEVELS = {"x86-64-v4": "_kernels_v4", "x86-64-v3": "_kernels_v3"}
 
 
+def _built() -> list[str]:
+    """Levels that this build holds, the best first."""
+    names = [level for level, module in _LEVELS.items() if importlib.util.find_spec(f"sarrus.{module}")]
+    return [*names, "baseline"]
+
+
 def _choose() -> None:
     wanted = os.environ.get("SARRUS_ISA", "")
     if wanted and wanted != "baseline" and wanted not in _LEVELS:
         raise SarrusError(f"SARRUS_ISA={wanted} is not one of {', '.join([*_LEVELS, 'baseline'])}")
-    for level, module in _LEVELS.items():
-        if wanted in ("", level) and _core.processor_supports(level):
-            try:
-                _core.use_kernels(importlib.import_module(f"sarrus.{module}").table)
-                return
-            except ModuleNotFoundError:  # a wheel for another processor family, or an editable build of one level
-                continue
-    if wanted not in ("", "baseline"):
-        raise SarrusError(f"SARRUS_ISA={wanted} is not to be had on this processor or in this build")
+    if wanted and wanted not in _built():
+        raise SarrusError(
+            f"SARRUS_ISA={wanted} was not built; this build holds {', '.join(_built())}: "
+            "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
+        )
+    if wanted and not _core.processor_supports(wanted):
+        raise SarrusError(f"SARRUS_ISA={wanted} does not run on this processor: unset it")
+    for level in [wanted] if wanted else _built():
+        if level == "baseline":
+            return
+        if _core.processor_supports(level):
+            _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)
+            return
 
 
 def build_info() -> dict[str, object]:
@@ -34,19 +45,22 @@ def build_info() -> dict[str, object]:
     Returns
     -------
     dict with ``version``, ``compiler``, ``isa`` (level of the kernels in use; the environment variable ``SARRUS_ISA`` overrides the
-    choice), ``lanes`` (states that a batch works on at once) and ``available`` (levels that would run here).
+    choice), ``lanes`` (states that a batch works on at once), ``available`` (levels that were built and run here, the best first) and
+    ``processor`` (the best level that this processor has; where it is not available, sarrus was built for another one, and
+    ``SARRUS_LEVELS=auto pip install --force-reinstall --no-cache-dir --no-binary sarrus sarrus`` builds it)
 
-    >>> sorted(build_info())
-    ['available', 'compiler', 'isa', 'lanes', 'version']
+    >>> import sarrus
+    >>> sorted(sarrus.build_info())
+    ['available', 'compiler', 'isa', 'lanes', 'processor', 'version']
     """
+    runs = [level for level in (*_LEVELS, "baseline") if _core.processor_supports(level)]
     return {
         "version": __version__,
         "compiler": _core.compiler(),
         "isa": _core.level(),
         "lanes": _core.lanes(),
-        "available": [
-            level for level in (*_LEVELS, "baseline") if level == "baseline" or _core.processor_supports(level)
-        ],
+        "available": [level for level in _built() if level in runs],
+        "processor": runs[0],
     }
 
 
