@@ -332,6 +332,10 @@ def _numbers(
 
 
 def _array(element: Element, name: str, value: Any, *, finite: bool = False) -> NDArray[np.float64]:
+    if np.ma.is_masked(value):
+        raise TypeError(
+            f"{name} of {type(element).__name__} has masked entries, whose hidden values would count; give .filled(value)"
+        )
     try:
         x = np.asarray(value)
     except ValueError:  # rows of unequal lengths

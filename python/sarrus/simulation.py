@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .control import Element
-from .errors import ModelError
+from .errors import ModelError, real_array
 from .mechanism import Mechanism
 from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
 from .trajectory import Trajectory
@@ -164,7 +164,7 @@ def checked_gains(stabilisation: str, given: Any) -> tuple[float, float]:
             f"stabilisation '{stabilisation}' takes no gains, as {' and '.join(map(repr, GAINS))} do; got {given!r}"
         )
     try:
-        gains = np.asarray(given, dtype=np.float64)
+        gains = real_array("gains", given)
         sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
     except (TypeError, ValueError):
         sound = False
@@ -184,7 +184,13 @@ def _as_events(given: Any) -> list[Event]:
     for event in events:
         if not isinstance(event, Event) and not callable(event):
             raise TypeError(f"events must be Event or functions (t, q, v); one of them is {event!r}")
-    return [event if isinstance(event, Event) else Event(event) for event in events]
+    events = [event if isinstance(event, Event) else Event(event) for event in events]
+    names = [event.name for event in events]
+    for name in (name for k, name in enumerate(names) if name in names[:k]):
+        raise ValueError(
+            f"two events are named '{name}', under which their times are found; name each: Event(function, name=...)"
+        )
+    return events
 
 
 def _as_checkpoint(given: Any) -> dict[str, Any]:
