@@ -47,7 +47,7 @@ class Event:
     Attributes
     ----------
     function : of (t, q, v), a number
-    name : under which its times are found in ``Trajectory.events``
+    name : under which its times are found in ``Trajectory.events``, of one simulation no two alike
     terminal : whether the simulation ends there
     direction : 1: only where the function rises, -1: only where it falls, 0: both
 

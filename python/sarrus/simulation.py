@@ -63,7 +63,7 @@ def simulate(
     gains : (of velocities, of positions); "baumgarte" takes (2 alpha, beta^2), default (20, 100), "corrective" (K_v, K_p), default (40, 60):
         those of the thesis' example, to be chosen anew for other masses; the others none
     times : (n,) [s] at which states are kept, in order; default: the start, every dt, and the end
-    events : :class:`Event` or functions (t, q, v) whose zeros end the simulation
+    events : :class:`Event` or functions (t, q, v) whose zeros end the simulation; several need a name each, ``Event(function, name=...)``
     max_step : the longest step of "dopri5" [s]
     start : time at the start [s]
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
@@ -120,7 +120,7 @@ IN_CHECKPOINT = {
 def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
     """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
     x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if isinstance(x, bool) or not isinstance(x, Real):
+    if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
         raise TypeError(f"{name} must be a number; got {given!r}")
     number = float(x)
     sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]

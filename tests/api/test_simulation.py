@@ -656,6 +656,7 @@ BAD_CALLS = [
     ({"v": np.array([1j])}, TypeError, "v must be real; .*imaginary"),
     ({"q": np.ma.array([0.1], mask=[True])}, TypeError, r"q has masked entries.*q\.filled\(value\)"),
     ({"v": np.ma.array([0.1], mask=[True])}, TypeError, r"v has masked entries.*v\.filled\(value\)"),
+    ({"duration": np.ma.array(0.1, mask=True)}, TypeError, "duration must be a number"),
     ({"times": np.array([0.5 + 1j])}, TypeError, "times must be real"),
     ({"times": np.ma.array([0.5], mask=[True])}, TypeError, "times has masked entries"),
     ({"gains": (1.0, 1j), **BAUMGARTE}, ValueError, "gains must be two"),
