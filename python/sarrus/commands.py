@@ -179,11 +179,13 @@ def _figure(draw: Callable[[], None], said: str) -> None:
         print(f"sarrus: no figure ({error}){hint}", file=sys.stderr)
 
 
-def _draw(run: Trajectory, what: str | list[str], path: Path) -> None:
+def _draw(run: Trajectory, what: str | list[str], path: Path | None) -> None:
+    """None: to see whether it can be drawn."""
     _without_windows()
     figure: Any = run.plot(what).figure
     try:
-        figure.savefig(path, dpi=200)
+        if path is not None:
+            figure.savefig(path, dpi=200)
     finally:
         from matplotlib import pyplot
 
@@ -320,7 +322,6 @@ def _foresee(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace
         _without_windows()
         try:
             from matplotlib.animation import FFMpegWriter
-            from matplotlib.figure import Figure
         except ImportError as missing:
             raise ImportError('figures and films need matplotlib: pip install "sarrus[plot]"') from missing
         if arguments.animate and arguments.animate.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable():
@@ -328,7 +329,8 @@ def _foresee(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace
                 "an .mp4 needs the program ffmpeg, which is not found here; .gif and .html need none"
             )
         if arguments.plot:
-            Trajectory(robot, [0.0], [q], [v]).plot(arguments.show_what or "q", Figure().subplots())
+            at_start = Trajectory(robot, [0.0], [q], [v], efforts=np.zeros((1, robot.nv)))
+            _draw(at_start, arguments.show_what or "q", None)
 
 
 def _summary(run: Trajectory) -> dict[str, str]:

@@ -332,6 +332,10 @@ def _numbers(
 
 
 def _array(element: Element, name: str, value: Any, *, finite: bool = False) -> NDArray[np.float64]:
+    if np.ma.is_masked(value):
+        raise TypeError(
+            f"{name} of {type(element).__name__} has masked entries, whose hidden values would count; give .filled(value)"
+        )
     try:
         x = np.asarray(value)
     except ValueError:  # rows of unequal lengths
@@ -345,7 +349,7 @@ def _array(element: Element, name: str, value: Any, *, finite: bool = False) -> 
 
 def _finite(what: str, value: Any) -> float:
     x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    if not isinstance(x, Real) or not np.isfinite(float(x)):
+    if np.ma.is_masked(value) or not isinstance(x, Real) or not np.isfinite(float(x)):
         raise ModelError(f"{what} must be a finite number; got {value!r}")
     return float(x)
 

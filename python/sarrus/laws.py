@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import ModelError, ShapeError
+from .errors import ModelError, real_array
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
 
@@ -72,10 +72,7 @@ class Law:
 
         Where two pieces meet they are those of the later one.
         """
-        try:
-            time = np.asarray(t, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ShapeError(f"t must be an array (...) of times [s]; got {t!r}") from None
+        time = real_array("t", t)
         piece = np.searchsorted(self.starts[1:], time, side="right")
         s, coefficients = time - np.array(self.starts)[piece], np.array(self.coefficients)[piece]
         value, rate, acceleration = (np.zeros(time.shape) for _ in range(3))
@@ -216,6 +213,8 @@ def _inner_slopes(h: NDArray[np.float64], secant: NDArray[np.float64], start: fl
 
 
 def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
+    if np.ma.is_masked(value):
+        raise ModelError(f"{what} must have no masked entries, whose hidden values would count; give .filled(value)")
     try:
         array = np.asarray(value)
     except ValueError:  # rows of unequal lengths

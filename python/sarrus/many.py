@@ -16,7 +16,7 @@ from . import _core
 from .control import Element, acting
 from .errors import ModelError, ShapeError
 from .mechanism import Mechanism
-from .run import METHODS, STABILISATIONS, check_choice, closes_stages, has_functions_of_q
+from .run import METHODS, STABILISATIONS, check_advance, check_choice, closes_stages, has_functions_of_q
 from .simulation import checked_count, checked_gains, checked_mechanism, checked_times
 from .state import Array
 
@@ -131,6 +131,7 @@ def simulate_many(
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
     start, duration, dt = checked_times(start, duration, dt)
+    check_advance(start, duration, dt)
     clock = _Clock.of(start, duration, dt, every)
     if has_functions_of_q(mechanism):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
@@ -323,7 +324,7 @@ def _equally_many(mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: 
     for name, given, width in (("q", q, nq), ("v", v, nv)):
         try:
             x = np.asarray(given)
-            if x.dtype.kind not in "fiub":
+            if x.dtype.kind not in "fiub" or np.ma.is_masked(given):
                 raise TypeError
             x = x.astype(np.float64, copy=False)
         except (TypeError, ValueError):

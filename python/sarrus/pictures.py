@@ -52,20 +52,35 @@ _SPACES = {
 def figure(run: Trajectory, what: str | Sequence[str], ax: Axes | None) -> Axes:
     """See :meth:`Trajectory.plot`."""
     names = [what] if isinstance(what, str) else list(what)
-    lines: dict[str, Array] = {}
-    labels, units = [], []
+    panels: dict[str, dict[str, Array]] = {}  # by unit
+    labels: dict[str, list[str]] = {}
     for name in names:
         label, found = _curves(run, name)
-        labels.append(label)
         for text, unit, y in found:
-            lines[text] = y
-            if unit not in units:
-                units.append(unit)
-    title = labels[0] if len(set(labels)) == 1 else ", ".join(dict.fromkeys(labels))
-    if len(title) > 40:  # longer than the axis; the curves have the names
-        title = _SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
-    y_label = f"{title} [{', '.join(units)}]" if units else title
+            panels.setdefault(unit, {})[text] = y
+            labels.setdefault(unit, []).append(label)
+    titled = {}
+    for unit, lines in panels.items():
+        # one curve among panels has no other place for its name
+        title = next(iter(lines)) if len(lines) == 1 < len(panels) else _title(run, names, labels[unit])
+        titled[f"{title} [{unit}]"] = lines
+    if len(titled) > 1:
+        if ax is not None:
+            raise ValueError(
+                f"what is drawn has several units, {', '.join(panels)}, which one axes cannot show: leave ax= out, or ask for less"
+            )
+        return plot.stacked(run.t, titled)
+    # there may be no curve at all: of a mechanism that cannot move
+    y_label, lines = next(iter(titled.items()), (", ".join(names), {}))
     return plot.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
+
+
+def _title(run: Trajectory, names: Sequence[str], labels: Sequence[str]) -> str:
+    title = ", ".join(dict.fromkeys(labels))
+    if len(title) <= 40:
+        return title
+    # longer than the axis; the curves have the names
+    return _SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
 
 
 def film(run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float) -> FuncAnimation:
@@ -137,8 +152,12 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[tuple[str, str, Array
 
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
+    """Of all joints, those of the tree before those that close loops, and of the other constraints."""
     found = run.reactions
-    return found.wrenches if isinstance(found, LoopReactions) else found
+    if not isinstance(found, LoopReactions):
+        return found
+    of_tree: dict[str, Array] = run.mechanism.reactions(run.q, run.v, run.a, multipliers=found.multipliers, time=run.t)
+    return of_tree | found.wrenches
 
 
 def _components(joint: JointType, space: str) -> list[tuple[str, str]]:

@@ -49,14 +49,11 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     ax : where to draw; default: a new figure
     log : whether decades are equally far apart, unless all is zero
     """
-    try:
-        from matplotlib import pyplot
-    except ImportError as missing:
-        raise ImportError('figures need matplotlib: pip install "sarrus[plot]"') from missing
-
+    pyplot = _pyplot()
     figure: Figure | None = None
     if ax is None:
         figure, ax = pyplot.subplots(figsize=SIZE, layout="constrained")
+    assert ax is not None
     before = len(ax.lines)
     drawn: list[Line2D] = []
     for k, (name, y) in enumerate(lines.items(), before):
@@ -93,6 +90,31 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
             columnspacing=1.2,
         )
     return ax
+
+
+def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
+    """Draw curves over times t (n,) [s], of one unit in each panel, one above the other; returns the upper axes.
+
+    Parameters
+    ----------
+    panels : quantity and unit -> (name -> values (n,)), as of :func:`curves`
+    """
+    pyplot = _pyplot()
+    size = (SIZE[0], 0.75 * SIZE[1] * len(panels))
+    _, axes = pyplot.subplots(len(panels), sharex=True, figsize=size, layout="constrained")
+    for ax, (y_label, lines) in zip(axes, panels.items(), strict=True):
+        curves(t, lines, y_label, ax=ax)
+        ax.label_outer()
+    upper: Axes = axes[0]
+    return upper
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as missing:
+        raise ImportError('figures need matplotlib: pip install "sarrus[plot]"') from missing
+    return pyplot
 
 
 def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:

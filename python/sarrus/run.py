@@ -8,7 +8,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from . import _core
 from .control import Acting, acting
-from .errors import IntegrationError, ModelError, ShapeError, StateError
+from .description import Description
+from .errors import IntegrationError, ModelError, ShapeError, StateError, real_array
 from .mechanism import Mechanism
 from .state import Array
 from .trajectory import Trajectory
@@ -36,7 +37,7 @@ CHUNK = 4096  # steps between looks at the clock and the progress bar
 
 Controller = Callable[[float, Array, Array], Any]
 EventFunction = Callable[[float, Array, Array], float]
-Stretch = tuple[Array, Array, int]  # times, states, status
+Keep = Callable[[Array, Array, int], None]  # times, states, status
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Event:
     Attributes
     ----------
     function : of (t, q, v), a number
-    name : under which its times are found in ``Trajectory.events``
+    name : under which its times are found in ``Trajectory.events``, of one simulation no two alike
     terminal : whether the simulation ends there
     direction : 1: only where the function rises, -1: only where it falls, 0: both
 
@@ -70,6 +71,10 @@ class Event:
     def value(self, t: float, q: Array, v: Array) -> float:
         """Of the function, which gets its own copy of the state; TypeError or StateError where it is no finite number."""
         given: Any = self.function(t, q.copy(), v.copy())
+        if np.ma.is_masked(given):
+            raise TypeError(
+                f"event '{self.name}' returned a masked number; it must return one that is not, such as q[0] - 1.0"
+            )
         x = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
         if isinstance(x, bool) or not isinstance(x, Real):
             raise TypeError(f"event '{self.name}' returned {given!r}; it must return one number, such as q[0] - 1.0")
@@ -112,9 +117,10 @@ class Run:
         robot, stabilisation = self.mechanism, self.stabilisation
         if np.shape(q) != (robot.nq,) or np.shape(v) != (robot.nv,):
             raise ShapeError(f"q and v must be ({robot.nq},) and ({robot.nv},); got {np.shape(q)} and {np.shape(v)}")
-        if not np.isfinite(np.asarray(v, dtype=np.float64)).all():
-            raise StateError(f"v must be finite; got {np.asarray(v)}")
-        q, v = robot.normalize(q), np.array(v, dtype=np.float64)
+        q, v = real_array("q", q), real_array("v", v)
+        if not np.isfinite(v).all():
+            raise StateError(f"v must be finite; got {v}")
+        q = robot.normalize(q)
         if robot.nc and stabilisation != "none":
             q, v = on_the_loops(robot, q, v, start)
         self.core.close_stages = closes_stages(robot, stabilisation, q, start)
@@ -124,14 +130,16 @@ class Run:
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         """Where an earlier run had come to."""
+        _check_fields(checkpoint)
         for name, mine in (("mechanism", self.mechanism.description), ("method", self.method)):
             if checkpoint[name] != mine:
                 raise ModelError(f"the checkpoint is of another {name}")
-        self.x = np.array(checkpoint["x"])
-        if self.x.shape != (self.core.size,):
-            raise ModelError("the checkpoint is of another controller: it remembers something else")
+        shown_at, shown = checkpoint["shown"]
+        self.x, shown = (
+            _state_of_checkpoint(name, x, self.core.size) for name, x in (("x", checkpoint["x"]), ("shown", shown))
+        )
         self.start, self.k, self.dt, self.t, self.h = (checkpoint[name] for name in ("start", "k", "dt", "t", "h"))
-        self.shown = checkpoint["shown"]
+        self.shown = float(shown_at), shown
         as_before = checkpoint["stabilisation"] == self.stabilisation
         self.core.close_stages = (
             checkpoint["close_stages"]
@@ -160,23 +168,26 @@ class Run:
         begun, first = clock.perf_counter(), self.shown
         self.begun = first[0]
         end = first[0] + duration
+        check_advance(first[0], duration, self.dt)
         samples = None if times is None else _sample_times(times, first[0], end)
         kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], 0
         bar = _bar(duration, progress)
-        stretches = (
-            self._adaptive(end, samples, (rtol, atol), max_step)
-            if self.method == "dopri5"
-            else self._fixed(end, samples)
-        )
+
+        def keep(t: Array, x: Array, state: int) -> None:
+            nonlocal status
+            status = state
+            kept_times.append(t)
+            kept.append(x)
+            if len(t):
+                self.shown = float(t[-1]), x[-1].copy()
+            if bar is not None and len(t):
+                bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
+
         with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(self.core):
-            for t, x, state in stretches:
-                status = state
-                kept_times.append(t)
-                kept.append(x)
-                if len(t):
-                    self.shown = float(t[-1]), x[-1].copy()
-                if bar is not None and len(t):
-                    bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
+            if self.method == "dopri5":
+                self._adaptive(end, samples, (rtol, atol), max_step, keep)
+            else:
+                self._fixed(end, samples, keep)
         if status == 7 and samples is not None and self.t > self.shown[0]:
             self.shown = self.t, self.x.copy()
         t, x = np.concatenate(kept_times), np.concatenate(kept)
@@ -184,7 +195,9 @@ class Run:
             t, x = t[1:], x[1:]
         return self._result(t, x, status, clock.perf_counter() - begun)
 
-    def _fixed(self, end: float, samples: Array | None) -> Iterator[Stretch]:
+    # they hand over stretches by a call: a generator would turn a caller's StopIteration into RuntimeError
+
+    def _fixed(self, end: float, samples: Array | None, keep: Keep) -> None:
         """Stretches (times, states, status) by fixed steps; the last one is what is left."""
         if end <= self.shown[0]:
             return
@@ -212,7 +225,7 @@ class Run:
                 t[-1], out[-1] = self.event_time, self.event_state
                 self.t, self.x = float(t[-1]), out[-1].copy()
                 self.start, self.k = self.t, 0  # a later run goes on from here
-            yield self._at(samples, np.append(t_before, t), np.vstack([before, out]), status)
+            keep(*self._at(samples, np.append(t_before, t), np.vstack([before, out]), status))
             if status or self.ended_by is not None:
                 return
         self.shown = self.t, self.x.copy()
@@ -225,10 +238,10 @@ class Run:
                 if self.ended_by is not None:
                     to, x = self.event_time, self.event_state.copy()
                     self.start, self.k, self.t, self.x = to, 0, to, x.copy()
-                yield self._at(samples, np.array([stood[0], to]), np.vstack([stood[1], x]), status)
+                keep(*self._at(samples, np.array([stood[0], to]), np.vstack([stood[1], x]), status))
                 self.shown = to, x
             else:
-                yield np.empty(0), np.empty((0, size)), status
+                keep(np.empty(0), np.empty((0, size)), status)
 
     def _at(self, samples: Array | None, t: Array, x: Array, status: int) -> tuple[Array, Array, int]:
         """Of states at the steps t, what is to be kept."""
@@ -252,8 +265,8 @@ class Run:
         return wanted, rows, status
 
     def _adaptive(
-        self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float
-    ) -> Iterator[Stretch]:
+        self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float, keep: Keep
+    ) -> None:
         """Stretches by steps of their own length."""
         begin, given = self.shown[0], None if samples is None else samples[samples > self.shown[0]]
         total = _count(begin, end, self.dt) if given is None else len(given)
@@ -271,10 +284,10 @@ class Run:
             t, x = ask[:more], out[:more]
             had += more
             if self.ended_by is not None:
-                keep = t < self.event_time
-                t, x = np.append(t[keep], self.event_time), np.vstack([x[keep], self.event_state])
+                before = t < self.event_time
+                t, x = np.append(t[before], self.event_time), np.vstack([x[before], self.event_state])
                 self.t, self.x, finished = self.event_time, self.event_state.copy(), True
-            yield t, x, status
+            keep(t, x, status)
             if status:
                 return
         self.shown = (end, last) if self.ended_by is None else (self.event_time, self.event_state)
@@ -358,7 +371,8 @@ class Run:
 
         acts = any(self.acting.terms.values()) or core.calls
         trajectory = Trajectory(
-            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], memory=x[:, nq + nv :], efforts=efforts if acts else None,
+            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], memory=x[:, nq + nv :],
+            efforts=efforts if acts else np.zeros((len(t), nv)),
             statistics=statistics, status=said, events={name: np.array(at) for name, at in self.found.items()},
             checkpoint=self.checkpoint(),
         )  # fmt: skip
@@ -377,6 +391,52 @@ class Run:
 def check_choice(what: str, given: str, known: Iterable[str]) -> None:
     if given not in known:
         raise ValueError(f"{what} must be one of {', '.join(repr(name) for name in known)}; got {given!r}")
+
+
+# of a checkpoint, besides the state x
+FIELDS: dict[str, Any] = {
+    "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
+    "stabilisation": str, "close_stages": bool, "acting": tuple,
+}  # fmt: skip
+
+
+def _check_fields(checkpoint: Mapping[str, Any]) -> None:
+    """TypeError or ModelError for the first field of a checkpoint that can be none."""
+    for name, kind in FIELDS.items():
+        x: Any = checkpoint[name]
+        if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
+            raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
+        if name == "k" and not 0 <= x <= 2**53:
+            raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
+        if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
+            raise ModelError(
+                f"'{name}' of the checkpoint must be {'positive and ' * (name in ('dt', 'h'))}finite; got {x!r}"
+            )
+        if name == "shown" and not (len(x) == 2 and isinstance(x[0], Real) and np.isfinite(float(x[0]))):
+            raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {x!r}")
+
+
+def _state_of_checkpoint(name: str, given: Any, size: int) -> Array:
+    """A copy of a state (size,)."""
+    x = real_array(f"'{name}' of the checkpoint", given).copy()
+    if x.shape != (size,):
+        raise ModelError(
+            f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, which remembers something else"
+        )
+    if not np.isfinite(x).all():
+        raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
+    return x
+
+
+def check_advance(start: float, duration: float, dt: float) -> None:
+    """ValueError where times are so large that steps of dt, or the whole duration, would leave them as they are."""
+    end = start + duration
+    apart = float(np.spacing(max(abs(start), abs(end))))
+    if duration > 0.0 and (end == start or dt < apart):
+        raise ValueError(
+            f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: doubles are {apart:.3g} s apart there; "
+            "start nearer to zero"
+        )
 
 
 def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Array, Array]:
@@ -430,8 +490,8 @@ def _returned(given: Any, size: int, what: str) -> Array:
     if given is None:
         raise TypeError(f"the controller returned None; it must return {what} ({size},)")
     try:
-        x = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+        x = real_array(f"{what} of the controller", given)
+    except ValueError:
         raise ShapeError(f"the controller returned {given!r}; it must return {what} ({size},)") from None
     if x.shape != (size,) and not (size == 1 and x.shape == ()):
         raise ShapeError(f"the controller returned shape {x.shape}; it must return {what} ({size},)")
@@ -467,7 +527,7 @@ def has_functions_of_q(mechanism: Mechanism) -> bool:
 
 
 def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
-    t = np.asarray(times, dtype=np.float64)
+    t = real_array("times", times)
     if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
         raise ValueError("times must be (n,) finite seconds, each after the one before")
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .control import Element
-from .errors import ModelError
+from .errors import ModelError, real_array
 from .mechanism import Mechanism
 from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
 from .trajectory import Trajectory
@@ -63,7 +63,7 @@ def simulate(
     gains : (of velocities, of positions); "baumgarte" takes (2 alpha, beta^2), default (20, 100), "corrective" (K_v, K_p), default (40, 60):
         those of the thesis' example, to be chosen anew for other masses; the others none
     times : (n,) [s] at which states are kept, in order; default: the start, every dt, and the end
-    events : :class:`Event` or functions (t, q, v) whose zeros end the simulation
+    events : :class:`Event` or functions (t, q, v) whose zeros end the simulation; several need a name each, ``Event(function, name=...)``
     max_step : the longest step of "dopri5" [s]
     start : time at the start [s]
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
@@ -120,7 +120,7 @@ IN_CHECKPOINT = {
 def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
     """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
     x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if isinstance(x, bool) or not isinstance(x, Real):
+    if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
         raise TypeError(f"{name} must be a number; got {given!r}")
     number = float(x)
     sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
@@ -164,7 +164,7 @@ def checked_gains(stabilisation: str, given: Any) -> tuple[float, float]:
             f"stabilisation '{stabilisation}' takes no gains, as {' and '.join(map(repr, GAINS))} do; got {given!r}"
         )
     try:
-        gains = np.asarray(given, dtype=np.float64)
+        gains = real_array("gains", given)
         sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
     except (TypeError, ValueError):
         sound = False
@@ -184,7 +184,13 @@ def _as_events(given: Any) -> list[Event]:
     for event in events:
         if not isinstance(event, Event) and not callable(event):
             raise TypeError(f"events must be Event or functions (t, q, v); one of them is {event!r}")
-    return [event if isinstance(event, Event) else Event(event) for event in events]
+    events = [event if isinstance(event, Event) else Event(event) for event in events]
+    names = [event.name for event in events]
+    for name in (name for k, name in enumerate(names) if name in names[:k]):
+        raise ValueError(
+            f"two events are named '{name}', under which their times are found; name each: Event(function, name=...)"
+        )
+    return events
 
 
 def _as_checkpoint(given: Any) -> dict[str, Any]:

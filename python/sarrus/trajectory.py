@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import interpolation, storage
-from .errors import ModelError, ShapeError
+from .errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
 from .loops.functions import LoopReactions
 from .mechanism import Mechanism
 from .state import Array
@@ -33,9 +33,10 @@ Efforts: TypeAlias = Callable[[Array, Array, Array, Array], ArrayLike]
 
 
 class Trajectory:
-    """A motion, sampled: made by :func:`~sarrus.simulate`. It does not change; its arrays are read-only.
+    """A motion, sampled: made by :func:`~sarrus.simulate`, or of a motion that is known by :meth:`from_motion`.
 
-    What is not given is computed when it is asked for first, for all samples at once, and kept.
+    It does not change; its arrays are read-only. What is not given is computed when it is asked for first, for all samples at once, and
+    kept. Samples of t, q and v alone do not tell what acts: `tau`, `a` and `reactions` then raise ModelError.
 
     Parameters
     ----------
@@ -43,10 +44,13 @@ class Trajectory:
     t : (n,) [s], not decreasing
     q, v : (n, nq), (n, nv)
     memory : (n, m) what controllers and friction remember
-    efforts : generalised forces (n, nv) of all that acts, or the function (t, q, v, memory) -> (n, nv) that tells them; None: nothing acts
+    efforts : generalised forces (n, nv) of all that acts, zeros where nothing does, or the function (t, q, v, memory) -> (n, nv) that
+        tells them; None: unknown
+    a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
     statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
         near a singular position left no better than that
-    status : "finished", "terminated: <event>", "interrupted", "diverged"; "unknown" when read from a .csv
+    status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" of :meth:`from_motion`; "unknown" when read
+        from a .csv
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
 
@@ -56,9 +60,12 @@ class Trajectory:
         The arrays do not fit the mechanism or one another.
     ValueError
         The times are not finite, or decrease.
+    TypeError
+        Numbers are complex, or masked.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import sarrus
     >>> t = np.linspace(0.0, 1.0, 11)
     >>> run = Trajectory(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), t, np.sin(t)[:, None], np.cos(t)[:, None])
@@ -77,6 +84,7 @@ class Trajectory:
     v: Array
     memory: Array | None
     efforts: Efforts | Array | None
+    _given_a: Array | None
     statistics: dict[str, Any]
     status: str
     events: dict[str, Array]
@@ -91,24 +99,31 @@ class Trajectory:
         *,
         memory: ArrayLike | None = None,
         efforts: Efforts | ArrayLike | None = None,
+        a: ArrayLike | None = None,
         statistics: Mapping[str, Any] | None = None,
         status: str = "finished",
         events: Mapping[str, ArrayLike] | None = None,
         checkpoint: Any = None,
     ) -> None:
-        times = _kept(t)
+        times = _kept(real_array("t", t))
         if times.ndim != 1:
             raise ShapeError(f"t must be (n,); got {times.shape}")
         if not np.isfinite(times).all() or (np.diff(times) < 0.0).any():
             raise ValueError("t must be finite times, none before the one that it follows")
-        n, rows = len(times), {"q": (q, mechanism.nq), "v": (v, mechanism.nv), "memory": (memory, None)}
+        nq, nv, n = mechanism.nq, mechanism.nv, len(times)
+        rows: dict[str, Any] = {"q": (q, nq), "v": (v, nv), "memory": (memory, None), "a": (a, nv)}
         if not callable(efforts):
-            rows["efforts"] = (efforts, mechanism.nv)
-        arrays: dict[str, Any] = {name: None if x is None else _kept(x) for name, (x, _) in rows.items()}
+            rows["efforts"] = (efforts, nv)
+        optional = ("memory", "efforts", "a")
+        arrays: dict[str, Any] = {
+            name: None if x is None and name in optional else _kept(real_array(name, x))
+            for name, (x, _) in rows.items()
+        }
         for name, (_, wide) in rows.items():
             x = arrays[name]
             if x is not None and (x.ndim != 2 or len(x) != n or (wide is not None and x.shape[1] != wide)):
                 raise ShapeError(f"{name} must be ({n}, {'m' if wide is None else wide}), a row a time; got {x.shape}")
+        arrays["_given_a"] = arrays.pop("a")
         # past __setattr__, which refuses
         self.__dict__.update(
             {"efforts": efforts, **arrays},
@@ -116,9 +131,75 @@ class Trajectory:
             t=times,
             statistics=dict(statistics or {}),
             status=status,
-            events={name: _kept(at) for name, at in (events or {}).items()},
+            events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
             checkpoint=checkpoint,
         )
+
+    @classmethod
+    def from_motion(
+        cls,
+        mechanism: Mechanism,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: Sequence[str] | None = None,
+    ) -> Trajectory:
+        """A motion that is planned or measured, with the generalised forces that bring it about.
+
+        On a tree these are of all joints, by inverse dynamics; where loops close, of the motors alone, of least norm, by
+        :meth:`Mechanism.actuator_efforts`.
+
+        Parameters
+        ----------
+        t : (n,) [s], not decreasing
+        q, v, a : (n, nq), (n, nv), (n, nv); where loops close, a motion that they allow
+        actuated : names of the joints that drive a mechanism with loops; default: those that its description says
+
+        Raises
+        ------
+        NotRealizableError
+            The motors cannot bring the motion about.
+        StateError
+            The loops do not allow the motion, or a state is no state.
+        ShapeError, TypeError, ValueError
+            As the class itself.
+
+        Examples
+        --------
+        A pendulum that is turned evenly:
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> t = np.linspace(0.0, 1.0, 11)
+        >>> q, v, a = 2.0 * t[:, None], np.full((11, 1), 2.0), np.zeros((11, 1))
+        >>> run = Trajectory.from_motion(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), t, q, v, a)
+        >>> bool(np.allclose(run.tau[:, 0], 9.81 * np.sin(run.q[:, 0]))), float(run.a[3, 0])
+        (True, 0.0)
+        """
+        if actuated is not None and not mechanism.nc:
+            raise ModelError(f"'{mechanism.name}' has no loops, and every joint is driven; leave actuated= out")
+        plan = cls(mechanism, t, q, v, a=a, status="prescribed")
+
+        def needed(k: int | slice, **asked: Any) -> Any:
+            motion = plan.q[k], plan.v[k], plan.a[k]
+            if not mechanism.nc:
+                return mechanism.inverse_dynamics(*motion, **asked)
+            # with the reactions it is checked whether the loops allow the motion
+            return mechanism.actuator_efforts(
+                *motion, actuated=actuated, time=plan.t[k], return_reactions=True, **asked
+            )
+
+        tau, *_, status = needed(slice(None), return_status=True)
+        for k in np.flatnonzero(status)[:1]:
+            try:
+                needed(int(k))
+            except (StateError, NotRealizableError) as error:
+                raise type(error)(f"sample {k} at t = {plan.t[k]:.9g} s: {error}") from None
+        if mechanism.nc:
+            tau = (mechanism.actuation_jacobian(plan.q, actuated) @ tau[..., None])[..., 0]
+        return _remade(plan._given() | {"efforts": tau})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Trajectory does not change; cannot set '{name}'")
@@ -143,15 +224,21 @@ class Trajectory:
         """What it is made from."""
         names = ("mechanism", "t", "q", "v", "memory", "statistics", "status", "events", "checkpoint")
         # a function of the controllers does not travel; what it says does
-        return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts}
+        return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
     # ---- what follows from the samples -------------------------------------------------------------------------------
 
     @cached_property
     def tau(self) -> Array:
-        """(n, nv) generalised force of all that acts, contacts too; joint friction and springs of the mechanism are not in it [N m, N]."""
+        """(n, nv) generalised force of all that acts, contacts too; joint friction and springs of the mechanism are not in it [N m, N].
+
+        ModelError where it is unknown.
+        """
         if self.efforts is None:
-            return _kept(np.zeros_like(self.v))
+            raise ModelError(
+                "what acts in this Trajectory is unknown, and with it tau, a and reactions: it was made of t, q and v alone. "
+                "Trajectory.from_motion(mechanism, t, q, v, a) tells what a given motion needs; with efforts=np.zeros_like(v) nothing acts"
+            )
         if not callable(self.efforts):
             return self.efforts
         memory = np.empty((len(self), 0)) if self.memory is None else self.memory
@@ -166,20 +253,25 @@ class Trajectory:
 
     @cached_property
     def a(self) -> Array:
-        """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN where there is none."""
+        """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN where there is none. ModelError where what acts is unknown."""
+        if self._given_a is not None:
+            return self._given_a
         return _kept(self.mechanism.forward_dynamics(self.q, self.v, self.tau, time=self.t))
 
     @cached_property
     def reactions(self) -> LoopReactions | dict[str, Array]:
         """What constraints carry: :class:`~sarrus.LoopReactions` of loops, or on a tree :meth:`Mechanism.reactions`, joint name -> (n, 6).
 
-        A force that acts elsewhere than at a joint (contact, a wrench on a frame) counts as `tau` would.
+        A force that acts elsewhere than at a joint (contact, a wrench on a frame) counts as `tau` would. ModelError where what acts is
+        unknown.
         """
+        if not self.mechanism.nc:
+            wrenches = self.mechanism.reactions(self.q, self.v, self.a)
+            return {name: _kept(wrench) for name, wrench in wrenches.items()}
+        found: LoopReactions
         _, found = self.mechanism.forward_dynamics(self.q, self.v, self.tau, time=self.t, return_reactions=True)
-        if isinstance(found, LoopReactions):
-            _freeze(found.multipliers, found.residual, *found.wrenches.values())
-            return found
-        return {name: _kept(wrench) for name, wrench in found.items()}
+        _freeze(found.multipliers, found.residual, *found.wrenches.values())
+        return found
 
     @cached_property
     def kinetic_energy(self) -> Array:
@@ -230,7 +322,7 @@ class Trajectory:
         ValueError
             A time outside.
         """
-        t = np.asarray(t, dtype=np.float64)
+        t = real_array("t", t)
         inside = (t >= self.t[0]) & (t <= self.t[-1]) if len(self) else np.zeros(t.shape, dtype=bool)
         if not inside.all():
             known = f"{self.t[0]:.9g} s to {self.t[-1]:.9g} s" if len(self) else "no time at all"
@@ -276,17 +368,33 @@ class Trajectory:
         Raises
         ------
         ValueError
-            The file is none that sarrus wrote, or is of another mechanism.
+            The file is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its energy alone.
         """
         path = Path(path)
-        if storage.suffix(path) == ".csv":
-            if mechanism is None:
-                raise TypeError("a .csv does not hold the mechanism: Trajectory.load(path, mechanism=...)")
-            return cls(**storage.read_csv(path, mechanism))
-        return cls(**storage.read_npz(path, mechanism))
+        try:
+            if storage.suffix(path) == ".npz":
+                return cls(**storage.read_npz(path, mechanism))
+            if mechanism is not None:
+                given, energy = storage.read_csv(path, mechanism)
+                return cls(**given)._with_energy(energy)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        raise TypeError("a .csv does not hold the mechanism: Trajectory.load(path, mechanism=...)")
+
+    def _with_energy(self, energy: Array) -> Trajectory:
+        """Itself; ValueError where a table says that the mechanism had another energy."""
+        with np.errstate(invalid="ignore"):  # of samples that diverged
+            rounding = 1e-9 + 1e-6 * (np.abs(self.kinetic_energy) + np.abs(self.potential_energy))
+            off = np.abs(self.energy - energy) > rounding
+        for k in np.flatnonzero(off)[:1]:
+            raise ValueError(
+                f"it is of another mechanism than '{self.mechanism.name}': its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, "
+                f"not {self.energy[k]:.9g} J"
+            )
+        return self
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Table with a row per sample: t, q:joint, v:joint, tau:joint if anything acts, energy, loop_error.
+        """Table with a row per sample: t, q:joint, v:joint, tau:joint where it is known, a:joint where it was given, energy, loop_error.
 
         Joints of several coordinates have a column for each, q:joint:0 and so on. Needs pandas.
         """
@@ -298,24 +406,36 @@ class Trajectory:
 
     @property
     def _columns(self) -> list[str]:
-        return storage.columns(self.mechanism, acts=self._known_efforts is not None)
+        return storage.columns(self.mechanism, self._known_efforts is not None, self._given_a is not None)
 
     def _table(self, rows: slice) -> Array:
-        acting = self._known_efforts
-        parts = [self.t, self.q, self.v, *([] if acting is None else [acting]), self.energy, self.loop_error]
-        return np.column_stack([x[rows] for x in parts])
+        parts = [self.t, self.q, self.v, self._known_efforts, self._given_a, self.energy, self.loop_error]
+        return np.column_stack([x[rows] for x in parts if x is not None])
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, what: str | Sequence[str] = "q", ax: Axes | None = None) -> Axes:
-        """Draw something against time, in black lines of different dashes. Needs matplotlib.
+        """Draw something against time, in black lines of different dashes, what has another unit below. Needs matplotlib.
 
         Parameters
         ----------
         what : "q", "v", "a", "tau" of all joints; "energy"; "loop_error"; "momentum"; "reactions", the size of the force in every
             constraint or joint; the name of a joint: its coordinates, or where it closes a loop its reaction force; the name of a frame:
             where it is; or several of these names
-        ax : where to draw; default: a new figure
+        ax : where to draw what has one unit; default: a new figure
+
+        Returns
+        -------
+        The axes; of several the upper one (all: its ``figure.axes``).
+
+        Raises
+        ------
+        NameNotFoundError
+            No quantity, joint or frame has this name.
+        ValueError
+            What is drawn has several units, and one `ax` to be drawn into.
+        ModelError
+            "a", "tau" or "reactions" of a motion of which it is unknown what acts.
         """
         from . import pictures
 

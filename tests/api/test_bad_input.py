@@ -360,6 +360,12 @@ LAWS = {
     "law with half a harmonic": (lambda: laws.Law(harmonics=((1, 2),)), ModelError, "a harmonic is .amplitude, rate, phase."),
     "law plus a word": (lambda: laws.polynomial(1) + "one", TypeError, "unsupported operand"),
     "array plus a law": (lambda: np.ones(2) + laws.polynomial(1), TypeError, None),  # in whatever words NumPy has
+    "law at a complex time": (lambda: laws.polynomial(1)(1j), TypeError, "t must be real"),
+    "law at a masked time": (lambda: laws.polynomial(1)(np.ma.array([1.0], mask=[True])), TypeError, "t has masked entries"),
+    "law of complex numbers": (lambda: laws.polynomial(1j), ModelError, "must be a sequence of finite numbers"),
+    "spline through masked points": (
+        lambda: laws.spline([0, 1], np.ma.array([0.0, 1.0], mask=[0, 1])), ModelError, "a spline's values must have no masked entries"
+    ),
     "law at a word": (lambda: laws.polynomial(1)("now"), ShapeError, "t must be an array"),
 }
 

@@ -263,7 +263,12 @@ def test_simulate(capsys, monkeypatch, tmp_path):
     np.testing.assert_allclose(saved.v, expected.v, atol=1e-11)
     with open("run.csv", newline="") as file:
         head, *rows = csv.reader(file)
-    assert head == ["t", *(f"{x}:{j}" for x in "qv" for j in ("motor", "pin1", "pivot")), "energy", "loop_error"]
+    assert head == [
+        "t",
+        *(f"{x}:{j}" for x in ("q", "v", "tau") for j in ("motor", "pin1", "pivot")),
+        "energy",
+        "loop_error",
+    ]
     np.testing.assert_array_equal(np.array(rows, float)[:, 1:4], saved.q)
     assert float(facts["energy drift"].split()[0]) == pytest.approx(
         np.abs(saved.energy - saved.energy[0]).max(), rel=5e-3

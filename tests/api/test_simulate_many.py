@@ -569,6 +569,8 @@ BAD_MANY = [
     ({"gains": (1.0, np.nan), "stabilisation": "baumgarte"}, ValueError, "gains must be two"),
     ({"gains": (1.0, 1.0)}, ValueError, "takes no gains"),
     ({"dt": 0.0}, ValueError, "dt must be positive and finite; got 0.0"),
+    ({"start": 1e16}, ValueError, "time cannot advance"),
+    ({"v": np.ma.array([0.1], mask=[True])}, TypeError, "v must be numbers"),
     ({"dt": -1.0}, ValueError, "dt must be positive"),
     ({"dt": np.nan}, ValueError, "dt must be positive"),
     ({"dt": np.inf}, ValueError, "dt must be positive and finite"),

@@ -650,6 +650,31 @@ BAD_CALLS = [
     ({"events": lambda t, q, v: q}, TypeError, r"event 'event' returned array\(\[0.1\]\); it must return one number"),
     ({"events": lambda t, q, v: q[0] > 0.0}, TypeError, "returned .*True.*one number"),
     ({"events": lambda t, q, v: None}, TypeError, "returned None"),
+    ({"events": [lambda t, q, v: t - 0.5, lambda t, q, v: t]}, ValueError, "two events are named 'event'.*name each"),
+    # numbers of which a part would be lost
+    ({"q": [0.1 + 1j]}, TypeError, "q must be real; .*imaginary"),
+    ({"v": np.array([1j])}, TypeError, "v must be real; .*imaginary"),
+    ({"q": np.ma.array([0.1], mask=[True])}, TypeError, r"q has masked entries.*q\.filled\(value\)"),
+    ({"v": np.ma.array([0.1], mask=[True])}, TypeError, r"v has masked entries.*v\.filled\(value\)"),
+    ({"duration": np.ma.array(0.1, mask=True)}, TypeError, "duration must be a number"),
+    ({"times": np.array([0.5 + 1j])}, TypeError, "times must be real"),
+    ({"times": np.ma.array([0.5], mask=[True])}, TypeError, "times has masked entries"),
+    ({"gains": (1.0, 1j), **BAUMGARTE}, ValueError, "gains must be two"),
+    ({"controller": lambda t, q, v: [1j]}, TypeError, "tau of the controller must be real"),
+    ({"controller": lambda t, q, v: np.ma.array([1.0], mask=[True])}, TypeError, "tau of the controller has masked"),
+    (
+        {"controller": lambda t, q, v: ([0.0], {"tip": [1j] * 6})},
+        TypeError,
+        "wrench on 'tip' of the controller must be",
+    ),
+    ({"controller": PID("pivot", np.ma.array([1.0], mask=[True]))}, TypeError, "proportional of PID has masked"),
+    ({"events": lambda t, q, v: 1j}, TypeError, "must return one number"),
+    ({"events": lambda t, q, v: np.ma.masked}, TypeError, "event 'event' returned a masked number"),
+    # times between which there is no double
+    ({"start": 1e16}, ValueError, r"time cannot advance from start = 1e\+16 s by dt = 0\.001 s .*2 s apart"),
+    ({"start": -1e13}, ValueError, "time cannot advance"),
+    ({"start": 1e16, "method": "dopri5"}, ValueError, "time cannot advance"),
+    ({"start": 1e15, "dt": 1.0, "duration": 0.01}, ValueError, "time cannot advance"),
     # where it goes on from
     ({"q": None, "v": None, "resume": {}}, sarrus.ModelError, "checkpoint .*lacks acting, close_stages, dt"),
     ({"q": None, "v": None, "resume": 3}, TypeError, "resume must be a Trajectory or its checkpoint; got 3"),
@@ -887,6 +912,49 @@ def test_checkpoints_know_where_they_belong():
         sarrus.simulate(robot, duration=0.1, resume=run.checkpoint)
     # a run that goes on leaves the checkpoint as it is
     assert_array_equal(travelled["x"], run.checkpoint["x"])
+
+
+WRONG_FIELDS = [
+    ({"mechanism": None}, TypeError), ({"mechanism": np.zeros(3)}, TypeError), ({"method": 3}, TypeError),
+    ({"x": None}, sarrus.ModelError), ({"x": [np.nan] * 6}, sarrus.ModelError), ({"x": np.zeros((2, 3))}, sarrus.ModelError),
+    ({"x": np.full(6, 1j)}, TypeError), ({"x": "much"}, sarrus.ShapeError),
+    ({"start": None}, TypeError), ({"start": np.nan}, sarrus.ModelError),
+    ({"k": 1.5}, TypeError), ({"k": True}, TypeError), ({"k": -1}, sarrus.ModelError), ({"k": 10**400}, sarrus.ModelError),
+    ({"dt": "1"}, TypeError), ({"dt": 0.0}, sarrus.ModelError), ({"dt": np.inf}, sarrus.ModelError),
+    ({"t": [0.0]}, TypeError), ({"t": np.inf}, sarrus.ModelError),
+    ({"h": None}, TypeError), ({"h": -1.0}, sarrus.ModelError),
+    ({"shown": 3.0}, TypeError), ({"shown": (0.0,)}, sarrus.ModelError), ({"shown": ("a", np.zeros(6))}, sarrus.ModelError),
+    ({"shown": (np.nan, np.zeros(6))}, sarrus.ModelError), ({"shown": (0.0, np.zeros(5))}, sarrus.ModelError),
+    ({"shown": (0.0, np.full(6, np.inf))}, sarrus.ModelError),
+    ({"stabilisation": 3}, TypeError), ({"close_stages": "yes"}, TypeError), ({"acting": np.zeros(2)}, TypeError),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_wrong_fields_of_a_checkpoint(method):
+    robot, q, v = four_bar()
+    run = sarrus.simulate(robot, q, v, 0.01, method=method)
+    for change, error in WRONG_FIELDS:
+        (name,) = change
+        with pytest.raises(error, match=rf"'{name}' of the checkpoint"):
+            sarrus.simulate(robot, duration=0.01, resume=run.checkpoint | change, method=method)
+    far = run.checkpoint | {"start": 1e16, "t": 1e16, "k": 0, "shown": (1e16, run.checkpoint["x"])}
+    with pytest.raises(ValueError, match="time cannot advance"):
+        sarrus.simulate(robot, duration=0.01, resume=far, method=method)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("error", [StopIteration, RuntimeError, GeneratorExit])
+def test_errors_of_callers_come_through_as_they_are(error, method):
+    raised = error("enough")
+
+    def fail(t, q, v):
+        raise raised
+
+    for given in ({"controller": fail}, {"events": fail}):
+        with pytest.raises(error) as caught:
+            pendulum_runs(method=method, **given)
+        assert caught.value is raised
 
 
 def test_the_gil_is_free():
