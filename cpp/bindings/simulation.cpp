@@ -8,21 +8,24 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "../simulation/step_length.hpp"
 #include "arrays.hpp"
+#include "gil.hpp"
 #include "state.hpp"
 
 namespace sarrus::bindings {
 namespace {
 
+using Count = std::int64_t;  // long has 32 bits on some systems
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 Vec3<double> to_vec3(const py::handle& h) {
@@ -30,8 +33,8 @@ Vec3<double> to_vec3(const py::handle& h) {
   return vec3<double>(x[0], x[1], x[2]);
 }
 
-bool is_finite(const double* x, long n) {
-  for (long k = 0; k < n; ++k)
+bool is_finite(const double* x, Count n) {
+  for (Count k = 0; k < n; ++k)
     if (!std::isfinite(x[k])) return false;
   return true;
 }
@@ -45,7 +48,7 @@ class Interrupts {
     const auto time = std::chrono::steady_clock::now();
     if (time < next_) return false;
     next_ = time + std::chrono::milliseconds(50);
-    const py::gil_scoped_acquire held;
+    const WithGil held;
     if (PyErr_CheckSignals() == 0) return false;
     // Ctrl-C: the run ends with what it has; what another signal's handler raises is the caller's
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear();
@@ -81,8 +84,8 @@ class Simulation {
 
   /// Fixed steps of h from `start + first h`; the state after every `every`-th is kept in `out`. Returns how many steps were made, and
   /// the status. `watch(time, before, after)`, if given, is asked after each step and ends the stretch by True.
-  py::tuple run(Numbers& x, const Numbers& parameters, double start, double h, long first, long count, long every, Numbers& out,
-                const py::object& watch) {
+  py::tuple run(Numbers& x, const Numbers& parameters, double start, double h, Count first, Count count, Count every,
+                Numbers& out, const py::object& watch) {
     check(x, parameters);
     double *row = x.mutable_data(), *kept = out.mutable_data();
     const double* p = parameters.data();
@@ -91,9 +94,9 @@ class Simulation {
     const bool watched = !watch.is_none();
     Interrupts interrupts;
     double status = 0.0;
-    long done = 0;
+    Count done = 0;
     {
-      const py::gil_scoped_release free;
+      const WithoutGil free;
       while (done < count) {
         std::copy(row, row + n, before.begin());
         status = kernels().simulation.advance(tree_, plan_, p, {start, h, first + done, 1}, row);
@@ -127,12 +130,12 @@ class Simulation {
     const int n = size(), width = 2 * tree_.nv + plan_.actions.memory;
     double *row = x.mutable_data(), *kept = out.mutable_data(), *at_end = last.mutable_data();
     const double *p = parameters.data(), *sample = times.data();
-    const long samples = times.size();
+    const Count samples = times.size();
     std::vector<double> there(n), dense(5 * width);
     const bool watched = !watch.is_none();
     Interrupts interrupts;
     double status = 0.0;
-    long had = 0, taken = 0, refused = 0, loose = 0;
+    Count had = 0, taken = 0, refused = 0, loose = 0;
     bool finished = time >= end;
     StepLength length(h, longest);
     const auto back_to_tail = [&] {
@@ -143,7 +146,7 @@ class Simulation {
     for (; !before_.empty() && had < samples && sample[had] <= time; ++had)
       kernels().simulation.between(tree_, plan_, p, from_, step_, sample[had], before_.data(), dense_.data(), kept + had * n);
     {
-      const py::gil_scoped_release free;
+      const WithoutGil free;
       while (!finished && time < pause) {
         const bool beyond = time + length.next() >= end;
         const double step = beyond ? end - time : length.next();
@@ -222,38 +225,38 @@ class Simulation {
 
   /// Many runs, (runs, size), each by fixed steps; states after every `every`-th step go to out (runs, kept, size). Status by run; a run
   /// that fails has NaN from there on, and the others do not know.
-  py::array_t<signed char> run_many(Numbers& x, const Numbers& parameters, double start, double h, long count, long every,
-                                    Numbers& out, long threads) {
-    const long runs = x.shape(0), n = size(), samples = out.shape(1);
+  py::array_t<signed char> run_many(Numbers& x, const Numbers& parameters, double start, double h, Count count, Count every,
+                                    Numbers& out, Count threads) {
+    const Count runs = x.shape(0), n = size(), samples = out.shape(1);
     py::array_t<signed char> verdicts(runs);
     double *rows = x.mutable_data(), *kept = out.mutable_data();
     signed char* verdict = verdicts.mutable_data();
     std::fill(verdict, verdict + runs, static_cast<signed char>(interrupted));
     std::fill(kept, kept + runs * samples * n, std::numeric_limits<double>::quiet_NaN());
     const Runs all = {rows, static_cast<int>(n), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0, nullptr};
-    const long chunk = 16, piece = 256;  // runs of one thread; steps between looks at whether to stop
-    std::atomic<long> next{0};
-    std::atomic<bool> stop{false};
+    const Count chunk = 16, piece = 256;  // runs of one thread; steps between looks at whether to stop
+    std::atomic<Count> next{0};
+    std::atomic<bool> stop{false}, failed{false};
     Interrupts interrupts;
     const auto work = [&](bool asks) {
       std::vector<signed char> status(runs > 0 ? static_cast<std::size_t>(chunk) : 0);
-      for (long begin; !stop && (begin = next.fetch_add(chunk)) < runs;) {
-        const long end = std::min(runs, begin + chunk);
+      for (Count begin; !stop && (begin = next.fetch_add(chunk)) < runs;) {
+        const Count end = std::min(runs, begin + chunk);
         Runs mine = all;
         mine.x += begin * n, mine.parameter += begin * mine.parameter_step, mine.status = status.data();
         std::fill(verdict + begin, verdict + end, 0);
-        for (long k = 0; k < samples && !stop; ++k) {
-          const long last = std::min(count, (k + 1) * every);
-          for (long first = k * every; first < last && !stop; first += piece) {
+        for (Count k = 0; k < samples && !stop; ++k) {
+          const Count last = std::min(count, (k + 1) * every);
+          for (Count first = k * every; first < last && !stop; first += piece) {
             kernels().simulation.advance_many(tree_, plan_, {start, h, first, std::min(piece, last - first)}, mine, 0,
                                               end - begin);
-            for (long i = begin; i < end; ++i) {
+            for (Count i = begin; i < end; ++i) {
               if (verdict[i] == 0) verdict[i] = status[i - begin];
               if (verdict[i] == 0 && !is_finite(rows + i * n, n)) verdict[i] = static_cast<signed char>(diverged);
             }
             if (asks && interrupts.now()) stop = true;
           }
-          for (long i = begin; i < end && !stop; ++i)
+          for (Count i = begin; i < end && !stop; ++i)
             if (verdict[i] == 0) std::copy(rows + i * n, rows + (i + 1) * n, kept + (i * samples + k) * n);
           // what is not copied is NaN; where all have failed no more can come
           if (std::all_of(verdict + begin, verdict + end, [](signed char v) { return v != 0; })) break;
@@ -262,47 +265,55 @@ class Simulation {
       }
     };
     {
-      const py::gil_scoped_release free;
+      const WithoutGil free;
       std::mutex guard;
       std::condition_variable idle;
-      const long wanted = std::max(0L, std::min(threads, (runs + chunk - 1) / chunk) - 1);
-      long running = wanted;
+      const Count wanted = std::max(Count{0}, std::min(threads, (runs + chunk - 1) / chunk) - 1);
+      Count running = wanted;
       std::vector<std::thread> others;
       others.reserve(static_cast<std::size_t>(wanted));
+      const auto guarded = [&](bool asks) {  // no exception may leave a thread, nor pass threads that still run
+        try {
+          work(asks);
+        } catch (...) {  // out of memory
+          failed = stop = true;
+        }
+      };
       try {
-        for (long t = 0; t < wanted; ++t)
+        for (Count t = 0; t < wanted; ++t)
           others.emplace_back([&] {
-            work(false);
+            guarded(false);
             const std::lock_guard<std::mutex> lock(guard);
             --running;
             idle.notify_one();
           });
-      } catch (const std::system_error&) {  // the system gives no more threads: those that there are do it
+      } catch (...) {  // the system gives no more threads: those that there are do it
         const std::lock_guard<std::mutex> lock(guard);
-        running -= wanted - static_cast<long>(others.size());
+        running -= wanted - static_cast<Count>(others.size());
       }
-      work(true);
+      guarded(true);
       std::unique_lock<std::mutex> lock(guard);
       while (!idle.wait_for(lock, std::chrono::milliseconds(50), [&] { return running == 0; }))
         if (interrupts.now()) stop = true;
       lock.unlock();
       for (std::thread& t : others) t.join();
     }
+    if (failed) throw std::bad_alloc();
     rethrow();
     return verdicts;
   }
 
   /// The generalised force (n, nv) of all that acts in states (n, size) at times (n,).
   Numbers efforts(const Numbers& times, const Numbers& x, const Numbers& parameters) {
-    const long n = times.size();
+    const Count n = times.size();
     if (x.size() != n * size() || parameters.size() != plan_.actions.parameters)
       throw std::length_error("simulation: wrong sizes");
-    Numbers tau({n, static_cast<long>(tree_.nv)});
+    Numbers tau({n, static_cast<Count>(tree_.nv)});
     const double *t = times.data(), *rows = x.data(), *p = parameters.data();
     double* out = tau.mutable_data();
     {
-      const py::gil_scoped_release free;
-      for (long i = 0; i < n && !failed_; ++i)
+      const WithoutGil free;
+      for (Count i = 0; i < n && !failed_; ++i)
         kernels().simulation.act(tree_, plan_, p, t[i], rows + i * size(), out + i * tree_.nv);
     }
     rethrow();
@@ -368,7 +379,7 @@ class Simulation {
     a.contacts = static_cast<int>(contacts_.size()), a.contact = contacts_.data();
   }
 
-  static Numbers copy_of(const double* from, long n) {
+  static Numbers copy_of(const double* from, Count n) {
     Numbers x(n);
     std::copy(from, from + n, x.mutable_data());
     return x;
@@ -376,9 +387,10 @@ class Simulation {
 
   static bool call_controller(void* self, double time, const double* q, const double* v, double* tau) {
     Simulation& s = *static_cast<Simulation*>(self);
-    const py::gil_scoped_acquire held;
+    const WithGil held;
     try {
-      const Numbers given = py::cast<Numbers>(s.controller_(time, copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv)));
+      const Numbers given =
+          py::cast<Numbers>(call_python(s.controller_, py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv))));
       for (int k = 0; k < s.tree_.nv; ++k) tau[k] += given.data()[k];
       return true;
     } catch (py::error_already_set& e) {
@@ -390,9 +402,10 @@ class Simulation {
 
   static bool call_pfaffian(void* self, const double* q, const double* v, double* numbers) {
     Simulation& s = *static_cast<Simulation*>(self);
-    const py::gil_scoped_acquire held;
+    const WithGil held;
     try {
-      const Numbers given = py::cast<Numbers>(s.pfaffian_(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv)));
+      const Numbers given =
+          py::cast<Numbers>(call_python(s.pfaffian_, py::make_tuple(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv))));
       std::copy(given.data(), given.data() + s.tree_.loops.given, numbers);
       return true;
     } catch (py::error_already_set& e) {
@@ -403,9 +416,9 @@ class Simulation {
   }
 
   bool ask(const py::object& watch, double time, const double* before, const double* after) {
-    const py::gil_scoped_acquire held;
+    const WithGil held;
     try {
-      return py::cast<bool>(watch(time, copy_of(before, size()), copy_of(after, size())));
+      return py::cast<bool>(call_python(watch, py::make_tuple(time, copy_of(before, size()), copy_of(after, size()))));
     } catch (py::error_already_set& e) {
       e.restore();
     }

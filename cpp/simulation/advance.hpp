@@ -1,6 +1,8 @@
 // One fixed step of any method, and many.
 #pragma once
 
+#include <cstdint>
+
 #include "implicit_midpoint.hpp"
 #include "independent.hpp"
 
@@ -28,14 +30,14 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
 
 /// From time + first h, `count` steps of h; x holds (q, v, z). Returns the status.
 template <class T>
-T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, long first, long count,
-          T* row) {
+T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
+          std::int64_t count, T* row) {
   System<T> s{tree, arena, plan, parameter};
   bool projects = tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   const bool by_displacement = projects && plan.method == Method::semi_implicit && !plan.close_stages && !nonholonomic(tree);
   projects = projects && !by_displacement;
   const auto x = SimulationState<T>::of(tree, row);
-  for (long k = first; k < first + count; ++k) {
+  for (std::int64_t k = first; k < first + count; ++k) {
     const Arena::Scope scope(arena);
     const T now = T(time + static_cast<double>(k) * h), step = T(h);
     std::optional<LeastMotion<T>> start;

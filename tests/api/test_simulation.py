@@ -3,6 +3,8 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -976,3 +978,21 @@ def test_the_gil_is_free():
     assert ticks > 5  # one, if they held it
     for run in done:
         assert_array_equal(run.q, alone.q)
+
+
+@pytest.mark.parametrize("running", ["rk4", "dopri5", "many", "controller", "event"])
+def test_process_ends_while_a_daemon_thread_simulates(running):
+    """The thread never gets the GIL again; it must not take the process down with it."""
+    call = {
+        "many": "sarrus.simulate_many(robot, [[0.1]] * 64, [0.0], 1e6, every=10**9, threads=2)",
+        "controller": "sarrus.simulate(robot, [0.1], [0.0], 1e4, controller=lambda t, q, v: [0.0])",
+        "event": "sarrus.simulate(robot, [0.1], [0.0], 1e4, events=lambda t, q, v: 1.0)",
+    }.get(running, f"sarrus.simulate(robot, [0.1], [0.0], 1e4, method='{running}')")
+    code = (
+        "import threading, time, sarrus\n"
+        "robot = sarrus.mechanisms.pendulum()\n"
+        f"threading.Thread(target=lambda: {call}, daemon=True).start()\n"
+        "time.sleep(0.3)"  # so that it is in the core; sooner, nothing is tested, and nothing fails
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

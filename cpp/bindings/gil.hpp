@@ -1,0 +1,71 @@
+// Letting go of the GIL and taking it back, in a process that may end meanwhile.
+//
+// Once the interpreter shuts down, a thread that asks for the GIL never gets it: Python before 3.14 ends that thread by pthread_exit, which
+// glibc turns into an unwinding of the stack that C++ cannot let through destructors (std::terminate, SIGABRT), and that would drop
+// references to Python objects without the GIL. So such a thread is parked where it is; the process ends without it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <chrono>
+#include <thread>
+
+namespace sarrus::bindings {
+
+[[noreturn]] inline void park_thread() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(24));
+}
+
+inline bool interpreter_ends() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return !Py_IsInitialized() || Py_IsFinalizing();
+#else
+  return !Py_IsInitialized() || _Py_IsFinalizing();
+#endif
+}
+
+/// What `enter` returns, a function of Python's C API that waits for the GIL. It may throw nothing of its own: what comes through here is
+/// the end of the thread.
+template <class F> auto unless_interpreter_ends(F&& enter) {
+  if (interpreter_ends()) park_thread();
+  try {
+    return enter();
+  } catch (...) {  // it began to end while this thread waited
+    park_thread();
+  }
+}
+
+/// The GIL is free while this lives.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  ~WithoutGil() {
+    unless_interpreter_ends([this] { PyEval_RestoreThread(state_); });
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// The GIL is held while this lives, by a thread that had let go of it.
+class WithGil {
+ public:
+  WithGil() : state_(unless_interpreter_ends([] { return PyGILState_Ensure(); })) {}
+  ~WithGil() { PyGILState_Release(state_); }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// f(*arguments), from C++ that runs while the GIL is otherwise free: other threads may run, and end the process, before Python returns.
+inline pybind11::object call_python(const pybind11::object& f, const pybind11::tuple& arguments) {
+  PyObject* answer = unless_interpreter_ends([&] { return PyObject_CallObject(f.ptr(), arguments.ptr()); });
+  if (!answer) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::object>(answer);
+}
+
+}  // namespace sarrus::bindings
