@@ -22,7 +22,8 @@ struct Info {
   std::vector<Input> inputs;
   int positional = 0, required = 0;
   std::string axes;
-  bool has_frame, has_wrenches, has_reactions, divides, needs_mass, any_length;
+  bool has_frame, has_wrenches, has_reactions, divides, needs_mass, any_length, checks = false;
+  bool dense = false;  // works on an nv x nv matrix, whatever its result
   const char* beyond = nullptr;  // the method that answers where keywords ask for more
   int given = -1;  // which input the core asks the mechanism itself for
 };
@@ -49,7 +50,10 @@ inline Info read(const char* name, const char* inputs, const char* axes, bool ha
   info.has_reactions = std::strcmp(name, "inverse_dynamics") == 0 || std::strcmp(name, "forward_dynamics") == 0;
   if (std::strcmp(name, "actuator_efforts") == 0) info.beyond = "_actuator_efforts";
   info.needs_mass = std::strncmp(name, "center_of_mass", 14) == 0 || std::strncmp(name, "centroidal", 10) == 0;
+  info.dense = std::strcmp(name, "omega") == 0 || std::strcmp(name, "operational_inertia_inverse") == 0;
   info.any_length = std::strcmp(name, "normalize") == 0;  // a quaternion that is not unit is what it is for
+  info.checks = std::strcmp(name, "forward_dynamics") == 0 || std::strcmp(name, "constrained_motion") == 0 ||
+                std::strcmp(name, "actuator_efforts") == 0;
   // only these solve for something, so only these can fail on a state that is itself sound
   const std::string n = name;
   info.divides = n == "forward_dynamics" || n == "constrained_motion" || n.rfind("velocity_", 0) == 0 ||
@@ -94,7 +98,7 @@ inline int size_of_axis(char c, const Tree& t) {
 }
 
 struct Keys {
-  PyObject *out, *threads, *wrenches, *expressed_in, *return_status, *frame, *return_reactions, *solver;
+  PyObject *out, *threads, *wrenches, *expressed_in, *return_status, *frame, *return_reactions, *solver, *check;
 };
 inline const Keys& keys() {
   static const Keys* k = new Keys{PyUnicode_InternFromString("out"),
@@ -104,14 +108,15 @@ inline const Keys& keys() {
                                   PyUnicode_InternFromString("return_status"),
                                   PyUnicode_InternFromString("frame"),
                                   PyUnicode_InternFromString("return_reactions"),
-                                  PyUnicode_InternFromString("solver")};
+                                  PyUnicode_InternFromString("solver"),
+                                  PyUnicode_InternFromString("check")};
   return *k;
 }
 
 struct Arguments {
   PyObject* input[max_inputs] = {};
   PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr, *solver = nullptr;
-  bool return_status = false, return_reactions = false;
+  bool return_status = false, return_reactions = false, check = true;
 };
 
 inline std::string join(const Info& info, const char* what) { return std::string(info.name) + "() " + what; }
@@ -123,7 +128,7 @@ inline bool goes_beyond(const Info& info, PyObject* names) {
   for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(names); ++n) {
     PyObject* key = PyTuple_GET_ITEM(names, n);
     const auto is = [&](PyObject* name) { return key == name || PyUnicode_Compare(key, name) == 0; };
-    bool known = is(k.out) || is(k.threads) || is(k.wrenches) || is(k.return_status);
+    bool known = is(k.out) || is(k.threads) || is(k.wrenches) || is(k.return_status) || is(k.check);
     for (const Input& in : info.inputs) known = known || is(in.key);
     if (!known) return true;
   }
@@ -149,6 +154,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
     to = yes;
   };
   if (is(k.return_status)) return flag(a.return_status);
+  if (info.checks && is(k.check)) return flag(a.check);
   if (info.has_reactions && is(k.return_reactions)) return flag(a.return_reactions);
   if (info.has_reactions && is(k.solver)) {
     if (value == Py_None) return;

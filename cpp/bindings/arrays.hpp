@@ -46,8 +46,15 @@ inline bool is_plain(PyObject* o) {
   return is_double(a) && (a->flags & plain) == plain;
 }
 
+/// Numbers that a masked array hides are none that it holds.
+inline void refuse_hidden(PyObject* o, const std::string& name) {
+  if (!PyObject_HasAttrString(o, "mask") || !py::module_::import("numpy.ma").attr("is_masked")(py::handle(o)).cast<bool>()) return;
+  throw py::type_error(name + " is a masked array with hidden numbers: fill them in with .filled(...)");
+}
+
 inline py::object as_plain(PyObject* o, const std::string& name) {
   if (is_plain(o)) return py::reinterpret_borrow<py::object>(o);
+  if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) refuse_hidden(o, name);
   auto& api = py::detail::npy_api::get();
   Py_INCREF(double_descr());
   PyObject* made = api.PyArray_FromAny_(o, double_descr(), 0, 0, plain | py::detail::npy_api::NPY_ARRAY_ENSUREARRAY_, nullptr);

@@ -61,6 +61,23 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
+/// Looks for signals such as Ctrl-C a few times a second, because looking needs the GIL. Only in the main thread is there anything to see.
+class Signals {
+ public:
+  /// Whether a signal's handler raised; the exception is set.
+  bool raised() {
+    const auto time = std::chrono::steady_clock::now();
+    if (time < next_) return false;
+    next_ = time + interval;
+    const WithGil held;
+    return PyErr_CheckSignals() != 0;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds interval{50};
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + interval;
+};
+
 /// f(*arguments), from C++ that runs while the GIL is otherwise free: other threads may run, and end the process, before Python returns.
 inline pybind11::object call_python(const pybind11::object& f, const pybind11::tuple& arguments) {
   PyObject* answer = unless_interpreter_ends([&] { return PyObject_CallObject(f.ptr(), arguments.ptr()); });

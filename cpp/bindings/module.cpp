@@ -141,7 +141,8 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
 }
 
 /// (name, first row, rows, [the rows' components of the relative motion, or -1]) of each constraint.
-py::list placed_constraints(const Mechanism& m) {
+py::list placed_constraints(const py::object& self) {
+  const Mechanism& m = built(self);
   py::list all;
   for (std::size_t i = 0; i < m.constraints().size(); ++i) {
     const Constraint& c = m.tree().loops.constraint[m.constraints()[i]];
@@ -153,9 +154,9 @@ py::list placed_constraints(const Mechanism& m) {
 }
 
 /// (q_start, nq, v_start, nv, closes a loop, points towards the ground, part) of each described joint.
-py::list placed_joints(const Mechanism& m) {
+py::list placed_joints(const py::object& self) {
   py::list all;
-  for (const auto& j : m.joints()) all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.part));
+  for (const auto& j : built(self).joints()) all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.part));
   return all;
 }
 
@@ -191,18 +192,18 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
            py::arg("constraints"), py::arg("springs"))
       .def_property_readonly(
-          "nq", [](const Mechanism& self) { return self.tree().nq; }, "Number of coordinates.")
+          "nq", [](const py::object& self) { return built(self).tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
-          "nv", [](const Mechanism& self) { return self.tree().nv; }, "Number of velocities.")
+          "nv", [](const py::object& self) { return built(self).tree().nv; }, "Number of velocities.")
       .def_property_readonly("_placed_joints", &placed_joints)
-      .def_property_readonly("_parts", &Mechanism::parts)
+      .def_property_readonly("_parts", [](const py::object& self) { return built(self).parts(); })
       .def_property_readonly("_placed_constraints", &placed_constraints)
-      .def_property_readonly("_actuators", &Mechanism::actuators)
+      .def_property_readonly("_actuators", [](const py::object& self) { return built(self).actuators(); })
       .def_property_readonly(
-          "nc", [](const Mechanism& self) { return self.tree().loops.rows; }, "Number of rows of all constraints.")
+          "nc", [](const py::object& self) { return built(self).tree().loops.rows; }, "Number of rows of all constraints.")
       .def_property_readonly(
-          "nu", [](const Mechanism& self) { return self.tree().loops.actuators; }, "Number of velocities that motors drive.")
-      .def_property_readonly("_massless", &Mechanism::massless);
+          "nu", [](const py::object& self) { return built(self).tree().loops.actuators; }, "Number of velocities that motors drive.")
+      .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); });
 
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"));
   m.def("time_one_state", &time_one_state, py::arg("mechanism"), py::arg("operation"), py::arg("inputs"), py::arg("repeats"));

@@ -39,17 +39,14 @@ bool is_finite(const double* x, Count n) {
   return true;
 }
 
-/// Signals (Ctrl-C) are asked for a few times a second: asking needs the GIL.
+/// Whether a run is to end early.
 class Interrupts {
  public:
   bool pending() { return ++steps_ % 32 == 0 && now(); }
 
   bool now() {
-    const auto time = std::chrono::steady_clock::now();
-    if (time < next_) return false;
-    next_ = time + std::chrono::milliseconds(50);
+    if (!signals_.raised()) return false;
     const WithGil held;
-    if (PyErr_CheckSignals() == 0) return false;
     // Ctrl-C: the run ends with what it has; what another signal's handler raises is the caller's
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear();
     return true;
@@ -57,20 +54,20 @@ class Interrupts {
 
  private:
   unsigned steps_ = 0;
-  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  Signals signals_;
 };
 
 class Simulation {
  public:
-  Simulation(const Mechanism& mechanism, int method, int stabilisation, const std::array<double, 2>& gains,
+  Simulation(const py::object& mechanism, int method, int stabilisation, const std::array<double, 2>& gains,
              const py::dict& actions, py::object controller, py::object pfaffian)
-      : tree_(mechanism.tree()), controller_(std::move(controller)), pfaffian_(std::move(pfaffian)) {
+      : tree_(built(mechanism).tree()), controller_(std::move(controller)), pfaffian_(std::move(pfaffian)) {
     plan_.method = static_cast<Method>(method), plan_.stabilisation = static_cast<Stabilisation>(stabilisation);
     plan_.gains[0] = gains[0], plan_.gains[1] = gains[1];
     plan_.self = this;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
-    keep(mechanism, actions);
+    keep(built(mechanism), actions);
   }
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
@@ -457,7 +454,7 @@ class Simulation {
 
 void bind_simulation(py::module_& m) {
   py::class_<Simulation>(m, "Simulation")
-      .def(py::init<const Mechanism&, int, int, const std::array<double, 2>&, const py::dict&, py::object, py::object>(),
+      .def(py::init<const py::object&, int, int, const std::array<double, 2>&, const py::dict&, py::object, py::object>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("actions"),
            py::arg("controller"), py::arg("pfaffian"), py::keep_alive<1, 2>())
       .def_property_readonly("size", &Simulation::size)

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "../kernels/batch.hpp"
 #include "arguments.hpp"
+#include "gil.hpp"
 
 namespace sarrus::bindings {
 namespace {
@@ -63,18 +65,24 @@ bool answerless(const Mechanism& m, const Info& info) {
 }
 
 /// What a status other than fine says of one state.
-[[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status) {
-  if (status != contradiction_found) no_answer(m, info);
+[[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
+                          const double* out) {
+  const bool stays_open = std::strncmp(info.name, "configuration_", 14) == 0;
+  if (status != contradiction_found && status != off_loops_found && !stays_open) no_answer(m, info);
   py::dict more;
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
   if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
-  py::module_::import("sarrus.loops.functions").attr("raise_contradiction")(py::handle(self), info.name, more);
+  const py::module_ says = py::module_::import("sarrus.loops.functions");
+  if (stays_open)
+    says.attr("raise_open_loops")(py::handle(self), py::array_t<double>(m.tree().nq, out), more);
+  else
+    says.attr(status == off_loops_found ? "raise_off_loops" : "raise_contradiction")(py::handle(self), info.name, more);
   throw py::value_error("unreachable");
 }
 
 Parameters parameters(const Mechanism& m, const Arguments& a) {
-  Parameters p{{0, 0, Transform<double>::identity(), ExpressedIn::frame}, 0, nullptr};
+  Parameters p{{0, 0, Transform<double>::identity(), ExpressedIn::frame}, 0, nullptr, a.check};
   if (a.frame) {
     if (!PyUnicode_Check(a.frame)) throw py::type_error("frame must be the name of a frame, as a str");
     const auto at = m.frames().find(text(a.frame));
@@ -98,6 +106,16 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   return p;
 }
 
+/// Numbers of one state's result. Kernels count them, and the entries of an nv x nv matrix, in 32 bits.
+std::int64_t checked_size(const Info& info, const Tree& t) {
+  std::int64_t size = 1, matrix = info.dense ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
+  for (const char c : info.axes) size *= size_of_axis(c, t);
+  if (std::max(size, matrix) > std::numeric_limits<int>::max())
+    fail("ShapeError", std::string(info.name) + " of this mechanism holds " + std::to_string(std::max(size, matrix)) +
+                           " numbers a state, and more than 2^31 - 1 it cannot count");
+  return size;
+}
+
 /// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
@@ -115,8 +133,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   }
   Py_ssize_t dims[2];
   int nd = 0;
-  long size = 1;
-  for (const char c : info.axes) size *= dims[nd++] = size_of_axis(c, t);
+  const std::int64_t size = checked_size(info, t);
+  for (const char c : info.axes) dims[nd++] = size_of_axis(c, t);
   double* out = nullptr;
   PyObject* result = nullptr;
   double scalar;
@@ -139,7 +157,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   py::object keep = py::reinterpret_steal<py::object>(result);
   const Parameters p = parameters(m, a);
   const double status = kernels().one[op](t, p, in, nullptr, out);
-  if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status));
+  if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out);
   if (!finite(out, size)) no_answer(m, info);
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
 }
@@ -176,7 +194,11 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
     const py::handle given = a.wrenches;
     if (!PyDict_Check(given.ptr()) && !py::isinstance(given, py::module_::import("collections.abc").attr("Mapping")))
       throw py::type_error("wrenches must be a dict from frame names to arrays of [moment; force]");
-    for (const auto& [name, value] : py::dict(py::reinterpret_borrow<py::object>(given))) {
+    // a list of its own: what is converted below may run code that changes the dict
+    PyObject* pairs = PyMapping_Items(given.ptr());
+    if (!pairs) throw py::error_already_set();
+    for (const py::handle pair : py::reinterpret_steal<py::list>(pairs)) {
+      const auto [name, value] = pair.cast<std::pair<py::object, py::object>>();
       Arguments one;
       one.frame = name.ptr();
       wrench_frames.push_back(parameters(m, one).frame);
@@ -224,11 +246,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
 
   std::vector<Py_ssize_t> dims = batch;
   Rows rows{};
-  rows.out_size = 1;
-  for (const char c : info.axes) {
-    dims.push_back(size_of_axis(c, t));
-    rows.out_size *= static_cast<int>(dims.back());
-  }
+  rows.out_size = static_cast<int>(checked_size(info, t));
+  for (const char c : info.axes) dims.push_back(size_of_axis(c, t));
   const int nd = static_cast<int>(dims.size());
   py::object result;
   if (a.out) {
@@ -285,24 +304,26 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
       for (const Operand& o : operands) require_sound(m, info, o.name, o.kind, o.data);
       if (answerless(m, info)) no_answer(m, info);
       const double told = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
-      if (told != 0.0) explain(self, m, info, a, static_cast<signed char>(told));
+      if (told != 0.0) explain(self, m, info, a, static_cast<signed char>(told), rows.out);
       if (!finite(rows.out, rows.out_size)) no_answer(m, info);
     }
     status.mutable_data()[0] = verdict;
   } else {
     signed char* verdicts = status.mutable_data();
-    const py::gil_scoped_release release;
-    batch_of(verdicts).run(threads);
+    const Batch work = batch_of(verdicts);
+    Signals signals;
+    bool stopped;
+    {
+      const WithoutGil free;
+      stopped = work.run(threads, [&] { return signals.raised(); });
+    }
+    if (stopped) throw py::error_already_set();
   }
   if (nd == 0 && !a.out) result = py::float_(*rows.out);
   if (a.return_status) return py::make_tuple(result, status).release().ptr();
   return result.release().ptr();
 }
 
-/// Null where __init__ of the base class was not called. Mechanism is the one C++ base, so its value is in the first slot.
-const Mechanism* mechanism_of(PyObject* self) {
-  return static_cast<const Mechanism*>(reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr());
-}
 
 /// The answer of a Python method that takes the same arguments.
 PyObject* with_everything(PyObject* self, const Info& info, const Arguments& a, const char* method) {
@@ -313,6 +334,7 @@ PyObject* with_everything(PyObject* self, const Info& info, const Arguments& a, 
   if (a.threads) more["threads"] = py::handle(a.threads);
   if (a.return_status) more["return_status"] = true;
   if (a.return_reactions) more["return_reactions"] = true;
+  if (!a.check) more["check"] = false;
   if (a.out) more["out"] = py::handle(a.out);
   return py::handle(self).attr(method)(**more).release().ptr();
 }
@@ -336,12 +358,7 @@ PyObject* with_reactions(PyObject* self, const Info& info, const Arguments& a, c
 
 template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   try {
-    const Mechanism* built = mechanism_of(self);
-    if (!built) {
-      PyErr_SetString(PyExc_TypeError, "this Mechanism was never built: __init__ of the base class was not called");
-      return nullptr;
-    }
-    const Mechanism& m = *built;
+    const Mechanism& m = built(self);
     const Info& info = infos()[op];
     if (goes_beyond(info, names)) {
       const py::object method = py::handle(self).attr(info.beyond);
@@ -380,6 +397,14 @@ int find(const std::string& name) {
 
 }  // namespace
 
+const Mechanism& built(const py::handle& self) {
+  // Mechanism is the one C++ base, so its value is in the first slot; there is memory in it as soon as somebody looked
+  const auto slot = reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder();
+  if (!slot.holder_constructed())
+    throw py::type_error("this Mechanism was never built: __init__ of the base class was not called");
+  return *slot.value_ptr<Mechanism>();
+}
+
 const KernelTable& kernels() { return *in_use; }
 void use_kernels(const KernelTable* table) { in_use = table; }
 
@@ -393,8 +418,9 @@ py::object method(const py::handle& type, const std::string& name, const std::st
   return py::reinterpret_steal<py::object>(made);
 }
 
-double time_one_state(const Mechanism& m, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
+double time_one_state(const py::object& mechanism, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
                       int repeats) {
+  const Mechanism& m = built(mechanism);
   const int op = find(operation);
   const Info& info = infos()[op];
   const Parameters p = parameters(m, {});

@@ -19,8 +19,11 @@ void use_kernels(const KernelTable*);
 /// The method descriptor of an operation, with its text signature and docstring.
 py::object method(const py::handle& type, const std::string& name, const std::string& doc);
 
+/// The mechanism in an object of the class; TypeError where a subclass has not called __init__ of it.
+const Mechanism& built(const py::handle& self);
+
 /// Seconds per call of the one-state kernel, called from C++ on each row in turn (for benchmarks: no Python in the loop).
-double time_one_state(const Mechanism& m, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
+double time_one_state(const py::object& mechanism, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
                       int repeats);
 
 }  // namespace sarrus::bindings

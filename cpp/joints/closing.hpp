@@ -23,8 +23,12 @@ inline int free_components(JointKind kind) {
     case JointKind::planar: return 1 << 2 | 1 << 3 | 1 << 4;
     case JointKind::spherical: return 1 << 0 | 1 << 1 | 1 << 2;
     case JointKind::free: return 63;
-    default: return -1;
+    case JointKind::helical:
+    case JointKind::universal:
+    case JointKind::gimbal:
+    case JointKind::reversed: return -1;
   }
+  return -1;
 }
 
 template <class T> struct ClosingJoint {
@@ -138,9 +142,10 @@ SARRUS_NOINLINE void close_joint(JointKind kind, const JointConstants& k, const 
       out.row[1 + i] = {zero3<T>(), unit_motion<T>(i).angular};
       out.residual[1 + i] = e(i);
     }
-    const T flat = a_child(0) * a_child(0) + a_child(1) * a_child(1);
-    const T v0 = (V.angular(0) * a_child(0) + V.angular(1) * a_child(1)) / flat, v1 = V.angular(2) - a_child(2) * v0;
-    out.bias.angular = vec3<T>(a_child(1), -a_child(0), T(0.0)) * (v0 * v1);
+    // the axis a turns backwards in the child's axes, a-dot = a x w, and the row with it: n-dot . w, also where w is not allowed
+    const Vec3<T>& w = V.angular;
+    const T turning = (w(2) * (a_child(0) * w(0) + a_child(1) * w(1)) - a_child(2) * (w(0) * w(0) + w(1) * w(1))) * share;
+    out.bias.angular = n * (-turning / dot(n, n));
     return;
   }
 
@@ -148,17 +153,30 @@ SARRUS_NOINLINE void close_joint(JointKind kind, const JointConstants& k, const 
   Mat3<T> turn = Transform<T>::identity().R;
   Vec3<T> reached = zero3<T>();
   T angle = T(0.0);
-  if (kind == JointKind::revolute || kind == JointKind::cylindrical || kind == JointKind::planar || kind == JointKind::helical) {
+  const auto take_turn = [&] {
     const T s = R(1, 0) - R(0, 1), c = R(0, 0) + R(1, 1), share = T(1.0) / sqrt(s * s + c * c + T(1e-300));
     turn = rotation_z(T(s * share), T(c * share));
     angle = atan2(s, c);
-  }
-  if (kind == JointKind::planar) reached = vec3<T>(X.p(0), X.p(1), T(0.0));
-  if (kind == JointKind::prismatic || kind == JointKind::cylindrical) reached = vec3<T>(T(0.0), T(0.0), X.p(2));
-  if (kind == JointKind::helical && k.pitch != 0.0) {
-    // the angle does not tell how often it has turned: the displacement does
-    const T turns = nearest((X.p(2) / T(k.pitch) - angle) / T(2 * M_PI));
-    reached = vec3<T>(T(0.0), T(0.0), T(k.pitch) * (angle + T(2 * M_PI) * turns));
+  };
+  switch (kind) {
+    case JointKind::revolute: take_turn(); break;
+    case JointKind::planar: take_turn(), reached = vec3<T>(X.p(0), X.p(1), T(0.0)); break;
+    case JointKind::cylindrical: take_turn(), reached = vec3<T>(T(0.0), T(0.0), X.p(2)); break;
+    case JointKind::prismatic: reached = vec3<T>(T(0.0), T(0.0), X.p(2)); break;
+    case JointKind::helical:
+      take_turn();
+      if (k.pitch != 0.0) {
+        // the angle does not tell how often it has turned: the displacement does
+        const T turns = nearest((X.p(2) / T(k.pitch) - angle) / T(2 * M_PI));
+        reached = vec3<T>(T(0.0), T(0.0), T(k.pitch) * (angle + T(2 * M_PI) * turns));
+      }
+      break;
+    case JointKind::fixed:
+    case JointKind::spherical:
+    case JointKind::free: break;
+    case JointKind::universal:  // answered above
+    case JointKind::gimbal:
+    case JointKind::reversed: return;  // a joint that closes a loop is taken as it was described
   }
   Motion<T> off;
   off.linear = transpose_times(R, Vec3<T>(X.p - reached));

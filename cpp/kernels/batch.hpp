@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <limits>
 #include <new>
 #include <thread>
@@ -14,12 +15,12 @@
 
 namespace sarrus {
 
-inline bool finite(const double* x, long n) {
+inline bool finite(const double* x, std::int64_t n) {
   // x * 0 is 0 or NaN; several sums, because one would wait for itself
   using P = Packet<2>;
-  const auto pair = [x](long i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
+  const auto pair = [x](std::int64_t i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
   P a = 0.0, b = 0.0, c = 0.0, d = 0.0;
-  long i = 0;
+  std::int64_t i = 0;
   for (; i + 8 <= n; i += 8) a += pair(i), b += pair(i + 2), c += pair(i + 4), d += pair(i + 6);
   double rest = 0.0;
   for (; i < n; ++i) rest += x[i] * 0.0;
@@ -38,41 +39,46 @@ inline bool sound_quaternions(const Mechanism& m, bool any_length, const double*
   return true;
 }
 
-constexpr signed char fine = 0, unsound_input = 1, no_answer = 2, contradiction_found = 3;
+constexpr signed char fine = 0, unsound_input = 1, no_answer = 2, contradiction_found = 3, off_loops_found = 4;
 
 struct Batch {
   const Mechanism& m;
   ManyStates kernel;
   const Parameters& p;
   const Rows& rows;
-  long count;
+  std::int64_t count;
   bool is_configuration[max_inputs];
   bool any_length;  // of quaternions
   bool answerless;  // whatever the state: nothing to divide by
 
-  void run(long threads) const {
-    const long chunks = (count + chunk - 1) / chunk;
-    std::atomic<long> next{0};
-    std::atomic<bool> failed{false};
-    const auto worker = [&] {
+  /// `stop` is asked by the calling thread between chunks; returns whether it said so.
+  template <class Stop> bool run(std::int64_t threads, Stop stop) const {
+    const std::int64_t chunks = (count + chunk - 1) / chunk;
+    std::atomic<std::int64_t> next{0};
+    std::atomic<bool> failed{false}, stopped{false};
+    const auto worker = [&](bool asks) {
       try {
-        for (long c; (c = next.fetch_add(1)) < chunks;) work(c * chunk, std::min(count, (c + 1) * chunk));
+        for (std::int64_t c; !stopped && (c = next.fetch_add(1)) < chunks;) {
+          work(c * chunk, std::min(count, (c + 1) * chunk));
+          if (asks && stop()) stopped = true;
+        }
       } catch (...) {  // out of memory; no exception may leave a thread
         failed = true;
       }
     };
     std::vector<std::thread> others;
     try {
-      for (long t = 1; t < std::min(threads, chunks); ++t) others.emplace_back(worker);
+      for (std::int64_t t = 1; t < std::min(threads, chunks); ++t) others.emplace_back(worker, false);
     } catch (...) {  // the system has no more threads: those that are there do the work
     }
-    worker();
+    worker(true);
     for (std::thread& t : others) t.join();
     if (failed) throw std::bad_alloc();
+    return stopped;
   }
 
   /// What became of row i, whose result stands in its place.
-  signed char judge(long i) const {
+  signed char judge(std::int64_t i) const {
     double* out = rows.out + i * rows.out_size;
     signed char verdict = finite(out, rows.out_size) && !answerless ? rows.status[i] : no_answer;
     for (int k = 0; k < max_inputs; ++k) {
@@ -87,23 +93,23 @@ struct Batch {
   }
 
  private:
-  static constexpr long chunk = 64;  // rows that a thread takes at once: few enough to stay in its cache
+  static constexpr std::int64_t chunk = 64;  // rows that a thread takes at once: few enough to stay in its cache
 
-  void work(long begin, long end) const {
+  void work(std::int64_t begin, std::int64_t end) const {
     kernel(m.tree(), p, rows, begin, end);
     // one look at the whole chunk; only where something is wrong, at each row
     bool clean = !answerless && finite(rows.out + begin * rows.out_size, (end - begin) * rows.out_size);
-    for (long i = begin; i < end; ++i) clean &= rows.status[i] == fine;
+    for (std::int64_t i = begin; i < end; ++i) clean &= rows.status[i] == fine;
     for (int k = 0; k < max_inputs && clean; ++k) {
       if (!rows.in[k]) continue;
       const double* first = rows.in[k] + begin * rows.in_step[k];
       clean = finite(first, rows.in_step[k] ? (end - begin) * rows.in_size[k] : rows.in_size[k]);
       if (is_configuration[k])
-        for (long i = begin; i < end && clean; ++i) clean = sound_quaternions(m, any_length, rows.in[k] + i * rows.in_step[k]);
+        for (std::int64_t i = begin; i < end && clean; ++i) clean = sound_quaternions(m, any_length, rows.in[k] + i * rows.in_step[k]);
     }
     for (int k = 0; k < p.wrenches; ++k)
-      for (long i = begin; i < end && clean; ++i) clean = finite(rows.wrench[k] + i * rows.wrench_step[k], 6);
-    for (long i = begin; i < end && !clean; ++i) rows.status[i] = judge(i);
+      for (std::int64_t i = begin; i < end && clean; ++i) clean = finite(rows.wrench[k] + i * rows.wrench_step[k], 6);
+    for (std::int64_t i = begin; i < end && !clean; ++i) rows.status[i] = judge(i);
   }
 };
 

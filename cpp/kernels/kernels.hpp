@@ -2,6 +2,8 @@
 // shared object of its own that hands over one table, because objects of different levels in one link merge their inline functions.
 #pragma once
 
+#include <cstdint>
+
 #include "../simulation/plan.hpp"
 #include "operation_list.hpp"
 
@@ -10,10 +12,10 @@ namespace sarrus {
 /// Many states: row i of input k starts at in[k] + i * in_step[k] (a step of 0 repeats one row; a null input was not given).
 struct Rows {
   const double* in[max_inputs];
-  long in_step[max_inputs];
+  std::int64_t in_step[max_inputs];
   int in_size[max_inputs];
   const double* const* wrench;  // six numbers a row
-  const long* wrench_step;
+  const std::int64_t* wrench_step;
   double* out;
   int out_size;
   signed char* status;
@@ -21,25 +23,25 @@ struct Rows {
 
 /// Returns the status: 0, or why there is no answer.
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
-using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, long begin, long end);
+using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
 /// Many runs of a simulation: row i of x is its state, and parameters may be its own (a step of 0 shares them).
 struct Runs {
   double* x;
   int size;
   const double* parameter;
-  long parameter_step;
+  std::int64_t parameter_step;
   signed char* status;
 };
 struct Clock {
   double start, step;  // the time is start + k step
-  long first, count;
+  std::int64_t first, count;
 };
 
 /// Simulation of one state, in place, and of many.
 struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
-  void (*advance_many)(const Tree&, const Plan&, const Clock&, const Runs&, long begin, long end);
+  void (*advance_many)(const Tree&, const Plan&, const Clock&, const Runs&, std::int64_t begin, std::int64_t end);
   /// A trial step of Dormand and Prince's from x: where it leads, its polynomial, and its error as a share of what is allowed.
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
                      const double* x, double* there, double* dense, double* error);

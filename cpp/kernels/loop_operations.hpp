@@ -11,14 +11,23 @@ namespace sarrus {
 
 /// 3 where the relative residual is more than rounding.
 template <class T> SARRUS_INLINE T verdict(const T& left) { return select(left > T(contradiction), T(contradictory), T(0.0)); }
+/// 4 where the state is off the loops, whatever else there is to say.
+template <class T> SARRUS_INLINE T verdict(const T& left, const OffLoops<T>& off) {
+  const T farthest = select(off.velocity > off.position, off.velocity, off.position);
+  return select(farthest > T(off_loops_limit * off_loops_limit), T(off_loops), verdict(left));
+}
 
-template <class T> LoopInput<T> loop_input(const Call<T>& call) {
-  return {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
+/// a, and if they are not null the multipliers and the residual.
+template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
+  LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
+  OffLoops<T> off;
+  if (call.parameters.check) in.off = &off;
+  const T left = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
+  return verdict(left, off);
 }
 
 SARRUS_RUN(forward_dynamics, {
-  if (tree.loops.rows > 0)
-    return verdict(constrained_dynamics(tree, arena, loop_input(call), out, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+  if (tree.loops.rows > 0) return constrained_dynamics(call, out, static_cast<T*>(nullptr), static_cast<T*>(nullptr));
   aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
 })
 SARRUS_RUN(constrained_motion, {
@@ -28,8 +37,11 @@ SARRUS_RUN(constrained_motion, {
     multipliers[0] = T(0.0);
     return T(0.0);
   }
-  return verdict(constrained_dynamics(tree, arena, loop_input(call), out, multipliers, multipliers + tree.loops.rows));
+  return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
 })
+/// 2 where loops stay open.
+template <class T> SARRUS_INLINE T closure(const T& left) { return select(left > T(square(closed_limit)), T(unanswered), T(0.0)); }
+
 SARRUS_RUN(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
 SARRUS_RUN(constraint_velocity, {
   ConstraintRows<T> wanted;
@@ -49,11 +61,13 @@ SARRUS_RUN(velocity_plain,
            return verdict(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out, static_cast<T*>(nullptr)));)
 SARRUS_RUN(velocity_jump,
            return verdict(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
-SARRUS_RUN(configuration_by_mass, project_configuration(tree, arena, in[0], in[1], in[2], false, out);)
-SARRUS_RUN(configuration_plain, project_configuration(tree, arena, in[0], in[1], in[2], true, out);)
+SARRUS_RUN(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], false, out));)
+SARRUS_RUN(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], true, out));)
 SARRUS_RUN(actuator_efforts, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
-  return verdict(actuator_efforts(tree, arena, motion, in[3], in[4], out));
+  OffLoops<T> off;
+  const T left = actuator_efforts(tree, arena, motion, in[3], in[4], out, call.parameters.check ? &off : nullptr);
+  return verdict(left, off);
 })
 
 }  // namespace sarrus

@@ -10,6 +10,7 @@ struct Parameters {
   Frame frame;
   int wrenches;
   const Frame* wrench_frame;
+  bool check;  // whether a state that is off the loops is to be told, instead of answered
 };
 
 constexpr int max_inputs = 5;

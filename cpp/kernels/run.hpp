@@ -69,7 +69,7 @@ template <class F> SARRUS_INLINE void for_blocks(int size, F&& f) {
 }
 
 /// Rows i .. i + W - 1 of an input, one a lane; past the last row it is repeated.
-template <int W> void gather(const double* from, long step, int size, long i, long end, Packet<W>* to) {
+template <int W> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end, Packet<W>* to) {
   const double* row[W];
   for (int l = 0; l < W; ++l) row[l] = from + (i + l < end ? i + l : end - 1) * step;
   if constexpr (transposes<W>)
@@ -80,7 +80,7 @@ template <int W> void gather(const double* from, long step, int size, long i, lo
   for (int k = 0; k < size; ++k)
     for (int l = 0; l < W; ++l) to[k].lanes[l] = row[l][k];
 }
-template <int W> void scatter(const Packet<W>* from, int size, long i, long end, double* to) {
+template <int W> void scatter(const Packet<W>* from, int size, std::int64_t i, std::int64_t end, double* to) {
   if constexpr (transposes<W>)
     if (size >= 4 && i + W <= end) {
       double* row[W];
@@ -96,7 +96,7 @@ template <int W> void scatter(const Packet<W>* from, int size, long i, long end,
 /// The same for all operations, which are too many to have it compiled into each.
 template <int W>
 SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), const Tree& tree, const Parameters& p,
-                                const Rows& rows, long begin, long end) {
+                                const Rows& rows, std::int64_t begin, std::int64_t end) {
   using P = Packet<W>;
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
@@ -106,21 +106,21 @@ SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), con
   for (int k = 0; k < p.wrenches; ++k) wrench[k] = arena.take<P>(6);
   const auto* external = external_wrenches(p, arena, wrench);
   P* out = arena.take<P>(rows.out_size);
-  for (long i = begin; i < end; i += W) {
+  for (std::int64_t i = begin; i < end; i += W) {
     // a large result has left the cache since the last call: ask for its lines while the kernel works
-    const long last = std::min<long>(i + W, end) * rows.out_size;
-    for (long k = i * rows.out_size; k < last; k += 8) __builtin_prefetch(rows.out + k, 1);
+    const std::int64_t last = std::min<std::int64_t>(i + W, end) * rows.out_size;
+    for (std::int64_t k = i * rows.out_size; k < last; k += 8) __builtin_prefetch(rows.out + k, 1);
     for (int k = 0; k < max_inputs; ++k)
       if (in[k]) gather(rows.in[k], rows.in_step[k], rows.in_size[k], i, end, in[k]);
     for (int k = 0; k < p.wrenches; ++k) gather(rows.wrench[k], rows.wrench_step[k], 6, i, end, wrench[k]);
     const Arena::Scope inner(arena);
     const P status = kernel({tree, arena, p, in, external, out});
-    for (long l = i; l < std::min<long>(i + W, end); ++l) rows.status[l] = static_cast<signed char>(status.lanes[l - i]);
+    for (std::int64_t l = i; l < std::min<std::int64_t>(i + W, end); ++l) rows.status[l] = static_cast<signed char>(status.lanes[l - i]);
     scatter(out, rows.out_size, i, end, rows.out);
   }
 }
 
-template <Operation op, int W> void many(const Tree& tree, const Parameters& p, const Rows& rows, long begin, long end) {
+template <Operation op, int W> void many(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
   in_packets<W>(&Run<op>::template run<Packet<W>>, tree, p, rows, begin, end);
 }
 

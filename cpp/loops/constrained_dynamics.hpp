@@ -12,6 +12,8 @@
 namespace sarrus {
 
 constexpr double contradiction = 1e-6;  // a relative residual that no rounding explains
+/// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured.
+constexpr double off_loops_limit = 1e-3;  // [rad, m; of the velocities]
 
 template <class T> struct LoopInput {
   const T *q, *v, *tau;
@@ -19,6 +21,7 @@ template <class T> struct LoopInput {
   const ExternalWrench<T>* wrench = nullptr;
   const T *time = nullptr, *given = nullptr;
   double velocity_gain = 0.0, position_gain = 0.0;  // J a = gamma - velocity_gain (J v - c) - position_gain phi
+  OffLoops<T>* off = nullptr;  // if asked for, how far q and v are off the loops
 };
 
 /// The matrix of one state with its right-hand side.
@@ -85,7 +88,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
   T* J = arena.take<T>(loops.entries);
   ConstraintRows<T> rows;
   rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;
-  rows.mobility = mobilities(tree, arena, M), rows.terms = terms + tree.nv;
+  rows.mobility = mobilities(tree, arena, M), rows.terms = terms + tree.nv, rows.off = in.off;
   const bool corrects = in.velocity_gain != 0.0 || in.position_gain != 0.0;
   if (corrects) rows.residual = arena.take<T>(loops.rows), rows.target = arena.take<T>(loops.rows);
   constraint_rows(tree, arena, state, rows, 0, loops.constraints);

@@ -52,6 +52,20 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   return state;
 }
 
+/// How far a state is off the loops: what would have to move, of the velocities that a row touches, to bring it back. The largest of all
+/// rows, squared: of the coordinates [rad, m], and of the velocities as a share of what those are, but of no less than 1 [rad/s, m/s].
+template <class T> struct OffLoops {
+  T position = T(0.0), velocity = T(0.0);
+
+  /// Squares: of gap and rate along a row; of the row's change with a unit of motion; of the velocities that it touches.
+  SARRUS_INLINE void see(const T& gap, const T& rate, const T& per_motion, const T& speed) {
+    const T share = T(1.0) / select(per_motion > T(0.0), per_motion, T(1.0));
+    const T open = gap * share, slips = rate * share / (T(1.0) + speed);
+    position = select(open > position, open, position);
+    velocity = select(slips > velocity, slips, velocity);
+  }
+};
+
 /// What is wanted of all constraints; null: not wanted.
 template <class T> struct ConstraintRows {
   T* J = nullptr;  // blocks, rows x columns, column by column
@@ -61,6 +75,7 @@ template <class T> struct ConstraintRows {
   const T* mobility = nullptr;  // 1/M_ii of the velocities: with it,
   T* scale = nullptr;  // the size that J M^-1 J^T would have if the row were no small difference of large numbers
   T* terms = nullptr;  // size, squared, of what gamma is the difference of: what its rounding is to be compared with
+  OffLoops<T>* off = nullptr;  // with scale
 };
 
 /// Value, rate and acceleration of a law. Rare, so lane by lane.
@@ -100,6 +115,7 @@ template <class T> struct RelativeMotion {
   T turning, sliding;  // squares of what these are differences of
   T turns,
       slides;  // sizes, squared, of the columns' parts, by what they are made of: no rounding of a difference counts as motion
+  T mobility, speed;  // of the velocities: sum of 1/M_ii, sum of squares
 };
 
 /// A frame that is carried along by a gimbal, as both were described: X becomes X R^T Gimbal(g(t)) R, where R turns the joint's axis onto
@@ -138,7 +154,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
 
   m.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
-  m.turns = m.slides = T(0.0);
+  m.turns = m.slides = m.mobility = m.speed = T(0.0);
   const T far = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of no length is the rounding of two places
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
@@ -149,11 +165,12 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     here.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
     if (i >= c.own) here = here * T(-1.0);
     if (mobility) {
+      m.mobility += mobility[k];
       const T turn = dot(world.angular, world.angular) * mobility[k];
       m.turns += turn;
       m.slides += dot(world.linear, world.linear) * mobility[k] + (dot(r, r) + far) * turn;
     }
-    if (s.v) m.V = m.V + here * s.v[k];
+    if (s.v) m.V = m.V + here * s.v[k], m.speed += s.v[k] * s.v[k];
   }
   // the drive moves the parent's frame: seen from the child it is taken away
   Motion<T> carried = Motion<T>::zero();
@@ -206,6 +223,32 @@ SARRUS_INLINE void put_row(const Constraint& c, const RelativeMotion<T>& m, int 
   if (out.target) out.target[c.row + r] = dot(m.drive, row);
 }
 
+/// Squares of what a pair of bodies is off by in angles and in lengths, and of the rates.
+template <class T>
+SARRUS_INLINE void see_off(const RelativeMotion<T>& m, const T& turn, const T& slide, const T& turning, const T& sliding,
+                           const ConstraintRows<T>& out) {
+  const T share = T(1.0) / select(m.mobility > T(0.0), m.mobility, T(1.0));
+  out.off->see(turn, turning, m.turns * share, m.speed);
+  out.off->see(slide, sliding, m.slides * share, m.speed);
+}
+template <class T> SARRUS_INLINE T square(const T& x) { return x * x; }
+
+/// The same of a joint whose rows are plain components: chords instead of angles, which are as good for a look and need no logarithm.
+template <class T> SARRUS_INLINE void see_plain_joint(const Constraint& c, const RelativeMotion<T>& m, const ConstraintRows<T>& out) {
+  const Mat3<T>& R = m.X.R;
+  T turn = T(0.0), slide = T(0.0), turning = T(0.0), sliding = T(0.0);
+  for (int r = 0; r < c.rows; ++r) {
+    const int k = c.component[r];
+    if (k < 3)
+      turning += square(m.V.angular(k));
+    else
+      slide += square(m.X.p(k - 3)), sliding += square(m.V.linear(k - 3));  // free are z, or x and y: those axes are the parent's too
+  }
+  if (c.rows > 0 && c.component[0] < 3)  // 4 sin^2 of half the angle: of z, or, where none is free, of all axes
+    turn = c.rows > 2 && c.component[2] == 2 ? T(3.0) - (R(0, 0) + R(1, 1) + R(2, 2)) : T(2.0) - R(2, 2) * T(2.0);
+  see_off(m, turn, slide, turning, sliding, out);
+}
+
 template <class T>
 void distance_row(const Constraint& c, const RelativeMotion<T>& m, bool moving, const ConstraintRows<T>& out) {
   // in the parent's turning axes the rod's end moves by u and accelerates by a - 2 w x u
@@ -213,6 +256,7 @@ void distance_row(const Constraint& c, const RelativeMotion<T>& m, bool moving, 
   put_row(c, m, 0, Force<T>{zero3<T>(), n}, out);
   const T length = sqrt(dot(d, d));
   if (out.residual) out.residual[c.row] = length - T(c.length);
+  if (out.off) see_off(m, T(0.0), square(T(length - T(c.length))), T(0.0), square(dot(n, u)), out);
   if (!moving) return;
   const T along = dot(n, u);
   const Vec3<T> a = m.a - cross(m.w_parent, u) * T(2.0);
@@ -252,6 +296,12 @@ void rolling_rows(const Constraint& c, const RelativeMotion<T>& m, bool moving, 
   if (c.rolling != Rolling::sphere_on_sphere) e[1] = Vec3<T>(m.X.R.row(0)), e[2] = Vec3<T>(m.X.R.row(1));
   for (int r = 0; r < 3; ++r) put_row(c, m, r, Force<T>{cross(rho, e[r]), e[r]}, out);
   if (out.residual) out.residual[c.row] = height, out.residual[c.row + 1] = out.residual[c.row + 2] = T(0.0);
+  if (out.off) {
+    const Vec3<T> slip = u + cross(w, rho);
+    T sliding = T(0.0);
+    for (int r = 0; r < 3; ++r) sliding += square(dot(e[r], slip));
+    see_off(m, T(0.0), square(height), T(0.0), sliding, out);
+  }
   if (!moving) return;
   const Vec3<T> a =
       m.a - cross(m.w_parent, u) * T(2.0) + cross(Vec3<T>(m.dw - cross(m.w_parent, m.w_child)), rho) + cross(w, rho_dot);
@@ -282,6 +332,7 @@ template <class T> SARRUS_INLINE void rows_of(const Constraint& c, const Relativ
   const bool plain = c.component[0] >= 0;
   ClosingJoint<T> joint;
   if (!plain || out.residual) close_joint(c.joint, c.constants, m.X, m.V, joint);
+  if (out.off && plain) see_plain_joint(c, m, out);
   if (out.residual)
     for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = joint.residual[r];
   Motion<T> A;  // the apparent acceleration, in the child's axes
@@ -305,6 +356,9 @@ template <class T> SARRUS_INLINE void rows_of(const Constraint& c, const Relativ
       put_row(c, m, r, row, out);
       if (moving) out.gamma[c.row + r] = dot(joint.bias, row) - dot(A, row);
       if (out.scale) set_scale(r, m.turns * dot(row.angular, row.angular) + m.slides * dot(row.linear, row.linear));
+      if (out.off)
+        out.off->see(square(joint.residual[r]), square(dot(m.V, row)),
+                     out.scale[c.row + r] / select(m.mobility > T(0.0), m.mobility, T(1.0)), m.speed);
     }
   }
 }
@@ -312,7 +366,7 @@ template <class T> SARRUS_INLINE void rows_of(const Constraint& c, const Relativ
 template <class T> SARRUS_NOINLINE void coupler_row(const LoopState<T>& s, const Constraint& c, const ConstraintRows<T>& out) {
   T g[3] = {T(0.0), T(0.0), T(0.0)};
   if (c.law) evaluate(*c.law, s.time, g);
-  T value = -(T(c.offset) + g[0]), gamma = g[2], size = T(0.0);
+  T value = -(T(c.offset) + g[0]), gamma = g[2], size = T(0.0), rate = -g[1], mobility = T(0.0), speed = T(0.0);
   for (int i = 0; i < c.terms; ++i) {
     const CouplerTerm& term = c.term[i];
     const T q = s.q[term.iq];
@@ -325,9 +379,10 @@ template <class T> SARRUS_NOINLINE void coupler_row(const LoopState<T>& s, const
     }
     value += p;
     if (out.J) out.J[c.entry + i] = p1;
-    if (out.scale) size += steepest * steepest * out.mobility[term.iv];
-    if (s.v) gamma -= p2 * s.v[term.iv] * s.v[term.iv];
+    if (out.scale) size += steepest * steepest * out.mobility[term.iv], mobility += out.mobility[term.iv];
+    if (s.v) gamma -= p2 * s.v[term.iv] * s.v[term.iv], rate += p1 * s.v[term.iv], speed += square(s.v[term.iv]);
   }
+  if (out.off) out.off->see(square(value), square(rate), size / select(mobility > T(0.0), mobility, T(1.0)), speed);
   if (out.residual) out.residual[c.row] = value;
   if (out.target) out.target[c.row] = g[1];
   if (out.gamma) out.gamma[c.row] = gamma;
@@ -339,12 +394,14 @@ template <class T> SARRUS_NOINLINE void coupler_row(const LoopState<T>& s, const
 template <class T> SARRUS_NOINLINE void pfaffian_rows(const LoopState<T>& s, const Constraint& c, const ConstraintRows<T>& out) {
   const T* given = c.pfaffian ? nullptr : s.given + c.given;
   for (int r = 0; r < c.rows; ++r) {
-    T size = T(0.0);
+    T size = T(0.0), rate = -(given ? given[c.rows * c.columns + r] : T(c.value[r])), mobility = T(0.0), speed = T(0.0);
     for (int i = 0; i < c.columns; ++i) {
       const T x = given ? given[r * c.columns + i] : T(c.pfaffian[given ? 0 : r * c.columns + i]);
       if (out.J) out.J[c.entry + i * c.rows + r] = x;
-      if (out.scale) size += x * x * out.mobility[c.column[i]];
+      if (out.scale) size += x * x * out.mobility[c.column[i]], mobility += out.mobility[c.column[i]];
+      if (s.v) rate += x * s.v[c.column[i]], speed += square(s.v[c.column[i]]);
     }
+    if (out.off) out.off->see(T(0.0), square(rate), size / select(mobility > T(0.0), mobility, T(1.0)), speed);
     if (out.residual) out.residual[c.row + r] = T(0.0);
     if (out.target) out.target[c.row + r] = given ? given[c.rows * c.columns + r] : T(c.value[r]);
     if (out.gamma) out.gamma[c.row + r] = given ? given[c.rows * (c.columns + 1) + r] : T(0.0);
@@ -359,7 +416,7 @@ SARRUS_NOINLINE void pair_rows(const Tree& tree, Arena& arena, const LoopState<T
   const Arena::Scope scope(arena);
   RelativeMotion<T> m;
   const bool plain = c.kind == ConstraintKind::joint && c.component[0] >= 0;
-  relative_motion(tree, arena, s, c, m, !plain || out.residual, out.scale ? out.mobility : nullptr);
+  relative_motion(tree, arena, s, c, m, !plain || out.residual || out.off, out.scale ? out.mobility : nullptr);
   rows_of(c, m, out.gamma && s.body, out);
 }
 

@@ -16,7 +16,7 @@ constexpr double passive = 1e-8;  // what joints without a motor may give in the
 
 /// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives.
 template <class T>
-T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* tau, T* u) {
+T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* tau, T* u, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.soft_rows, constraints = loops.constraints + loops.soft_constraints;
   T *one = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *x = arena.take<T>(nv + rows);
@@ -27,8 +27,10 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* 
   T *J = arena.take<T>(loops.entries + loops.soft_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
   T *b = arena.take<T>(nv + rows), *scale = arena.take<T>(rows);
   ConstraintRows<T> wanted;
-  wanted.J = J, wanted.scale = scale, wanted.mobility = one;
-  constraint_rows(tree, arena, state, wanted, 0, constraints);
+  wanted.J = J, wanted.scale = scale, wanted.mobility = one, wanted.off = off;
+  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
+  wanted.off = nullptr;  // motors need not stand still
+  constraint_rows(tree, arena, state, wanted, loops.constraints, constraints);
   for (int k = 0; k < nv; ++k) b[k] = tau[k];
   for (int r = 0; r < rows; ++r) {
     const bool gives_way = r >= loops.rows;
@@ -59,9 +61,9 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   return sum;
 }
 
-/// u, and the part of the needed force that nobody gives, relative.
+/// u, and the part of the needed force that nobody gives, relative; if asked for, how far the state is off the loops.
 template <class T>
-T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* given, T* u) {
+T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* given, T* u, OffLoops<T>* off) {
   T* tau = arena.take<T>(tree.nv);
   const auto work = rnea(tree, arena, in, tau);
   T size = transmitted(tree, work);
@@ -78,7 +80,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   }
   LoopState<T> state = {in.q, in.v, time, given, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
-  return sqrt(share_out(tree, arena, state, tau, u) / size);
+  return sqrt(share_out(tree, arena, state, tau, u, off) / size);
 }
 
 }  // namespace sarrus

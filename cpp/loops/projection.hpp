@@ -70,13 +70,16 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return left;
 }
 
-/// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close.
+constexpr double closed_limit = 1e-9;  // [rad, m]: what Newton's steps leave of loops that they close, and a margin
+
+/// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. Returns what is left,
+/// squared: how much the velocities that a row touches would have to move, of the row that is farthest from closed.
 template <class T>
-void project_configuration(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given, bool plain, T* out) {
+T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given, bool plain, T* out) {
   const Loops& loops = tree.loops;
   T *next = arena.take<T>(tree.nq), *phi = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nq; ++k) out[k] = q[k];
-  if (loops.rows == 0) return;
+  if (loops.rows == 0) return T(0.0);
   const auto open = [&](const T* at) {  // the residual, squared
     const Arena::Scope scope(arena);
     const LoopState<T> state = place(tree, arena, at, time, given);
@@ -89,7 +92,7 @@ void project_configuration(const Tree& tree, Arena& arena, const T* q, const T* 
   };
   T left = open(out);
   auto going = left > T(1e-31);
-  for (int step = 0; step < 12 && any(going); ++step) {
+  for (int step = 0; step < 50 && any(going); ++step) {  // near singular positions each takes away a part only
     const Arena::Scope scope(arena);
     const LoopEquation<T> e = metric_equation(tree, arena, out, time, given, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -phi[r];
@@ -102,6 +105,17 @@ void project_configuration(const Tree& tree, Arena& arena, const T* q, const T* 
     left = select(better, now, left);
     going = both(better, left > T(1e-31));
   }
+  T *one = arena.take<T>(tree.nv), *scale = arena.take<T>(loops.rows);
+  for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
+  ConstraintRows<T> rows;
+  rows.residual = phi, rows.scale = scale, rows.mobility = one;
+  constraint_rows(tree, arena, place(tree, arena, out, time, given), rows, 0, loops.constraints);
+  T farthest = T(0.0);
+  for (int r = 0; r < loops.rows; ++r) {
+    const T motion = phi[r] * phi[r] / scale[r];
+    farthest = select(motion > farthest, motion, farthest);
+  }
+  return farthest;
 }
 
 }  // namespace sarrus

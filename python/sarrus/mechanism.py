@@ -25,8 +25,9 @@ class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, Projecte
     out : float64 array for the result, C-contiguous, of exactly its shape
     threads : int, how many threads work on a batch; results do not depend on it
     return_status : bool; True returns (result, status), status (...) int8: 0 fine, 1 the state is not finite or its quaternion is no
-        rotation, 2 there is no answer, 3 the loops' constraints contradict one another here. In a batch the rows of bad states are
-        NaN and the others are not touched by them; a single bad state raises :class:`~sarrus.StateError` unless its status is asked for.
+        rotation, 2 there is no answer, 3 the loops' constraints contradict one another here, 4 q or v is off the loops. In a batch the
+        rows of bad states are NaN and the others are not touched by them; a single bad state raises :class:`~sarrus.StateError` unless
+        its status is asked for.
 
     Wrong sizes raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.
 

@@ -465,7 +465,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Mapping[str, ArrayLike] | None = None,
-                         time: ArrayLike | None = None, return_reactions: bool = False, solver: str | None = None,
+                         time: ArrayLike | None = None, return_reactions: bool = False, solver: str | None = None, check: bool = True,
                          out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
         """Generalised acceleration a (..., nv) under the generalised force tau, which satisfies the loops: J a = gamma.
 
@@ -480,11 +480,15 @@ class StateFunctions(_core.Mechanism):
         time : (...) [s], where motion is prescribed
         return_reactions : True returns (a, :meth:`reactions`) of a tree, and (a, :class:`~sarrus.LoopReactions`) where there are loops
         solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6
+        check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
+            would take 1e-3 rad or m of the coordinates to mend, or 1e-3 of the velocities (1e-3 rad/s or m/s of slow ones). Measured states
+            may be that far off; False answers any, as if the loops were closed there
 
         Raises
         ------
         StateError
-            A joint moves nothing that has inertia; or the constraints contradict one another in this state, and which does most.
+            A joint moves nothing that has inertia; or the constraints contradict one another in this state, and which does most; or the
+            state is off the loops.
 
         References
         ----------

@@ -308,7 +308,7 @@ class States {
  private:
   Array& put(const std::string& name, int n) { return rows_[name] = Array(n * count_); }
   Parameters parameters(int op, ExpressedIn in) const {
-    Parameters p{frames_[0], infos[op].has_wrenches ? 2 : 0, frames_.data()};
+    Parameters p{frames_[0], infos[op].has_wrenches ? 2 : 0, frames_.data(), false};
     p.frame.expressed_in = in;
     return p;
   }

@@ -146,6 +146,7 @@ class LoopFunctions(StateFunctions):
         *,
         wrenches: Mapping[str, ArrayLike] | None = None,
         time: ArrayLike | None = None,
+        check: bool = True,
         out: Array | None = None,
         threads: int = 1,
         return_status: bool = False,
@@ -193,6 +194,7 @@ class LoopFunctions(StateFunctions):
         preload: ArrayLike | None = None,
         time: ArrayLike | None = None,
         return_reactions: bool = False,
+        check: bool = True,
         out: Array | None = None,
         threads: int = 1,
         return_status: bool = False,
@@ -218,6 +220,7 @@ class LoopFunctions(StateFunctions):
         preload : (nu,) efforts that the answer stays as near to as the motion lets it
         time : (...) [s], where motion is prescribed
         return_reactions : also return the multipliers (..., nc) of least norm
+        check : whether a state whose loops stand open, or whose velocities they forbid, is refused: see :meth:`forward_dynamics`
 
         Returns
         -------
@@ -294,8 +297,8 @@ class LoopFunctions(StateFunctions):
     ) -> Any:
         """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
 
-        For drift and small changes; from far away :meth:`assemble`. Where the steps lead nowhere the best is returned: look at
-        :meth:`loop_residual`. metric and time as in :meth:`project_velocity`.
+        For drift and small changes; from far away :meth:`assemble`. metric and time as in :meth:`project_velocity`. Where the steps do
+        not close the loops, StateError says how far they came; in a batch the status is 2.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -407,4 +410,34 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     raise StateError(
         f"{operation} has no answer: no {what} satisfies all constraints in this state; they contradict one another, "
         f"most at '{worst.name}' ({left:.3g} is left)"
+    )
+
+
+def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
+    """Say which constraint stands open, or which forbids the velocity."""
+    q, v, time = np.asarray(arguments["q"]), np.asarray(arguments["v"]), arguments.get("time")
+    open_by = mechanism.loop_residual(q, time=time)
+    slips = mechanism.constraint_jacobian(q, time=time) @ v - mechanism.constraint_velocity(q, time=time)
+
+    def worst(rows: Array) -> tuple[str, float]:
+        name, spec = max(mechanism._constraints.items(), key=lambda item: float(np.abs(rows[item[1].rows]).max()))
+        return name, float(np.abs(rows[spec.rows]).max())
+
+    (opened, gap), (forbidding, rate) = worst(open_by), worst(slips)
+    fault = f"'{opened}' stands open by {gap:.3g} rad or m"
+    cure = "assemble() and project_configuration() find a configuration that closes the loops"
+    if gap <= 1e-3 * max(1.0, rate):
+        fault = f"'{forbidding}' does not allow this velocity ({rate:.3g} rad/s or m/s along its rows)"
+        cure = "project_velocity() finds the nearest one that the loops allow"
+    raise StateError(f"{operation} has no answer off the loops: {fault}; {cure}, and check=False answers all the same")
+
+
+def raise_open_loops(mechanism: LoopFunctions, q: Array, arguments: dict[str, Any]) -> NoReturn:
+    """Say how far the steps came."""
+    open_by = mechanism.loop_residual(q, time=arguments.get("time"))
+    worst = max(mechanism._constraints.values(), key=lambda c: float(np.abs(open_by[c.rows]).max()))
+    raise StateError(
+        f"project_configuration does not close the loops from here: '{worst.name}' stays open by "
+        f"{float(np.abs(open_by[worst.rows]).max()):.3g} rad or m at q = {np.array2string(q, precision=4, threshold=12)}; "
+        "start nearer, or let assemble() look farther"
     )
