@@ -229,7 +229,7 @@ class MobilityAnalysis(Actuation):
 
         row_names = [row for name in self.constraints for row in self.constraint(name).row_names]
         groups = {name: _rank(stress[self.constraint(name).rows]) for name in self.constraints}
-        wrenches = braced_wrenches(self, q, (loops.row_scale[:, None] * stress).T)
+        wrenches = braced_wrenches(self, q, (loops.row_scale[:, None] * stress).T, time)
         unique = {name: groups.get(name) == 0 for name in dict.fromkeys((*self._joints, *self.constraints))}
         for name in self.joints:  # what couplers put along the joint's motion is no reaction
             through = wrenches[name] * six(1.0, loops.length) @ self.joint_bases(q, name)[1]
