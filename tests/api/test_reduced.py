@@ -113,6 +113,30 @@ def test_curvature_does_not_depend_on_coordinates(rng):
     agree(polar.projected_dynamics(angles, at).curvature, [0, 0, -2.0 * (v @ v) / 1.5])
 
 
+def test_free_motions_stand_in_the_first_columns():
+    """As many as there are; beside a state of more freedoms zeros follow, and where a state is unsound there is NaN."""
+    robot = sarrus.mechanisms.four_bar(
+        crank=1.0, coupler=2.0, rocker=1.0, ground=2.0
+    )  # flat, it can also become a kite
+    q = np.stack([robot.assemble(fixed={"motor": 0.7}), np.zeros(3), np.full(3, np.nan)])
+    one, flat = (robot.free_motions(x) for x in q[:2])
+    assert (one.basis.shape, flat.basis.shape, int(one.freedom), int(flat.freedom)) == ((3, 1), (3, 2), 1, 2)
+    agree(robot.constraint_jacobian(q[0]) @ one.basis[:, 0], np.zeros(robot.nc))
+    for free in (one, flat):
+        agree(free.basis.T @ free.basis, np.eye(int(free.freedom)))
+    together = robot.free_motions(q)
+    assert together.freedom.tolist() == [1, 2, -1]
+    assert_array_equal(together.basis[0, :, 1], np.zeros(3))
+    for several, free in zip(together.basis, (one, flat), strict=False):
+        agree(several @ several.T, free.basis @ free.basis.T)
+    assert np.isnan(together.basis[2]).all()
+    # nothing moves, nothing is known
+    assert robot.free_motions(q[:0]).basis.shape == (0, 3, 0)
+    assert np.isnan(robot.free_motions(q[2:]).basis).all()
+    assert np.isnan(robot.projections(q)[1][2]).all()
+    assert np.isnan(robot.projections(q[2:])[1]).all()
+
+
 # ---- reduced form ----------------------------------------------------------------------------------------------------
 
 

@@ -79,7 +79,7 @@ class Actuation(LoopFunctions):
         S = self.actuation_jacobian(q, actuated)
         free = solutions(self.constraint_jacobian(q, time=time))
         idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
-        return idle.basis[..., S.shape[-1] - idle.same_freedom() :]
+        return idle.basis[..., : idle.same_freedom()]
 
     def is_realizable(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **how: Any) -> Any:
         """Whether (...) the motors can bring a motion about; takes what :meth:`actuator_efforts` takes.
@@ -178,7 +178,7 @@ class Actuation(LoopFunctions):
             raise NotRealizableError(self._effort_fault(names, missing[0], nu - int(shares.freedom[0]), freedom))
         status = np.where(lacking, CONTRADICTORY, FINE)
         for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
-            internal = shares.basis[i][:, nu - shares.freedom[i] :] / root[i][:, None]
+            internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
             u[i], violation = within_limits(u[i], internal, low[i], high[i])
             status[i] = NO_ANSWER if violation else FINE
             if violation and explain:

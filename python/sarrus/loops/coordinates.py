@@ -39,7 +39,7 @@ class Dependence:
         self, names: tuple[str, ...], E: Array, E_dot: Array, J_dot: Array, free: FreeMotions, *, independent: bool
     ) -> None:
         freedom = free.same_freedom()
-        N = free.basis[..., free.basis.shape[-1] - freedom :]
+        N = free.basis[..., :freedom]
         seen = E @ N
         found = solutions(seen, np.linalg.norm(E, axis=(-2, -1)))
         lost = found.freedom > 0

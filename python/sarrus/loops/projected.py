@@ -30,8 +30,9 @@ class FreeMotions:
 
     Attributes
     ----------
-    basis : N (..., nv, nv), its last `freedom` columns orthonormal, the others zero, so that states of different freedom fit
-    freedom : (...) how many there are
+    basis : N (..., nv, freedom), orthonormal columns; where states of a batch differ, as many columns as the most needs, which are zero
+        after a state's own
+    freedom : (...) how many there are; -1 where J is not finite
     inverse : the pseudo-inverse of J, (..., nv, nc)
     """
 
@@ -84,7 +85,10 @@ def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
     shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     some = min(nc, nv)
     inverse = transposed(V[..., :some, :] * shares[..., None]) @ transposed(B[..., :some])
-    basis = transposed(V) * (np.arange(nv) >= nv - freedom[..., None])[..., None, :]
+    widest = max(
+        int(freedom.max(initial=0, where=~bad)), int(bad.any())
+    )  # a state without an answer needs a column to say so
+    basis = transposed(V)[..., ::-1][..., :widest] * (np.arange(widest) < freedom[..., None])[..., None, :]
     spoilt = bad[..., None, None]
     return FreeMotions(np.where(spoilt, np.nan, basis), np.where(bad, -1, freedom), np.where(spoilt, np.nan, inverse))
 
@@ -128,8 +132,9 @@ class ProjectedDynamics(LoopFunctions):
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> int(fourbar.free_motions(fourbar.assemble()).freedom)
-        1
+        >>> free = fourbar.free_motions(fourbar.assemble())
+        >>> int(free.freedom), free.basis.shape
+        (1, (3, 1))
         """
         return solutions(self.constraint_jacobian(q, time=time))
 
