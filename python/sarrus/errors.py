@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
 class SarrusError(Exception):
@@ -82,3 +81,18 @@ def raise_no_such_name(kind: str, name: object, known: Iterable[str]) -> NoRetur
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     hint = f"; did you mean '{close[0]}'?" if close else f"; there are: {shown}" if names else "; there are none"
     raise NameNotFoundError(f"no {kind} is named '{name}'{hint}")
+
+
+def real_array(what: str, given: ArrayLike) -> NDArray[np.float64]:
+    """Numbers as float64, not copied where they are; TypeError where imaginary parts would be dropped or masked values used."""
+    if np.ma.is_masked(given):
+        raise TypeError(f"{what} has masked entries, whose hidden values would count; give {what}.filled(value)")
+    try:
+        x = np.asarray(given)
+        if x.dtype.kind in "fiubO":
+            return x.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        x = np.asarray("no array")
+    if x.dtype.kind == "c":
+        raise TypeError(f"{what} must be real; got {given!r}, of which the imaginary part would be dropped")
+    raise ShapeError(f"{what} must be an array of real numbers; got {given!r}")

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .control import Element, acting
 from .errors import ModelError, ShapeError
+from .loops.given import checked_count
 from .mechanism import Mechanism
 from .run import METHODS, STABILISATIONS, check_choice, closes_stages, has_functions_of_q
-from .simulation import checked_count, checked_gains, checked_mechanism, checked_times
+from .simulation import checked_gains, checked_mechanism, checked_times
 from .state import Array
 
 __all__ = ["Runs", "Status", "simulate_many"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .control import Element
 from .errors import ModelError
+from .loops.given import checked_number
 from .mechanism import Mechanism
 from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
 from .trajectory import Trajectory
@@ -117,30 +117,9 @@ IN_CHECKPOINT = {
 }  # fmt: skip
 
 
-def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
-    """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
-    x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if isinstance(x, bool) or not isinstance(x, Real):
-        raise TypeError(f"{name} must be a number; got {given!r}")
-    number = float(x)
-    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
-    if not sound or (finite and not np.isfinite(number)):
-        raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
-    return number
-
-
 def checked_mechanism(given: Any) -> None:
     if not isinstance(given, Mechanism):
         raise TypeError(f"mechanism must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
-
-
-def checked_count(name: str, given: Any) -> int:
-    """An integer of at least 1."""
-    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer of at least 1; got {given!r}")
-    if given < 1:
-        raise ValueError(f"{name} must be at least 1; got {given!r}")
-    return int(given)
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:

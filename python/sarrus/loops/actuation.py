@@ -10,14 +10,14 @@ so many equations as there are degrees of freedom. The core solves them for the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ModelError, NotRealizableError, ShapeError, StateError
-from ..state import Array
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
+from ..state import Array, common_axes, real_rows
 from .coordinates import joint_velocity
 from .distribution import within_limits
 from .functions import LoopFunctions
@@ -61,10 +61,12 @@ class Actuation(LoopFunctions):
         (3, 1)
         """
         names = self._motors(actuated)
-        q = np.asarray(q, dtype=np.float64)
+        q = self.normalize(q)  # which says what is wrong with it
+        common_axes({"the answer": (*q.shape, self.nv)})
         parts = [transposed(joint_velocity(self, q, name)) for name in names]
         empty = np.zeros((*q.shape[:-1], self.nv, 0))
-        return np.concatenate([empty, *(np.broadcast_to(p, (*q.shape[:-1], *p.shape[-2:])) for p in parts)], axis=-1)
+        S = np.concatenate([empty, *(np.broadcast_to(p, (*q.shape[:-1], *p.shape[-2:])) for p in parts)], axis=-1)
+        return np.where(np.asarray(np.isnan(q).any(axis=-1))[..., None, None], np.nan, S)
 
     def internal_efforts(
         self, q: ArrayLike, actuated: Sequence[str] | None = None, *, time: ArrayLike | None = None
@@ -113,7 +115,12 @@ class Actuation(LoopFunctions):
         """As :meth:`actuator_efforts`, with all its keywords."""
         names = self._motors(actuated)
         nu = sum(self.joint(name).type.nv for name in names)
-        low, high = (-np.inf, np.inf) if limits is None else limits
+        if wrenches is not None and not isinstance(wrenches, Mapping):
+            raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
+        try:
+            low, high = (-np.inf, np.inf) if limits is None else limits
+        except (TypeError, ValueError):
+            raise ShapeError(f"limits must be two, (lower, upper), each a number or ({nu},); got {limits!r}") from None
         lead, rows = _rows(
             {"q": (q, self.nq), "v": (v, self.nv), "a": (a, self.nv), "time": (_column(time), 1)}
             | {f"wrenches['{name}']": (w, 6) for name, w in (wrenches or {}).items()},
@@ -189,6 +196,8 @@ class Actuation(LoopFunctions):
         return u, applied(transposed(free.inverse), tau - applied(S, u)), status
 
     def _motors(self, actuated: Sequence[str] | None) -> tuple[str, ...]:
+        if not isinstance(actuated, Iterable | None):
+            raise TypeError(f"actuated must be a sequence of joints' names; got {actuated!r}")
         if isinstance(actuated, str):
             raise ModelError(f"actuated must be a sequence of joints' names, such as ['{actuated}']; got '{actuated}'")
         names = self.actuated if actuated is None else tuple(actuated)
@@ -222,7 +231,7 @@ def _motors(names: Sequence[str]) -> str:
 
 
 def _weights(distribution: str, weights: ArrayLike | None) -> ArrayLike:
-    if distribution not in ("minimum-norm", "weighted"):
+    if not isinstance(distribution, str) or distribution not in ("minimum-norm", "weighted"):  # type: ignore[redundant-expr]
         raise ValueError(f"distribution must be 'minimum-norm' or 'weighted'; got {distribution!r}")
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
@@ -230,7 +239,7 @@ def _weights(distribution: str, weights: ArrayLike | None) -> ArrayLike:
 
 
 def _column(time: ArrayLike | None) -> Array:
-    return np.asarray(0.0 if time is None else time, dtype=np.float64)[..., None]
+    return real_array("time", 0.0 if time is None else time)[..., None]
 
 
 def _rows(
@@ -238,29 +247,25 @@ def _rows(
 ) -> tuple[tuple[int, ...], dict[str, Array]]:
     """The leading axes of all, broadcast, and all as rows (n, size); where there is one for each motor, a number stands for all."""
     sizes = {name: size for name, (_, size) in states.items()} | dict.fromkeys(per_motor, nu)
-    given = {name: value for name, (value, _) in states.items()} | dict(per_motor)
-    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
-    for name in per_motor:
-        if arrays[name].ndim == 0:
-            arrays[name] = np.full(nu, float(arrays[name]))
-    for name, array in arrays.items():
-        if array.ndim == 0 or array.shape[-1] != sizes[name]:
-            raise ShapeError(
-                f"{_ARGUMENT.get(name, name)} has shape {array.shape}; its last axis must have {sizes[name]} entries"
-            )
+    given = {name: value for name, (value, _) in states.items()}
+    given |= {
+        name: np.full(nu, value) if np.ndim(real_array(_ARGUMENT.get(name, name), value)) == 0 else value
+        for name, value in per_motor.items()
+    }
+    arrays = {
+        name: real_rows(_ARGUMENT.get(name, name), value, sizes[name], finite=False) for name, value in given.items()
+    }
     if not (np.isfinite(arrays["weights"]) & (arrays["weights"] > 0.0)).all():
-        raise ValueError(f"weights must be positive; got {given['weights']!r}")
+        raise ValueError(f"weights must be positive; got {per_motor['weights']!r}")
     if not np.isfinite(arrays["preload"]).all():
-        raise ValueError(f"preload must be finite; got {given['preload']!r}")
-    try:
-        lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {array.shape[:-1]}" for name, array in arrays.items() if array.ndim > 1)
-        raise ShapeError(f"leading axes do not broadcast: {shapes}") from None
+        raise ValueError(f"preload must be finite; got {per_motor['preload']!r}")
+    lead = common_axes({_ARGUMENT.get(name, name): array.shape[:-1] for name, array in arrays.items()})
     count = math.prod(lead)
     rows = {name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, x.shape[-1]) for name, x in arrays.items()}
     if not (rows["low"] <= rows["high"]).all():
-        raise ValueError("limits: a lower limit is above the upper one, or not a number")
+        raise ValueError(
+            f"limits: a lower limit is above the upper one, or not a number; got {per_motor['low']!r} and {per_motor['high']!r}"
+        )
     return lead, rows
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description import DistanceSpec, JointSpec
-from ..errors import ShapeError
 from ..spatial import Transform
-from ..state import Array
+from ..state import Array, real_rows
 from .functions import LoopFunctions
 
 
@@ -74,8 +73,7 @@ class Reactions(LoopFunctions):
         self, q: ArrayLike, multipliers: ArrayLike, time: ArrayLike | None, opened: dict[str, Array]
     ) -> dict[str, Array]:
         """A joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative."""
-        if np.shape(multipliers)[-1:] != (self.nc,):
-            raise ShapeError(f"multipliers has shape {np.shape(multipliers)}; its last axis must be nc = {self.nc}")
+        multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
         carried = self.loop_wrenches(q, multipliers, time=time, return_status=True)[0]
         through = carried_by_tree(self, q, carried)
         return {name: wrench - through[name] if name in through else wrench for name, wrench in opened.items()}
