@@ -64,7 +64,7 @@ def simulate(
         those of the thesis' example, to be chosen anew for other masses; the others none
     times : (n,) [s] at which states are kept, in order; default: the start, every dt, and the end
     events : :class:`Event` or functions (t, q, v) whose zeros end the simulation
-    max_step : the longest step of "dopri5" [s]
+    max_step : the longest step of "dopri5" [s]; ValueError where time does not advance by it
     start : time at the start [s]
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
         its dt
@@ -106,6 +106,13 @@ def simulate(
         run.restore(_as_checkpoint(resume))
     else:
         run.begin(q, v, start, dt)
+    if method == "dopri5":
+        latest = max(abs(run.shown[0]), abs(run.shown[0] + duration))
+        if latest + max_step == latest or duration > max_step * MOST_STEPS:
+            raise ValueError(
+                f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
+                "than 2^53 of it"
+            )
     return run.go(duration, times, rtol, atol, max_step, progress)
 
 
