@@ -9,6 +9,7 @@ so many equations as there are degrees of freedom. The core solves them for the 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -92,7 +93,7 @@ class Actuation(LoopFunctions):
         >>> bool(fourbar.is_realizable(q, rest, rest)), bool(fourbar.is_realizable(q, rest, rest, limits=(-0.1, 0.1)))
         (True, False)
         """
-        return self._actuator_efforts(q, v, a, **how, return_status=True)[-1] == FINE
+        return self._shared_efforts(q, v, a, **how, return_status=True)[-1] == FINE
 
     def _actuator_efforts(
         self,
@@ -113,14 +114,53 @@ class Actuation(LoopFunctions):
         return_status: bool = False,
     ) -> Any:
         """As :meth:`actuator_efforts`, with all its keywords."""
+        known: dict[str, Any] = {"wrenches": wrenches, "time": time, "threads": threads}
+        share = functools.partial(
+            self._shared_efforts, q, v, a, actuated=actuated, distribution=distribution, weights=weights, limits=limits, preload=preload,
+            **known,
+        )  # fmt: skip
+        if limits is None or actuated is not None or weights is not None or preload is not None or return_reactions:
+            return share(return_reactions=return_reactions, out=out, return_status=return_status)
+        # limits alone take the short way as far as it leads, and any motion that it takes
+        _weights(distribution, weights)
+        low, high = (
+            _per_motor(name, limit, self.nu) for name, limit in zip(("low", "high"), _both(limits), strict=True)
+        )
+        u, status = self.actuator_efforts(q, v, a, return_status=True, **known)
+        within = ((low <= u) & (u <= high)).all(axis=-1)
+        if not within.all():
+            if within.ndim == 0 and not return_status:
+                return share(out=out, any_motion=True)
+            narrowed, found = share(return_status=True, any_motion=True)
+            u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
+        result = _into(out, np.broadcast_to(u, (*within.shape, self.nu)))
+        return (result, np.broadcast_to(status, within.shape)) if return_status else result
+
+    def _shared_efforts(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: Sequence[str] | None = None,
+        wrenches: Mapping[str, ArrayLike] | None = None,
+        distribution: str = "minimum-norm",
+        weights: ArrayLike | None = None,
+        limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        return_reactions: bool = False,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+        any_motion: bool = False,
+    ) -> Any:
+        """The general way. With `any_motion` also for those that the loops do not allow, as on the short way."""
         names = self._motors(actuated)
         nu = sum(self.joint(name).type.nv for name in names)
         if wrenches is not None and not isinstance(wrenches, Mapping):
             raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
-        try:
-            low, high = (-np.inf, np.inf) if limits is None else limits
-        except (TypeError, ValueError):
-            raise ShapeError(f"limits must be two, (lower, upper), each a number or ({nu},); got {limits!r}") from None
+        low, high = (-np.inf, np.inf) if limits is None else _both(limits)
         lead, rows = _rows(
             {"q": (q, self.nq), "v": (v, self.nv), "a": (a, self.nv), "time": (_column(time), 1)}
             | {f"wrenches['{name}']": (w, 6) for name, w in (wrenches or {}).items()},
@@ -143,7 +183,7 @@ class Actuation(LoopFunctions):
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
         J, c = self.constraint_jacobian(q, time=time), self.constraint_velocity(q, time=time)
         off = _off(J, v, c), _off(J, a, gamma[sound])
-        impossible = np.max([x.max(axis=-1, initial=0.0) for x in off], axis=0) > 1.0
+        impossible = np.max([x.max(axis=-1, initial=0.0) for x in off], axis=0) > (np.inf if any_motion else 1.0)
         if explain and impossible.any():
             raise StateError(self._motion_fault(off[0][0], off[1][0]))
 
@@ -246,15 +286,8 @@ def _rows(
     states: Mapping[str, tuple[ArrayLike, int]], per_motor: Mapping[str, ArrayLike], nu: int
 ) -> tuple[tuple[int, ...], dict[str, Array]]:
     """The leading axes of all, broadcast, and all as rows (n, size); where there is one for each motor, a number stands for all."""
-    sizes = {name: size for name, (_, size) in states.items()} | dict.fromkeys(per_motor, nu)
-    given = {name: value for name, (value, _) in states.items()}
-    given |= {
-        name: np.full(nu, value) if np.ndim(real_array(_ARGUMENT.get(name, name), value)) == 0 else value
-        for name, value in per_motor.items()
-    }
-    arrays = {
-        name: real_rows(_ARGUMENT.get(name, name), value, sizes[name], finite=False) for name, value in given.items()
-    }
+    arrays = {name: real_rows(name, value, size, finite=False) for name, (value, size) in states.items()}
+    arrays |= {name: _per_motor(name, value, nu) for name, value in per_motor.items()}
     if not (np.isfinite(arrays["weights"]) & (arrays["weights"] > 0.0)).all():
         raise ValueError(f"weights must be positive; got {per_motor['weights']!r}")
     if not np.isfinite(arrays["preload"]).all():
@@ -269,6 +302,21 @@ def _rows(
     return lead, rows
 
 
+def _per_motor(name: str, given: ArrayLike, nu: int) -> Array:
+    x = real_array(_ARGUMENT.get(name, name), given)
+    return np.full(nu, float(x)) if x.ndim == 0 else real_rows(_ARGUMENT.get(name, name), x, nu, finite=False)
+
+
+def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
+    try:
+        low, high = limits
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"limits must be two, (lower, upper), each a number or one for each motor; got {limits!r}"
+        ) from None
+    return low, high
+
+
 def _off(J: Array, x: Array, wanted: Array) -> Array:
     """How far J x is from what it must be, in units of what is still tolerated."""
     size = applied(np.abs(J), np.abs(x)) + np.abs(wanted)
@@ -281,7 +329,10 @@ def _back(
     """Values of the sound states in their places, NaN in the others'."""
     all_of_them = np.full((len(status), values.shape[-1]), np.nan)
     all_of_them[sound] = np.where(status[sound, None] == FINE, values, np.nan)
-    result = all_of_them.reshape(*lead, values.shape[-1])
+    return _into(out, all_of_them.reshape(*lead, values.shape[-1]))
+
+
+def _into(out: Array | None, result: Array) -> Array:
     if out is None:
         return result
     if out.shape != result.shape or out.dtype != np.float64:

@@ -202,7 +202,7 @@ class LoopFunctions(StateFunctions):
         S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
         redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
 
-        The short way, taken unless `actuated`, `distribution`, `weights`, `limits`, `preload` or `return_reactions` is given, does not
+        The short way, taken unless `actuated`, `distribution`, `weights`, `preload` or `return_reactions` is given, does not
         look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
         acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
         does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
@@ -214,7 +214,7 @@ class LoopFunctions(StateFunctions):
         wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
         distribution : "minimum-norm", or "weighted" with weights
         weights : (nu,), least u^T diag(weights) u
-        limits : (lower, upper), each (nu,) or a number, which the efforts keep to
+        limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
         preload : (nu,) efforts that the answer stays as near to as the motion lets it
         time : (...) [s], where motion is prescribed
         return_reactions : also return the multipliers (..., nc) of least norm
