@@ -236,10 +236,10 @@ class _Sweep:
             return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
         asked["time"] = self.clock.start
         q, v = np.where(unsound[:, None], robot.neutral(), q), np.where(unsound[:, None], 0.0, v)
-        q, _ = robot.project_configuration(q, **asked)
+        q, lost = robot.project_configuration(q, **asked)
         residual, off = robot.loop_residual(q, **asked)
         with np.errstate(invalid="ignore"):
-            unsound |= (off != 0) | ~(np.abs(residual).max(axis=1, initial=0.0) <= OPEN)
+            unsound |= (lost != 0) | (off != 0) | ~(np.abs(residual).max(axis=1, initial=0.0) <= OPEN)
         v, off = robot.project_velocity(q, v, **asked)
         unsound |= (off != Status.FINISHED) & (off != Status.CONTRADICTORY)
         return q, v, np.where(unsound, Status.UNSOUND, off)
