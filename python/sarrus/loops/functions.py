@@ -362,7 +362,8 @@ class LoopFunctions(StateFunctions):
         q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
         # the core says what is wrong with an unsound state; the functions need not bear it
         sound = np.isfinite(q).all(axis=-1, keepdims=True) & np.isfinite(v).all(axis=-1, keepdims=True)
-        q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
+        if not sound.all():
+            q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
         parts = []
         for constraint in self._constraints.values():
             spec = constraint.spec
