@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .control import Element, acting
 from .errors import ModelError, ShapeError
+from .loops.given import checked_count
 from .mechanism import Mechanism
 from .run import METHODS, STABILISATIONS, check_advance, check_choice, closes_stages, has_functions_of_q
-from .simulation import checked_count, checked_gains, checked_mechanism, checked_times
+from .simulation import checked_gains, checked_mechanism, checked_times
 from .state import Array
 
 __all__ = ["Runs", "Status", "simulate_many"]
@@ -37,7 +38,7 @@ class Status(IntEnum):
     ----------
     FINISHED : 0
     UNSOUND : 1, what it was to start from is no state: NaN, infinite, or loops that small steps do not close
-    CONTRADICTORY : 3, constraints contradict one another
+    CONTRADICTORY : 3, constraints contradict one another, in the state that it was to start from or later
     NO_CONVERGENCE : 5, implicit steps find no end
     DIVERGED : 6, it flew to infinity
     INTERRUPTED : 7, by Ctrl-C
@@ -148,7 +149,8 @@ def simulate_many(
     q_kept, v_kept = np.full((*shape, nq), np.nan), np.full((*shape, nv), np.nan)
     done = Runs(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
     try:
-        unsound = sweep.begin(q, v, x)
+        begun = sweep.begin(q, v, x)
+        unsound = begun != Status.FINISHED
         sound = np.flatnonzero(~unsound)
         sweep = sweep.as_it_closes(x[sound[:: max(1, len(sound) // 16)], :nq])
         done.q[:, 0], done.v[:, 0] = x[:, :nq], x[:, nq : nq + nv]
@@ -158,7 +160,7 @@ def simulate_many(
             for share, kept, status in shares:
                 kept[unsound[share]] = np.nan
                 done.q[share, 1:], done.v[share, 1:] = kept[..., :nq], kept[..., nq : nq + nv]
-                done.status[share] = np.where(unsound[share], Status.UNSOUND, status)
+                done.status[share] = np.where(unsound[share], begun[share], status)
                 if (status == Status.INTERRUPTED).any():
                     break
     except KeyboardInterrupt:
@@ -215,32 +217,33 @@ class _Sweep:
     threads: int
     close_stages: bool = False
 
-    def begin(self, q: Array, v: Array, x: Array) -> NDArray[np.bool_]:
-        """Writes the states to start from, on the loops, into x (runs, size); tells which (runs,) are none, where neutral ones stand in."""
+    def begin(self, q: Array, v: Array, x: Array) -> Ended:
+        """Writes the states to start from, on the loops, into x (runs, size), neutral ones where there is none; tells why (runs,) not."""
         robot, nq = self.mechanism, self.mechanism.nq
-        unsound = np.zeros(len(q), dtype=bool)
+        begun = np.full(len(q), Status.FINISHED, np.int8)
         for rows in _shares(len(q), BLOCK * self.threads):
-            q_on, v_on, off = self._on_the_loops(q[rows], v[rows])
+            q_on, v_on, begun[rows] = self._on_the_loops(q[rows], v[rows])
+            off = begun[rows] != Status.FINISHED
             x[rows, :nq] = np.where(off[:, None], robot.neutral(), q_on)
             x[rows, nq : nq + robot.nv] = np.where(off[:, None], 0.0, v_on)
-            unsound[rows] = off
-        return unsound
+        return begun
 
-    def _on_the_loops(self, q: Array, v: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _on_the_loops(self, q: Array, v: Array) -> tuple[Array, Array, Ended]:
         robot = self.mechanism
         asked: dict[str, Any] = {"threads": self.threads, "return_status": True}
         q, off = robot.normalize(q, **asked)
         unsound = (off != 0) | ~np.isfinite(v).all(axis=1)
         if not robot.nc or self.stabilisation == "none":
-            return q, v, unsound
+            return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
         asked["time"] = self.clock.start
         q, v = np.where(unsound[:, None], robot.neutral(), q), np.where(unsound[:, None], 0.0, v)
-        q, _ = robot.project_configuration(q, **asked)
+        q, lost = robot.project_configuration(q, **asked)
         residual, off = robot.loop_residual(q, **asked)
         with np.errstate(invalid="ignore"):
-            unsound |= (off != 0) | ~(np.abs(residual).max(axis=1, initial=0.0) <= OPEN)
+            unsound |= (lost != 0) | (off != 0) | ~(np.abs(residual).max(axis=1, initial=0.0) <= OPEN)
         v, off = robot.project_velocity(q, v, **asked)
-        return q, v, unsound | (off != 0)
+        unsound |= (off != Status.FINISHED) & (off != Status.CONTRADICTORY)
+        return q, v, np.where(unsound, Status.UNSOUND, off)
 
     def as_it_closes(self, q: Array) -> _Sweep:
         """With what simulate() decides on by its start, by those of a few runs (n, nq): what one of them needs does the others no harm."""

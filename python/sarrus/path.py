@@ -399,7 +399,13 @@ def _on_loops(
             f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); mechanism.project_configuration(q) leads to one nearby that "
             "does, mechanism.assemble(near=q) from farther away"
         )
-    q = _same_signs(mechanism, mechanism.project_configuration(q, metric="plain", time=t))
+    q, status = mechanism.project_configuration(q, metric="plain", time=t, return_status=True)
+    if status.any():
+        raise StateError(
+            f"way-point {int(np.argmax(status != 0))} does not close the loops, and small steps do not lead onto them: "
+            "mechanism.assemble(near=q) goes farther"
+        )
+    q = _same_signs(mechanism, q)
     J = loops.row_scale[:, None] * mechanism.constraint_jacobian(q, time=t) * loops.column_scale
     for at, v in zip((0, -1), ends or (), strict=False):
         x, c = v / loops.column_scale, loops.row_scale * mechanism.constraint_velocity(q[at], time=t[at])

@@ -440,14 +440,14 @@ def check_advance(start: float, duration: float, dt: float) -> None:
 
 
 def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Array, Array]:
-    q = robot.project_configuration(q, time=time)
-    off = np.abs(robot.loop_residual(q, time=time)).max(initial=0.0)
-    if off > 1e-8:
+    closed, status = robot.project_configuration(q, time=time, return_status=True)
+    off = np.abs(robot.loop_residual(q if status else closed, time=time)).max(initial=0.0)
+    if status or off > 1e-8:
         raise StateError(
             f"the loops are open by {off:.3g} at the start, and this is too far to close them by small steps: begin with "
             "mechanism.assemble(near=q)"
         )
-    return q, robot.project_velocity(q, v, time=time)
+    return closed, robot.project_velocity(closed, v, time=time)
 
 
 def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -> bool:
@@ -459,7 +459,8 @@ def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -
     pfaffian = robot._pfaffian_numbers if has_functions_of_q(robot) else None
     core = _core.Simulation(robot, 0, 0, (0.0, 0.0), Acting().terms, None, pfaffian)
     nearby = robot.integrate(q, np.random.default_rng(0).uniform(-1e-3, 1e-3, robot.nv))
-    return core.rank(nearby, time) > core.rank(robot.project_configuration(nearby, time=time), time)
+    closed, status = robot.project_configuration(nearby, time=time, return_status=True)
+    return core.rank(nearby, time) > core.rank(q if status else closed, time)
 
 
 def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .control import Element
 from .errors import ModelError, real_array
+from .loops.given import checked_number
 from .mechanism import Mechanism
 from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
 from .trajectory import Trajectory
@@ -64,7 +64,7 @@ def simulate(
         those of the thesis' example, to be chosen anew for other masses; the others none
     times : (n,) [s] at which states are kept, in order; default: the start, every dt, and the end
     events : :class:`Event` or functions (t, q, v) whose zeros end the simulation; several need a name each, ``Event(function, name=...)``
-    max_step : the longest step of "dopri5" [s]
+    max_step : the longest step of "dopri5" [s]; ValueError where time does not advance by it
     start : time at the start [s]
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
         its dt
@@ -106,6 +106,13 @@ def simulate(
         run.restore(_as_checkpoint(resume))
     else:
         run.begin(q, v, start, dt)
+    if method == "dopri5":
+        latest = max(abs(run.shown[0]), abs(run.shown[0] + duration))
+        if latest + max_step == latest or duration > max_step * MOST_STEPS:
+            raise ValueError(
+                f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
+                "than 2^53 of it"
+            )
     return run.go(duration, times, rtol, atol, max_step, progress)
 
 
@@ -117,30 +124,9 @@ IN_CHECKPOINT = {
 }  # fmt: skip
 
 
-def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
-    """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
-    x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
-        raise TypeError(f"{name} must be a number; got {given!r}")
-    number = float(x)
-    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
-    if not sound or (finite and not np.isfinite(number)):
-        raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
-    return number
-
-
 def checked_mechanism(given: Any) -> None:
     if not isinstance(given, Mechanism):
         raise TypeError(f"mechanism must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
-
-
-def checked_count(name: str, given: Any) -> int:
-    """An integer of at least 1."""
-    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer of at least 1; got {given!r}")
-    if given < 1:
-        raise ValueError(f"{name} must be at least 1; got {given!r}")
-    return int(given)
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:

@@ -13,7 +13,7 @@ from . import _core
 from ._terms import core_terms
 from .constraint import Constraint
 from .description import Description
-from .errors import ModelError, StateError, raise_no_such_name
+from .errors import ModelError, ShapeError, StateError, raise_no_such_name, real_array
 from .joints import JointType
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.four_bar().constraint("pin2").rows
         slice(0, 5, None)
         """
-        if name not in self._constraints:
+        if not isinstance(name, str) or name not in self._constraints:  # type: ignore[redundant-expr]
             raise_no_such_name("constraint", name, self._constraints)
         return self._constraints[name]
 
@@ -199,7 +199,7 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum().joint("pivot").v_slice
         slice(0, 1, None)
         """
-        if name not in self._joints:
+        if not isinstance(name, str) or name not in self._joints:  # type: ignore[redundant-expr]
             raise_no_such_name("joint", name, self._joints)
         return self._joints[name]
 
@@ -858,3 +858,32 @@ def _orthonormal_basis(projector: Array, count: int) -> Array:
         basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)
         left = left - basis[..., :, k, None] * basis[..., None, :, k]
     return basis
+
+
+# ---- what callers give -----------------------------------------------------------------------------------------------
+
+
+def real_rows(what: str, given: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
+    """Numbers (..., size), whose leading axes broadcast with `lead`; TypeError or ShapeError where they are something else.
+
+    As the core has it, an unsound row is a StateError where it is the only one, and NaN among others; not where finite is False.
+    """
+    x = real_array(what, given)
+    if x.ndim == 0 or x.shape[-1] != size:
+        raise ShapeError(f"{what} has shape {x.shape}; its last axis must have {size} entries")
+    common_axes({what: x.shape[:-1], "the states": lead})
+    if not finite or np.isfinite(x).all():
+        return x
+    if x.ndim == 1:
+        raise StateError(f"{what} must be finite; got {x}")
+    return np.where(np.isfinite(x), x, np.nan)
+
+
+def common_axes(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The leading axes to which these broadcast; ShapeError where they do not."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except (ValueError, RuntimeError) as error:  # the second: more axes than NumPy can have
+        why = "do not broadcast" if isinstance(error, ValueError) else "are too many for NumPy"
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise ShapeError(f"leading axes {why}: {listed}") from None

@@ -295,6 +295,48 @@ def test_limits_on_one_side_and_none(rng):
     agree(robot.actuator_efforts(q, v, a, limits=(low, fixed)), u)
 
 
+def test_wide_limits_change_nothing(redundant, rng, monkeypatch):
+    """Nor do they ask for another motion, or take the general way."""
+    q, v, a = state(redundant, rng, (3, 2))
+    v, a = v + 0.1 * rng.standard_normal(v.shape), a + rng.standard_normal(a.shape)  # drift: the loops do not allow it
+    usual = redundant.actuator_efforts(q, v, a)
+    size = np.abs(usual).max() + 1.0
+    low, high = -np.linspace(1.0, 2.0, redundant.nu) * size, size
+    monkeypatch.setattr(sarrus.Mechanism, "_shared_efforts", lambda *motion, **how: pytest.fail("the general way"))
+    assert_array_equal(redundant.actuator_efforts(q, v, a, limits=(low, high)), usual)
+    out = np.empty(usual.shape)
+    u, status = redundant.actuator_efforts(q, v, a, limits=(low, np.inf), out=out, return_status=True)
+    assert u is out and (status == 0).all() and status.shape == (3, 2) and status.dtype == np.int8
+    assert_array_equal(out, usual)
+    one = redundant.actuator_efforts(q[0, 0], v[0, 0], a[0, 0])
+    assert_array_equal(redundant.actuator_efforts(q[0, 0], v[0, 0], a[0, 0], limits=(-size, size)), one)
+    several = redundant.actuator_efforts(q[0, 0], v[0, 0], a[0, 0], limits=(low, np.full((4, 1, redundant.nu), size)))
+    assert_array_equal(several, np.broadcast_to(one, (4, 1, redundant.nu)))
+
+
+def test_narrow_limits_take_the_same_motions(redundant, rng):
+    """What does not fit is shared out again, of the nearest motion that the loops allow, and the others stay as they were."""
+    q, v, a = state(redundant, rng, (6,))
+    along_rows = redundant.mass_matrix_inverse(q) @ redundant.constraint_jacobian(q).mT
+    drift = a + times(along_rows, rng.standard_normal((6, redundant.nc)))
+    usual = redundant.actuator_efforts(q, v, a)
+    limit = np.sort(np.abs(usual).max(axis=-1))[3] * 0.99
+    u, status = redundant.actuator_efforts(q, v, drift, limits=(-limit, limit), return_status=True)
+    expected, found = redundant.actuator_efforts(q, v, a, limits=(-limit, limit), preload=0.0, return_status=True)
+    assert_array_equal(status, found)
+    assert 2 <= (np.abs(usual).max(axis=-1) > limit).sum() <= 4
+    agree(u, expected)
+    for i in range(6):
+        if status[i] == 0:
+            agree(redundant.actuator_efforts(q[i], v[i], drift[i], limits=(-limit, limit)), u[i])
+        else:
+            with pytest.raises(sarrus.NotRealizableError, match="within the limits"):
+                redundant.actuator_efforts(q[i], v[i], drift[i], limits=(-limit, limit))
+    assert not redundant.is_realizable(q, v, drift, limits=(-9e9, 9e9)).any()
+    with pytest.raises(sarrus.StateError, match=r"q\[0\] is nan"):
+        redundant.actuator_efforts(np.full(redundant.nq, np.nan), v[0], a[0], limits=(-1.0, 1.0))
+
+
 # ---- too few motors --------------------------------------------------------------------------------------------------
 
 
@@ -380,6 +422,8 @@ BAD = {
     "too few weights": ({"weights": [1, 1]}, sarrus.ShapeError, r"weights has shape \(2,\).* 3 entries"),
     "preload": ({"preload": [np.nan, 0, 0]}, ValueError, "preload must be finite"),
     "limits": ({"limits": (1.0, -1.0)}, ValueError, "lower limit is above"),
+    "limits without order": ({"limits": (np.nan, 1.0)}, ValueError, "not a number; got nan and 1.0"),
+    "one limit": ({"limits": (1.0,)}, sarrus.ShapeError, r"limits must be two, .*; got \(1.0,\)"),
     "limits' shape": ({"limits": (-np.ones(2), 1.0)}, sarrus.ShapeError, r"limits\[0\] has shape \(2,\)"),
     "axes": ({"preload": np.zeros((2, 3)), "weights": np.ones((4, 3))}, sarrus.ShapeError, "do not broadcast"),
     "frame": ({"wrenches": {"tol": np.zeros(6)}, "preload": 0.0}, sarrus.errors.NameNotFoundError, "tol"),

@@ -582,3 +582,201 @@ def test_a_point_that_leaves_the_axis_has_inertia(second, q):
     q, tau = np.array([0.3, q]), np.ones(2)
     a = robot.forward_dynamics(q, 0 * tau, tau)
     assert_allclose(robot.inverse_dynamics(q, 0 * tau, a), tau)
+
+
+# ---- functions of closed mechanisms ----------------------------------------------------------------------------------
+
+LINKAGE = sarrus.mechanisms.four_bar()
+HERE, REST = LINKAGE.assemble(), np.zeros(3)
+FORM, COG = LINKAGE.reduced_dynamics(HERE, REST), LINKAGE.cog_jacobians(HERE)
+
+# what takes an array, and the name under which its error must speak of it
+TAKES_AN_ARRAY = {
+    "free_motions": (LINKAGE.free_motions, "q"),
+    "projections": (LINKAGE.projections, "q"),
+    "projected_dynamics q": (lambda x: LINKAGE.projected_dynamics(x, REST), "q"),
+    "projected_dynamics v": (lambda x: LINKAGE.projected_dynamics(HERE, x), "v"),
+    "projected_dynamics tau": (lambda x: LINKAGE.projected_dynamics(HERE, REST, x), "tau"),
+    "virtual_work": (lambda x: LINKAGE.virtual_work(HERE, REST, REST, x), "tau"),
+    "reduced_dynamics q": (lambda x: LINKAGE.reduced_dynamics(x, REST), "q"),
+    "reduced_dynamics v": (lambda x: LINKAGE.reduced_dynamics(HERE, x), "v"),
+    "reduced_force": (FORM.reduced_force, "tau"),
+    "forward": (FORM.forward, "force"),
+    "inverse": (FORM.inverse, "acceleration"),
+    "full_velocity": (FORM.full_velocity, "velocity"),
+    "full_acceleration": (FORM.full_acceleration, "acceleration"),
+    "constrained_inverse": (LINKAGE.free_motions(HERE).constrained_inverse, "M"),
+    "cog_jacobians q": (LINKAGE.cog_jacobians, "q"),
+    "cog_jacobians v": (lambda x: LINKAGE.cog_jacobians(HERE, x), "v"),
+    "cog forces": (COG.forces, "acceleration"),
+    "cog efforts": (COG.efforts, "acceleration"),
+    "actuation_jacobian": (LINKAGE.actuation_jacobian, "q"),
+    "internal_efforts": (LINKAGE.internal_efforts, "q"),
+    "is_realizable": (lambda x: LINKAGE.is_realizable(HERE, REST, x), "a"),
+    "limits": (lambda x: LINKAGE.actuator_efforts(HERE, REST, REST, limits=(x, 9.0)), "limits"),
+    "weights": (lambda x: LINKAGE.actuator_efforts(HERE, REST, REST, weights=x), "weights"),
+    "preload": (lambda x: LINKAGE.actuator_efforts(HERE, REST, REST, preload=x), "preload"),
+    "reactions": (lambda x: LINKAGE.reactions(HERE, REST, REST, multipliers=x), "multipliers"),
+    "mobility": (LINKAGE.mobility, "q"),
+    "assemble": (LINKAGE.assemble, "near"),
+    "coordinates": (lambda x: LINKAGE.assemble({"motor": x}), "motor"),
+    "follow": (lambda x: LINKAGE.follow({"motor": [x, x]}), "motor"),
+    "inverse_kinematics": (lambda x: LINKAGE.inverse_kinematics({"coupler": x}), "target"),
+}
+NO_ARRAYS = {
+    "words": "abc",
+    "ragged": [[1.0], [2.0, 3.0]],
+    "complex": 1j * np.ones(3),
+    "objects": object(),
+    "too many": np.ones(7),
+    "many too many": np.ones((2, 7)),
+    "33 axes": np.ones((1,) * 32 + (7,)),
+}
+
+
+@pytest.mark.parametrize("what", NO_ARRAYS)
+@pytest.mark.parametrize("function", TAKES_AN_ARRAY)
+def test_arrays_that_are_none(function, what):
+    """A TypeError or ShapeError of the library's, not one of NumPy's, and nothing is broadcast or dropped in silence."""
+    take, name = TAKES_AN_ARRAY[function]
+    with pytest.raises((ShapeError, TypeError), match=rf"\b{name}\b"):
+        take(NO_ARRAYS[what])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "projected_dynamics tau",
+        "virtual_work",
+        "reduced_dynamics v",
+        "forward",
+        "actuation_jacobian",
+        "internal_efforts",
+    ],
+)
+@pytest.mark.parametrize("bad", [NAN, INF])
+def test_unsound_rows(function, bad):
+    """A StateError for one; among others NaN, and the others stay as they are."""
+    take, name = TAKES_AN_ARRAY[function]
+    size = 1 if function == "forward" else 3
+    with pytest.raises(StateError, match=rf"\b{name}\b"):
+        take(np.full(size, bad))
+    answer = take(np.stack([HERE[:size], np.full(size, bad)]))
+    answer = getattr(answer, "acceleration", getattr(answer, "bias", answer))
+    assert np.isnan(answer[1]).all()
+    assert_array_equal(np.isnan(answer[0]), False)
+
+
+def test_leading_axes_that_do_not_fit():
+    two, three = np.stack([HERE] * 2), np.zeros((3, 3))
+    for attempt in (
+        lambda: LINKAGE.projected_dynamics(two, REST, three),
+        lambda: LINKAGE.virtual_work(two, REST, REST, three),
+        lambda: LINKAGE.virtual_work(two, REST, REST, time=np.zeros(3)),
+        lambda: LINKAGE.reduced_dynamics(two, three),
+        lambda: LINKAGE.reduced_dynamics(two, REST).forward(np.zeros((3, 1))),
+        lambda: LINKAGE.actuator_efforts(two, REST, REST, preload=np.zeros((3, 1))),
+        lambda: LINKAGE.reactions(two, REST, REST, multipliers=np.zeros((3, 5))),
+    ):
+        with pytest.raises(ShapeError, match=r"leading axes .*\(3,\)"):
+            attempt()
+
+
+NO_OPTIONS = {
+    "starts": (lambda: LINKAGE.assemble(starts=-5), ValueError, "starts must be at least 0; got -5"),
+    "starts in parts": (lambda: LINKAGE.assemble(starts=1.5), TypeError, "starts must be an integer .*; got 1.5"),
+    "seed": (lambda: LINKAGE.assemble(seed=-1), ValueError, "seed must be at least 0; got -1"),
+    "time": (lambda: LINKAGE.assemble(time="now"), TypeError, "time must be a number; got 'now'"),
+    "time of mobility": (lambda: LINKAGE.mobility(HERE, time=NAN), ValueError, "time must be finite; got nan"),
+    "attempts": (lambda: LINKAGE.assembly_modes({"motor": 0.5}, attempts=0), ValueError, "attempts must be at least 1"),
+    "tolerance": (lambda: LINKAGE.assemble(tolerance=None), TypeError, "tolerance must be a number; got None"),
+    "no tolerance": (lambda: LINKAGE.follow({"motor": [0.5]}, tolerance=0), ValueError, "tolerance must be positive"),
+    "less than rounding": (lambda: LINKAGE.follow({"motor": [0.5]}, tolerance=1e-16), ValueError, "at least 1e-13"),
+    "targets": (lambda: LINKAGE.inverse_kinematics(None), TypeError, "targets are a mapping .*; got None"),
+    "fixed": (lambda: LINKAGE.inverse_kinematics({}, fixed=3.0), TypeError, "a mapping; got 3.0"),
+    "limits": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, limits=1.0), ShapeError, r"limits must be two, \(lower, upper\)"),
+    "actuated": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, actuated=1), TypeError, "actuated must be a sequence .*; got 1"),
+    "wrenches": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=0, wrenches=[1]), TypeError, r"wrenches must be a mapping .*; got \[1\]"),
+    "distribution": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, distribution=REST), ValueError, "distribution must be"),
+    "metric": (lambda: LINKAGE.project_velocity(HERE, REST, metric=REST), ValueError, "metric must be"),
+    "coordinate": (lambda: LINKAGE.reduced_dynamics(HERE, REST, [1.0]), TypeError, r"joint's name, or \(name, index\); got 1.0"),
+    "coordinates": (lambda: LINKAGE.reduced_dynamics(HERE, REST, 1.0), TypeError, "a sequence of joints' names; got 1.0"),
+    "task": (lambda: LINKAGE.reduced_dynamics(HERE, REST, task=("tip",)), TypeError, r"task is a frame, .*; got \('tip',\)"),
+    "components": (lambda: LINKAGE.loop_operational_inertia(HERE, "coupler", None), TypeError, "components are .*; got None"),
+    "output": (lambda: LINKAGE.mobility(HERE, output=3), TypeError, "output is a frame, .*; got 3"),
+    "joint": (lambda: LINKAGE.joint(["motor"]), NameNotFoundError, "no joint is named"),
+    "constraint": (lambda: LINKAGE.constraint({}), NameNotFoundError, "no constraint is named"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("attempt", "error", "message"), NO_OPTIONS.values(), ids=NO_OPTIONS)
+def test_options_that_are_none(attempt, error, message):
+    with pytest.raises(error, match=message):
+        attempt()
+
+
+def test_steps_that_never_arrive():
+    for step in (0.0, -1.0, NAN, INF, 1e-300):
+        with pytest.raises(ValueError, match="max_step"):
+            LINKAGE.follow({"motor": [0.5, 0.6]}, max_step=step)
+    for step in (0.0, 1e-300, 2.0):
+        with pytest.raises(ValueError, match="min_step"):
+            LINKAGE.follow({"motor": [0.5, 0.6]}, max_step=9.0, min_step=step)
+
+
+def skate(rows, derivative=None):
+    builder = bodies("skate")
+    builder.add_joint("ice", Planar("z"), "ground", "skate")
+    builder.add_pfaffian("blade", rows, ["ice"], derivative=derivative)
+    return builder.build()
+
+
+def across(q):
+    return np.stack([np.sin(q[..., 2]), -np.cos(q[..., 2]), 0.0 * q[..., 2]], axis=-1)[..., None, :]
+
+
+def test_states_for_functions_of_q():
+    """What is wrong with the state is said of the state, and the function does not see it."""
+    robot = skate(across)
+    for bad in (np.zeros(2), np.zeros((2, 2)), 1.0, None):
+        with pytest.raises(ShapeError, match=r"\bq\b"):
+            robot.constraint_jacobian(bad)
+        with pytest.raises(ShapeError, match=r"\bv\b"):
+            robot.constraint_bias(ZERO, bad)
+    for bad in (NAN, INF):
+        with pytest.raises(StateError, match=r"q\[0\]"):
+            robot.constraint_jacobian([bad, 0.0, bad])
+        with pytest.raises(StateError, match=r"v\[0\]"):
+            robot.constraint_bias(ZERO, [bad, 0.0, 0.0])
+        bias = robot.constraint_bias(np.array([[0.0, 0.0, bad], ZERO]), [0.0, 0.0, 1.0])
+        assert np.isnan(bias[0]).all() and np.isfinite(bias[1]).all()
+    with pytest.raises(ShapeError, match=r"leading axes do not broadcast: q \(2,\), v \(3,\)"):
+        robot.constraint_bias(np.zeros((2, 3)), np.zeros((3, 3)))
+    assert robot.constraint_jacobian(np.zeros((0, 3))).shape == (0, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "message"),
+    [
+        (lambda rows: None, ShapeError, r"'blade' returned shape \(\) .*; it must return \(1, 3\)"),
+        (lambda rows: rows[..., :2], ShapeError, r"'blade' returned shape \(1, 2\) .*; it must return \(1, 3\)"),
+        (lambda rows: rows[..., 0, :], ShapeError, r"'blade' returned shape \(3,\)"),
+        (lambda rows: "abc", ShapeError, "'blade' returns must be an array of real numbers"),
+        (lambda rows: rows * 1j, TypeError, "'blade' returns must be real"),
+    ],
+)
+@pytest.mark.parametrize("which", ["rows", "derivative"])
+def test_functions_of_q_that_change_their_mind(which, spoil, error, message):
+    """When the mechanism was built they returned what they should."""
+    spoilt = []
+
+    def returned(name, answer):
+        return spoil(answer) if name in spoilt else answer
+
+    robot = skate(
+        lambda q: returned("rows", across(q)), lambda q, v: returned("derivative", across(q) * v[..., 2:, None])
+    )
+    assert robot.constraint_bias(ZERO, ZERO).shape == (1,)
+    spoilt.append(which)
+    with pytest.raises(error, match=f"{which} .*{message}|{which} of constraint {message}"):
+        robot.constraint_bias(ZERO, ZERO)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import mechanisms as gallery
-from sarrus.description import Description, JointSpec
+from sarrus.description import Description, JointSpec, SpringSpec
 from tests.random_closed import CLOSING, random_closed
 
 # null spaces are known to a few eps over the smallest singular value that counts; the library itself asks for 1e-6
@@ -215,6 +215,27 @@ def test_reactions_of_a_door(kind):
     assert components(m, "lower") == loose if redundant else m.self_stress["lower"].shape == (0, 6)
 
 
+@pytest.mark.parametrize("steer", [0.0, 0.7])
+def test_an_upright_disc_may_be_pressed_onto_its_plane(steer):
+    """Nothing says with which force: it goes straight down through every joint, the slides too."""
+    robot = gallery.rolling_disc(upright=True)
+    m = robot.mobility(at(robot, {"steer": steer}))
+    assert m.redundant_rows == ("contact: contact",)
+    assert not any(m.unique_reactions.values())
+    for name in m.self_stress:
+        assert components(m, name) == [0, 0, 0, 0, 0, 1]
+
+
+def test_springs_are_no_part_of_self_stress():
+    """What they put through the joints is a load."""
+    robot = gallery.four_bar()
+    springs = (SpringSpec("spring", ("ground", (0.0, 0.2, 0.1)), ("coupler", (0.1, 0.3, 0.0)), 1e3, 0.1, 0.0),)
+    sprung = sarrus.Mechanism(dataclasses.replace(robot.description, springs=springs))
+    found, expected = sprung.mobility(home(robot)).self_stress, robot.mobility(home(robot)).self_stress
+    for name in expected:
+        assert_allclose(found[name], expected[name], atol=ROUNDING)
+
+
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_redundant_coupler_strains_no_bearing(keyed):
     """Whether two belts, or a belt and a key, turn the wheels against each other: that is along the hinges' motion."""
@@ -301,8 +322,7 @@ def test_self_stress_leaves_every_body_in_equilibrium(seed):
             (parent, _), (child, point) = spec.first, spec.second
             act(m.self_stress[spec.name], child, parent, sarrus.Transform(translation=point))
         else:
-            axes = np.eye(3) if spec.axle is None else sarrus.joints.axis_frame(spec.axle)
-            act(m.self_stress[spec.name], spec.body, spec.on, sarrus.Transform(axes, spec.center))
+            act(m.self_stress[spec.name], spec.body, spec.on, sarrus.Transform(translation=spec.center))
     for body in robot.bodies:
         assert_allclose(sums[body], 0.0, atol=ROUNDING)
 

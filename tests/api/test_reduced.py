@@ -113,6 +113,30 @@ def test_curvature_does_not_depend_on_coordinates(rng):
     agree(polar.projected_dynamics(angles, at).curvature, [0, 0, -2.0 * (v @ v) / 1.5])
 
 
+def test_free_motions_stand_in_the_first_columns():
+    """As many as there are; beside a state of more freedoms zeros follow, and where a state is unsound there is NaN."""
+    robot = sarrus.mechanisms.four_bar(
+        crank=1.0, coupler=2.0, rocker=1.0, ground=2.0
+    )  # flat, it can also become a kite
+    q = np.stack([robot.assemble(fixed={"motor": 0.7}), np.zeros(3), np.full(3, np.nan)])
+    one, flat = (robot.free_motions(x) for x in q[:2])
+    assert (one.basis.shape, flat.basis.shape, int(one.freedom), int(flat.freedom)) == ((3, 1), (3, 2), 1, 2)
+    agree(robot.constraint_jacobian(q[0]) @ one.basis[:, 0], np.zeros(robot.nc))
+    for free in (one, flat):
+        agree(free.basis.T @ free.basis, np.eye(int(free.freedom)))
+    together = robot.free_motions(q)
+    assert together.freedom.tolist() == [1, 2, -1]
+    assert_array_equal(together.basis[0, :, 1], np.zeros(3))
+    for several, free in zip(together.basis, (one, flat), strict=False):
+        agree(several @ several.T, free.basis @ free.basis.T)
+    assert np.isnan(together.basis[2]).all()
+    # nothing moves, nothing is known
+    assert robot.free_motions(q[:0]).basis.shape == (0, 3, 0)
+    assert np.isnan(robot.free_motions(q[2:]).basis).all()
+    assert np.isnan(robot.projections(q)[1][2]).all()
+    assert np.isnan(robot.projections(q[2:])[1]).all()
+
+
 # ---- reduced form ----------------------------------------------------------------------------------------------------
 
 
@@ -345,3 +369,52 @@ def test_cog_jacobians_of_redundant_motors(rng):
     agree(cog.G_dot, (after - before) / (2 * h), 1e-5)
     with pytest.raises(sarrus.StateError, match="base1 determine 1 of 2"):
         robot.cog_jacobians(q, v, ["base1"])
+
+
+# ---- nothing moves ---------------------------------------------------------------------------------------------------
+
+
+def structure():
+    """Three bars in a triangle."""
+    b = sarrus.Builder("triangle")
+    for name in ("left", "right"):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+    b.add_joint("foot", sarrus.Revolute("y"), "ground", "left")
+    b.add_joint("top", sarrus.Revolute("y"), "left", "right", at_parent=(1, 0, 0))
+    b.add_joint("heel", sarrus.Revolute("y"), "right", "ground", at_parent=(1, 0, 0), at_child=(1, 0, 0), loop=True)
+    return b.build()
+
+
+def welded():
+    b = sarrus.Builder("bracket")
+    b.add_body("bracket", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("weld", sarrus.Fixed(), "ground", "bracket")
+    return b.build()
+
+
+@pytest.mark.parametrize("make", [structure, welded])
+@pytest.mark.parametrize("lead", [(), (2,), (0,)])
+def test_no_freedoms(make, lead):
+    """There are no coordinates, and the answers are as empty."""
+    robot = make()
+    q = np.broadcast_to(robot.assemble(), (*lead, robot.nq))
+    v = np.zeros((*lead, robot.nv))
+    form, cog = robot.reduced_dynamics(q, v), robot.cog_jacobians(q, v, [])
+    assert form.coordinates == ()
+    assert form.jacobian.shape == (*lead, robot.nv, 0) and form.mass_matrix.shape == (*lead, 0, 0)
+    none = np.zeros((*lead, 0))
+    assert form.forward(none).shape == form.inverse(none).shape == form.reduced_force(v).shape == (*lead, 0)
+    agree(form.full_velocity(none), v)
+    agree(form.full_acceleration(none), v)
+    assert cog.stack.shape == cog.stack_derivative.shape == (*lead, 6 * len(robot.bodies), 0)
+    assert cog.H.shape == (*lead, 0, 0) and cog.body_G.shape == (*lead, 3, 0)
+    assert robot.free_motions(q).basis.shape == (*lead, robot.nv, 0)
+
+
+@pytest.mark.parametrize("lead", [(0,), (1,), (2, 3)])
+def test_no_sound_states(lead):
+    """That says nothing against the coordinates."""
+    robot = sarrus.mechanisms.four_bar()
+    q = np.full((*lead, 3), np.nan)
+    for found in (robot.reduced_dynamics(q, q, ["motor"]).mass_matrix, robot.cog_jacobians(q, q, ["motor"]).H):
+        assert found.shape == (*lead, 1, 1) and np.isnan(found).all()

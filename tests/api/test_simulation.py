@@ -635,6 +635,16 @@ BAD_CALLS = [
     ({"rtol": np.nan}, ValueError, "rtol must be positive"),
     ({"atol": np.inf}, ValueError, "atol must be positive and finite; got inf"),
     ({"max_step": np.nan}, ValueError, "max_step must be positive; got nan"),
+    (
+        {"max_step": 1e-300, "method": "dopri5"},
+        ValueError,
+        "max_step = 1e-300 s is too short: time does not advance by it",
+    ),
+    (
+        {"max_step": 1e-7, "method": "dopri5", "start": 1e10},
+        ValueError,
+        "max_step = 1e-07 s is too short: .* near 10000000001.0 s",
+    ),
     # gains
     ({"gains": (np.nan, 1.0), **BAUMGARTE}, ValueError, r"gains must be two finite .* got \(nan, 1.0\)"),
     ({"gains": (1.0,), **BAUMGARTE}, ValueError, r"gains must be two .*got \(1.0,\)"),
@@ -885,7 +895,7 @@ def unreachable():
     robot, _, v = four_bar()
     x = np.pi * np.round(np.random.default_rng(0).normal(size=(200, 3)))
     x[:, 0] += 0.1
-    far = np.abs(robot.loop_residual(robot.project_configuration(x))).max(axis=1) > 1e-8
+    far = ~(np.abs(robot.loop_residual(robot.project_configuration(x))).max(axis=1) <= 1e-8)
     return robot, x[far], v
 
 

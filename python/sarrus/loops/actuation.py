@@ -9,15 +9,16 @@ so many equations as there are degrees of freedom. The core solves them for the 
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ModelError, NotRealizableError, ShapeError, StateError
-from ..state import Array
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
+from ..state import Array, common_axes, real_rows
 from .coordinates import joint_velocity
 from .distribution import within_limits
 from .functions import LoopFunctions
@@ -61,10 +62,12 @@ class Actuation(LoopFunctions):
         (3, 1)
         """
         names = self._motors(actuated)
-        q = np.asarray(q, dtype=np.float64)
+        q = self.normalize(q)  # which says what is wrong with it
+        common_axes({"the answer": (*q.shape, self.nv)})
         parts = [transposed(joint_velocity(self, q, name)) for name in names]
         empty = np.zeros((*q.shape[:-1], self.nv, 0))
-        return np.concatenate([empty, *(np.broadcast_to(p, (*q.shape[:-1], *p.shape[-2:])) for p in parts)], axis=-1)
+        S = np.concatenate([empty, *(np.broadcast_to(p, (*q.shape[:-1], *p.shape[-2:])) for p in parts)], axis=-1)
+        return np.where(np.asarray(np.isnan(q).any(axis=-1))[..., None, None], np.nan, S)
 
     def internal_efforts(
         self, q: ArrayLike, actuated: Sequence[str] | None = None, *, time: ArrayLike | None = None
@@ -79,7 +82,7 @@ class Actuation(LoopFunctions):
         S = self.actuation_jacobian(q, actuated)
         free = solutions(self.constraint_jacobian(q, time=time))
         idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
-        return idle.basis[..., S.shape[-1] - idle.same_freedom() :]
+        return idle.basis[..., : idle.same_freedom()]
 
     def is_realizable(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **how: Any) -> Any:
         """Whether (...) the motors can bring a motion about; takes what :meth:`actuator_efforts` takes.
@@ -90,7 +93,7 @@ class Actuation(LoopFunctions):
         >>> bool(fourbar.is_realizable(q, rest, rest)), bool(fourbar.is_realizable(q, rest, rest, limits=(-0.1, 0.1)))
         (True, False)
         """
-        return self._actuator_efforts(q, v, a, **how, return_status=True)[-1] == FINE
+        return self._shared_efforts(q, v, a, **how, return_status=True)[-1] == FINE
 
     def _actuator_efforts(
         self,
@@ -111,9 +114,53 @@ class Actuation(LoopFunctions):
         return_status: bool = False,
     ) -> Any:
         """As :meth:`actuator_efforts`, with all its keywords."""
+        known: dict[str, Any] = {"wrenches": wrenches, "time": time, "threads": threads}
+        share = functools.partial(
+            self._shared_efforts, q, v, a, actuated=actuated, distribution=distribution, weights=weights, limits=limits, preload=preload,
+            **known,
+        )  # fmt: skip
+        if limits is None or actuated is not None or weights is not None or preload is not None or return_reactions:
+            return share(return_reactions=return_reactions, out=out, return_status=return_status)
+        # limits alone take the short way as far as it leads, and any motion that it takes
+        _weights(distribution, weights)
+        low, high = (
+            _per_motor(name, limit, self.nu) for name, limit in zip(("low", "high"), _both(limits), strict=True)
+        )
+        u, status = self.actuator_efforts(q, v, a, return_status=True, **known)
+        within = ((low <= u) & (u <= high)).all(axis=-1)
+        if not within.all():
+            if within.ndim == 0 and not return_status:
+                return share(out=out, any_motion=True)
+            narrowed, found = share(return_status=True, any_motion=True)
+            u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
+        result = _into(out, np.broadcast_to(u, (*within.shape, self.nu)))
+        return (result, np.broadcast_to(status, within.shape)) if return_status else result
+
+    def _shared_efforts(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: Sequence[str] | None = None,
+        wrenches: Mapping[str, ArrayLike] | None = None,
+        distribution: str = "minimum-norm",
+        weights: ArrayLike | None = None,
+        limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        return_reactions: bool = False,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+        any_motion: bool = False,
+    ) -> Any:
+        """The general way. With `any_motion` also for those that the loops do not allow, as on the short way."""
         names = self._motors(actuated)
         nu = sum(self.joint(name).type.nv for name in names)
-        low, high = (-np.inf, np.inf) if limits is None else limits
+        if wrenches is not None and not isinstance(wrenches, Mapping):
+            raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
+        low, high = (-np.inf, np.inf) if limits is None else _both(limits)
         lead, rows = _rows(
             {"q": (q, self.nq), "v": (v, self.nv), "a": (a, self.nv), "time": (_column(time), 1)}
             | {f"wrenches['{name}']": (w, 6) for name, w in (wrenches or {}).items()},
@@ -136,7 +183,7 @@ class Actuation(LoopFunctions):
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
         J, c = self.constraint_jacobian(q, time=time), self.constraint_velocity(q, time=time)
         off = _off(J, v, c), _off(J, a, gamma[sound])
-        impossible = np.max([x.max(axis=-1, initial=0.0) for x in off], axis=0) > 1.0
+        impossible = np.max([x.max(axis=-1, initial=0.0) for x in off], axis=0) > (np.inf if any_motion else 1.0)
         if explain and impossible.any():
             raise StateError(self._motion_fault(off[0][0], off[1][0]))
 
@@ -178,7 +225,7 @@ class Actuation(LoopFunctions):
             raise NotRealizableError(self._effort_fault(names, missing[0], nu - int(shares.freedom[0]), freedom))
         status = np.where(lacking, CONTRADICTORY, FINE)
         for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
-            internal = shares.basis[i][:, nu - shares.freedom[i] :] / root[i][:, None]
+            internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
             u[i], violation = within_limits(u[i], internal, low[i], high[i])
             status[i] = NO_ANSWER if violation else FINE
             if violation and explain:
@@ -189,6 +236,8 @@ class Actuation(LoopFunctions):
         return u, applied(transposed(free.inverse), tau - applied(S, u)), status
 
     def _motors(self, actuated: Sequence[str] | None) -> tuple[str, ...]:
+        if not isinstance(actuated, Iterable | None):
+            raise TypeError(f"actuated must be a sequence of joints' names; got {actuated!r}")
         if isinstance(actuated, str):
             raise ModelError(f"actuated must be a sequence of joints' names, such as ['{actuated}']; got '{actuated}'")
         names = self.actuated if actuated is None else tuple(actuated)
@@ -222,7 +271,7 @@ def _motors(names: Sequence[str]) -> str:
 
 
 def _weights(distribution: str, weights: ArrayLike | None) -> ArrayLike:
-    if distribution not in ("minimum-norm", "weighted"):
+    if not isinstance(distribution, str) or distribution not in ("minimum-norm", "weighted"):  # type: ignore[redundant-expr]
         raise ValueError(f"distribution must be 'minimum-norm' or 'weighted'; got {distribution!r}")
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
@@ -230,38 +279,42 @@ def _weights(distribution: str, weights: ArrayLike | None) -> ArrayLike:
 
 
 def _column(time: ArrayLike | None) -> Array:
-    return np.asarray(0.0 if time is None else time, dtype=np.float64)[..., None]
+    return real_array("time", 0.0 if time is None else time)[..., None]
 
 
 def _rows(
     states: Mapping[str, tuple[ArrayLike, int]], per_motor: Mapping[str, ArrayLike], nu: int
 ) -> tuple[tuple[int, ...], dict[str, Array]]:
     """The leading axes of all, broadcast, and all as rows (n, size); where there is one for each motor, a number stands for all."""
-    sizes = {name: size for name, (_, size) in states.items()} | dict.fromkeys(per_motor, nu)
-    given = {name: value for name, (value, _) in states.items()} | dict(per_motor)
-    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
-    for name in per_motor:
-        if arrays[name].ndim == 0:
-            arrays[name] = np.full(nu, float(arrays[name]))
-    for name, array in arrays.items():
-        if array.ndim == 0 or array.shape[-1] != sizes[name]:
-            raise ShapeError(
-                f"{_ARGUMENT.get(name, name)} has shape {array.shape}; its last axis must have {sizes[name]} entries"
-            )
+    arrays = {name: real_rows(name, value, size, finite=False) for name, (value, size) in states.items()}
+    arrays |= {name: _per_motor(name, value, nu) for name, value in per_motor.items()}
     if not (np.isfinite(arrays["weights"]) & (arrays["weights"] > 0.0)).all():
-        raise ValueError(f"weights must be positive; got {given['weights']!r}")
+        raise ValueError(f"weights must be positive; got {per_motor['weights']!r}")
     if not np.isfinite(arrays["preload"]).all():
-        raise ValueError(f"preload must be finite; got {given['preload']!r}")
-    try:
-        lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {array.shape[:-1]}" for name, array in arrays.items() if array.ndim > 1)
-        raise ShapeError(f"leading axes do not broadcast: {shapes}") from None
+        raise ValueError(f"preload must be finite; got {per_motor['preload']!r}")
+    lead = common_axes({_ARGUMENT.get(name, name): array.shape[:-1] for name, array in arrays.items()})
     count = math.prod(lead)
     rows = {name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, x.shape[-1]) for name, x in arrays.items()}
     if not (rows["low"] <= rows["high"]).all():
-        raise ValueError("limits: a lower limit is above the upper one, or not a number")
+        raise ValueError(
+            f"limits: a lower limit is above the upper one, or not a number; got {per_motor['low']!r} and {per_motor['high']!r}"
+        )
     return lead, rows
+
+
+def _per_motor(name: str, given: ArrayLike, nu: int) -> Array:
+    x = real_array(_ARGUMENT.get(name, name), given)
+    return np.full(nu, float(x)) if x.ndim == 0 else real_rows(_ARGUMENT.get(name, name), x, nu, finite=False)
+
+
+def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
+    try:
+        low, high = limits
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"limits must be two, (lower, upper), each a number or one for each motor; got {limits!r}"
+        ) from None
+    return low, high
 
 
 def _off(J: Array, x: Array, wanted: Array) -> Array:
@@ -276,7 +329,10 @@ def _back(
     """Values of the sound states in their places, NaN in the others'."""
     all_of_them = np.full((len(status), values.shape[-1]), np.nan)
     all_of_them[sound] = np.where(status[sound, None] == FINE, values, np.nan)
-    result = all_of_them.reshape(*lead, values.shape[-1])
+    return _into(out, all_of_them.reshape(*lead, values.shape[-1]))
+
+
+def _into(out: Array | None, result: Array) -> Array:
     if out is None:
         return result
     if out.shape != result.shape or out.dtype != np.float64:

@@ -17,10 +17,21 @@ import numpy as np
 
 from ..state import Array
 from .closing import SMALL
-from .given import quoted, tree_joints
+from .given import checked_number, quoted, tree_joints
 from .search import Search
 
+EPS = float(np.finfo(np.float64).eps)
 ASIDE = 0.1  # how far a prediction may miss the branch, relative to its length
+
+
+def checked_steps(max_step: float, min_step: float) -> tuple[float, float]:
+    """Both, where steps of such sizes come to an end; ValueError where they would not."""
+    longest, shortest = checked_number("max_step", max_step), checked_number("min_step", min_step)
+    if not EPS <= shortest <= 1.0:
+        raise ValueError(f"min_step is a part of the way, from {EPS:.3g}, which is rounding, to 1; got {min_step!r}")
+    if longest < shortest:
+        raise ValueError(f"max_step must be at least min_step = {min_step!r}; got {max_step!r}")
+    return longest, shortest
 
 
 class Branch:

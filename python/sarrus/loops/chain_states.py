@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ShapeError, StateError
-from ..state import Array
+from ..errors import StateError, real_array
+from ..state import Array, common_axes, real_rows
 from .chains import TakenApart
 from .functions import LoopFunctions
 from .projected import transposed
@@ -75,16 +75,9 @@ def states(
     return_status: bool,
 ) -> States:
     """All of them as arrays with the same leading axes; StateError or ShapeError where they are not what they must be."""
-    force, when = np.asarray(tau, dtype=np.float64), np.asarray(0.0 if time is None else time, dtype=np.float64)
-    if force.shape[-1:] != (robot.nv,):
-        raise ShapeError(f"tau has shape {force.shape}; its last axis needs nv = {robot.nv} entries")
+    force, when = real_rows("tau", tau, robot.nv, finite=False), real_array("time", 0.0 if time is None else time)
     found = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[1]
-    shapes = {"q, v and wrenches": found.shape, "tau": force.shape[:-1], "time": when.shape}
-    try:
-        lead = np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
-        raise ShapeError(f"leading axes do not broadcast: {listed}") from None
+    lead = common_axes({"q, v and wrenches": found.shape, "tau": force.shape[:-1], "time": when.shape})
     explain = lead == () and not return_status
     if explain and found:
         robot.bias_forces(q, v, wrenches=wrenches)  # says what is wrong with it

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description import BodySpec
-from ..state import Array, Kinematics
+from ..state import Array, Kinematics, common_axes, real_rows
 from .coordinates import Coordinates, Dependence, chosen, constraint_jacobian_rate
 from .functions import LoopFunctions
 from .projected import applied, solutions, transposed
@@ -42,12 +42,15 @@ class CogJacobians:
     @property
     def stack(self) -> Array:
         """G of all links (..., 6 N, M) (9)."""
-        return self.G.reshape(*self.G.shape[:-3], -1, self.G.shape[-1])
+        return self._stacked(self.G)
 
     @property
     def stack_derivative(self) -> Array:
         """G-dot of all links (..., 6 N, M) (9)."""
-        return self.G_dot.reshape(*self.G.shape[:-3], -1, self.G.shape[-1])
+        return self._stacked(self.G_dot)
+
+    def _stacked(self, of_links: Array) -> Array:
+        return of_links.reshape(*of_links.shape[:-3], 6 * len(self.links), len(self.coordinates))
 
     @property
     def link_H(self) -> Array:
@@ -79,7 +82,8 @@ class CogJacobians:
 
     def forces(self, acceleration: ArrayLike) -> Array:
         """F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity, for theta-ddot (10)."""
-        motion = applied(self.G, np.asarray(acceleration, dtype=np.float64)[..., None, :]) + self.bias_acceleration
+        given = real_rows("acceleration", acceleration, len(self.coordinates), self.G.shape[:-3])
+        motion = applied(self.G, given[..., None, :]) + self.bias_acceleration
         return applied(self.mass, motion) + self.b
 
     def efforts(self, acceleration: ArrayLike) -> Array:
@@ -121,13 +125,16 @@ class CogDynamics(LoopFunctions):
         >>> bool(np.allclose(cog.H, fourbar.reduced_dynamics(q, np.zeros(3), "actuated").mass_matrix))
         True
         """
-        q = np.asarray(q, dtype=np.float64)
-        v = np.zeros(self.nv) if v is None else np.asarray(v, dtype=np.float64)
+        v = np.zeros(self.nv) if v is None else v
+        gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
+        common_axes({"the answer": (*gamma.shape[:-1], len(self.bodies), 6, self.nv)})
+        q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
+        v = np.where(np.isfinite(v), v, np.nan)
         free = solutions(self.constraint_jacobian(q, time=time))
         names, E = chosen(self, active, free)
         J_dot = constraint_jacobian_rate(self, q, v, time)
         motion = Dependence(names, E, np.zeros_like(E), J_dot, free, independent=False)
-        a = motion.solve(self.constraint_bias(q, v, time=time), np.zeros(len(names)))
+        a = motion.solve(gamma, np.zeros(len(names)))
         state = self.kinematics(q, v, a)
         links = [_link(state, body, self.gravity, motion) for body in self.description.bodies]
         # one after the other along a new axis before those of their own

@@ -11,7 +11,8 @@ Then E G = P is the most that one can ask; of the G that are right for all possi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,8 +39,11 @@ class Dependence:
     def __init__(
         self, names: tuple[str, ...], E: Array, E_dot: Array, J_dot: Array, free: FreeMotions, *, independent: bool
     ) -> None:
-        freedom = free.same_freedom()
-        N = free.basis[..., free.basis.shape[-1] - freedom :]
+        freedom, N = free.same_freedom(), free.basis
+        if (free.freedom >= 0).any():
+            N = N[..., :freedom]
+        else:  # no state says how many freedoms there are
+            freedom, N = len(names), np.full((*N.shape[:-1], len(names)), np.nan)
         seen = E @ N
         found = solutions(seen, np.linalg.norm(E, axis=(-2, -1)))
         lost = found.freedom > 0
@@ -77,6 +81,8 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
                     f"coordinates are 'actuated', or a sequence of joints' names, such as ['{coordinates}']"
                 )
             coordinates = robot.actuated
+        elif not isinstance(coordinates, Iterable):
+            raise TypeError(f"coordinates are 'actuated', or a sequence of joints' names; got {coordinates!r}")
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = [
         joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
@@ -92,15 +98,25 @@ def of_task(
     robot: LoopFunctions, q: Array, v: Array, task: str | tuple[str, str]
 ) -> tuple[tuple[str, ...], Array, Array]:
     """Names of the components of a frame's velocity in the world's axes, E (..., k, nv) and its rate."""
-    frame, components = (task, " ".join(PARAMETERS)) if isinstance(task, str) else task
-    rows = component_rows(components)
+    frame, rows = frame_components("task", task)
     E = robot.jacobian(q, frame, expressed_in="world_aligned")[..., rows, :]
     E_dot = robot.jacobian_derivative(q, v, frame, expressed_in="world_aligned")[..., rows, :]
     return tuple(f"{frame} {PARAMETERS[k]}" for k in rows), E, E_dot
 
 
+def frame_components(what: str, given: str | tuple[str, str]) -> tuple[str, list[int]]:
+    """A frame, and the places of the components of its velocity that were named: all six where it stands alone."""
+    if isinstance(given, str):
+        return given, list(range(6))
+    if not isinstance(given, Sequence) or len(given) != 2 or not isinstance(given[0], str):  # type: ignore[redundant-expr]
+        raise TypeError(f"{what} is a frame, or (frame, components) such as ('tip', 'tx tz'); got {given!r}")
+    return given[0], component_rows(given[1])
+
+
 def component_rows(components: str) -> list[int]:
     """Places of some of rx ry rz tx ty tz in a spatial vector; ModelError for others."""
+    if not isinstance(components, str):
+        raise TypeError(f"components are some of {' '.join(PARAMETERS)}, as one str; got {components!r}")
     names = components.split()
     for name in names:
         if name not in PARAMETERS:
@@ -168,7 +184,13 @@ def _motion_space(spec: JointSpec, R: Array) -> Array:
 
 
 def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
-    name, index = (which, None) if isinstance(which, str) else which
+    match which:
+        case str(name):
+            index = None
+        case (str(name), Integral() as index):
+            pass
+        case _:
+            raise TypeError(f"a coordinate is a joint's name, or (name, index); got {which!r}")
     joint = robot.joint(name)
     if joint.closes_loop:
         raise ModelError(
@@ -186,7 +208,7 @@ def _showing(free: FreeMotions) -> list[int]:
     """Velocities in which the free motions show best: a Cholesky factorisation of their projection, largest pivot first."""
     count = free.same_freedom()
     P = free.basis @ transposed(free.basis)
-    P = np.nan_to_num(P).reshape(-1, *P.shape[-2:]).sum(axis=0)
+    P = np.nan_to_num(P).sum(axis=tuple(range(P.ndim - 2)))
     columns = []
     for _ in range(count):
         k = int(np.diagonal(P).argmax())

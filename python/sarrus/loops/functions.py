@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description import PfaffianSpec
-from ..errors import NotRealizableError, StateError
-from ..state import Array, StateFunctions, _operation
+from ..errors import NotRealizableError, ShapeError, StateError, real_array
+from ..state import Array, StateFunctions, _operation, common_axes, real_rows
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class LoopFunctions(StateFunctions):
         S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
         redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
 
-        The short way, taken unless `actuated`, `distribution`, `weights`, `limits`, `preload` or `return_reactions` is given, does not
+        The short way, taken unless `actuated`, `distribution`, `weights`, `preload` or `return_reactions` is given, does not
         look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
         acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
         does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
@@ -216,7 +216,7 @@ class LoopFunctions(StateFunctions):
         wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
         distribution : "minimum-norm", or "weighted" with weights
         weights : (nu,), least u^T diag(weights) u
-        limits : (lower, upper), each (nu,) or a number, which the efforts keep to
+        limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
         preload : (nu,) efforts that the answer stays as near to as the motion lets it
         time : (...) [s], where motion is prescribed
         return_reactions : also return the multipliers (..., nc) of least norm
@@ -359,36 +359,47 @@ class LoopFunctions(StateFunctions):
 
     def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None) -> Array:
         """A, c and gamma of the constraints whose rows depend on q, as the core wants them: (..., given)."""
-        q = np.asarray(q, dtype=np.float64)
-        v = np.zeros(self.nv) if v is None else np.asarray(v, dtype=np.float64)
-        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        q = real_rows("q", q, self.nq, finite=False)
+        v = real_rows("v", np.zeros(self.nv) if v is None else v, self.nv, finite=False)
+        lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
+        # the core says what is wrong with an unsound state; the functions need not bear it
+        sound = np.isfinite(q).all(axis=-1, keepdims=True) & np.isfinite(v).all(axis=-1, keepdims=True)
+        if not sound.all():
+            q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
         parts = []
         for constraint in self._constraints.values():
             spec = constraint.spec
             if not isinstance(spec, PfaffianSpec) or not callable(spec.rows):
                 continue
             columns = np.concatenate([np.arange(self.nv)[self.joint(name).v_slice] for name in spec.joints])
-            shape = (*lead, len(spec.value), len(columns))
-            rows = np.broadcast_to(np.asarray(spec.rows(q), dtype=np.float64), shape)
+            k, n = len(spec.value), len(columns)
+
+            def returned(what: str, *at: Array, spec: PfaffianSpec = spec, k: int = k, n: int = n) -> Array:
+                answer = real_array(f"what {what} of constraint '{spec.name}' returns", getattr(spec, what)(*at))
+                if answer.shape[-2:] != (k, n) or answer.shape[:-2] not in ((), lead):
+                    raise ShapeError(
+                        f"{what} of constraint '{spec.name}' returned shape {answer.shape} for q of shape {q.shape}; "
+                        f"it must return {(*lead, k, n)}"
+                    )
+                return np.broadcast_to(answer, (*lead, k, n))
+
+            rows = returned("rows", q)
             if spec.derivative is not None:
-                rate = np.asarray(spec.derivative(q, v), dtype=np.float64)
+                rate = returned("derivative", q, v)
             else:
                 # central differences of fourth order along the motion
                 h = 3e-4 / np.maximum(1.0, np.abs(v).max(axis=-1, keepdims=True))
-                A = [
-                    np.asarray(spec.rows(self.integrate(q, k * h * v)), dtype=np.float64)
-                    for k in (-2.0, -1.0, 1.0, 2.0)
-                ]
+                A = [returned("rows", self.integrate(q, steps * h * v)) for steps in (-2.0, -1.0, 1.0, 2.0)]
                 rate = (8.0 * (A[2] - A[1]) - (A[3] - A[0])) / (12.0 * h[..., None])
-            gamma = -(np.broadcast_to(rate, shape) @ v[..., columns, None])[..., 0]
-            value = np.broadcast_to(np.array(spec.value), (*lead, len(spec.value)))
-            parts += [rows.reshape(*lead, -1), value, gamma]
+            gamma = -(rate @ v[..., columns, None])[..., 0]
+            value = np.broadcast_to(np.array(spec.value), (*lead, k))
+            parts += [rows.reshape(*lead, k * n), value, gamma]
         return np.concatenate(parts, axis=-1)
 
 
 def _by_metric(metric: str, by_mass: Any, plain: Any) -> Any:
-    if metric not in ("mass", "plain"):
+    if not isinstance(metric, str) or metric not in ("mass", "plain"):  # type: ignore[redundant-expr]
         raise ValueError(f"metric must be 'mass' or 'plain'; got {metric!r}")
     return by_mass if metric == "mass" else plain
 

@@ -6,12 +6,14 @@ A joint with one coordinate takes a number, any other its coordinates [rad, m, q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description import CouplerSpec
-from ..errors import ModelError, ShapeError, StateError
+from ..errors import ModelError, ShapeError, StateError, real_array
 from ..state import Array, Joint
 from .functions import LoopFunctions
 
@@ -25,7 +27,7 @@ def _checked(robot: LoopFunctions, name: str, value: ArrayLike, path: bool = Fal
         raise ModelError(
             f"joint '{name}' closes a loop and has no coordinates in q: add it with tree=True to make it a coordinate"
         )
-    x = np.asarray(value, dtype=np.float64)
+    x = real_array(f"coordinates of joint '{name}'", value)
     x = x[..., None] if joint.nq == 1 and x.ndim == int(path) else x
     if x.ndim != 1 + path or x.shape[-1] != joint.nq:
         wanted = f"(n, {joint.nq})" if path else f"({joint.nq},)"
@@ -48,21 +50,23 @@ def start_near(
     robot: LoopFunctions, near: ArrayLike | JointCoordinates | None, given: Mapping[str, Array], time: float | None
 ) -> Array:
     """The configuration near which to look: (nq,), or home, with the coordinates that are prescribed or given besides."""
+    time = checked_time(time)
     if near is None or isinstance(near, Mapping):
         q = robot.neutral()
         for name, home in robot.description.home:
             q[robot.joint(name).q_slice] = home
     else:
-        if np.shape(near) != (robot.nq,):
+        near = real_array("near", near)
+        if near.shape != (robot.nq,):
             raise ShapeError(
-                f"near has shape {np.shape(near)}; it must be one configuration, ({robot.nq},), or joints to coordinates"
+                f"near has shape {near.shape}; it must be one configuration, ({robot.nq},), or joints to coordinates"
             )
         q = robot.normalize(near)
     for spec in robot.description.constraints:
         if isinstance(spec, CouplerSpec) and spec.law is not None and len(spec.terms) == 1:
             joint, index, coefficients = spec.terms[0]
             if coefficients == (1.0,):  # by then it may have gone far
-                q[robot.joint(joint).q_slice.start + index] = spec.offset + spec.law(0.0 if time is None else time)
+                q[robot.joint(joint).q_slice.start + index] = spec.offset + spec.law(time or 0.0)
     for name, value in given.items():
         q[robot.joint(name).q_slice] = value
     return q
@@ -73,10 +77,12 @@ def paths(robot: LoopFunctions, inputs: JointCoordinates, time: ArrayLike | None
     if not isinstance(inputs, Mapping):
         raise TypeError(f"inputs are a mapping of joints to coordinates; got {inputs!r}")
     ways = {name: _checked(robot, name, value, path=True) for name, value in inputs.items()}
-    lengths = {name: len(way) for name, way in ways.items()} | ({} if time is None else {"time": np.size(time)})
+    lengths = {name: len(way) for name, way in ways.items()} | (
+        {} if time is None else {"time": np.size(real_array("time", time))}
+    )
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         raise ShapeError(f"inputs need equally many values, at least one; got {lengths or 'none'}")
-    times = np.zeros(max(lengths.values())) if time is None else np.asarray(time, dtype=np.float64)
+    times = np.zeros(max(lengths.values())) if time is None else real_array("time", time)
     if times.ndim != 1 or not np.isfinite(times).all():
         raise StateError(f"time must be (n,) finite seconds; got {time!r}")
     return ways, times
@@ -90,3 +96,29 @@ def tree_joints(robot: LoopFunctions) -> list[Joint]:
 def quoted(names: Iterable[str]) -> str:
     """Names for a message."""
     return ", ".join(f"'{name}'" for name in names)
+
+
+def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
+    """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
+    x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+    if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
+        raise TypeError(f"{name} must be a number; got {given!r}")
+    number = float(x)
+    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
+    if not sound or (finite and not np.isfinite(number)):
+        raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
+    return number
+
+
+def checked_time(given: Any) -> float | None:
+    """[s], or None."""
+    return None if given is None else checked_number("time", given, "")
+
+
+def checked_count(name: str, given: Any, least: int = 1) -> int:
+    """An integer of at least so many."""
+    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer of at least {least}; got {given!r}")
+    if given < least:
+        raise ValueError(f"{name} must be at least {least}; got {given!r}")
+    return int(given)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ShapeError
-from ..joints import PARAMETERS
+from ..errors import ShapeError, real_array
 from ..state import Array
 from .actuation import Actuation
-from .coordinates import component_rows
+from .coordinates import frame_components
 from .finite_motion import Neighbour, finite_mobility
 from .functions import LoopFunctions
 from .scaled import PRESENT, ScaledLoops, null_space, six, sliding
@@ -229,7 +228,7 @@ class MobilityAnalysis(Actuation):
 
         row_names = [row for name in self.constraints for row in self.constraint(name).row_names]
         groups = {name: _rank(stress[self.constraint(name).rows]) for name in self.constraints}
-        wrenches = braced_wrenches(self, q, (loops.row_scale[:, None] * stress).T)
+        wrenches = braced_wrenches(self, q, (loops.row_scale[:, None] * stress).T, time)
         unique = {name: groups.get(name) == 0 for name in dict.fromkeys((*self._joints, *self.constraints))}
         for name in self.joints:  # what couplers put along the joint's motion is no reaction
             through = wrenches[name] * six(1.0, loops.length) @ self.joint_bases(q, name)[1]
@@ -273,7 +272,7 @@ class MobilityAnalysis(Actuation):
 
 
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
-    array = np.asarray(q, dtype=np.float64)
+    array = real_array("q", q)
     if array.shape != (robot.nq,):
         raise ShapeError(f"q has shape {array.shape}; mobility takes one configuration, ({robot.nq},)")
     return robot.normalize(array)
@@ -294,8 +293,7 @@ def _actuation(
 ) -> ActuationMobility:
     """What motors and output feel of the motions N (nv, d), B and G, and how that is nearby."""
     motor_scale = np.where(np.concatenate([sliding(robot.joint(name).type) for name in motors]), loops.length, 1.0)
-    frame, components = (output, " ".join(PARAMETERS)) if isinstance(output, str) else output or ("ground", "")
-    rows = component_rows(components)
+    frame, rows = ("ground", []) if output is None else frame_components("output", output)
     output_scale = six(1.0, loops.length)[rows]
 
     def felt(q: Array, motions: Array) -> tuple[Array, Array]:

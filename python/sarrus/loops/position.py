@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description import Description, FrameSpec, JointSpec
-from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
+from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name, real_array
 from ..joints import Fixed, Spherical
 from ..spatial import Rotation, Transform
 from ..state import Array
-from .branch import Branch
+from .branch import Branch, checked_steps
 from .functions import LoopFunctions
-from .given import JointCoordinates, coordinates, paths, quoted, start_near
-from .search import SAME, TOLERANCE, Search, open_by, sought, why_open
+from .given import JointCoordinates, checked_count, coordinates, paths, quoted, start_near
+from .search import SAME, TOLERANCE, Search, checked_tolerance, open_by, sought, why_open
 
 
 class Position(LoopFunctions):
@@ -49,7 +50,7 @@ class Position(LoopFunctions):
             of limits only if none within them was found
         seed : of these starts; equal seeds give equal answers
         tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
-            not fit exactly: where they do, loops are closed to rounding
+            not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
 
         Raises
         ------
@@ -99,6 +100,7 @@ class Position(LoopFunctions):
         >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
         [-0.329, 0.237]
         """
+        attempts, tolerance = checked_count("attempts", attempts), checked_tolerance(tolerance)
         held = coordinates(self, fixed)
         search = Search(self, start_near(self, None, held, time), held, time, seed)
         q, left = search.close(search.starts(0, attempts))
@@ -152,8 +154,10 @@ class Position(LoopFunctions):
         >>> [round(float(q[robot.joint(name).q_slice][0]), 4) for name in robot.actuated]
         [0.139, 0.3476, 0.3476]
         """
+        if not isinstance(targets, Mapping):
+            raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
         aims = {name: _target(self, name, value) for name, value in targets.items() if name in self.frames}
-        held = dict(fixed or {})
+        held: dict[str, Any] = {**coordinates(self, fixed)}
         for name, value in targets.items():
             if name in aims:
                 continue
@@ -190,8 +194,8 @@ class Position(LoopFunctions):
         inputs : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint); between them it moves evenly
         near : as :meth:`assemble`, which closes the loops at the first inputs
         time : (n,) [s], where motion is prescribed
-        max_step : largest motion of a joint in one step [rad, mean sizes of the bodies]
-        min_step : part of the way from one input to the next below which the branch counts as ended
+        max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
+        min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
         tolerance : as :meth:`assemble`
 
         Raises
@@ -221,10 +225,11 @@ class Position(LoopFunctions):
         ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
         (14, 3) [-1.324]
         """
+        branch_steps = checked_steps(max_step, min_step)
         ways, times = paths(self, inputs, time)
         first = {name: way[0] for name, way in ways.items()}
         q = self.assemble(near, first, time=float(times[0]), tolerance=tolerance)
-        branch = Branch(Search(self, q, first, float(times[0]), 0), max_step, min_step, tolerance)
+        branch = Branch(Search(self, q, first, float(times[0]), 0), *branch_steps, tolerance)
         path = [q]
         for k in range(1, len(times)):
             goal = path[-1].copy()
@@ -245,7 +250,7 @@ def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> t
         raise ModelError(f"frame '{frame}' is fixed to the ground: it cannot be led anywhere")
     if isinstance(value, Transform):
         return spec, value, True
-    where = np.asarray(value, dtype=np.float64)
+    where = real_array(f"the target of frame '{frame}'", value)
     if where.shape not in ((3,), (4, 4)):
         raise ShapeError(f"the target of frame '{frame}' is a pose (4, 4) or a point (3,); got shape {where.shape}")
     if not np.isfinite(where).all():

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import StateError
-from ..state import Array
+from ..errors import ShapeError, StateError, real_array
+from ..state import Array, common_axes, real_rows
 from .functions import LoopFunctions
 
 NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better
@@ -30,8 +30,9 @@ class FreeMotions:
 
     Attributes
     ----------
-    basis : N (..., nv, nv), its last `freedom` columns orthonormal, the others zero, so that states of different freedom fit
-    freedom : (...) how many there are
+    basis : N (..., nv, freedom), orthonormal columns; where states of a batch differ, as many columns as the most needs, which are zero
+        after a state's own
+    freedom : (...) how many there are; -1 where J is not finite
     inverse : the pseudo-inverse of J, (..., nv, nc)
     """
 
@@ -51,7 +52,9 @@ class FreeMotions:
 
     def constrained_inverse(self, M: Array) -> Array:
         """N (N^T M N)^-1 N^T (..., nv, nv): accelerations per generalised force of what M is the mass matrix of."""
-        N = self.basis
+        N, M = self.basis, real_array("M", M)
+        if M.ndim < 2 or M.shape[-2:] != (N.shape[-2],) * 2:
+            raise ShapeError(f"M has shape {M.shape}; its last axes must be (nv, nv) = {(N.shape[-2],) * 2}")
         missing = 1.0 - np.square(N).sum(axis=-2)  # one for every column that is zero
         reduced = transposed(N) @ M @ N + missing[..., None] * np.eye(N.shape[-1])
         try:
@@ -75,7 +78,7 @@ def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
 
     `largest` (...) is the size that J could have, where J itself may be nothing but rounding; default: its own.
     """
-    nc, nv = J.shape[-2:]
+    nc, nv = common_axes({"J": J.shape})[-2:]
     bad = np.asarray(~np.isfinite(J).all(axis=(-2, -1)))
     B, s, V = np.linalg.svd(np.where(bad[..., None, None], 0.0, J))
     size = s.max(axis=-1, initial=0.0) if largest is None else largest
@@ -84,7 +87,10 @@ def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
     shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     some = min(nc, nv)
     inverse = transposed(V[..., :some, :] * shares[..., None]) @ transposed(B[..., :some])
-    basis = transposed(V) * (np.arange(nv) >= nv - freedom[..., None])[..., None, :]
+    widest = max(
+        int(freedom.max(initial=0, where=~bad)), int(bad.any())
+    )  # a state without an answer needs a column to say so
+    basis = transposed(V)[..., ::-1][..., :widest] * (np.arange(widest) < freedom[..., None])[..., None, :]
     spoilt = bad[..., None, None]
     return FreeMotions(np.where(spoilt, np.nan, basis), np.where(bad, -1, freedom), np.where(spoilt, np.nan, inverse))
 
@@ -128,8 +134,9 @@ class ProjectedDynamics(LoopFunctions):
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> int(fourbar.free_motions(fourbar.assemble()).freedom)
-        1
+        >>> free = fourbar.free_motions(fourbar.assemble())
+        >>> int(free.freedom), free.basis.shape
+        (1, (3, 1))
         """
         return solutions(self.constraint_jacobian(q, time=time))
 
@@ -182,15 +189,17 @@ class ProjectedDynamics(LoopFunctions):
         >>> bool(np.allclose(equations.acceleration, fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
         True
         """
-        tau = np.zeros(self.nv) if tau is None else np.asarray(tau, dtype=np.float64)
+        gamma = self.constraint_bias(q, v, time=time)
         M, h = self.mass_matrix(q), self.bias_forces(q, v, wrenches=wrenches)
+        lead = common_axes({"q, v and time": gamma.shape[:-1], "q, v and wrenches": h.shape[:-1]})
+        tau = real_rows("tau", np.zeros(self.nv) if tau is None else tau, self.nv, lead)
         centrifugal = applied(self.coriolis_matrix(q, v), np.asarray(v, dtype=np.float64))
         free = self.free_motions(q, time=time)
         inverse = free.constrained_inverse(M)
         P_T = inverse @ M
         P_omega = transposed(P_T)
         # any acceleration that the constraints allow will do: P_T takes away in what two of them differ
-        allowed = applied(free.inverse, self.constraint_bias(q, v, time=time))
+        allowed = applied(free.inverse, gamma)
         normal = allowed - applied(P_T, allowed)
         a = normal + applied(inverse, tau - h)
         constraint_force = applied(M, a) + h - tau
@@ -230,6 +239,7 @@ class ProjectedDynamics(LoopFunctions):
         >>> bool(abs(fourbar.virtual_work(q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
         True
         """
-        tau = np.zeros(self.nv) if tau is None else np.asarray(tau, dtype=np.float64)
-        missing = self.inverse_dynamics(q, v, a, wrenches=wrenches) - tau
-        return applied(self.projections(q, time=time)[0], missing)
+        needed = self.inverse_dynamics(q, v, a, wrenches=wrenches)
+        P_omega = self.projections(q, time=time)[0]
+        lead = common_axes({"q, v, a and wrenches": needed.shape[:-1], "q and time": P_omega.shape[:-2]})
+        return applied(P_omega, needed - real_rows("tau", np.zeros(self.nv) if tau is None else tau, self.nv, lead))

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description import DistanceSpec, JointSpec, RollingSpec
-from ..errors import ShapeError
+from ..description import DistanceSpec, JointSpec
 from ..spatial import Transform
-from ..state import Array
+from ..state import Array, real_rows
 from .functions import LoopFunctions
 
 
@@ -74,48 +73,44 @@ class Reactions(LoopFunctions):
         self, q: ArrayLike, multipliers: ArrayLike, time: ArrayLike | None, opened: dict[str, Array]
     ) -> dict[str, Array]:
         """A joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative."""
-        if np.shape(multipliers)[-1:] != (self.nc,):
-            raise ShapeError(f"multipliers has shape {np.shape(multipliers)}; its last axis must be nc = {self.nc}")
+        multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
         carried = self.loop_wrenches(q, multipliers, time=time, return_status=True)[0]
-        placed = {body: self.pose(q, body, return_status=True)[0] for body in self.bodies}
-        placed["ground"] = np.eye(4)
-        of_tree = [self._joints[name] for name in opened]
-        specs = {spec.name: spec for spec in self.description.joints}
-        below = {(j.parent if j.reversed else j.child): j for j in of_tree}
+        through = carried_by_tree(self, q, carried)
+        return {name: wrench - through[name] if name in through else wrench for name, wrench in opened.items()}
 
-        on: dict[
-            str, Array
-        ] = {}  # per joint: the loops' wrenches on all that is beyond it, [moment; force] about the world's origin
-        for k, constraint in enumerate(self._constraints.values()):
-            if not constraint.bodies:
-                continue
-            parent, child = constraint.bodies
-            wrench = _in_world(placed[child] @ _place_on_child(constraint.spec).matrix, carried[..., k, :])
-            for body, sign in ((child, 1.0), (parent, -1.0)):
-                while body in below:
-                    joint = below[body]
-                    on[joint.name] = on.get(joint.name, 0.0) + sign * wrench
-                    body = joint.child if joint.reversed else joint.parent
-        closed = dict(opened)
-        for body, joint in below.items():
-            if joint.name in on:
-                spec = specs[joint.name]
-                frame = placed[body] @ (spec.at_parent if joint.reversed else spec.at_child).matrix
-                closed[joint.name] = opened[joint.name] - _in_frame(frame, on[joint.name])
-        return closed
+
+def carried_by_tree(robot: LoopFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:
+    """What wrenches (..., constraints, 6) on the constraints' children, and their opposites on the parents, put on all that is beyond
+    each joint of the tree: (..., 6) [moment; force] in its frame; joints beyond which nothing acts are left out.
+    """
+    placed = {body: robot.pose(q, body, return_status=True)[0] for body in robot.bodies} | {"ground": np.eye(4)}
+    specs = {spec.name: spec for spec in robot.description.joints}
+    below = {(j.parent if j.reversed else j.child): j for j in map(robot.joint, robot.joints)}
+    beyond: dict[str, Array] = {}  # in the world's axes, about its origin
+    for k, constraint in enumerate(map(robot.constraint, robot.constraints)):
+        if not constraint.bodies:
+            continue
+        parent, child = constraint.bodies
+        wrench = _in_world(placed[child] @ _place_on_child(constraint.spec).matrix, wrenches[..., k, :])
+        for body, sign in ((child, 1.0), (parent, -1.0)):
+            while body in below:
+                joint = below[body]
+                beyond[joint.name] = beyond.get(joint.name, 0.0) + sign * wrench
+                body = joint.child if joint.reversed else joint.parent
+    through = {}
+    for body, joint in below.items():
+        if joint.name in beyond:
+            spec = specs[joint.name]
+            at = spec.at_parent if joint.reversed else spec.at_child
+            through[joint.name] = _in_frame(placed[body] @ at.matrix, beyond[joint.name])
+    return through
 
 
 def _place_on_child(spec: Any) -> Transform:
+    """Frame of a constraint on its child, in whose axes its wrench is: those of the child, unless a joint has its own."""
     if isinstance(spec, JointSpec):
         return spec.at_child
-    point = (
-        spec.second[1]
-        if isinstance(spec, DistanceSpec)
-        else spec.center
-        if isinstance(spec, RollingSpec)
-        else (0.0, 0.0, 0.0)
-    )
-    return Transform(translation=np.array(point))
+    return Transform(translation=spec.second[1] if isinstance(spec, DistanceSpec) else spec.center)
 
 
 def _in_world(pose: Array, wrench: Array) -> Array:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import StateError
 from ..joints import PARAMETERS
-from ..state import Array
+from ..state import Array, real_rows
 from .cog import CogDynamics
 from .coordinates import Coordinates, Dependence, chosen, component_rows, constraint_jacobian_rate, of_task
 from .projected import applied, solutions, transposed
@@ -52,11 +52,11 @@ class ReducedForm:
 
     def reduced_force(self, tau: ArrayLike) -> Array:
         """G^T tau (..., k), of a generalised force (..., nv) [N m, N]."""
-        return applied(transposed(self.jacobian), np.asarray(tau, dtype=np.float64))
+        return applied(transposed(self.jacobian), self._given("tau", tau, self.jacobian.shape[-2]))
 
     def forward(self, force: ArrayLike) -> Array:
         """y-ddot (..., k) under forces (..., k) along y; StateError where the coordinates move nothing with mass."""
-        need = np.asarray(force, dtype=np.float64) - self.bias
+        need = self._given("force", force) - self.bias
         try:
             return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
         except np.linalg.LinAlgError:
@@ -66,15 +66,18 @@ class ReducedForm:
 
     def inverse(self, acceleration: ArrayLike) -> Array:
         """Forces (..., k) along y for y-ddot (..., k)."""
-        return applied(self.mass_matrix, np.asarray(acceleration, dtype=np.float64)) + self.bias
+        return applied(self.mass_matrix, self._given("acceleration", acceleration)) + self.bias
 
     def full_velocity(self, velocity: ArrayLike) -> Array:
         """v (..., nv) for y-dot (..., k)."""
-        return applied(self.jacobian, np.asarray(velocity, dtype=np.float64)) + self.drift
+        return applied(self.jacobian, self._given("velocity", velocity)) + self.drift
 
     def full_acceleration(self, acceleration: ArrayLike) -> Array:
         """The mechanism's acceleration (..., nv), at the velocity of the state, for y-ddot (..., k)."""
-        return applied(self.jacobian, np.asarray(acceleration, dtype=np.float64)) + self.bias_acceleration
+        return applied(self.jacobian, self._given("acceleration", acceleration)) + self.bias_acceleration
+
+    def _given(self, what: str, x: ArrayLike, size: int | None = None) -> Array:
+        return real_rows(what, x, len(self.coordinates) if size is None else size, self.bias.shape[:-1])
 
 
 class ReducedDynamics(CogDynamics):
@@ -120,7 +123,9 @@ class ReducedDynamics(CogDynamics):
         >>> bool(np.allclose(form.full_acceleration(form.forward([2.0])), fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
         True
         """
+        gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
         q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
+        v = np.where(np.isfinite(v), v, np.nan)
         free = solutions(self.constraint_jacobian(q, time=time))
         if task is not None:
             names, E, E_dot = of_task(self, q, v, task)
@@ -129,7 +134,7 @@ class ReducedDynamics(CogDynamics):
             E_dot = np.zeros_like(E)
         J_dot = constraint_jacobian_rate(self, q, v, time)
         motion = Dependence(names, E, E_dot, J_dot, free, independent=True)
-        a = motion.solve(self.constraint_bias(q, v, time=time), -applied(E_dot, v))
+        a = motion.solve(gamma, -applied(E_dot, v))
         G = motion.G
         return ReducedForm(
             coordinates=names,

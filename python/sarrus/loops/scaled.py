@@ -17,6 +17,7 @@ from ..joints import Gimbal, JointType
 from ..state import Array
 from .closing import damped_steps
 from .functions import LoopFunctions
+from .given import checked_time
 
 CLOSED = 1e-6  # relative residual up to which loops count as closed
 PRESENT = 1e-6  # part of a unit vector of a null space that is more than rounding
@@ -26,7 +27,7 @@ class ScaledLoops:
     """R J C and what goes with it, of the constraints about one configuration."""
 
     def __init__(self, robot: LoopFunctions, q: Array, time: float | None) -> None:
-        self.robot, self.time = robot, time
+        self.robot, self.time = robot, checked_time(time)
         self.length = characteristic_length(robot.description)
         types = [robot.joint(name).type for name in robot.joints]
         self.sliding = np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in types)])

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..description import CouplerSpec
 from ..state import Array
-from .closing import SMALL, damped_steps, sizes, undamped_steps
+from .closing import SMALL, SOLVED, damped_steps, sizes, undamped_steps
 from .functions import LoopFunctions
-from .given import JointCoordinates, coordinates, quoted, start_near, tree_joints
+from .given import JointCoordinates, checked_count, checked_number, coordinates, quoted, start_near, tree_joints
 from .scaled import ScaledLoops
 
 TOLERANCE = 1e-10  # residual up to which a loop counts as closed, unless the caller knows better
@@ -29,7 +29,7 @@ class Search:
 
     def __init__(self, robot: LoopFunctions, start: Array, held: Iterable[str], time: float | None, seed: int) -> None:
         self.robot, self.start, self.held = robot, start, tuple(held)
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(checked_count("seed", seed, 0))
         # sizes of rows are asked for away from the start, which may be as special as a rod of no length
         away = robot.integrate(start, 0.1 * self.rng.normal(size=robot.nv))
         self.loops = ScaledLoops(robot, away, time)
@@ -117,6 +117,16 @@ class Search:
         return int(self.moving.sum() - (s > SMALL * s.max(initial=0.0)).sum())
 
 
+def checked_tolerance(given: float) -> float:
+    """Of residuals, which the search does not make smaller than rounding, however many starts it has."""
+    tolerance = checked_number("tolerance", given)
+    if tolerance < SOLVED:
+        raise ValueError(
+            f"tolerance must be at least {SOLVED:g}, which rounding leaves of a closed loop; got {given!r}"
+        )
+    return tolerance
+
+
 def sought(
     robot: LoopFunctions,
     near: ArrayLike | JointCoordinates | None,
@@ -127,6 +137,7 @@ def sought(
     tolerance: float,
 ) -> tuple[Search, Array, float]:
     """The last search that was made, what it found and how far that is open."""
+    starts, tolerance = checked_count("starts", starts, 0), checked_tolerance(tolerance)
     held = coordinates(robot, fixed)
     guess = coordinates(robot, near) if isinstance(near, Mapping) else {}
     start = start_near(robot, near, {**guess, **held}, time)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..description import DistanceSpec, JointSpec, RollingSpec
-from ..joints import axis_frame
-from ..spatial import Transform
 from ..state import Array
 from .functions import LoopFunctions
+from .reactions import carried_by_tree
 
 
 def removable_rows(stress: Array) -> list[int]:
@@ -28,36 +26,10 @@ def removable_rows(stress: Array) -> list[int]:
     return sorted(rows)
 
 
-def braced_wrenches(robot: LoopFunctions, q: Array, multipliers: Array) -> dict[str, Array]:
+def braced_wrenches(robot: LoopFunctions, q: Array, multipliers: Array, time: float | None) -> dict[str, Array]:
     """Per joint and constraint (k, 6): what each of k sets of multipliers (k, nc), in equilibrium, puts through it."""
     k = len(multipliers)
-    pose = {body: Transform.from_matrix(robot.pose(q, body)) for body in ("ground", *robot.bodies)}
-    loads = {body: np.zeros((k, 6)) for body in robot.bodies}
-    found = {}
-    all_wrenches = np.broadcast_to(robot.loop_wrenches(q, multipliers), (k, len(robot.constraints), 6))
-    for i, name in enumerate(robot.constraints):
-        constraint, wrench = robot.constraint(name), all_wrenches[:, i]
-        found[name] = np.array(wrench)
-        if not constraint.bodies:
-            continue
-        place = _place_on_child(constraint.spec)
-        for body, sign in zip(constraint.bodies, (-1.0, 1.0), strict=True):
-            if body != "ground":
-                there = pose[body].inverse() @ pose[constraint.bodies[1]] @ place
-                loads[body] += sign * wrench @ there.force_matrix.T
-    if k == 0:
-        return found | {name: np.zeros((0, 6)) for name in robot.joints}
-    rest = np.zeros(robot.nv)
-    falling = np.concatenate([np.zeros(3), robot.gravity])  # together with the ground: nothing has weight
-    through: dict[str, Array] = robot.reactions(q, rest, rest, wrenches=loads, base_acceleration=falling)
-    return found | through
-
-
-def _place_on_child(spec: object) -> Transform:
-    """Frame of a constraint on its child."""
-    if isinstance(spec, JointSpec):
-        return spec.at_child
-    if isinstance(spec, DistanceSpec):
-        return Transform(translation=spec.second[1])
-    assert isinstance(spec, RollingSpec)
-    return Transform(np.eye(3) if spec.axle is None else axis_frame(spec.axle), spec.center)
+    wrenches = np.broadcast_to(robot.loop_wrenches(q, multipliers, time=time), (k, len(robot.constraints), 6))
+    found = {name: np.array(wrenches[:, i]) for i, name in enumerate(robot.constraints)}
+    through = carried_by_tree(robot, q, wrenches)
+    return found | {name: 0.0 - through.get(name, np.zeros((k, 6))) for name in robot.joints}
