@@ -47,6 +47,14 @@ def _frozen(values: ArrayLike) -> Vector:
     return array
 
 
+def real_numbers(values: ArrayLike) -> Vector:
+    """Float64 copy of numbers; TypeError or ValueError for texts, complex numbers, truth values and what a mask hides."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or np.ma.is_masked(values):
+        raise TypeError(f"these are no real numbers: {values!r}")
+    return array.astype(np.float64)
+
+
 def unit_axis(axis: str | ArrayLike) -> Vector:
     """Unit vector (3,) of an axis given as ``"x"``, ``"-z"`` or three numbers; ModelError where it has no direction.
 
@@ -58,7 +66,7 @@ def unit_axis(axis: str | ArrayLike) -> Vector:
             raise ModelError(f"an axis is 'x', 'y', 'z', one of these with a minus, or three numbers; got '{axis}'")
         return _frozen(np.array(_NAMED[axis[-1]]) * (-1.0 if axis[0] == "-" else 1.0) + 0.0)
     try:
-        vector = np.array(axis, dtype=np.float64)
+        vector = real_numbers(axis)
     except (TypeError, ValueError):
         raise ModelError(f"an axis is a name or three numbers; got {axis!r}") from None
     if vector.shape != (3,) or not np.isfinite(vector).all():
@@ -95,7 +103,11 @@ class JointType:
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
     stiffness, rest : a spring along the joint and where it is relaxed, numbers or (nv,)
 
-    Raises ModelError for numbers that are not finite, negative friction or inertia, and limits the wrong way round.
+    Damping, friction, armature, stiffness and limits act on joints of the tree only: :meth:`Builder.build` warns of those of a joint
+    that closes a loop. No function of a state looks at limits.
+
+    Raises ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way round, and whatever is given
+    to a joint that does not move.
     """
 
     limits: Any = field(default=None, kw_only=True)
@@ -138,9 +150,11 @@ class JointType:
 
     def _per(self, name: str, value: ArrayLike, count: int, *, infinite: bool = False) -> Vector:
         try:
-            array = np.array(value, dtype=np.float64)
+            array = real_numbers(value)
         except (TypeError, ValueError):
             raise ModelError(f"{self.kind}: {name} needs numbers; got {value!r}") from None
+        if count == 0 and array.any():
+            raise ModelError(f"{self.kind}: {name} acts on nothing, as this joint does not move; got {value!r}")
         if array.ndim > 1 or (array.ndim == 1 and array.size != count):
             raise ModelError(f"{self.kind}: {name} needs one number or {count}; got {value!r}")
         if np.isnan(array).any() or not (infinite or np.isfinite(array).all()):
@@ -151,6 +165,12 @@ class JointType:
     def kind(self) -> str:
         """The type's name."""
         return type(self).__name__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for array in (*state.values(), *(self.limits or ())):
+            if isinstance(array, np.ndarray):  # which copies of it forget
+                array.flags.writeable = False
 
     def _content(self) -> tuple[object, ...]:
         def plain(value: object) -> object:
@@ -254,12 +274,8 @@ class Helical(_OneAxis):
     nv: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        try:
-            self._set("pitch", float(self.pitch))
-        except (TypeError, ValueError):
-            raise ModelError(f"Helical: pitch must be one number; got {self.pitch!r}") from None
-        if not np.isfinite(self.pitch):
-            raise ModelError(f"Helical: pitch must be finite; got {self.pitch!r}")
+        pitch = self._per("pitch", self.pitch, 1)
+        self._set("pitch", float(pitch[0]))
         super().__post_init__()
 
     def _core_parameters(self) -> dict[str, object]:
@@ -377,23 +393,19 @@ class Gimbal(JointType):
 
     def __post_init__(self) -> None:
         try:
-            names: Sequence[str] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
+            names: Sequence[Any] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
         except TypeError:
             raise ModelError(f"Gimbal: free must name some of {' '.join(PARAMETERS)}; got {self.free!r}") from None
         for name in names:
-            if name not in PARAMETERS:
+            if not isinstance(name, str) or name not in PARAMETERS:
                 raise ModelError(f"Gimbal: '{name}' is not one of {' '.join(PARAMETERS)}")
         if len(set(names)) != len(names):
             raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
         self._set("free", tuple(name for name in PARAMETERS if name in names))
-        self._set("fixed", self._per("fixed", self.fixed, 6))
+        self._set("fixed", _frozen(np.where(np.isin(PARAMETERS, names), 0.0, self._per("fixed", self.fixed, 6))))
         self._set("nq", len(names))
         self._set("nv", len(names))
         super().__post_init__()
 
     def _core_parameters(self) -> dict[str, object]:
-        mask = sum(1 << PARAMETERS.index(name) for name in self.free)
-        return {
-            "mask": mask,
-            "fixed": [0.0 if n in self.free else float(x) for n, x in zip(PARAMETERS, self.fixed, strict=True)],
-        }
+        return {"mask": sum(1 << PARAMETERS.index(name) for name in self.free), "fixed": self.fixed.tolist()}

@@ -44,10 +44,11 @@ _SIX_DIGITS = 1e-5
 def _floats(name: str, x: ArrayLike, wanted: str) -> Array:
     try:
         a = np.asarray(x)
-        if a.dtype.kind not in "fiubO":  # a text or a complex number would become a float one way or another
-            raise TypeError(f"got {a.dtype}")
+        # a text, a complex number and what a mask hides would become floats one way or another
+        if a.dtype.kind not in "fiubO" or np.ma.is_masked(x):
+            raise TypeError(f"got {'a masked array' if np.ma.is_masked(x) else a.dtype}")
         return a.astype(float)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ShapeError(f"{name} must be an array {wanted} of real numbers: {error}") from None
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._terms import core_terms
 from .constraint import Constraint
-from .description import Description
+from .description import Description, without_effect
 from .errors import ModelError, StateError, raise_no_such_name
 from .joints import JointType
 
@@ -86,6 +86,17 @@ class Joint:
             raise AttributeError(f"a joint of a mechanism does not change; cannot set '{name}'")
         super().__setattr__(name, value)
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        q, v = self.q_slice.start, self.v_slice.start
+        placed = q, self.nq, v, self.nv, self.closes_loop, self.reversed, self._part
+        return type(self), (self.name, self.type, self.parent, self.child, self.actuated, placed)
+
     @property
     def kind(self) -> str:
         """Name of the joint's type."""
@@ -109,6 +120,8 @@ class StateFunctions(_core.Mechanism):
     _constraints: dict[str, Constraint]
 
     def __init__(self, description: Description) -> None:
+        if "description" in vars(self):  # the core would keep the numbers of the first one
+            raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         super().__init__(*core_terms(description))
         made = {
             j.name: Joint(j.name, j.joint, j.parent, j.child, j.actuated, placed)
@@ -118,6 +131,7 @@ class StateFunctions(_core.Mechanism):
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
         ]
+        warnings += without_effect(description.joints, (name for name, joint in made.items() if joint.closes_loop))
         specs: dict[str, Any] = {spec.name: spec for spec in (*description.joints, *description.constraints)}
         constraints = {
             name: Constraint.placed(specs[name], row, components)

@@ -1,6 +1,9 @@
 """URDF: what is read, what is warned about, what is refused."""
 
+import os
 import pickle
+import subprocess
+import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -51,6 +54,13 @@ def test_pendulum_from_text():
     assert_allclose(p.gravity_forces([np.pi / 2]), [9.81])
     assert_allclose(p.pose([0.3], "bob")[:3, 3], [0, 0, 3])
     assert not p.warnings
+
+
+def test_the_reader_is_there_without_an_import_of_its_own():
+    """As the text of `load` says."""
+    code = "import sarrus; assert sarrus.io.urdf.read and sarrus.io.load is sarrus.load"
+    ran = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert ran.returncode == 0
 
 
 def test_bytes_and_declared_encoding():
@@ -229,9 +239,12 @@ def test_possible_inertia_to_the_decimals_of_a_file(moments):
 
 
 def test_two_parents_close_a_loop():
-    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "A", "C"), joint("l", "B", "C")))
+    ring = A, B, C, joint("j", "A", "B"), joint("k", "A", "C")
+    r = sarrus.loads(robot(*ring, joint("l", "B", "C", "continuous", "")))
     assert (r.joints, r.loop_joints) == (("root_joint", "j", "k"), ("l",))
     assert not r.warnings
+    with pytest.warns(sarrus.ModelWarning, match="joint 'l' closes a loop; ignored there: limits"):
+        sarrus.loads(robot(*ring, joint("l", "B", "C")))
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
@@ -614,14 +627,14 @@ def test_mimic_leaves_the_tree_as_it_is():
 
 def test_both_joints_of_a_mimic_stay_in_the_tree():
     """Where a loop passes through them, another joint closes it."""
-    ring = [A, B, C, joint("j", "A", "B"), joint("k", "A", "C"), joint("l", "B", "C")]
+    ring = [A, B, C, joint("j", "A", "B"), *(joint(*ends, "continuous", "") for ends in ("kAC", "lBC"))]
     assert sarrus.loads(robot(*ring)).loop_joints == ("l",)
     r = sarrus.loads(robot(*ring[:-1], joint("l", "B", "C", "continuous", '<mimic joint="j"/>')))
     assert (r.loop_joints, r.constraints) == (("k",), ("k", "l mimics j"))
 
 
 def test_a_mimic_s_name_gives_way():
-    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), FOLLOWER, joint("k mimics j", "A", "C")))
+    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), FOLLOWER, joint("k mimics j", "A", "C", "continuous", "")))
     assert "k mimics j_" in r.constraints
 
 

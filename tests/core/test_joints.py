@@ -333,7 +333,7 @@ def test_reversed_joint_has_its_axis_reversed(joint):
     near, far = random_transform(rng), random_transform(rng)
     builder = sarrus.Builder()
     builder.add_body("body", random_inertia(np.random.default_rng(7)))
-    passive = {"damping": 0.3, "friction": 0.2, "armature": 0.1, "stiffness": 2.0, "rest": 0.1}
+    passive = {"damping": 0.3, "friction": 0.2, "armature": 0.1, "stiffness": 2.0, "rest": 0.1} if joint.nv else {}
     builder.add_joint("joint", dataclasses.replace(joint, **passive), "body", "ground", at_parent=far, at_child=near)
     backward = builder.build()
     opposite = {"axis": -joint.axis} if joint.nv else {}
@@ -399,12 +399,18 @@ def test_joints_are_values(joint):
     ):
         assert other == joint
         assert hash(other) == hash(joint)
-    assert joint != dataclasses.replace(joint, limits=(-1.0, 1.0))
+    assert joint != (dataclasses.replace(joint, limits=(-1.0, 1.0)) if joint.nq else sarrus.Revolute("x"))
     assert sum(joint == other for other in JOINTS) == 1
     with pytest.raises(dataclasses.FrozenInstanceError):
         joint.damping = 1.0
-    with pytest.raises(ValueError, match="read-only"):
-        joint.damping[...] = 1.0
+    for same in (joint, copy.deepcopy(joint), pickle.loads(pickle.dumps(joint))):
+        with pytest.raises(ValueError, match="read-only"):
+            same.damping[...] = 1.0
+
+
+def test_fixed_values_of_what_is_free_tell_gimbals_apart_no_more_than_they_act():
+    assert sarrus.Gimbal("rx", fixed=HELD) == sarrus.Gimbal("rx", fixed=(7.0, *HELD[1:]))
+    assert sarrus.Gimbal("rx", fixed=HELD) != sarrus.Gimbal("ry", fixed=HELD)
 
 
 def test_equal_axes_make_equal_joints():
