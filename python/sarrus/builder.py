@@ -32,16 +32,16 @@ from .description import (
     without_effect,
 )
 from .errors import ModelError, did_you_mean, raise_no_such_name, warn_of_model
-from .joints import PARAMETERS, Fixed, JointType, real_numbers, unit_axis
+from .joints import PARAMETERS, Fixed, JointType, unit_axis
 from .laws import Law, as_law
 from .mechanism import Mechanism
-from .spatial import Inertia, Transform
+from .spatial import Inertia, Transform, real_numbers
 
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]
 Point = tuple[float, float, float]
 
-_WELD = Fixed()
+_WELD, _IDENTITY = Fixed(), Transform()
 
 
 class Builder:
@@ -714,7 +714,7 @@ def _text(kind: str, name: str) -> str:
 
 def _placement(value: Placement, what: str) -> Transform:
     if value is None:
-        return Transform()
+        return _IDENTITY
     if isinstance(value, Transform):
         return value
     try:

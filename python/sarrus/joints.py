@@ -26,6 +26,7 @@ References: van der Merwe 1995, ch. 2 (2.9-2.39).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -35,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from .errors import ModelError
+from .spatial import real_numbers
 
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -47,12 +49,7 @@ def _frozen(values: ArrayLike) -> Vector:
     return array
 
 
-def real_numbers(values: ArrayLike) -> Vector:
-    """Float64 copy of numbers; TypeError or ValueError for texts, complex numbers, truth values and what a mask hides."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu" or np.ma.is_masked(values):
-        raise TypeError(f"these are no real numbers: {values!r}")
-    return array.astype(np.float64)
+_ZEROS = {count: _frozen(np.zeros(count)) for count in range(8)}
 
 
 def unit_axis(axis: str | ArrayLike) -> Vector:
@@ -69,14 +66,13 @@ def unit_axis(axis: str | ArrayLike) -> Vector:
         vector = real_numbers(axis)
     except (TypeError, ValueError):
         raise ModelError(f"an axis is a name or three numbers; got {axis!r}") from None
-    if vector.shape != (3,) or not np.isfinite(vector).all():
+    if vector.shape != (3,) or not all(map(math.isfinite, vector.tolist())):
         raise ModelError(f"an axis needs three finite numbers; got {axis!r}")
-    largest = float(np.abs(vector).max())
+    largest = max(map(abs, vector.tolist()))
     if largest < 1e-12:
         raise ModelError(f"an axis needs a direction; got {axis!r}")
     vector = vector / largest  # before it is squared
-    length = float(np.linalg.norm(vector))
-    return _frozen(vector / length + 0.0)  # -0 becomes 0, so that equal axes hash alike
+    return _frozen(vector / math.hypot(*vector.tolist()) + 0.0)  # -0 becomes 0, so that equal axes hash alike
 
 
 def axis_frame(normal: ArrayLike) -> Vector:
@@ -125,7 +121,7 @@ class JointType:
     def __post_init__(self) -> None:
         for name in ("damping", "friction", "armature", "stiffness", "rest"):
             values = self._per(name, getattr(self, name), self.nv)
-            if name != "rest" and (values < 0.0).any():
+            if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
                 raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
             self._set(name, values)
         for name in ("velocity_limit", "effort_limit"):
@@ -149,6 +145,8 @@ class JointType:
         object.__setattr__(self, name, value)
 
     def _per(self, name: str, value: ArrayLike, count: int, *, infinite: bool = False) -> Vector:
+        if type(value) is float and value == 0.0:  # most are, in a large file
+            return _ZEROS[count]
         try:
             array = real_numbers(value)
         except (TypeError, ValueError):
@@ -157,9 +155,10 @@ class JointType:
             raise ModelError(f"{self.kind}: {name} acts on nothing, as this joint does not move; got {value!r}")
         if array.ndim > 1 or (array.ndim == 1 and array.size != count):
             raise ModelError(f"{self.kind}: {name} needs one number or {count}; got {value!r}")
-        if np.isnan(array).any() or not (infinite or np.isfinite(array).all()):
+        numbers = array.ravel().tolist()
+        if any(map(math.isnan, numbers)) or not (infinite or all(map(math.isfinite, numbers))):
             raise ModelError(f"{self.kind}: {name} must be finite; got {value!r}")
-        return _frozen(np.broadcast_to(array, (count,)))
+        return _frozen(np.full(count, array))
 
     @property
     def kind(self) -> str:

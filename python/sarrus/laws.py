@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ModelError, ShapeError
-from .joints import real_numbers
+from .spatial import real_numbers
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
 

@@ -55,8 +55,20 @@ class Joint:
     reversed : bool, whether the tree passes it from child to parent
     """
 
+    name: str
+    type: JointType
+    parent: str
+    child: str
+    actuated: bool
+    nq: int
+    nv: int
+    q_slice: slice
+    v_slice: slice
+    closes_loop: bool
+    reversed: bool
+    _part: int
+
     __slots__ = (
-        "_closed",
         "_part",
         "actuated",
         "child",
@@ -75,16 +87,25 @@ class Joint:
         self, name: str, joint: JointType, parent: str, child: str, actuated: bool, placed: tuple[Any, ...]
     ) -> None:
         iq, nq, iv, nv, closes, backwards, part = placed
-        self.name, self.type, self.parent, self.child, self.actuated = name, joint, parent, child, actuated
-        self.closes_loop, self.reversed, self._part = bool(closes), bool(backwards), int(part)
-        self.nq, self.nv = nq, nv
-        self.q_slice, self.v_slice = slice(iq, iq + nq), slice(iv, iv + nv)
-        self._closed = True
+        values = {
+            "name": name,
+            "type": joint,
+            "parent": parent,
+            "child": child,
+            "actuated": actuated,
+            "nq": nq,
+            "nv": nv,
+            "q_slice": slice(iq, iq + nq),
+            "v_slice": slice(iv, iv + nv),
+            "closes_loop": bool(closes),
+            "reversed": bool(backwards),
+            "_part": int(part),
+        }
+        for attribute, value in values.items():
+            object.__setattr__(self, attribute, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if hasattr(self, "_closed"):
-            raise AttributeError(f"a joint of a mechanism does not change; cannot set '{name}'")
-        super().__setattr__(name, value)
+        raise AttributeError(f"a joint of a mechanism does not change; cannot set '{name}'")
 
     def __copy__(self) -> Self:
         return self
