@@ -417,7 +417,7 @@ class Builder:
         axle: str | ArrayLike | None = None,
         on: str = "ground",
         point: ArrayLike = (0.0, 0.0, 0.0),
-        normal: str | ArrayLike = "z",
+        normal: str | ArrayLike | None = None,
         on_radius: float | None = None,
     ) -> None:
         """Let a disc or a sphere roll without slip on a plane, or a sphere on a sphere, in lasting contact.
@@ -434,14 +434,14 @@ class Builder:
         axle : of a disc, in the body's axes, "x", "y", "z" or a vector; None: it is a sphere
         on : body that it rolls on
         point : (3,) of the plane, or the centre of the sphere, in the frame of `on` [m]
-        normal : of the plane, towards the rolling body, in the axes of `on`
+        normal : of the plane, towards the rolling body, in the axes of `on`; default: "z"
         on_radius : of the sphere that it rolls on, negative where it rolls inside it [m]; None: it is a plane
 
         Raises
         ------
         ModelError
-            A radius that is not positive, an axle or normal without direction, a disc on a sphere, a sphere that is too large to roll
-            inside the other one, a body that rolls on itself.
+            A radius that is not positive, an axle or normal without direction, a disc on a sphere, a normal of a sphere, a sphere that
+            is too large to roll inside the other one, a body that rolls on itself.
         NameNotFoundError
             A body that is not there.
 
@@ -464,6 +464,8 @@ class Builder:
         other = None if on_radius is None else _number(on_radius, f"{what}: on_radius")
         if other is not None and axle is not None:
             raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
+        if other is not None and normal is not None:
+            raise ModelError(f"{what}: normal is a plane's, and on_radius = {on_radius!r} makes it a sphere; got both")
         if other == 0.0:
             raise ModelError(
                 f"{what}: on_radius must be positive, or negative for the inside of a sphere; got {on_radius!r}"
@@ -480,7 +482,7 @@ class Builder:
             None if axle is None else _direction(axle, f"{what}: axle"),
             on,
             _point(point, f"{what}: point"),
-            _direction(normal, f"{what}: normal"),
+            _direction("z" if normal is None else normal, f"{what}: normal"),
             other,
         )
 

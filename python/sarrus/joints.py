@@ -92,7 +92,7 @@ class JointType:
 
     Parameters
     ----------
-    limits : (lower, upper), each a number or one per coordinate, or None [rad, m]
+    limits : (lower, upper), each a number or one per coordinate, or None [rad, m]; infinite for the four of a quaternion
     velocity_limit, effort_limit : number or one per velocity, or None [rad/s, m/s; N m, N]
     damping : viscous friction, number or (nv,) [N m s/rad, N s/m] (van der Merwe 4.26)
     friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest
@@ -139,6 +139,11 @@ class JointType:
             high = self._per("limits", upper, self.nq, infinite=True)
             if (low > high).any():
                 raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
+            if self.nq > self.nv and np.isfinite((low[:4], high[:4])).any():
+                raise ModelError(
+                    f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
+                    f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
+                )
             self._set("limits", (low, high))
 
     def _set(self, name: str, value: object) -> None:
