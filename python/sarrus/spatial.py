@@ -42,12 +42,17 @@ _SIX_DIGITS = 1e-5
 
 
 def real_numbers(x: ArrayLike) -> Array:
-    """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, objects and what a mask hides."""
+    """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, None and what a mask hides."""
     a = np.asarray(x)
-    # one way or another all of them would become floats
-    if a.dtype.kind not in "fiu" or (isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x)):
-        raise TypeError(f"got {'hidden values' if a.dtype.kind in 'fiu' else a.dtype}")
-    return a.astype(float)
+    # one way or another all of them would become floats; fractions and long integers are objects, and may
+    if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
+        raise TypeError(f"got {a.dtype}")
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise TypeError("got a mask that hides some")
+    try:
+        return a.astype(float)
+    except OverflowError as error:
+        raise ValueError(error) from None
 
 
 def _floats(name: str, x: ArrayLike, shape: tuple[int | str, ...]) -> Array:

@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -464,6 +465,12 @@ def test_joints_are_values(joint):
 def test_fixed_values_of_what_is_free_tell_gimbals_apart_no_more_than_they_act():
     assert sarrus.Gimbal("rx", fixed=HELD) == sarrus.Gimbal("rx", fixed=(7.0, *HELD[1:]))
     assert sarrus.Gimbal("rx", fixed=HELD) != sarrus.Gimbal("ry", fixed=HELD)
+
+
+def test_fractions_are_numbers():
+    half = Fraction(1, 2)
+    assert sarrus.Helical((half, 0, 0), half, damping=half) == sarrus.Helical("x", 0.5, damping=0.5)
+    assert sarrus.Transform(translation=(half, 0, 2**70)) == sarrus.Transform(translation=(0.5, 0, 2.0**70))
 
 
 def test_equal_axes_make_equal_joints():
