@@ -101,7 +101,7 @@ def random_mechanism(
     for body in added_bodies:
         builder.add_body(*body)
     for name, joint, parent, child, at_parent, at_child in added_joints:
-        builder.add_joint(name, joint, parent, child, at_parent=at_parent, at_child=at_child, actuated=True)
+        builder.add_joint(name, joint, parent, child, at_parent=at_parent, at_child=at_child, actuated=joint.nv > 0)
     if bodies:
         for name, k in ("frame0", 0), ("frame1", rng.integers(bodies)), ("tool", bodies - 1):
             builder.add_frame(name, f"body{k}", random_transform(rng))

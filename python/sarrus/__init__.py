@@ -37,6 +37,7 @@ from .errors import (
     BranchEnd,
     IntegrationError,
     ModelError,
+    ModelWarning,
     NameNotFoundError,
     NotRealizableError,
     SarrusError,
@@ -54,7 +55,7 @@ from .mechanism import Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, many, mechanisms
+    from . import control, io, many, mechanisms
     from .io import load, loads
     from .many import simulate_many
     from .simulation import Event, simulate
@@ -93,6 +94,7 @@ __all__ = [
     "Mesh",
     "Mobility",
     "ModelError",
+    "ModelWarning",
     "NameNotFoundError",
     "NotRealizableError",
     "PfaffianSpec",
@@ -124,6 +126,7 @@ __all__ = [
     "from_screws",
     "from_sdof",
     "from_spacedyn",
+    "io",
     "laws",
     "load",
     "loads",
@@ -137,7 +140,7 @@ __all__ = [
 
 _ON_DEMAND = {
     "control": ("control",),
-    "io": ("load", "loads"),
+    "io": ("io", "load", "loads"),
     "many": ("many", "simulate_many"),
     "mechanisms": ("mechanisms",),
     "simulation": ("Event", "simulate"),

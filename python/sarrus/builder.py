@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,18 +29,19 @@ from .description import (
     Sphere,
     SpringSpec,
     VisualSpec,
+    without_effect,
 )
-from .errors import ModelError, NameNotFoundError, raise_no_such_name
+from .errors import ModelError, did_you_mean, raise_no_such_name, warn_of_model
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
 from .laws import Law, as_law
 from .mechanism import Mechanism
-from .spatial import Inertia, Transform
+from .spatial import Inertia, Transform, real_numbers
 
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]
 Point = tuple[float, float, float]
 
-_WELD = Fixed()
+_WELD, _IDENTITY = Fixed(), Transform()
 
 
 class Builder:
@@ -50,6 +51,8 @@ class Builder:
     ----------
     name : str
     gravity : (3,) acceleration of free fall in the world's axes [m/s2]
+
+    Raises TypeError for a name that is not text, such as a mechanism.
 
     Notes
     -----
@@ -70,7 +73,12 @@ class Builder:
     """
 
     def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
-        self.name = str(name)
+        if not isinstance(name, str):
+            raise TypeError(
+                f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
+                "a mechanism, make another one of its description: Mechanism(dataclasses.replace(m.description, ...))"
+            )
+        self.name = _text("mechanism", name)
         self.gravity = _point(gravity, "gravity", "[m/s2]")
         self.warnings: list[str] = []
         self._bodies: dict[str, BodySpec] = {}
@@ -125,11 +133,12 @@ class Builder:
         Raises ModelError for a name that is taken, something that is not a joint, a body joined to itself, or both hints at once.
         """
         name = self._new_tie("joint", name)
-        if tree and loop:
-            raise ModelError(
-                f"joint '{name}' cannot both stay in the tree and close a loop: give tree=True or loop=True"
-            )
         what = f"joint '{name}'"
+        for value in (actuated, tree, loop):
+            if not isinstance(value, Integral | np.bool_):
+                raise ModelError(f"{what}: actuated, tree and loop are True or False; got {value!r}")
+        if tree and loop:
+            raise ModelError(f"{what} cannot both stay in the tree and close a loop: give tree=True or loop=True")
         joined = _joined(what, joint, parent, child, at_parent, at_child)
         self._joints[name] = JointSpec(name, *joined, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
 
@@ -139,7 +148,9 @@ class Builder:
         Raises ModelError for a name that is taken and NameNotFoundError for a body that is not there.
         """
         name = _new_name("frame", name, {**self._bodies, **self._frames, "ground": None})
-        self._frames[name] = FrameSpec(name, self._known_body(body), _placement(placement, f"frame '{name}'"))
+        self._frames[name] = FrameSpec(
+            name, self._known_body(body, f"frame '{name}'"), _placement(placement, f"frame '{name}'")
+        )
 
     def add_visual(
         self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
@@ -216,9 +227,7 @@ class Builder:
         >>> b.build().bias_forces([-0.5 - 0.1962], [0.0]).round(9) + 0.0  # hangs in balance
         array([0.])
         """
-        name = str(name)
-        if not name or name in self._springs:
-            raise ModelError(f"a spring needs a name that no other spring has; got {name!r}")
+        name = _new_name("spring", name, self._springs)
         what = f"spring '{name}'"
         ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
         if ends[0][0] == ends[1][0]:
@@ -408,7 +417,7 @@ class Builder:
         axle: str | ArrayLike | None = None,
         on: str = "ground",
         point: ArrayLike = (0.0, 0.0, 0.0),
-        normal: str | ArrayLike = "z",
+        normal: str | ArrayLike | None = None,
         on_radius: float | None = None,
     ) -> None:
         """Let a disc or a sphere roll without slip on a plane, or a sphere on a sphere, in lasting contact.
@@ -425,14 +434,14 @@ class Builder:
         axle : of a disc, in the body's axes, "x", "y", "z" or a vector; None: it is a sphere
         on : body that it rolls on
         point : (3,) of the plane, or the centre of the sphere, in the frame of `on` [m]
-        normal : of the plane, towards the rolling body, in the axes of `on`
+        normal : of the plane, towards the rolling body, in the axes of `on`; default: "z"
         on_radius : of the sphere that it rolls on, negative where it rolls inside it [m]; None: it is a plane
 
         Raises
         ------
         ModelError
-            A radius that is not positive, an axle or normal without direction, a disc on a sphere, a sphere that is too large to roll
-            inside the other one, a body that rolls on itself.
+            A radius that is not positive, an axle or normal without direction, a disc on a sphere, a normal of a sphere, a sphere that
+            is too large to roll inside the other one, a body that rolls on itself.
         NameNotFoundError
             A body that is not there.
 
@@ -455,6 +464,8 @@ class Builder:
         other = None if on_radius is None else _number(on_radius, f"{what}: on_radius")
         if other is not None and axle is not None:
             raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
+        if other is not None and normal is not None:
+            raise ModelError(f"{what}: normal is a plane's, and on_radius = {on_radius!r} makes it a sphere; got both")
         if other == 0.0:
             raise ModelError(
                 f"{what}: on_radius must be positive, or negative for the inside of a sphere; got {on_radius!r}"
@@ -471,7 +482,7 @@ class Builder:
             None if axle is None else _direction(axle, f"{what}: axle"),
             on,
             _point(point, f"{what}: point"),
-            _direction(normal, f"{what}: normal"),
+            _direction("z" if normal is None else normal, f"{what}: normal"),
             other,
         )
 
@@ -580,14 +591,17 @@ class Builder:
         """The mechanism as described so far.
 
         Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
-        refers to a joint that closes a loop, or a function does not return the rows that it should.
+        refers to a joint that closes a loop, or a function does not return the rows that it should. Warns with a
+        :class:`~sarrus.ModelWarning` of what acts on nothing, as the damping of a joint that closes a loop; it is in the mechanism's
+        `warnings` too.
         """
         if not self._bodies:
             raise ModelError("a mechanism needs at least one body")
         for joint in self._joints.values():
             for end in (joint.parent, joint.child):
                 if end != "ground" and end not in self._bodies:
-                    raise ModelError(f"joint '{joint.name}' refers to body '{end}', which does not exist")
+                    hint = did_you_mean(end, [*self._bodies, "ground"])
+                    raise ModelError(f"joint '{joint.name}' refers to body '{end}', which does not exist{hint}")
         for body in self._bodies.values():
             if not math.isfinite(body.inertia.mass):
                 raise ModelError(f"body '{body.name}' has a mass that is not finite")
@@ -599,6 +613,8 @@ class Builder:
             constraints = constraints | {spec.name: _tried(spec, tree) for spec in functions}
         mechanism = self._mechanism(tuple(constraints.values()))
         self._check_home(mechanism)
+        for text in without_effect(mechanism.description.joints, mechanism.loop_joints):
+            warn_of_model(text)
         return mechanism
 
     def _mechanism(self, constraints: tuple[ConstraintSpec, ...]) -> Mechanism:
@@ -642,12 +658,12 @@ class Builder:
 
     def _known_body(self, name: object, what: str | None = None) -> str:
         if not isinstance(name, str) or (name != "ground" and name not in self._bodies):
-            _raise_no_such_name("body", name, [*self._bodies, "ground"], what)
+            raise_no_such_name("body", name, [*self._bodies, "ground"], what)
         return name
 
     def _tree_joint(self, name: object, what: str) -> JointSpec:
         if not isinstance(name, str) or name not in self._joints:
-            _raise_no_such_name("joint", name, self._joints, what)
+            raise_no_such_name("joint", name, self._joints, what)
         if self._joints[name].loop:
             raise ModelError(f"{what} refers to joint '{name}', which closes a loop and so has no coordinates")
         return self._joints[name]
@@ -682,19 +698,17 @@ class Builder:
 def _new_name(kind: str, name: object, taken: Mapping[str, object]) -> str:
     if not isinstance(name, str) or not name:
         raise ModelError(f"a {kind} needs a name; got {name!r}")
-    if any("\ud800" <= letter <= "\udfff" for letter in name):
-        raise ModelError(f"a {kind} needs a name that is text; {name!r} holds half a character")
     if name in taken:
         raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
-    return name
+    return _text(kind, name)
 
 
-def _raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None) -> NoReturn:
-    """As raise_no_such_name, with what asks for the name."""
+def _text(kind: str, name: str) -> str:
     try:
-        raise_no_such_name(kind, name, known)
-    except NameNotFoundError as error:
-        raise NameNotFoundError(f"{what}: {error}" if what else str(error)) from None
+        name.encode()
+    except UnicodeEncodeError:
+        raise ModelError(f"a {kind} needs a name that is text; {name!r} holds half a character") from None
+    return name
 
 
 # ---- values --------------------------------------------------------------------------------------------------------------
@@ -702,12 +716,12 @@ def _raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str
 
 def _placement(value: Placement, what: str) -> Transform:
     if value is None:
-        return Transform()
+        return _IDENTITY
     if isinstance(value, Transform):
         return value
     try:
-        return Transform(translation=np.array(value, dtype=np.float64))
-    except (TypeError, ValueError) as error:
+        return Transform(translation=value)
+    except ValueError as error:
         raise ModelError(
             f"{what} must be a Transform or a translation of three numbers; got {value!r} ({error})"
         ) from None
@@ -757,10 +771,13 @@ def _joined(
     """A joint's type, its ends, and where it sits in them."""
     if not isinstance(joint, JointType):
         raise ModelError(f"{what} needs a joint type such as sarrus.Revolute('z'); got {joint!r}")
+    for end in (parent, child):
+        if not isinstance(end, str):
+            raise ModelError(f"{what}: parent and child are names of bodies; got {end!r}")
     if parent == child:
         raise ModelError(f"{what} joins body '{parent}' to itself")
     places = _placement(at_parent, f"{what}: at_parent"), _placement(at_child, f"{what}: at_child")
-    return joint, str(parent), str(child), *places
+    return joint, parent, child, *places
 
 
 def _check_mapping(value: object, what: str, of: str, least: int = 1) -> None:
@@ -768,8 +785,11 @@ def _check_mapping(value: object, what: str, of: str, least: int = 1) -> None:
         raise ModelError(f"{what} wants a dict from {of}; got {value!r}")
 
 
-def _listed(names: object, what: str) -> tuple[str, ...]:
-    listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+def _listed(names: Iterable[str], what: str) -> tuple[str, ...]:
+    try:
+        listed = () if isinstance(names, str) else tuple(names)
+    except TypeError:
+        listed = ()
     if not listed or not all(isinstance(name, str) for name in listed):
         raise ModelError(f"{what} wants one name or more, in a list; got {names!r}")
     return listed
@@ -778,12 +798,12 @@ def _listed(names: object, what: str) -> tuple[str, ...]:
 def _numbers(value: ArrayLike, what: str, wanted: str, axes: int) -> NDArray[np.float64]:
     """Finite numbers in that many axes, or fewer."""
     try:
-        array = np.asarray(value)
-    except ValueError:  # rows of unequal lengths
-        array = np.array(None)
-    if array.dtype.kind not in "fiu" or array.ndim > axes or not np.isfinite(array).all():
-        raise ModelError(f"{what} needs {wanted}; got {value!r}")
-    return array.astype(np.float64)
+        array = real_numbers(value)
+        if array.ndim <= axes and np.isfinite(array).all():
+            return array
+    except (TypeError, ValueError):  # also rows of unequal lengths
+        pass
+    raise ModelError(f"{what} needs {wanted}; got {value!r}")
 
 
 def _number(value: ArrayLike, what: str) -> float:

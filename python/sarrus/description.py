@@ -5,9 +5,11 @@ Plain data, which pickles, compares and hashes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from .joints import JointType
 from .laws import Law
@@ -205,3 +207,22 @@ class Description:
     springs: tuple[SpringSpec, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
     visuals: tuple[VisualSpec, ...] = field(default=(), compare=False)
+
+
+def without_effect(joints: Iterable[JointSpec], closing: Iterable[str]) -> Iterator[str]:
+    """A sentence for all that joints are given and that acts on nothing, where these ones close the loops."""
+    loops = set(closing)
+    for spec in joints:
+        joint = spec.joint
+        if spec.name in loops:
+            terms = [name for name in ("damping", "friction", "stiffness", "armature") if getattr(joint, name).any()]
+            if joint.limits is not None and np.isfinite(joint.limits).any():
+                terms.append("limits")
+            if terms:
+                cure = "Add it with tree=True, or another joint of the loop with loop=True"
+                cure = "Give such terms to a joint of the tree" if spec.laws else cure
+                yield f"joint '{spec.name}' closes a loop; ignored there: {', '.join(terms)}. {cure}"
+        if joint.rest.any() and not joint.stiffness.any():
+            yield f"joint '{spec.name}' has a rest without a stiffness, which acts on nothing"
+        if spec.actuated and joint.nv == 0:
+            yield f"joint '{spec.name}' is actuated and does not move: its motor acts on nothing"

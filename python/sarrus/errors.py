@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -16,6 +18,10 @@ class SarrusError(Exception):
 
 class ModelError(SarrusError, ValueError):
     """A mechanism's description, or a file that holds one, is wrong."""
+
+
+class ModelWarning(UserWarning):
+    """A part of a mechanism's description acts on nothing."""
 
 
 class ShapeError(SarrusError, ValueError):
@@ -74,13 +80,25 @@ class IntegrationError(SarrusError, ArithmeticError):
         return type(self), (str(self), self.trajectory)
 
 
-def raise_no_such_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:
-    """Raise NameNotFoundError for a name that is not among the known ones."""
+def warn_of_model(message: str) -> None:
+    """Give a ModelWarning at the line outside of this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("sarrus."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ModelWarning, stacklevel=level)
+
+
+def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None = None) -> NoReturn:
+    """Raise NameNotFoundError for a name that is not among the known ones, with what asks for it."""
+    raise NameNotFoundError(f"{f'{what}: ' if what else ''}no {kind} is named '{name}'{did_you_mean(name, known)}")
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the known one that is most like it, or which there are."""
     names = sorted(known)
     close = difflib.get_close_matches(str(name), names, n=1)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    hint = f"; did you mean '{close[0]}'?" if close else f"; there are: {shown}" if names else "; there are none"
-    raise NameNotFoundError(f"no {kind} is named '{name}'{hint}")
+    return f"; did you mean '{close[0]}'?" if close else f"; there are: {shown}" if names else "; there are none"
 
 
 def real_array(what: str, given: ArrayLike) -> NDArray[np.float64]:
@@ -91,7 +109,7 @@ def real_array(what: str, given: ArrayLike) -> NDArray[np.float64]:
         x = np.asarray(given)
         if x.dtype.kind in "fiubO":
             return x.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         x = np.asarray("no array")
     if x.dtype.kind == "c":
         raise TypeError(f"{what} must be real; got {given!r}, of which the imaginary part would be dropped")

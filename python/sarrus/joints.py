@@ -26,6 +26,7 @@ References: van der Merwe 1995, ch. 2 (2.9-2.39).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -35,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from .errors import ModelError
+from .spatial import real_numbers
 
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -45,6 +47,9 @@ def _frozen(values: ArrayLike) -> Vector:
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
+
+
+_ZEROS = {count: _frozen(np.zeros(count)) for count in range(8)}
 
 
 def unit_axis(axis: str | ArrayLike) -> Vector:
@@ -58,17 +63,16 @@ def unit_axis(axis: str | ArrayLike) -> Vector:
             raise ModelError(f"an axis is 'x', 'y', 'z', one of these with a minus, or three numbers; got '{axis}'")
         return _frozen(np.array(_NAMED[axis[-1]]) * (-1.0 if axis[0] == "-" else 1.0) + 0.0)
     try:
-        vector = np.array(axis, dtype=np.float64)
+        vector = real_numbers(axis)
     except (TypeError, ValueError):
         raise ModelError(f"an axis is a name or three numbers; got {axis!r}") from None
-    if vector.shape != (3,) or not np.isfinite(vector).all():
+    if vector.shape != (3,) or not all(map(math.isfinite, vector.tolist())):
         raise ModelError(f"an axis needs three finite numbers; got {axis!r}")
-    largest = float(np.abs(vector).max())
+    largest = max(map(abs, vector.tolist()))
     if largest < 1e-12:
         raise ModelError(f"an axis needs a direction; got {axis!r}")
     vector = vector / largest  # before it is squared
-    length = float(np.linalg.norm(vector))
-    return _frozen(vector / length + 0.0)  # -0 becomes 0, so that equal axes hash alike
+    return _frozen(vector / math.hypot(*vector.tolist()) + 0.0)  # -0 becomes 0, so that equal axes hash alike
 
 
 def axis_frame(normal: ArrayLike) -> Vector:
@@ -88,14 +92,18 @@ class JointType:
 
     Parameters
     ----------
-    limits : (lower, upper), each a number or one per coordinate, or None [rad, m]
+    limits : (lower, upper), each a number or one per coordinate, or None [rad, m]; infinite for the four of a quaternion
     velocity_limit, effort_limit : number or one per velocity, or None [rad/s, m/s; N m, N]
     damping : viscous friction, number or (nv,) [N m s/rad, N s/m] (van der Merwe 4.26)
     friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
     stiffness, rest : a spring along the joint and where it is relaxed, numbers or (nv,)
 
-    Raises ModelError for numbers that are not finite, negative friction or inertia, and limits the wrong way round.
+    Damping, friction, armature, stiffness and limits act on joints of the tree only: :meth:`Builder.build` warns of those of a joint
+    that closes a loop. No function of a state looks at limits.
+
+    Raises ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way round, and whatever is given
+    to a joint that does not move.
     """
 
     limits: Any = field(default=None, kw_only=True)
@@ -113,7 +121,7 @@ class JointType:
     def __post_init__(self) -> None:
         for name in ("damping", "friction", "armature", "stiffness", "rest"):
             values = self._per(name, getattr(self, name), self.nv)
-            if name != "rest" and (values < 0.0).any():
+            if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
                 raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
             self._set(name, values)
         for name in ("velocity_limit", "effort_limit"):
@@ -131,26 +139,42 @@ class JointType:
             high = self._per("limits", upper, self.nq, infinite=True)
             if (low > high).any():
                 raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
+            if self.nq > self.nv and np.isfinite((low[:4], high[:4])).any():
+                raise ModelError(
+                    f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
+                    f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
+                )
             self._set("limits", (low, high))
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     def _per(self, name: str, value: ArrayLike, count: int, *, infinite: bool = False) -> Vector:
+        if type(value) is float and value == 0.0:  # most are, in a large file
+            return _ZEROS[count]
         try:
-            array = np.array(value, dtype=np.float64)
+            array = real_numbers(value)
         except (TypeError, ValueError):
             raise ModelError(f"{self.kind}: {name} needs numbers; got {value!r}") from None
+        if count == 0 and array.any():
+            raise ModelError(f"{self.kind}: {name} acts on nothing, as this joint does not move; got {value!r}")
         if array.ndim > 1 or (array.ndim == 1 and array.size != count):
             raise ModelError(f"{self.kind}: {name} needs one number or {count}; got {value!r}")
-        if np.isnan(array).any() or not (infinite or np.isfinite(array).all()):
+        numbers = array.ravel().tolist()
+        if any(map(math.isnan, numbers)) or not (infinite or all(map(math.isfinite, numbers))):
             raise ModelError(f"{self.kind}: {name} must be finite; got {value!r}")
-        return _frozen(np.broadcast_to(array, (count,)))
+        return _frozen(np.full(count, array))
 
     @property
     def kind(self) -> str:
         """The type's name."""
         return type(self).__name__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for array in (*state.values(), *(self.limits or ())):
+            if isinstance(array, np.ndarray):  # which copies of it forget
+                array.flags.writeable = False
 
     def _content(self) -> tuple[object, ...]:
         def plain(value: object) -> object:
@@ -254,12 +278,8 @@ class Helical(_OneAxis):
     nv: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        try:
-            self._set("pitch", float(self.pitch))
-        except (TypeError, ValueError):
-            raise ModelError(f"Helical: pitch must be one number; got {self.pitch!r}") from None
-        if not np.isfinite(self.pitch):
-            raise ModelError(f"Helical: pitch must be finite; got {self.pitch!r}")
+        pitch = self._per("pitch", self.pitch, 1)
+        self._set("pitch", float(pitch[0]))
         super().__post_init__()
 
     def _core_parameters(self) -> dict[str, object]:
@@ -377,23 +397,19 @@ class Gimbal(JointType):
 
     def __post_init__(self) -> None:
         try:
-            names: Sequence[str] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
+            names: Sequence[Any] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
         except TypeError:
             raise ModelError(f"Gimbal: free must name some of {' '.join(PARAMETERS)}; got {self.free!r}") from None
         for name in names:
-            if name not in PARAMETERS:
+            if not isinstance(name, str) or name not in PARAMETERS:
                 raise ModelError(f"Gimbal: '{name}' is not one of {' '.join(PARAMETERS)}")
         if len(set(names)) != len(names):
             raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
         self._set("free", tuple(name for name in PARAMETERS if name in names))
-        self._set("fixed", self._per("fixed", self.fixed, 6))
+        self._set("fixed", _frozen(np.where(np.isin(PARAMETERS, names), 0.0, self._per("fixed", self.fixed, 6))))
         self._set("nq", len(names))
         self._set("nv", len(names))
         super().__post_init__()
 
     def _core_parameters(self) -> dict[str, object]:
-        mask = sum(1 << PARAMETERS.index(name) for name in self.free)
-        return {
-            "mask": mask,
-            "fixed": [0.0 if n in self.free else float(x) for n, x in zip(PARAMETERS, self.fixed, strict=True)],
-        }
+        return {"mask": sum(1 << PARAMETERS.index(name) for name in self.free), "fixed": self.fixed.tolist()}

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import math
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ModelError, real_array
+from .spatial import real_numbers
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
 
@@ -117,8 +118,10 @@ def as_law(value: object, what: str) -> Law:
     """
     if isinstance(value, Law):
         return value
-    if isinstance(value, Real) and math.isfinite(value):
-        return polynomial(float(value))
+    with suppress(TypeError, ValueError):  # from what is no number at all
+        number = real_numbers(value)  # type: ignore[arg-type]
+        if number.ndim == 0 and np.isfinite(number):
+            return polynomial(float(number))
     raise ModelError(f"{what} is a law, such as sarrus.laws.harmonic(1.0, rate=2.0), or a finite number; got {value!r}")
 
 
@@ -221,7 +224,7 @@ def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
         raise ModelError(f"{what} must be rows of equally many finite numbers; got {value!r}") from None
     if array.size == 0:
         return np.zeros((0,) * axes)
-    if array.dtype.kind not in "fiu" or array.ndim != axes or not np.isfinite(array).all():
+    if array.dtype.kind not in "fiu" or np.ma.is_masked(value) or array.ndim != axes or not np.isfinite(array).all():
         shape = "a sequence" if axes == 1 else "rows"
         raise ModelError(f"{what} must be {shape} of finite numbers; got {value!r}")
     return array.astype(np.float64)

@@ -204,11 +204,10 @@ def _place(spec: JointSpec) -> Place:
     joint, to_body = spec.joint, spec.at_child
     axis, point = getattr(joint, "axis", getattr(joint, "normal", None)), to_body.translation
     if isinstance(joint, Gimbal):
-        held = np.array([0.0 if name in joint.free else x for name, x in zip(PARAMETERS, joint.fixed, strict=True)])
         # what is held of its displacement is carried along by its rotations: it turns at the other end of that
-        point = point - to_body.rotation @ held[3:]
+        point = point - to_body.rotation @ joint.fixed[3:]
         turning = [PARAMETERS.index(name) for name in joint.free if name[0] == "r"]
-        if len(turning) == 1 and not held[:3].any():
+        if len(turning) == 1 and not joint.fixed[:3].any():
             axis = np.eye(3)[turning[0]]
     return Place(spec.name, joint.kind, spec.child, point, None if axis is None else to_body.rotation @ axis)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._terms import core_terms
 from .constraint import Constraint
-from .description import Description
+from .description import Description, without_effect
 from .errors import ModelError, ShapeError, StateError, raise_no_such_name, real_array
 from .joints import JointType
 
@@ -55,8 +55,20 @@ class Joint:
     reversed : bool, whether the tree passes it from child to parent
     """
 
+    name: str
+    type: JointType
+    parent: str
+    child: str
+    actuated: bool
+    nq: int
+    nv: int
+    q_slice: slice
+    v_slice: slice
+    closes_loop: bool
+    reversed: bool
+    _part: int
+
     __slots__ = (
-        "_closed",
         "_part",
         "actuated",
         "child",
@@ -75,16 +87,36 @@ class Joint:
         self, name: str, joint: JointType, parent: str, child: str, actuated: bool, placed: tuple[Any, ...]
     ) -> None:
         iq, nq, iv, nv, closes, backwards, part = placed
-        self.name, self.type, self.parent, self.child, self.actuated = name, joint, parent, child, actuated
-        self.closes_loop, self.reversed, self._part = bool(closes), bool(backwards), int(part)
-        self.nq, self.nv = nq, nv
-        self.q_slice, self.v_slice = slice(iq, iq + nq), slice(iv, iv + nv)
-        self._closed = True
+        values = {
+            "name": name,
+            "type": joint,
+            "parent": parent,
+            "child": child,
+            "actuated": actuated,
+            "nq": nq,
+            "nv": nv,
+            "q_slice": slice(iq, iq + nq),
+            "v_slice": slice(iv, iv + nv),
+            "closes_loop": bool(closes),
+            "reversed": bool(backwards),
+            "_part": int(part),
+        }
+        for attribute, value in values.items():
+            object.__setattr__(self, attribute, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if hasattr(self, "_closed"):
-            raise AttributeError(f"a joint of a mechanism does not change; cannot set '{name}'")
-        super().__setattr__(name, value)
+        raise AttributeError(f"a joint of a mechanism does not change; cannot set '{name}'")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        q, v = self.q_slice.start, self.v_slice.start
+        placed = q, self.nq, v, self.nv, self.closes_loop, self.reversed, self._part
+        return type(self), (self.name, self.type, self.parent, self.child, self.actuated, placed)
 
     @property
     def kind(self) -> str:
@@ -109,6 +141,8 @@ class StateFunctions(_core.Mechanism):
     _constraints: dict[str, Constraint]
 
     def __init__(self, description: Description) -> None:
+        if "description" in vars(self):  # the core would keep the numbers of the first one
+            raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         super().__init__(*core_terms(description))
         made = {
             j.name: Joint(j.name, j.joint, j.parent, j.child, j.actuated, placed)
@@ -118,6 +152,7 @@ class StateFunctions(_core.Mechanism):
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
         ]
+        warnings += without_effect(description.joints, (name for name, joint in made.items() if joint.closes_loop))
         specs: dict[str, Any] = {spec.name: spec for spec in (*description.joints, *description.constraints)}
         constraints = {
             name: Constraint.placed(specs[name], row, components)

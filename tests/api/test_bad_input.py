@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -47,12 +48,12 @@ def joined(joint, *, inertia=BALL, **keywords):
     return builder.build()
 
 
-def triangle():
-    """A loop: two arms from the ground, joined at their ends."""
+def triangle(**terms):
+    """A loop: two arms from the ground, joined at their ends; joints are given terms by name."""
     builder = bodies("a", "b")
-    builder.add_joint("left", Revolute("y"), "ground", "a")
-    builder.add_joint("right", Revolute("y"), "ground", "b", at_parent=(1, 0, 0))
-    builder.add_joint("top", Revolute("y"), "a", "b", at_parent=(1, 0, 0))
+    builder.add_joint("left", Revolute("y", **terms.get("left", {})), "ground", "a")
+    builder.add_joint("right", Revolute("y", **terms.get("right", {})), "ground", "b", at_parent=(1, 0, 0))
+    builder.add_joint("top", Revolute("y", **terms.get("top", {})), "a", "b", at_parent=(1, 0, 0))
     return builder.build()
 
 
@@ -164,6 +165,9 @@ BUILDING = {
     "no bodies": (lambda: Builder().build(), ModelError, "at least one body"),
     "body twice": (lambda: bodies("a", "a"), ModelError, "two bodies are named 'a'"),
     "body called ground": (lambda: bodies("ground"), ModelError, "a body cannot be named 'ground'"),
+    "a mechanism to begin with": (lambda: Builder(PENDULUM), TypeError, r"takes the mechanism's name, Builder\('robot'\).*dataclasses.replace"),
+    "no name": (lambda: Builder(None), TypeError, "takes the mechanism's name"),
+    "a name that is no text": (lambda: Builder("\ud800"), ModelError, "a mechanism needs a name that is text"),
     "body without a name": (lambda: bodies(""), ModelError, "a body needs a name"),
     "body with a number for a name": (lambda: bodies(3), ModelError, "a body needs a name; got 3"),
     "body whose name is no text": (lambda: bodies("\ud800"), ModelError, "name"),
@@ -172,12 +176,20 @@ BUILDING = {
     "joint type, not a joint": (lambda: bodies("a").add_joint("j", Spherical, "ground", "a"), ModelError, "joint 'j' needs a joint type"),
     "joint in words": (lambda: bodies("a").add_joint("j", "revolute", "ground", "a"), ModelError, "joint 'j' needs a joint type"),
     "joint with itself": (lambda: build(("a", "a")), ModelError, "joint 'j0' joins body 'a' to itself"),
-    "joint to nowhere": (lambda: build(("ground", "c")), ModelError, "joint 'j0' refers to body 'c', which does not exist"),
+    "joint to nowhere": (lambda: build(("ground", "c")), ModelError, "joint 'j0' refers to body 'c', which does not exist; there are: a, b, ground"),
+    "joint to a misspelt body": (lambda: build(("groud", "a")), ModelError, "body 'groud', which does not exist; did you mean 'ground'?"),
+    "joint to none": (lambda: build(("ground", None)), ModelError, "joint 'j0': parent and child are names of bodies; got None"),
+    "joint from an array": (lambda: build((ZERO, "a")), ModelError, "joint 'j0': parent and child are names of bodies"),
+    "joint actuated in words": (lambda: joined(Revolute("z"), actuated="no"), ModelError, "joint 'hinge': actuated, tree and loop are True or False; got 'no'"),
+    "joint in an array of trees": (lambda: joined(Revolute("z"), tree=ZERO), ModelError, "actuated, tree and loop are True or False"),
+    "joint placed beyond numbers": (lambda: joined(Revolute("z"), at_parent=10**400), ModelError, "at_parent must be a Transform or a transl"),
+    "joint placed in text": (lambda: joined(Revolute("z"), at_parent=("1", "2", "3")), ModelError, "at_parent must be a Transform or a transl"),
+    "spring without a name": (lambda: scene().add_spring(None, ("a", ZERO), ("b", ZERO), stiffness=1, rest_length=1), ModelError, "a spring needs a name; got None"),
     "joint placed on a plane": (lambda: joined(Revolute("z"), at_parent=(1, 2)), ModelError, "at_parent must be a Transform or a transl"),
     "joint placed nowhere": (lambda: joined(Revolute("z"), at_child=(0, 0, NAN)), ModelError, "at_child"),
     "body not connected": (lambda: build(("ground", "a")), ModelError, "no joint leads from the ground to 'b'"),
     "bodies connected to each other only": (lambda: build(("a", "b")), ModelError, "no joint leads from the ground to 'a', 'b'"),
-    "frame on no body": (lambda: bodies("arm").add_frame("f", "amr"), NameNotFoundError, "did you mean 'arm'?"),
+    "frame on no body": (lambda: bodies("arm").add_frame("f", "amr"), NameNotFoundError, "frame 'f': no body is named 'amr'; did you mean 'arm'?"),
     "frame called like a body": (lambda: bodies("a").add_frame("a", "a"), ModelError, "two frames are named 'a'"),
     "frame called ground": (lambda: bodies("a").add_frame("ground", "a"), ModelError, "two frames are named 'ground'"),
     "free spring": (lambda: joined(Free(stiffness=1.0)), ModelError, "free joint takes no stiffness"),
@@ -190,6 +202,8 @@ JOINTS = {
     "axis infinite": (lambda: Prismatic((0, INF, 0)), ModelError, "an axis needs three finite numbers"),
     "axis of two": (lambda: Cylindrical((1, 2)), ModelError, "an axis needs three finite numbers"),
     "axis by another name": (lambda: Revolute("w"), ModelError, "an axis is 'x', 'y', 'z', one of these with a minus"),
+    "axis beyond numbers": (lambda: Revolute((0, 0, 10**400)), ModelError, "an axis is a name or three numbers"),
+    "axis masked": (lambda: Revolute(np.ma.masked_array([1, 2, 3], [0, 0, 1])), ModelError, "an axis is a name or three numbers"),
     "axis none": (lambda: Planar(None), ModelError, "an axis"),
     "second axis zero": (lambda: Universal("x", (0, 0, 0)), ModelError, "an axis needs a direction"),
     "axis left out": (lambda: Revolute(), TypeError, "axis"),
@@ -198,6 +212,7 @@ JOINTS = {
     "two pitches": (lambda: Helical("z", [1, 2]), ModelError, "pitch"),
     "gimbal of unknown freedom": (lambda: Gimbal("rx rw"), ModelError, "'rw' is not one of rx ry rz tx ty tz"),
     "gimbal free twice": (lambda: Gimbal("rx rx"), ModelError, "named twice"),
+    "gimbal of arrays": (lambda: Gimbal(np.ones((2, 2))), ModelError, "is not one of rx ry rz tx ty tz"),
     "gimbal of a number": (lambda: Gimbal(3), ModelError, "Gimbal"),
     "gimbal held by two": (lambda: Gimbal("rx", fixed=(1, 2)), ModelError, "fixed needs one number or 6"),
     "negative damping": (lambda: Revolute("z", damping=-1), ModelError, "damping cannot be negative; got -1"),
@@ -207,13 +222,21 @@ JOINTS = {
     "negative velocity limit": (lambda: Revolute("z", velocity_limit=-1), ModelError, "velocity_limit"),
     "damping nan": (lambda: Revolute("z", damping=NAN), ModelError, "damping must be finite"),
     "damping of two": (lambda: Revolute("z", damping=(1, 2)), ModelError, "damping needs one number or 1"),
+    "damping beyond numbers": (lambda: Revolute("z", damping=10**400), ModelError, "damping needs numbers"),
+    "damping in text": (lambda: Revolute("z", damping="3"), ModelError, "damping needs numbers; got '3'"),
+    "damping masked": (lambda: Spherical(damping=np.ma.masked_array([1, 2, 3], [0, 0, 1])), ModelError, "damping needs numbers"),
     "damping in words": (lambda: Revolute("z", damping="some"), ModelError, "damping needs numbers"),
     "limits reversed": (lambda: Revolute("z", limits=(1, -1)), ModelError, "lower limit 1 is above upper limit -1"),
     "limits of one": (lambda: Revolute("z", limits=3.0), ModelError, "limits are a pair"),
     "limits of three": (lambda: Revolute("z", limits=(1, 2, 3)), ModelError, "limits are a pair"),
+    "limits of a quaternion": (lambda: Spherical(limits=(-0.1, 0.1)), ModelError, "Spherical: a quaternion takes no limits"),
+    "limits of a quaternion and a place": (lambda: Free(limits=(-1, 1)), ModelError, "infinite ones for the first four"),
     "limits nan": (lambda: Revolute("z", limits=(NAN, 1)), ModelError, "limits must be"),
     "ball joint with three springs": (lambda: Spherical(stiffness=(1, 2, 3)), ModelError, "one stiffness"),
     "unknown keyword": (lambda: Revolute("z", dampign=1), TypeError, "dampign"),
+    "damping of a weld": (lambda: Fixed(damping=1), ModelError, "Fixed: damping acts on nothing, as this joint does not move; got 1"),
+    "limits of a weld": (lambda: Fixed(limits=(-1, 1)), ModelError, "Fixed: limits acts on nothing"),
+    "spring of a gimbal with nothing free": (lambda: Gimbal("", stiffness=2.0), ModelError, "Gimbal: stiffness acts on nothing"),
 }
 
 INERTIAS = {
@@ -297,6 +320,7 @@ CONSTRAINTS = {
     "wheel round nothing": (lambda: roll(center=(0, 0)), ModelError, "'contact': center needs three finite numbers"),
     "plane through infinity": (lambda: roll(point=(0, 0, INF)), ModelError, "'contact': point needs three finite numbers"),
     "disc on a sphere": (lambda: roll(axle="y", on_radius=1.0), ModelError, "'contact': a disc rolls on planes only; got an axle and on_radius = 1.0"),
+    "normal of a sphere": (lambda: roll(normal="x", on_radius=1.0), ModelError, "'contact': normal is a plane's, and on_radius = 1.0 makes it a sphere"),
     "sphere on a point": (lambda: roll(on_radius=0), ModelError, "'contact': on_radius must be positive, or negative for the inside"),
     "sphere inside its equal": (lambda: roll(on_radius=-0.1), ModelError, "a sphere of radius 0.1 cannot roll inside one of radius 0.1"),
     "sphere inside a smaller one": (lambda: roll(on_radius=-0.05), ModelError, "a sphere of radius 0.1 cannot roll inside one of radius 0.05"),
@@ -513,6 +537,55 @@ def test_the_functions_of_the_tree_do_not_see_its_loops():
     }
     for name, args in of_states.items():
         assert_array_equal(getattr(LOOP, name)(*args), getattr(tree, name)(*args))
+
+
+TERMS = {"damping": 0.3, "friction": 0.2, "stiffness": 4.0, "armature": 0.7}
+
+
+@pytest.mark.parametrize("name", ["left", "right", "top"])
+@pytest.mark.parametrize("term", TERMS)
+def test_what_a_joint_is_given_acts_or_is_warned_of(name, term):
+    """Whichever joint closes the loop."""
+    q, v = np.array([0.5, -0.5]), np.array([1.0, 2.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        robot = triangle(**{name: {term: TERMS[term]}})
+    acts = not np.array_equal(robot.inverse_dynamics(q, v, v), LOOP.inverse_dynamics(q, v, v))
+    said = [text for text in robot.warnings if f"joint '{name}'" in text and f" {term}." in text]
+    assert acts != bool(said)
+    assert [str(warning.message) for warning in caught] == said == list(robot.warnings)
+
+
+def test_a_warning_of_the_model_stands_at_the_users_line_and_names_all_terms():
+    with pytest.warns(sarrus.ModelWarning) as caught:
+        robot = triangle(top={**TERMS, "limits": (-1, np.inf)})
+    message = "joint 'top' closes a loop; ignored there: damping, friction, stiffness, armature, limits. "
+    message += "Add it with tree=True, or another joint of the loop with loop=True"
+    assert [(str(w.message), w.filename) for w in caught] == [(message, __file__)]
+    assert robot.warnings == (message,)
+    assert triangle(top={"limits": (-np.inf, np.inf)}).warnings == ()
+    led = scene()
+    led.add_prescribed_frame("crane", "b", {"tx": 1.0}, joint=Revolute("x", damping=1.0))
+    with pytest.warns(sarrus.ModelWarning, match="ignored there: damping. Give such terms to a joint of the tree"):
+        led.build()
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (
+            lambda b: b.add_joint("j", Revolute("z", rest=1.0), "ground", "a"),
+            "joint 'j' has a rest without a stiffness",
+        ),
+        (lambda b: b.add_joint("j", Fixed(), "ground", "a", actuated=True), "joint 'j' is actuated and does not move"),
+    ],
+)
+def test_what_acts_on_nothing_is_warned_of(add, message):
+    builder = bodies("a")
+    add(builder)
+    with pytest.warns(sarrus.ModelWarning, match=message):
+        robot = builder.build()
+    assert message in robot.warnings[0]
 
 
 def test_a_cycle_through_a_weld_is_a_loop():

@@ -631,6 +631,23 @@ def test_mechanisms_are_values():
     assert len({ROBOT, twin, other}) == 2
 
 
+def test_joints_of_mechanisms_are_values():
+    for name in ("joint1", "joint7"):
+        joint = ROBOT.joint(name)
+        for same in (copy.copy(joint), copy.deepcopy(joint), pickle.loads(pickle.dumps(joint))):
+            for attribute in (*joint.__slots__, "kind"):
+                assert getattr(same, attribute) == getattr(joint, attribute)
+            assert repr(same) == repr(joint)
+
+
+def test_a_second_init_is_refused():
+    """It would change description and hash, and none of the numbers."""
+    robot, other = random_mechanism(4), random_mechanism(5)
+    with pytest.raises(TypeError, match="a Mechanism does not change"):
+        robot.__init__(other.description)
+    assert robot == random_mechanism(4)
+
+
 def test_mechanisms_do_not_change():
     robot = random_mechanism(5)
     joint = robot.joint("joint1")

@@ -246,6 +246,8 @@ def random_carried(seed, *, passive):
         joints[fits] = (joint, (parent, child), at_parent, sarrus.Transform.from_matrix(fitting), X)
         for i, (joint, (parent, child), at_parent, at_child, _) in enumerate(joints):
             hint = {"loop" if k and i == fits else "tree": True}
+            if "loop" in hint:  # where nothing acts along it
+                joint = dataclasses.replace(joint, damping=0.0, friction=0.0, armature=0.0, stiffness=0.0, rest=0.0)
             b.add_joint(f"joint{k}{i}", joint, parent, child, at_parent=at_parent, at_child=at_child, **hint)
     try:
         robot = b.build()

@@ -1,9 +1,14 @@
 """URDF: what is read, what is warned about, what is refused."""
 
+import copy
+import os
 import pickle
+import subprocess
+import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -51,6 +56,13 @@ def test_pendulum_from_text():
     assert_allclose(p.gravity_forces([np.pi / 2]), [9.81])
     assert_allclose(p.pose([0.3], "bob")[:3, 3], [0, 0, 3])
     assert not p.warnings
+
+
+def test_the_reader_is_there_without_an_import_of_its_own():
+    """As the text of `load` says."""
+    code = "import sarrus; assert sarrus.io.urdf.read and sarrus.io.load is sarrus.load"
+    ran = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert ran.returncode == 0
 
 
 def test_bytes_and_declared_encoding():
@@ -199,6 +211,10 @@ def test_known_and_idle_parts_are_quiet():
             "<string>:4: <joint name='j'> has a negative limit of velocity: taken as unlimited",
         ),
         (
+            (A, B, C, *(joint(*ends, "continuous", '<limit lower="-1" upper="1"/>') for ends in ("jAB", "kBC"))),
+            "<string>:5: lower and upper limit of a continuous joint are not read (and 1 more)",
+        ),
+        (
             (A.replace('izz="1"', 'izz="3"'),),
             "<string>:2: <link name='A'>: no body of 1 kg has principal moments of inertia 1, 1, 3 kg m²; the values are kept",
         ),
@@ -229,9 +245,12 @@ def test_possible_inertia_to_the_decimals_of_a_file(moments):
 
 
 def test_two_parents_close_a_loop():
-    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "A", "C"), joint("l", "B", "C")))
+    ring = A, B, C, joint("j", "A", "B"), joint("k", "A", "C")
+    r = sarrus.loads(robot(*ring, joint("l", "B", "C", "continuous", "")))
     assert (r.joints, r.loop_joints) == (("root_joint", "j", "k"), ("l",))
     assert not r.warnings
+    with pytest.warns(sarrus.ModelWarning, match="joint 'l' closes a loop; ignored there: limits"):
+        sarrus.loads(robot(*ring, joint("l", "B", "C")))
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
@@ -387,6 +406,30 @@ BAD_MODELS = {
         robot(A, B, joint("j", "A", "B", inside='<mimic joint="j" multiplier="2"/>')),
         "<string>:4: <mimic> of <joint name='j'> names the joint itself",
     ),
+    "misspelt parent": (
+        robot(LINK.format("foot"), B, joint("j", "fot", "B")),
+        "unknown link 'fot'; did you mean 'foot'?",
+    ),
+    "inertia beyond numbers": (
+        robot(
+            A.replace('xx="1" iyy="1" izz="1"', 'xx="1.7e308" iyy="1.7e308" izz="1.7e308" ixy="1.7e308"').replace(
+                "<mass", '<origin rpy="1 1 1"/><mass'
+            )
+        ),
+        "<string>:2: <link name='A'>: about_com = ",
+    ),
+    "ring of joints that follow": (
+        robot(
+            A,
+            B,
+            C,
+            *(
+                joint(*ends, "continuous", f'<mimic joint="{leader}"/>')
+                for ends, leader in (("jAB", "k"), ("kAC", "l"), ("lBC", "j"))
+            ),
+        ),
+        "<string>: joint 'l' cannot stay in the tree",
+    ),
 }
 
 
@@ -396,6 +439,112 @@ def test_bad_models(text, message):
         sarrus.loads(text)
 
 
+TRIED = [
+    "",
+    " ",
+    "nan",
+    "inf",
+    "1e999",
+    "-1e308",
+    "1e-320",
+    "-1",
+    "0",
+    "0 0 0",
+    "1 2",
+    "1_0",
+    "0x1",
+    "１",
+    "\u0663",
+    "\u202e",
+    "\U0001f600",
+]
+TRIED += [
+    "A",
+    "j",
+    "ground",
+    "root_joint",
+    "k mimics j",
+    "fixed",
+    "floating",
+    "ball",
+    "planar",
+    "none",
+    "x" * 5000,
+    "9" * 400,
+]
+
+
+def damaged(rng, root):
+    """A few elements changed: an attribute of another value or none, an element gone, twice, inside another, or of another name."""
+    for _ in range(rng.integers(1, 5)):
+        elements = list(root.iter())
+        one, other = (elements[k] for k in rng.integers(len(elements), size=2))
+        attribute = (*one.attrib, "name", "type", "link", "joint", "xyz", "value")[rng.integers(len(one.attrib) + 6)]
+        change = rng.integers(5)
+        if change == 0:
+            one.set(attribute, TRIED[rng.integers(len(TRIED))])
+        elif change == 1:
+            one.attrib.pop(attribute, None)
+        elif change == 2:
+            one.tag = other.tag
+        elif change == 3:
+            for owner in elements:
+                if one in owner:
+                    owner.remove(one)
+        elif len(elements) < 200:
+            other.append(copy.deepcopy(one))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+@pytest.mark.filterwarnings("ignore::sarrus.ModelWarning")
+def test_whatever_is_wrong_with_a_file_the_error_says_where():
+    text = robot(
+        '<material name="blue"><color rgba="0 0 1 1"/></material>', visual(BOX, '<material name="blue"/>'), B, C,
+        joint("j", "A", "B", inside='<origin xyz="0 0 1" rpy="0 1 0"/><axis xyz="0 1 0"/><limit lower="-1" upper="1"/>'),
+        joint("k", "B", "C", "prismatic", '<mimic joint="j" multiplier="2"/><dynamics damping="1" friction="2"/>'),
+    )  # fmt: skip
+    rng, errors = np.random.default_rng(1), []
+    for _ in range(500):
+        try:
+            sarrus.loads(damaged(rng, ElementTree.fromstring(text)))
+        except sarrus.ModelError as error:
+            errors.append(str(error))
+    assert 100 < len(errors) < 400
+    assert [error for error in errors if not error.startswith("<string>:")] == []
+
+
+def test_a_long_attribute_is_not_read_whole(monkeypatch):
+    read = []
+    monkeypatch.setattr(sarrus.io.urdf, "float", lambda text: read.append(text) or float(text), raising=False)
+    for numbers in "0 " * 10**6, "0" * 10**6:
+        with pytest.raises(
+            sarrus.ModelError, match=r"<string>:4: <axis> of <joint name='j'> wants 3 numbers in xyz, not '0"
+        ):
+            sarrus.loads(robot(A, B, joint("j", "A", "B", "continuous", f'<axis xyz="{numbers}"/>')))
+    assert len(read) < 20
+
+
+@pytest.mark.parametrize(
+    ("attempt", "error", "message"),
+    [
+        (lambda p: sarrus.load("a\0.urdf"), sarrus.ModelError, "null character"),
+        (
+            lambda p: sarrus.load(p, package_dirs=None),
+            sarrus.ModelError,
+            "package_dirs wants a list of folders; got None",
+        ),
+        (lambda p: sarrus.load(p, package_dirs=[None]), sarrus.ModelError, r"package_dirs .*; got \[None\]"),
+        (lambda p: sarrus.load(p, floating_base="no"), sarrus.ModelError, "floating_base is True or False; got 'no'"),
+        (lambda p: sarrus.loads(None), TypeError, "text is the document itself, str or bytes; got None"),
+        (sarrus.loads, TypeError, "sarrus.load reads files"),
+    ],
+)
+def test_bad_arguments(tmp_path, attempt, error, message):
+    (tmp_path / "arm.urdf").write_text(robot(A))
+    with pytest.raises(error, match=message):
+        attempt(tmp_path / "arm.urdf")
+
+
 def test_every_truncation_and_every_missing_line_is_an_answer():
     """A mechanism or a ModelError; nothing else comes out of a damaged file."""
     text = robot(
@@ -403,10 +552,10 @@ def test_every_truncation_and_every_missing_line_is_an_answer():
         joint("k", "B", "C", "prismatic", '<mimic joint="j"/><dynamics damping="1"/>'),
     )  # fmt: skip
     lines = text.splitlines()
-    damaged = [text[:i] for i in range(0, len(text), 3)]
-    damaged += ["\n".join(lines[:i] + lines[i + 1 :]) for i in range(len(lines))]
-    damaged += [text[:i] + "0" + text[i + 1 :] for i in range(0, len(text), 3)]
-    for each in damaged:
+    all_damaged = [text[:i] for i in range(0, len(text), 3)]
+    all_damaged += ["\n".join(lines[:i] + lines[i + 1 :]) for i in range(len(lines))]
+    all_damaged += [text[:i] + "0" + text[i + 1 :] for i in range(0, len(text), 3)]
+    for each in all_damaged:
         with suppress(sarrus.ModelError):
             sarrus.loads(each)
 
@@ -614,15 +763,27 @@ def test_mimic_leaves_the_tree_as_it_is():
 
 def test_both_joints_of_a_mimic_stay_in_the_tree():
     """Where a loop passes through them, another joint closes it."""
-    ring = [A, B, C, joint("j", "A", "B"), joint("k", "A", "C"), joint("l", "B", "C")]
+    ring = [A, B, C, joint("j", "A", "B"), *(joint(*ends, "continuous", "") for ends in ("kAC", "lBC"))]
     assert sarrus.loads(robot(*ring)).loop_joints == ("l",)
     r = sarrus.loads(robot(*ring[:-1], joint("l", "B", "C", "continuous", '<mimic joint="j"/>')))
     assert (r.loop_joints, r.constraints) == (("k",), ("k", "l mimics j"))
 
 
 def test_a_mimic_s_name_gives_way():
-    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), FOLLOWER, joint("k mimics j", "A", "C")))
+    r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), FOLLOWER, joint("k mimics j", "A", "C", "continuous", "")))
     assert "k mimics j_" in r.constraints
+
+
+def test_two_mimics_of_one_name_give_way():
+    """Joint "a mimics b" follows c, and joint a follows "b mimics c"."""
+    names = {"a": "AB", "c": "AC", "b mimics c": "BD", "a mimics b": "BE"}
+    follows = {"a mimics b": "c", "a": "b mimics c"}
+    parts = [
+        joint(name, *ends, "continuous", f'<mimic joint="{follows[name]}"/>' if name in follows else "")
+        for name, ends in names.items()
+    ]
+    r = sarrus.loads(robot(*(LINK.format(name) for name in "ABCDE"), *parts))
+    assert r.constraints == ("a mimics b mimics c", "a mimics b mimics c_")
 
 
 def test_mimic_of_a_fixed_joint_is_idle():

@@ -4,6 +4,8 @@ import copy
 import dataclasses
 import itertools
 import pickle
+import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -301,12 +303,13 @@ def test_spring_of_a_ball_joint(angle):
 @every(TYPES)
 def test_random_configurations_keep_the_limits(joint):
     lower, upper = np.linspace(-0.7, 0.2, joint.nq), np.linspace(0.3, 0.9, joint.nq)
+    where = slice(4 if joint.kind in ("Spherical", "Free") else 0, None)  # of a quaternion there are none
+    lower[: where.start], upper[: where.start] = -np.inf, np.inf
     robot = on_ground(dataclasses.replace(joint, limits=(lower, upper)))
     low, high = robot.joint("joint").limits
     assert_array_equal(low, lower)
     assert_array_equal(high, upper)
     q = robot.random(np.random.default_rng(0), size=200)
-    where = slice(4 if joint.kind in ("Spherical", "Free") else 0, None)  # of a quaternion there are none
     assert (q >= low)[:, where].all()
     assert (q <= high)[:, where].all()
     assert np.isfinite(robot.mass_matrix(q)).all()
@@ -321,6 +324,57 @@ def test_random_configurations_keep_limits_on_one_side(limits):
     assert np.isfinite(q).all()
 
 
+# what a simulation is to keep: no function of a state looks at them
+OF_MOTIONS = ("velocity_limit", "effort_limit")
+VALUES = {
+    "axis": (0.3, -1, 2),
+    "axis1": (1, 2, 3),
+    "axis2": (3, -1, 1),
+    "normal": (1, 2, 3),
+    "pitch": 0.7,
+    "free": "ry tz",
+}
+VALUES |= {
+    "fixed": 0.2,
+    "limits": (0.1, 0.2),
+    "damping": 0.7,
+    "friction": 0.4,
+    "armature": 0.9,
+    "stiffness": 3.0,
+    "rest": 0.3,
+}
+
+
+@every([*TYPES, sarrus.Fixed(), sarrus.Gimbal("rx", fixed=HELD)])
+def test_whatever_a_joint_is_given_acts_or_is_refused_or_warned_of(joint):
+    """No number that can be written down is lost without a word: some answer changes, or the description is wrong, or idle."""
+
+    def answers(robot):
+        q, v, a = (np.random.default_rng(3).normal(size=n) for n in (robot.nq, robot.nv, robot.nv))
+        q = robot.normalize(q)
+        of_body = robot.pose(q, "body"), robot.velocity(q, v, "body"), robot.inverse_dynamics(q, v, a)
+        return [*of_body, robot.random(0, size=3)]
+
+    def differ(one, other):
+        return len(one) != len(other) or any(not np.array_equal(x, y) for x, y in zip(one, other, strict=True))
+
+    plain = answers(on_ground(joint))
+    for field in dataclasses.fields(joint):
+        if field.name in OF_MOTIONS:
+            continue
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                changed = dataclasses.replace(joint, **{field.name: VALUES[field.name]})
+                robot = on_ground(changed)
+            except sarrus.ModelError:
+                continue
+        if changed == joint:  # a Gimbal's fixed values of what is free: they are no part of it
+            continue
+        assert differ(answers(robot), plain) != bool(caught), field.name
+        assert [str(warning.message) for warning in caught] == list(robot.warnings)
+
+
 # ---- seen from the other end -----------------------------------------------------------------------------------------
 
 REVERSIBLE = [joint for joint in JOINTS if joint.kind in ("Fixed", "Revolute", "Prismatic", "Helical", "Cylindrical")]
@@ -333,7 +387,7 @@ def test_reversed_joint_has_its_axis_reversed(joint):
     near, far = random_transform(rng), random_transform(rng)
     builder = sarrus.Builder()
     builder.add_body("body", random_inertia(np.random.default_rng(7)))
-    passive = {"damping": 0.3, "friction": 0.2, "armature": 0.1, "stiffness": 2.0, "rest": 0.1}
+    passive = {"damping": 0.3, "friction": 0.2, "armature": 0.1, "stiffness": 2.0, "rest": 0.1} if joint.nv else {}
     builder.add_joint("joint", dataclasses.replace(joint, **passive), "body", "ground", at_parent=far, at_child=near)
     backward = builder.build()
     opposite = {"axis": -joint.axis} if joint.nv else {}
@@ -399,12 +453,24 @@ def test_joints_are_values(joint):
     ):
         assert other == joint
         assert hash(other) == hash(joint)
-    assert joint != dataclasses.replace(joint, limits=(-1.0, 1.0))
+    assert joint != (dataclasses.replace(joint, limits=(-np.inf, np.inf)) if joint.nq else sarrus.Revolute("x"))
     assert sum(joint == other for other in JOINTS) == 1
     with pytest.raises(dataclasses.FrozenInstanceError):
         joint.damping = 1.0
-    with pytest.raises(ValueError, match="read-only"):
-        joint.damping[...] = 1.0
+    for same in (joint, copy.deepcopy(joint), pickle.loads(pickle.dumps(joint))):
+        with pytest.raises(ValueError, match="read-only"):
+            same.damping[...] = 1.0
+
+
+def test_fixed_values_of_what_is_free_tell_gimbals_apart_no_more_than_they_act():
+    assert sarrus.Gimbal("rx", fixed=HELD) == sarrus.Gimbal("rx", fixed=(7.0, *HELD[1:]))
+    assert sarrus.Gimbal("rx", fixed=HELD) != sarrus.Gimbal("ry", fixed=HELD)
+
+
+def test_fractions_are_numbers():
+    half = Fraction(1, 2)
+    assert sarrus.Helical((half, 0, 0), half, damping=half) == sarrus.Helical("x", 0.5, damping=0.5)
+    assert sarrus.Transform(translation=(half, 0, 2**70)) == sarrus.Transform(translation=(0.5, 0, 2.0**70))
 
 
 def test_equal_axes_make_equal_joints():

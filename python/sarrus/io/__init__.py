@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import ModelError
 from . import urdf
@@ -61,22 +63,23 @@ def load(
     >>> robot.nq  # doctest: +SKIP
     9
     """
-    path = Path(path)
+    path = Path(os.fsdecode(path))
     suffix = path.suffix.lower()
     if suffix == ".xacro":
         raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
     if suffix != ".urdf":
         raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
-    if isinstance(package_dirs, str | os.PathLike):
-        raise ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
-    folders = [os.path.abspath(folder) for folder in package_dirs]
-    return urdf.read(
-        path.read_bytes(),
-        source=path.name,
-        floating_base=floating_base,
-        beside=str(path.absolute().parent),
-        package_dirs=folders,
-    ).build()
+    if "\0" in str(path):
+        raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
+    wanted = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
+    if isinstance(package_dirs, str | bytes | os.PathLike):
+        raise wanted
+    try:
+        folders = [os.path.abspath(os.fsdecode(folder)) for folder in package_dirs]
+    except TypeError:
+        raise wanted from None
+    beside = str(path.absolute().parent)
+    return _built(path.read_bytes(), path.name, floating_base, beside=beside, package_dirs=folders)
 
 
 def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
@@ -114,4 +117,14 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
     >>> robot.gravity_forces([np.pi / 2]).round(6)
     array([9.81])
     """
-    return urdf.read(text, floating_base=floating_base).build()
+    return _built(text, "<string>", floating_base)
+
+
+def _built(text: str | bytes, source: str, floating_base: bool, **places: Any) -> Mechanism:
+    if not isinstance(floating_base, bool | np.bool_):
+        raise ModelError(f"floating_base is True or False; got {floating_base!r}")
+    builder = urdf.read(text, source=source, floating_base=bool(floating_base), **places)
+    try:
+        return builder.build()
+    except ModelError as error:  # which names the joint, though not its line
+        raise ModelError(f"{source}: {error}") from None

@@ -10,7 +10,8 @@ What becomes of each part of a file:
 `<joint>`                     a joint, in the order of the file: fixed, revolute, continuous, prismatic, floating,
                               planar (the axis is the plane's normal), ball
 `<limit>`                     limits, velocity_limit, effort_limit. Zeros are what exporters write for "not set":
-                              a velocity or effort of zero is no limit, and an empty range none, with a warning
+                              a velocity or effort of zero is no limit, and an empty range none, with a warning;
+                              so are lower and upper of other types than revolute and prismatic
 `<dynamics>`                  damping, friction: part of what inverse dynamics returns
 `<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both kept in the tree;
                               otherwise a warning, and the joint moves freely
@@ -42,7 +43,7 @@ import numpy as np
 from .. import joints
 from ..builder import Builder
 from ..description import Box, Cylinder, Mesh, Shape, Sphere
-from ..errors import ModelError
+from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Transform
 
 __all__ = ["read"]
@@ -112,9 +113,12 @@ def read(
             driven = joint.nv > 0 and joint.kind != "Free" and not element.all("mimic")
             at_parent, tree = _origin(element, notes), name in coupled
             builder.add_joint(name, joint, body[parent], body[child], at_parent=at_parent, actuated=driven, tree=tree)
+    taken = set(joint_elements)
     for name, mimic in mimics.items():
-        terms = {name: 1.0, mimic.leader: -mimic.multiplier}
-        builder.add_coupler(_free_name(f"{name} mimics {mimic.leader}", joint_elements), terms, offset=mimic.offset)
+        coupler = _free_name(f"{name} mimics {mimic.leader}", taken)
+        taken.add(coupler)  # "a mimics b" may follow c, and a "b mimics c"
+        with _at(joint_elements[name]):
+            builder.add_coupler(coupler, {name: 1.0, mimic.leader: -mimic.multiplier}, offset=mimic.offset)
     looks = _Looks(robot, beside, tuple(package_dirs))
     for name, link in links.items():
         looks.give(builder, body[name], link)
@@ -125,6 +129,7 @@ def read(
 # --- the document -------------------------------------------------------------------------------------------------
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
+LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 
 @dataclass(eq=False)
@@ -155,6 +160,8 @@ class _Element:
 
 
 def _parse(text: str | bytes, source: str) -> _Element:
+    if not isinstance(text, str | bytes | bytearray | memoryview):
+        raise TypeError(f"text is the document itself, str or bytes; got {text!r}: sarrus.load reads files")
     parser = expat.ParserCreate()
     stack: list[_Element] = []
     root: list[_Element] = []
@@ -283,8 +290,10 @@ def _numbers(
     if text is None and default is not None:
         return default
     text = _text(element, attribute)
+    words = text.split(None, n)  # not all of them: a file may hold millions
     try:
-        values = () if "_" in text else tuple(map(float, text.split()))  # Python reads 1_000; nobody else does
+        # Python reads 1_000; nobody else does
+        values = tuple(map(float, words)) if len(words) == n and len(text) < LONGEST and "_" not in text else ()
     except ValueError:
         values = ()
     if len(values) != n:
@@ -309,7 +318,7 @@ def _ends(joint: _Element, links: dict[str, _Element], notes: _Notes) -> tuple[s
             _fail(joint, f"has no <{tag}>")
         names.append(_text(end, "link"))
         if names[-1] not in links:
-            _fail(end, f"names an unknown link {names[-1]!r}")
+            _fail(end, f"names an unknown link {names[-1]!r}{did_you_mean(names[-1], links)}")
     if names[0] == names[1]:
         _fail(joint, f"joins link {names[0]!r} to itself")
     return names[0], names[1]
@@ -355,8 +364,9 @@ def _origin(element: _Element, notes: _Notes) -> Transform | None:
     if origin is None:
         return None
     zero = (0.0, 0.0, 0.0)
-    roll, pitch, yaw = _numbers(origin, "rpy", 3, zero)
-    return Transform.from_rpy(roll, pitch, yaw, _numbers(origin, "xyz", 3, zero))
+    place, (roll, pitch, yaw) = _numbers(origin, "xyz", 3, zero), _numbers(origin, "rpy", 3, zero)
+    turns = roll or pitch or yaw
+    return Transform.from_rpy(roll, pitch, yaw, place) if turns else Transform(translation=place)
 
 
 def _inertia(link: _Element, notes: _Notes) -> Inertia:
@@ -373,17 +383,19 @@ def _inertia(link: _Element, notes: _Notes) -> Inertia:
     xx, yy, zz = (_number(tensor, name) for name in ("ixx", "iyy", "izz"))
     xy, xz, yz = (_number(tensor, name, 0.0) for name in ("ixy", "ixz", "iyz"))
     about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    at = _origin(inertial, notes) or Transform()
-    inertia = Inertia(m, at.translation, at.rotation @ about_com @ at.rotation.T, check=False)
-    principal = inertia.principal_moments
+    at = _origin(inertial, notes) or IDENTITY
+    with np.errstate(over="ignore", invalid="ignore"):  # it is refused then
+        inertia = Inertia(m, at.translation, at.rotation @ about_com @ at.rotation.T, check=False)
+    principal = () if inertia.is_physical() else inertia.principal_moments.tolist()
     # a radius of gyration under a micron is what rounding leaves of a point mass
-    if not inertia.is_physical() and np.abs(principal).max() > 1e-12 * m:
+    if max(map(abs, principal), default=0.0) > 1e-12 * m:
         moments = ", ".join(f"{x:.3g}" for x in principal)
         fault = f"no body of {m:g} kg has principal moments of inertia {moments} kg m²; the values are kept"
         notes.add(tensor, f"{link}: {fault}")
     return inertia
 
 
+IDENTITY = Transform()
 AXIAL = {
     "revolute": joints.Revolute,
     "continuous": joints.Revolute,
@@ -428,6 +440,8 @@ def _limits(joint: _Element, kind: str, notes: _Notes) -> dict[str, object]:
         notes.add(limit, f"{joint} has an empty range: taken as unlimited")
     elif ranged:
         limits["limits"] = lower, upper
+    elif any(x and math.isfinite(x) for x in (lower, upper)):
+        notes.add(limit, f"lower and upper limit of a {kind} joint are not read")
     for name in ("velocity", "effort"):
         most = _number(limit, name, 0.0, finite=False)
         if most > 0:
