@@ -30,7 +30,7 @@ from .description import (
     SpringSpec,
     VisualSpec,
 )
-from .errors import ModelError, NameNotFoundError, raise_no_such_name
+from .errors import ModelError, NameNotFoundError, check_printable, raise_no_such_name
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
 from .laws import Law, as_law
 from .mechanism import Mechanism
@@ -219,6 +219,7 @@ class Builder:
         name = str(name)
         if not name or name in self._springs:
             raise ModelError(f"a spring needs a name that no other spring has; got {name!r}")
+        check_printable("spring", name)
         what = f"spring '{name}'"
         ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
         if ends[0][0] == ends[1][0]:
@@ -580,8 +581,9 @@ class Builder:
         """The mechanism as described so far.
 
         Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
-        refers to a joint that closes a loop, or a function does not return the rows that it should.
+        refers to a joint that closes a loop, a function does not return the rows that it should, or its name cannot be printed.
         """
+        check_printable("mechanism", self.name)
         if not self._bodies:
             raise ModelError("a mechanism needs at least one body")
         for joint in self._joints.values():
@@ -682,8 +684,7 @@ class Builder:
 def _new_name(kind: str, name: object, taken: Mapping[str, object]) -> str:
     if not isinstance(name, str) or not name:
         raise ModelError(f"a {kind} needs a name; got {name!r}")
-    if any("\ud800" <= letter <= "\udfff" for letter in name):
-        raise ModelError(f"a {kind} needs a name that is text; {name!r} holds half a character")
+    check_printable(kind, name)
     if name in taken:
         raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
     return name

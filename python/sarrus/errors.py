@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+# what a terminal obeys instead of showing it: control characters, ends of lines, turns of the direction of writing; and half characters
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class SarrusError(Exception):
@@ -81,4 +85,15 @@ def raise_no_such_name(kind: str, name: object, known: Iterable[str]) -> NoRetur
     close = difflib.get_close_matches(str(name), names, n=1)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     hint = f"; did you mean '{close[0]}'?" if close else f"; there are: {shown}" if names else "; there are none"
-    raise NameNotFoundError(f"no {kind} is named '{name}'{hint}")
+    raise NameNotFoundError(f"no {kind} is named '{printable(str(name))}'{hint}")
+
+
+def check_printable(what: str, name: str) -> None:
+    """Raise ModelError for a name that cannot be shown as it is."""
+    if found := UNPRINTABLE.search(name):
+        raise ModelError(f"a {what} needs a name that can be printed; {name!r} holds U+{ord(found[0]):04X}")
+
+
+def printable(text: str) -> str:
+    """The text, with an escape for what cannot be shown."""
+    return UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ModelError, ShapeError, StateError, raise_no_such_name
+from .errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
 from .inputs import Inputs
 from .mechanism import Mechanism
 from .panel import Panel
@@ -139,7 +139,7 @@ class View:
             self.close()
             raise
         for fault in self._scene.faults:
-            warnings.warn(f"{mechanism.name}: {fault}", stacklevel=2)
+            warnings.warn(f"{mechanism.name}: {printable(fault)}", stacklevel=2)
         if trajectory is not None:
             self._player.start()
 

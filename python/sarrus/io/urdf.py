@@ -42,7 +42,7 @@ import numpy as np
 from .. import joints
 from ..builder import Builder
 from ..description import Box, Cylinder, Mesh, Shape, Sphere
-from ..errors import ModelError
+from ..errors import ModelError, check_printable, printable
 from ..spatial import Inertia, Transform
 
 __all__ = ["read"]
@@ -94,6 +94,8 @@ def read(
         body["ground"] = _free_name("ground_link", links)
         notes.add(links["ground"], f"{links['ground']} becomes body {body['ground']!r}: 'ground' is the world")
     builder = Builder(name=robot.get("name") or "robot")
+    with _at(robot):
+        check_printable("mechanism", builder.name)
     for name, link in links.items():
         with _at(link):
             builder.add_body(body[name], _inertia(link, notes))
@@ -533,5 +535,5 @@ def _mimics(elements: dict[str, _Element], made: dict[str, joints.JointType], no
             continue
         law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
         why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
-        notes.add(mimic, f"{element} moves freely, though it mimics ({law}): {why}")
+        notes.add(mimic, f"{element} moves freely, though it mimics ({printable(law)}): {why}")
     return found
