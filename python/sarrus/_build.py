@@ -36,6 +36,7 @@ def build_info() -> dict[str, object]:
     dict with ``version``, ``compiler``, ``isa`` (level of the kernels in use; the environment variable ``SARRUS_ISA`` overrides the
     choice), ``lanes`` (states that a batch works on at once) and ``available`` (levels that would run here).
 
+    >>> from sarrus import build_info
     >>> sorted(build_info())
     ['available', 'compiler', 'isa', 'lanes', 'version']
     """

@@ -61,6 +61,7 @@ class Builder:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import sarrus
     >>> b = sarrus.Builder("pendulum")
     >>> b.add_body("bob", sarrus.Inertia(2.0, com=(0, 0, -0.5), about_com=np.zeros((3, 3))))
@@ -292,6 +293,7 @@ class Builder:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> b = sarrus.Builder("gears")
         >>> for wheel, x in (("small", 0.0), ("large", 0.3)):
@@ -509,6 +511,7 @@ class Builder:
         --------
         A skate's blade does not slip sideways:
 
+        >>> import numpy as np
         >>> import sarrus
         >>> b = sarrus.Builder("skate")
         >>> b.add_body("skate", sarrus.Inertia.sphere(1.0, 0.1))

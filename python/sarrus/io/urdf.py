@@ -73,7 +73,8 @@ def read(
 
     Examples
     --------
-    >>> b = sarrus.io.urdf.read('<robot name="stone"><link name="stone"/></robot>')
+    >>> from sarrus.io import urdf
+    >>> b = urdf.read('<robot name="stone"><link name="stone"/></robot>')
     >>> b.add_frame("top", "stone", (0, 0, 0.1))
     >>> b.build().frames
     ('ground', 'stone', 'top')
