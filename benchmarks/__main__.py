@@ -56,6 +56,8 @@ def main() -> int:
         try:
             return peers.build_pinocchio_peer(flags, build=options.build_peer, source=source)
         except peers.PeerNotBuiltError as error:
+            if options.build_peer:  # what was asked for cannot be had
+                parser.exit(2, f"{error}\n")
             print(f"{error}; the rows inside C++ have no peer", file=sys.stderr)
             return None
 
