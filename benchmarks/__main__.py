@@ -14,6 +14,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="rnea,panda,cpp", help="algorithms, models and groups of rows")
     parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
     parser.add_argument("--simulation", action="store_true", help="simulations: time a step, drift of loops and energy")
+    parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
     parser.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -25,6 +26,15 @@ def main() -> int:
         from . import simulation
 
         table = simulation.markdown(simulation.rows(_tell))
+        print(table)
+        if options.markdown:
+            options.markdown.write_text(table)
+        return 0
+
+    if options.imports:
+        from . import imports
+
+        table = imports.markdown(imports.rows())
         print(table)
         if options.markdown:
             options.markdown.write_text(table)
@@ -46,6 +56,8 @@ def main() -> int:
         try:
             return peers.build_pinocchio_peer(flags, build=options.build_peer, source=source)
         except peers.PeerNotBuiltError as error:
+            if options.build_peer:  # what was asked for cannot be had
+                parser.exit(2, f"{error}\n")
             print(f"{error}; the rows inside C++ have no peer", file=sys.stderr)
             return None
 

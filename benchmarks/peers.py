@@ -63,6 +63,8 @@ def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = Fal
     prefix = next((p for p in Path(pin.__file__).parents if (p / "include/pinocchio").is_dir()), None)
     if prefix is None:
         raise PeerNotBuiltError("Pinocchio's headers are not installed: pip install pin")
+    if build and not (prefix / "include/eigen3/Eigen/Core").is_file():
+        raise PeerNotBuiltError("Eigen's headers are not installed beside Pinocchio's: pip install 'cmeel-eigen<4'")
     if shutil.which(cxx()) is None:
         raise PeerNotBuiltError(f"no compiler {cxx()!r}; set CXX")
     flags = [*FLAGS, *extra_flags]
@@ -77,7 +79,11 @@ def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = Fal
     unfinished = library.with_suffix(f".{os.getpid()}")
     includes = ["-isystem", str(prefix / "include"), "-isystem", str(prefix / "include/eigen3")]
     link = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lboost_serialization"]
-    subprocess.run([cxx(), *flags, *includes, str(source), "-o", str(unfinished), *link], check=True)
+    command = [cxx(), *flags, *includes, str(source), "-o", str(unfinished), *link]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.splitlines() or [f"exit code {done.returncode}"]
+        raise PeerNotBuiltError(f"{source.name} does not compile: {next((x for x in said if 'error' in x), said[-1])}")
     unfinished.rename(library)  # at once, so that an interrupted build leaves no half of a library
     return library
 

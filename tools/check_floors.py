@@ -31,7 +31,7 @@ PYTHON = (
     ("simulation", "many"),
     ("meshes", "shapes"),
     ("scene",),
-    ("panel",),
+    ("panel", "serving"),
     ("viewer",),
     ("__init__",),
     ("demo",),

@@ -31,7 +31,7 @@ from .description import (
     VisualSpec,
     without_effect,
 )
-from .errors import ModelError, did_you_mean, raise_no_such_name, warn_of_model
+from .errors import ModelError, check_printable, did_you_mean, raise_no_such_name, warn_of_model
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
 from .laws import Law, as_law
 from .mechanism import Mechanism
@@ -64,6 +64,7 @@ class Builder:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import sarrus
     >>> b = sarrus.Builder("pendulum")
     >>> b.add_body("bob", sarrus.Inertia(2.0, com=(0, 0, -0.5), about_com=np.zeros((3, 3))))
@@ -78,7 +79,7 @@ class Builder:
                 f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
                 "a mechanism, make another one of its description: Mechanism(dataclasses.replace(m.description, ...))"
             )
-        self.name = _text("mechanism", name)
+        self.name = name
         self.gravity = _point(gravity, "gravity", "[m/s2]")
         self.warnings: list[str] = []
         self._bodies: dict[str, BodySpec] = {}
@@ -300,6 +301,7 @@ class Builder:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> b = sarrus.Builder("gears")
         >>> for wheel, x in (("small", 0.0), ("large", 0.3)):
@@ -519,6 +521,7 @@ class Builder:
         --------
         A skate's blade does not slip sideways:
 
+        >>> import numpy as np
         >>> import sarrus
         >>> b = sarrus.Builder("skate")
         >>> b.add_body("skate", sarrus.Inertia.sphere(1.0, 0.1))
@@ -591,10 +594,12 @@ class Builder:
         """The mechanism as described so far.
 
         Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
-        refers to a joint that closes a loop, or a function does not return the rows that it should. Warns with a
+        refers to a joint that closes a loop, or a function does not return the rows that it should, or its name
+        cannot be printed. Warns with a
         :class:`~sarrus.ModelWarning` of what acts on nothing, as the damping of a joint that closes a loop; it is in the mechanism's
         `warnings` too.
         """
+        check_printable("mechanism", self.name)
         if not self._bodies:
             raise ModelError("a mechanism needs at least one body")
         for joint in self._joints.values():
@@ -698,16 +703,9 @@ class Builder:
 def _new_name(kind: str, name: object, taken: Mapping[str, object]) -> str:
     if not isinstance(name, str) or not name:
         raise ModelError(f"a {kind} needs a name; got {name!r}")
+    check_printable(kind, name)
     if name in taken:
         raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
-    return _text(kind, name)
-
-
-def _text(kind: str, name: str) -> str:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise ModelError(f"a {kind} needs a name that is text; {name!r} holds half a character") from None
     return name
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .errors import SarrusError
+from .errors import SarrusError, printable
 from .run import METHODS, STABILISATIONS
 from .state import Array
 
@@ -46,14 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # names of bodies may hold letters that the terminal lacks
             stream.reconfigure(errors="replace")
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.command is None:
-        parser.print_help(sys.stderr)
-        return 2
     from . import commands
 
+    parser, arguments = _parser(), argparse.Namespace(traceback=False)
     try:
+        try:
+            arguments = parser.parse_args(argv)
+        except SystemExit:  # --help and --version, which may not have been written either
+            sys.stdout.flush()
+            raise
+        if arguments.command is None:
+            parser.print_help(sys.stderr)
+            return 2
         code: int = getattr(commands, arguments.command)(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # `sarrus info robot.urdf | head`: nobody reads on, which is no fault
@@ -72,10 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _message(error: Exception) -> str:
-    """One line, whatever went wrong."""
+    """One line that a terminal shows and does not obey, whatever went wrong and whatever a file says."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    text = " ".join(line.strip() for line in str(error).splitlines())
+        return printable(f"{error.filename}: {error.strerror}")
+    text = printable(" ".join(line.strip() for line in str(error).splitlines()))
     if isinstance(error, (SarrusError, OSError, ImportError, ValueError)) and text:
         return text
     return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"
@@ -84,8 +88,15 @@ def _message(error: Exception) -> str:
 # ---- what it takes ---------------------------------------------------------------------------------------------------
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says when its help could not be written; argparse keeps that to itself."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        (file or sys.stderr).write(message)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("sarrus", description=DESCRIPTION, epilog=EXIT_CODES)
+    parser = _Parser("sarrus", description=DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"sarrus {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from in the program")
     parser.set_defaults(command=None)

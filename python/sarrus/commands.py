@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import Builder, IntegrationError, Revolute, Trajectory, build_info, load, mechanisms, simulate, view
-from .errors import ModelError, NameNotFoundError, SarrusError, ShapeError, StateError, raise_no_such_name
+from .errors import (
+    ModelError,
+    NameNotFoundError,
+    SarrusError,
+    ShapeError,
+    StateError,
+    printable,
+    raise_no_such_name,
+)
 from .loops.given import coordinates, start_near
 from .spatial import Inertia, Transform
 from .state import Array
@@ -63,8 +71,8 @@ def _of_gallery(name: str) -> Mechanism:
 
 
 def _described(name: str) -> str:
-    """A mechanism of the gallery in one line."""
-    return (getattr(mechanisms, name).__doc__ or "").splitlines()[0]
+    """A mechanism of the gallery in one line; nothing where the interpreter leaves docstrings out (python -OO)."""
+    return (getattr(mechanisms, name).__doc__ or "").partition("\n")[0]
 
 
 def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[str, Array]) -> tuple[Array, Array]:
@@ -119,7 +127,7 @@ def demo(arguments: argparse.Namespace) -> int:
     if arguments.list:
         print(f"{VALVE:<20}the Stanford manipulator closes a valve: joint forces, figures, speed")
         for name in mechanisms.__all__:
-            print(f"{name:<20}{_described(name)}")
+            print(f"{name:<20}{_described(name)}".rstrip())
         return 0
     name, output = arguments.name, arguments.output or Path(f"{arguments.name}.png")
     if name == VALVE:
@@ -148,7 +156,7 @@ def _let_go(name: str, output: Path) -> None:
     """A mechanism of the gallery moves freely from its home."""
     robot, duration = _of_gallery(name), DURATIONS.get(name, DURATION)
     q, v = robot.assemble(), np.zeros(robot.nv)
-    print(f"{name}: {_described(name)}")
+    print(": ".join(filter(None, (name, _described(name)))))
     _print_facts({"bodies": str(len(robot.bodies)), **_counts(robot, q)})
     how = "from rest"
     if np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-6:  # it would stay where it is
@@ -231,7 +239,7 @@ def info(arguments: argparse.Namespace) -> int:
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
     if robot.warnings:
-        print("\n".join(["\nwarnings", *(f"  {warning}" for warning in robot.warnings)]))
+        print("\n".join(["\nwarnings", *(f"  {printable(warning)}" for warning in robot.warnings)]))
     return 0
 
 
@@ -309,6 +317,9 @@ def simulated(arguments: argparse.Namespace) -> int:
     print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {arguments.method}")
     with np.errstate(all="ignore"):  # a run that diverged may end in any numbers
         _print_facts(_summary(run))
+        if not code and not np.isfinite(run.energy).all():
+            print("sarrus: the motion is too fast for its energy to be computed", file=sys.stderr)
+            code = 1
         _write(run, arguments)
     return 130 if run.status == "interrupted" else code
 
@@ -339,9 +350,10 @@ def _summary(run: Trajectory) -> dict[str, str]:
         "samples": f"{len(run)}",
         "wall time": f"{run.statistics['seconds']:.3g} s, {_per_step(run)}",
     }
-    drift = np.abs(run.energy - run.energy[0])
-    change = float(drift[np.isfinite(drift)].max(initial=0.0))
-    facts["energy drift" if _keeps_energy(run.mechanism) else "energy change"] = f"{change:.3g} J"
+    change = f"{np.abs(run.energy - run.energy[0]).max():.3g} J"
+    if overflown := int(np.count_nonzero(~np.isfinite(run.energy))):
+        change = f"unknown; the energy of {_counted(overflown, 'sample')} is beyond what numbers hold"
+    facts["energy drift" if _keeps_energy(run.mechanism) else "energy change"] = change
     if run.mechanism.nc:
         facts["loop error"] = f"{float(run.loop_error.max()):.3g} rad or m"
     return facts

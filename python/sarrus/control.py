@@ -130,6 +130,7 @@ Element = PID | PrescribedEffort | ComputedTorque | Stiction | Contact
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
     """A law that goes from one value to another, at rest at both ends: cubic, or quintic with no jump of acceleration.
 
+    >>> from sarrus.control import rest_to_rest
     >>> law = rest_to_rest(0.0, 0.25, 2.0)
     >>> law(-1.0), law(1.0), law(5.0)
     (0.0, 0.125, 0.25)

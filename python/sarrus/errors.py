@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -10,6 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+# what a terminal obeys instead of showing it: control characters, ends of lines, turns of the direction of writing; and half characters
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class SarrusError(Exception):
@@ -90,7 +94,9 @@ def warn_of_model(message: str) -> None:
 
 def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None = None) -> NoReturn:
     """Raise NameNotFoundError for a name that is not among the known ones, with what asks for it."""
-    raise NameNotFoundError(f"{f'{what}: ' if what else ''}no {kind} is named '{name}'{did_you_mean(name, known)}")
+    raise NameNotFoundError(
+        f"{f'{what}: ' if what else ''}no {kind} is named '{printable(str(name))}'{did_you_mean(name, known)}"
+    )
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -99,6 +105,17 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name), names, n=1)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f"; did you mean '{close[0]}'?" if close else f"; there are: {shown}" if names else "; there are none"
+
+
+def check_printable(what: str, name: str) -> None:
+    """Raise ModelError for a name that cannot be shown as it is."""
+    if found := UNPRINTABLE.search(name):
+        raise ModelError(f"a {what} needs a name that can be printed; {name!r} holds U+{ord(found[0]):04X}")
+
+
+def printable(text: str) -> str:
+    """The text, with an escape for what cannot be shown."""
+    return UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def real_array(what: str, given: ArrayLike) -> NDArray[np.float64]:

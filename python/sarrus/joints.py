@@ -55,6 +55,7 @@ _ZEROS = {count: _frozen(np.zeros(count)) for count in range(8)}
 def unit_axis(axis: str | ArrayLike) -> Vector:
     """Unit vector (3,) of an axis given as ``"x"``, ``"-z"`` or three numbers; ModelError where it has no direction.
 
+    >>> from sarrus.joints import unit_axis
     >>> unit_axis("-y").tolist()
     [0.0, -1.0, 0.0]
     """
@@ -80,6 +81,7 @@ def axis_frame(normal: ArrayLike) -> Vector:
 
     ex is the x-axis made perpendicular to the normal (the y-axis, where the normal is near x); for z these are the frame's own axes.
 
+    >>> from sarrus.joints import axis_frame
     >>> axis_frame([0, 0, 1]).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
@@ -233,6 +235,7 @@ class _OneAxis(JointType):
 class Fixed(JointType):
     """A weld.
 
+    >>> from sarrus import Fixed
     >>> Fixed()
     Fixed()
     """
@@ -242,6 +245,7 @@ class Fixed(JointType):
 class Revolute(_OneAxis):
     """Turns about an axis; q is the angle [rad].
 
+    >>> from sarrus import Revolute
     >>> Revolute("z", limits=(-1, 1), damping=0.1)
     Revolute('z', damping=0.1, limits=(-1, 1))
     """
@@ -255,6 +259,7 @@ class Revolute(_OneAxis):
 class Prismatic(_OneAxis):
     """Slides along an axis; q is the displacement [m].
 
+    >>> from sarrus import Prismatic
     >>> Prismatic([0, 3, 4]).axis.tolist()
     [0.0, 0.6, 0.8]
     """
@@ -268,6 +273,7 @@ class Prismatic(_OneAxis):
 class Helical(_OneAxis):
     """A screw: turns by q [rad] and advances by pitch q, pitch in metres per radian.
 
+    >>> from sarrus import Helical
     >>> Helical("x", pitch=0.002)
     Helical('x', 0.002)
     """
@@ -290,6 +296,7 @@ class Helical(_OneAxis):
 class Cylindrical(_OneAxis):
     """Turns about and slides along one axis; q = (angle [rad], displacement [m]).
 
+    >>> from sarrus import Cylindrical
     >>> Cylindrical("y").nv
     2
     """
@@ -305,6 +312,7 @@ class Universal(JointType):
 
     The axes need not be perpendicular.
 
+    >>> from sarrus import Universal
     >>> Universal("x", "y").nq
     2
     """
@@ -329,6 +337,7 @@ class Planar(JointType):
 
     v = (velocity along the successor's own two axes [m/s], rate [rad/s]), so that the motion space is constant.
 
+    >>> from sarrus import Planar
     >>> Planar("z").nq
     3
     """
@@ -351,6 +360,7 @@ class Spherical(JointType):
 
     A stiffness (one number for all directions) acts on the rotation vector of q.
 
+    >>> from sarrus import Spherical
     >>> Spherical().nq, Spherical().nv
     (4, 3)
     """
@@ -368,6 +378,7 @@ class Spherical(JointType):
 class Free(JointType):
     """No joint: q = (quaternion x y z w, position [m]) of the successor, v = [angular; linear] velocity in its own axes.
 
+    >>> from sarrus import Free
     >>> Free().nq, Free().nv
     (7, 6)
     """
@@ -388,6 +399,7 @@ class Gimbal(JointType):
     free : str or sequence of names among ``rx ry rz tx ty tz``
     fixed : (6,) values of the parameters that are not free [rad, m]; those of free ones are ignored
 
+    >>> from sarrus import Gimbal
     >>> Gimbal("tx rz").free
     ('rz', 'tx')
     """

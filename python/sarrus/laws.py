@@ -1,5 +1,6 @@
 """Laws of motion: a coordinate as a function of time, with its first two derivatives. Plain data, which the core evaluates.
 
+>>> from sarrus.laws import harmonic, polynomial
 >>> ramp_and_ripple = polynomial(0.0, 2.0) + harmonic(0.1, rate=10.0)
 >>> round(ramp_and_ripple(1.0), 6)
 1.945598
@@ -38,6 +39,7 @@ class Law:
 
     Examples
     --------
+    >>> from sarrus.laws import polynomial
     >>> law = polynomial(1.0, 0.0, 3.0)
     >>> law(2.0), law.derivatives([0.0, 2.0])[1].tolist()
     (13.0, [0.0, 12.0])
@@ -113,6 +115,7 @@ class Law:
 def as_law(value: object, what: str) -> Law:
     """The law itself, or the constant one of a number; ModelError, which says what is wrong, for anything else.
 
+    >>> from sarrus.laws import as_law, polynomial
     >>> as_law(0.5, "a law") == polynomial(0.5)
     True
     """
@@ -128,6 +131,7 @@ def as_law(value: object, what: str) -> Law:
 def polynomial(*coefficients: float) -> Law:
     """c0 + c1 t + c2 t^2 + ...
 
+    >>> from sarrus.laws import polynomial
     >>> polynomial(1.0, -2.0)(0.5)
     0.0
     """
@@ -146,6 +150,7 @@ def harmonic(amplitude: float, rate: float, phase: float = 0.0, offset: float = 
     rate : [rad/s]
     phase : [rad]
 
+    >>> from sarrus.laws import harmonic
     >>> harmonic(2.0, rate=3.0).derivatives(0.0)
     (0.0, 6.0, 0.0)
     """
@@ -175,6 +180,7 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
 
     Examples
     --------
+    >>> from sarrus.laws import spline
     >>> law = spline([0.0, 1.0], [0.0, 2.0])
     >>> law([-1.0, 0.5, 1.0, 9.0]).tolist()
     [0.0, 1.0, 2.0, 2.0]

@@ -115,6 +115,7 @@ def simulate_many(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
     >>> runs = sarrus.simulate_many(robot, np.linspace(0.1, 0.4, 4)[:, None], [0.0], 1.0, every=100)

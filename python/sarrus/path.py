@@ -88,6 +88,7 @@ def path_through(
     Examples
     --------
     >>> import sarrus
+    >>> from sarrus.path import path_through
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> path = path_through(arm, [0.0, 1.0, 3.0], [[0.0, 0.0], [0.5, 1.0], [1.0, 0.0]])
     >>> q, v, a = path.at(1.0)

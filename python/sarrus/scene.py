@@ -330,6 +330,7 @@ def _up(mechanism: Mechanism) -> Array:
 def round_length(x: float) -> float:
     """The largest of 1, 2, 5 times a power of ten that is not above x.
 
+    >>> from sarrus.scene import round_length
     >>> round_length(0.7)
     0.5
     """

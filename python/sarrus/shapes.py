@@ -66,6 +66,7 @@ def ball(at: Array, radius: float, rings: int = 9, sides: int = 20) -> Triangles
 def solid(shape: Box | Cylinder | Sphere) -> Triangles:
     """A shape of a visual, about the origin.
 
+    >>> from sarrus.shapes import solid
     >>> from sarrus.description import Box
     >>> vertices, faces = solid(Box((2.0, 4.0, 6.0)))
     >>> vertices.max(axis=0).tolist(), len(vertices), len(faces)

@@ -81,6 +81,7 @@ class Skeleton:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import sarrus
     >>> from sarrus.skeleton import Skeleton
     >>> skeleton = Skeleton(sarrus.mechanisms.four_bar())
@@ -131,6 +132,7 @@ class Skeleton:
     def segments_flat(self, q: ArrayLike) -> Array:
         """Ends (..., S, 2, 3) of all bars in the world [m], in the order of `bars`.
 
+        >>> import numpy as np
         >>> import sarrus
         >>> from sarrus.skeleton import Skeleton
         >>> pendulum = sarrus.mechanisms.pendulum()
@@ -170,6 +172,7 @@ class Skeleton:
     def bounds(self, q: ArrayLike) -> tuple[Array, Array]:
         """Lowest and highest corner (3,) of the box around bars, joints and anchors in all of the configurations q (..., nq) [m].
 
+        >>> import numpy as np
         >>> import sarrus
         >>> from sarrus.skeleton import Skeleton
         >>> low, high = Skeleton(sarrus.mechanisms.pendulum(length=0.5)).bounds([[0.0], [-np.pi / 2]])

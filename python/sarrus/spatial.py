@@ -176,6 +176,8 @@ class Rotation(_Value):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> quarter = sarrus.Rotation.from_axis_angle("z", np.pi / 2)
     >>> quarter.apply([1, 0, 0]).round(12)
     array([0., 1., 0.])
@@ -285,6 +287,8 @@ class Transform(_Value):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> T = sarrus.Transform.from_rpy(0, 0, np.pi / 2, (1, 0, 0))
     >>> T.apply([1, 0, 0]).round(12)
     array([1., 1., 0.])
@@ -323,6 +327,8 @@ class Transform(_Value):
 
         Examples
         --------
+        >>> import numpy as np
+        >>> import sarrus
         >>> quarter_turn_about_far_point = sarrus.Transform.exp([0, 0, np.pi / 2, np.pi / 2, 0, 0])
         >>> quarter_turn_about_far_point.translation.round(12)
         array([1., 1., 0.])
@@ -397,6 +403,8 @@ class Inertia(_Value):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> link = sarrus.Inertia(2.0, (0, 0.3, -0.07), np.diag([0.1, 0.02, 0.1]))
     >>> link.about_origin.round(4)
     array([[0.2898, 0.    , 0.    ],
@@ -612,6 +620,7 @@ def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
 
     Examples
     --------
+    >>> import sarrus
     >>> sarrus.spatial.cross_motion([0, 0, 2, 0, 0, 0], [1, 0, 0, 0, 3, 0])
     array([ 0.,  2.,  0., -6.,  0.,  0.])
     """
@@ -636,6 +645,7 @@ def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
 
     Examples
     --------
+    >>> import sarrus
     >>> sarrus.spatial.cross_force([0, 0, 2, 0, 0, 0], [1, 0, 0, 0, 3, 0])
     array([ 0.,  2.,  0., -6.,  0.,  0.])
     """
@@ -647,6 +657,7 @@ def transform_motion(pose: Transform, m: ArrayLike) -> Array:
 
     Examples
     --------
+    >>> import sarrus
     >>> axle = sarrus.Transform(translation=(0, 1, 0))
     >>> sarrus.spatial.transform_motion(axle, [0, 0, 2, 0, 0, 0])
     array([0., 0., 2., 2., 0., 0.])
@@ -659,6 +670,7 @@ def transform_force(pose: Transform, f: ArrayLike) -> Array:
 
     Examples
     --------
+    >>> import sarrus
     >>> axle = sarrus.Transform(translation=(0, 1, 0))
     >>> sarrus.spatial.transform_force(axle, [0, 0, 0, 5, 0, 0])
     array([ 0.,  0., -5.,  5.,  0.,  0.])

@@ -302,6 +302,7 @@ class StateFunctions(_core.Mechanism):
         """Random configurations (*size, nq): within limits where there are any, else angles in [-pi, pi], displacements
         in [-1, 1] m and uniformly distributed rotations.
 
+        >>> import numpy as np
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().random(np.random.default_rng(0), size=5).shape
         (5, 1)
@@ -491,6 +492,7 @@ class StateFunctions(_core.Mechanism):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)  # hangs along -z
         >>> pendulum.inverse_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
@@ -531,6 +533,7 @@ class StateFunctions(_core.Mechanism):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).forward_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
         array([-19.62])
@@ -570,6 +573,7 @@ class StateFunctions(_core.Mechanism):
                     threads: int = 1, return_status: bool = False) -> Array:  # fmt: skip
         """h(q, v) (..., nv): inverse dynamics at zero acceleration, that is Coriolis, gravity, friction and springs (5.61).
 
+        >>> import numpy as np
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).bias_forces([np.pi / 2], [3.0]).round(3)
         array([9.81])
@@ -582,6 +586,7 @@ class StateFunctions(_core.Mechanism):
     ) -> Array:
         """Generalised force (..., nv) that holds the mechanism against gravity (5.61 with v = 0, without springs).
 
+        >>> import numpy as np
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).gravity_forces([np.pi / 2]).round(3)
         array([9.81])

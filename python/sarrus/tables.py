@@ -77,6 +77,8 @@ def from_sdof(
     --------
     The Stanford manipulator:
 
+    >>> import numpy as np
+    >>> import sarrus
     >>> stanford = sarrus.from_sdof(
     ...     parameters=[[0, 0, 0, 0, 0.5, -0.15], [0, 0, 0, 0.8, 0, 0], [0, 0, 0, 0.2, 0, 0], [0, 0, 0, 0.05, 0, 0]],
     ...     free=["ry", "rz tx", "rz", "rx"],
@@ -152,6 +154,8 @@ def from_dh(
     --------
     A planar arm of two links, each of 1 m:
 
+    >>> import numpy as np
+    >>> import sarrus
     >>> arm = sarrus.from_dh([[1, 0, 0, 0], [1, 0, 0, 0]])
     >>> arm.pose([np.pi / 2, np.pi / 2], "tip")[:3, 3].round(6)
     array([-1.,  1.,  0.])
@@ -221,6 +225,8 @@ def from_screws(
     --------
     A planar arm of two links, each of 1 m:
 
+    >>> import numpy as np
+    >>> import sarrus
     >>> arm = sarrus.from_screws([[0, 0, 1, 0, 0, 0], [0, 0, 1, 0, -1, 0]], tip=(2, 0, 0))
     >>> arm.pose([np.pi / 2, np.pi / 2], "tip")[:3, 3].round(6)
     array([-1.,  1.,  0.])
@@ -297,6 +303,8 @@ def from_spacedyn(
     --------
     A satellite with an arm of one link, which turns about the satellite's z axis:
 
+    >>> import numpy as np
+    >>> import sarrus
     >>> satellite = sarrus.from_spacedyn(
     ...     BB=[0], cc=[[[-0.5]], [[0]], [[0]]], c0=[[1], [0], [0]], Qi=[[0], [0], [0]], J_type="R",
     ...     m0=100, m=[10], inertia0=np.diag([20, 20, 20]), inertia=np.diag([0.1, 1, 1]), ce=[[0.5], [0], [0]],

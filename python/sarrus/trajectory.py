@@ -66,6 +66,7 @@ class Trajectory:
     Examples
     --------
     >>> import numpy as np
+    >>> from sarrus import Trajectory
     >>> import sarrus
     >>> t = np.linspace(0.0, 1.0, 11)
     >>> run = Trajectory(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), t, np.sin(t)[:, None], np.cos(t)[:, None])

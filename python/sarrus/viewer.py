@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ModelError, ShapeError, StateError, raise_no_such_name
+from .errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
 from .inputs import Inputs
 from .mechanism import Mechanism
 from .panel import Panel
 from .scene import Scene
+from .serving import serve
 from .state import Array
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def view(
     mechanism : the mechanism
     q : (nq,) configuration to show first; default: the first of the trajectory, or the assembled home
     trajectory : a run to play back
-    port : where to serve it; the next free one is taken if something else is there
-    host : which addresses may look: this machine's own; "0.0.0.0" for others too
+    port : where to serve it, 0 to 65535; the next free one is taken if something else is there, any free one for 0
+    host : address or name of this machine to serve it at. "127.0.0.1" shows it to this machine alone; with others, as "0.0.0.0",
+        a warning says who can look. Pages of other origins are sent away
     open_browser : whether to open a browser window
     block : True waits until Ctrl-C; False returns at once, as a notebook wants it
 
@@ -70,6 +72,10 @@ def view(
         viser is not installed: ``pip install "sarrus[view]"``.
     ShapeError, StateError
         q has a wrong size, or is not finite.
+    TypeError, ValueError
+        The port is no number of a port, no port from there on is free, or the host is no address of this machine.
+    RuntimeError
+        The server does not come up.
 
     Examples
     --------
@@ -120,8 +126,7 @@ class View:
         self._showing = self._closed = False
         self._playing, self._ended = threading.Event(), threading.Event()
         with contextlib.redirect_stdout(io.StringIO()):  # its banner says what url says
-            self._server = viser.ViserServer(host=host, port=port, verbose=False)
-        self.url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self._server.get_port()}"
+            self._server, self.url = serve(viser, host, port)
         self._player = threading.Thread(target=self._play, name="sarrus-view", daemon=True)
         try:
             with self._server.atomic():
@@ -134,7 +139,7 @@ class View:
             self.close()
             raise
         for fault in self._scene.faults:
-            warnings.warn(f"{mechanism.name}: {fault}", stacklevel=2)
+            warnings.warn(f"{mechanism.name}: {printable(fault)}", stacklevel=2)
         if trajectory is not None:
             self._player.start()
 

@@ -169,6 +169,14 @@ BUILDING = {
     "no name": (lambda: Builder(None), TypeError, "takes the mechanism's name"),
     "a name that is no text": (lambda: Builder("\ud800"), ModelError, "a mechanism needs a name that is text"),
     "body without a name": (lambda: bodies(""), ModelError, "a body needs a name"),
+    "body that clears the screen": (lambda: bodies("a\x1b[2J"), ModelError, r"a body needs a name that can be printed; 'a\\x1b\[2J' holds U\+001B"),
+    "body on two lines": (lambda: bodies("a\nb"), ModelError, r"'a\\nb' holds U\+000A"),
+    "body with half a character": (lambda: bodies("a\ud800"), ModelError, r"holds U\+D800"),
+    "joint written backwards": (lambda: build(("ground", "a"), called="\u202ej"), ModelError, r"a joint needs a name that can be printed; '\\u202ej' holds U\+202E"),
+    "frame that ends its line": (lambda: bodies("a").add_frame("\u2028", "a"), ModelError, r"a frame needs a name that can be printed"),
+    "spring with a bell": (lambda: bodies("a", "b").add_spring("\a", ("a", ZERO), ("b", ZERO), stiffness=1, rest_length=0), ModelError, r"a spring needs a name that can be printed"),
+    "mechanism with a bell": (lambda: Builder("\a").build(), ModelError, r"a mechanism needs a name that can be printed; '\\x07'"),
+    "unknown body with a bell": (lambda: bodies("a").add_frame("f", "\a"), NameNotFoundError, r"no body is named '\\x07'"),
     "body with a number for a name": (lambda: bodies(3), ModelError, "a body needs a name; got 3"),
     "body whose name is no text": (lambda: bodies("\ud800"), ModelError, "name"),
     "body with a mass for an inertia": (lambda: bodies("a", inertia=1.0), ModelError, "body 'a' needs a sarrus.Inertia; got 1.0"),
@@ -634,8 +642,8 @@ def test_long_quaternions_are_normalized():
         assert_allclose(BALL_JOINT.normalize([0, 0, 0.6 * length, -0.8 * length]), [0, 0, 0.6, -0.8])
 
 
-def test_names_may_be_any_text():
-    names = ["a", "a\0b", "ünïcödé", "關節", "a b/c", "'quoted'", "x" * 10**5]
+def test_names_may_be_any_text_that_can_be_printed():
+    names = ["a", "ünïcödé", "關節", "מפרק", "نیم\u200cفاصله", "a\u00a0b", "a b/c", "'quoted'", "x" * 10**5]
     builder = bodies(*names)
     for k, name in enumerate(names):
         builder.add_joint(name, Fixed(), "ground", name, at_parent=(k, 0, 0))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -882,8 +883,7 @@ def test_ctrl_c_that_is_ignored_stays_ignored():
     """As under nohup: who asked for that means it."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        run = pendulum_runs(controller=lambda t, q, v: time.sleep(1e-4) or 0.0)
+        run = pendulum_runs(controller=lambda t, q, v: os.kill(os.getpid(), signal.SIGINT) or 0.0)
         assert run.status == "finished"
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
@@ -970,24 +970,27 @@ def test_errors_of_callers_come_through_as_they_are(error, method):
 
 
 def test_the_gil_is_free():
-    """While a simulation runs in one thread, others tick; and two at once give what one after the other does."""
+    """While simulations run in threads, another thread ticks; and two at once give what one after the other does."""
     robot, q, v = four_bar()
-    done = []
-
-    def work():
-        done.append(sarrus.simulate(robot, q, v, 60.0, times=[60.0]))
-
     alone = sarrus.simulate(robot, q, v, 60.0, times=[60.0])
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    ticks = 0
-    while any(thread.is_alive() for thread in threads):
-        time.sleep(1e-3)
-        ticks += 1
-    assert ticks > 5  # one, if they held it
-    for run in done:
-        assert_array_equal(run.q, alone.q)
+
+    def ticks():
+        done = []
+        work = partial(sarrus.simulate, robot, q, v, 60.0, times=[60.0])
+        threads = [threading.Thread(target=lambda: done.append(work())) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        count = 0
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(1e-3)
+            count += 1
+        assert len(done) == 2
+        for run in done:
+            assert_array_equal(run.q, alone.q)
+        return count
+
+    # one, if they held it; a busy machine may let this thread sleep through all of it
+    assert any(ticks() > 5 for _ in range(20))
 
 
 @pytest.mark.parametrize("running", ["rk4", "dopri5", "many", "controller", "event"])

@@ -284,6 +284,18 @@ BAD_MODELS = {
     "MJCF": ("<mujoco/>", "<string>:1: <mujoco> is not the root of a URDF"),
     "SDF": ('<sdf version="1.7"/>', "<string>:1: <sdf> is not the root of a URDF"),
     "no links": (robot(), "<string>:1: <robot name='r'> has no links"),
+    "robot that clears the screen": (
+        robot(A).replace('name="r"', 'name="&#x9b;2J"'),
+        r"<string>:1: <robot name='\\x9b2J'>: a mechanism needs a name that can be printed; '\\x9b2J' holds U\+009B",
+    ),
+    "link on two lines": (
+        robot(A.replace('name="A"', 'name="A&#10;B"')),
+        r"<string>:2: <link name='A\\nB'>: a body needs a name that can be printed; 'A\\nB' holds U\+000A",
+    ),
+    "joint written backwards": (
+        robot(A, B, joint("\u202ej", "A", "B")),
+        r"<string>:4: <joint name='\\u202ej'>: a joint needs a name that can be printed; '\\u202ej' holds U\+202E",
+    ),
     "link without name": (robot("<link/>"), "<string>:2: <link> has no name"),
     "link with an empty name": (robot('<link name=""/>'), "<string>:2: <link name=''> has no name"),
     "joint without name": (robot(A, B, joint("", "A", "B")), "<string>:4: <joint name=''> has no name"),

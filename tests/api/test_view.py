@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import shutil
 import socket
 import sys
+import threading
 import time
+from itertools import count
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import numpy as np
 import pytest
 
 import sarrus
-from sarrus import meshes
+from sarrus import meshes, serving, viewer
 from sarrus.description import Box, Cylinder, Mesh, Sphere
 from sarrus.inputs import Inputs
 from sarrus.skeleton import Skeleton
@@ -273,6 +277,166 @@ def test_a_page_is_served_until_it_is_closed(fourbar, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("where", "error", "match"),
+    [
+        ({"port": 70000}, ValueError, r"port must lie in 0..65535; got 70000"),
+        ({"port": -1}, ValueError, r"port must lie in 0..65535; got -1"),
+        ({"port": "x"}, TypeError, "port must be an integer; got 'x'"),
+        ({"port": True}, TypeError, "port must be an integer; got True"),
+        ({"port": 8080.0}, TypeError, "port must be an integer; got 8080.0"),
+        ({"host": ""}, ValueError, "host is empty; give '127.0.0.1'"),
+        ({"host": None}, TypeError, "host must be an address or a name, .* got None"),
+        ({"host": "nowhere"}, ValueError, "host 'nowhere' is not known here .*unheard of"),
+        ({"host": "x" * 300}, ValueError, "is not known here .*label"),
+        # an address for documents, RFC 5737: nobody's
+        ({"host": "192.0.2.1"}, ValueError, "host '192.0.2.1' is no address of this machine"),
+    ],
+)
+def test_where_nothing_can_be_served_is_said_before_the_server_starts(fourbar, monkeypatch, where, error, match):
+    viser = pytest.importorskip("viser")
+    monkeypatch.setattr(viser, "ViserServer", None)
+    if where.get("host") == "nowhere":  # whatever this machine's resolver answers
+
+        def unknown(*_, **__):
+            raise socket.gaierror(-2, "unheard of")
+
+        monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(error, match=match):
+        View(fourbar, **{"port": 0, **where})
+
+
+def test_the_next_free_port_is_taken_and_the_last_one_has_none(fourbar):
+    pytest.importorskip("viser")
+    with View(fourbar, port=0) as one, View(fourbar, port=one._server.get_port()) as other:
+        assert int(other.url.rpartition(":")[2]) > int(one.url.rpartition(":")[2])
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):  # taken already is as good
+            held.enter_context(socket.create_server(("127.0.0.1", 65535)))
+        with pytest.raises(ValueError, match="no port from 65535 to 65535 is free"):
+            View(fourbar, port=65535)
+
+
+def test_a_server_that_never_comes_up_is_an_error(fourbar, monkeypatch):
+    viser = pytest.importorskip("viser")
+    never = threading.Event()
+    monkeypatch.setattr(viser, "ViserServer", lambda **_: never.wait())
+    monkeypatch.setattr(serving, "PATIENCE", 0.05)
+    with pytest.raises(RuntimeError, match="did not come up"):
+        View(fourbar, port=0)
+    never.set()
+
+
+@contextlib.contextmanager
+def page(shown, origin=None, host=None):
+    """The scene's socket as a page of an origin opens it; its own where nothing else is said."""
+    viser = pytest.importorskip("viser")
+    from websockets.sync.client import connect
+
+    with connect(
+        f"ws://{host or shown.url.removeprefix('http://')}",
+        sock=socket.create_connection(("127.0.0.1", shown._server.get_port())),
+        origin=shown.url if origin is None else origin or None,
+        subprotocols=[f"viser-v{viser.__version__}"],
+        max_size=None,
+    ) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("http://evil.example", None),
+        ("null", None),  # of a file, or a sandbox
+        ("", None),  # no browser
+        ("http://localhost:1", None),  # another server of this machine
+        ("http://evil.example:8080", "evil.example:8080"),  # a name that was led here
+        ("http://[", None),
+        ("ftp://127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_a_page_of_another_origin_gets_nothing_and_changes_nothing(shown, origin, host):
+    from websockets.exceptions import ConnectionClosed
+
+    before = shown.q
+
+    def pushed():
+        with page(shown, origin, host) as stranger:
+            with contextlib.suppress(ConnectionClosed):
+                stranger.send(slid(shown, value=before[0] + 0.5))
+            return stranger.recv()
+
+    with pytest.warns(UserWarning, match="sent a page of .* away"), pytest.raises(ConnectionClosed) as closed:
+        pushed()
+    assert closed.value.rcvd.code == 1008
+    with page(shown) as own:
+        assert len(own.recv()) > 1000
+    assert shown.sliders["motor"].value == pytest.approx(before[0], abs=1e-6)
+    assert len(shown._server._websock_server._live_connections) <= 1
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1:{}", "localhost:{}", "LocalHost:9000", "[::1]:{}", "192.0.2.1"])
+def test_pages_under_an_address_or_a_name_of_this_machine_see_it(shown, name):
+    host = name.format(shown._server.get_port())
+    with page(shown, f"http://{host}", host) as own:
+        assert len(own.recv()) > 1000
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_host_that_others_reach_is_said_aloud(fourbar, host):
+    pytest.importorskip("viser")
+    try:
+        socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        pytest.skip(f"no such network here: {error}")
+    with pytest.warns(UserWarning, match=f"host '{host}' shows the view to everyone who can reach port"):
+        shown = View(fourbar, port=0, host=host)
+    with shown:
+        assert shown.url.startswith("http://[::1]:" if ":" in host else "http://127.0.0.1:")
+
+
+def slid(shown, **updates):
+    """The message of a slider that was moved."""
+    from msgspec import msgpack
+    from viser._messages import GuiUpdateMessage
+
+    return msgpack.encode(GuiUpdateMessage(shown.sliders["motor"]._impl.uuid, updates).as_serializable_dict([]))
+
+
+def test_a_message_that_is_no_value_of_its_slider_changes_nothing(shown):
+    slider, before = shown.sliders["motor"], shown.sliders["motor"].value
+    with page(shown) as own:
+        for updates in (
+            {"value": [1.0]},
+            {"value": np.nan},
+            {"value": np.inf},
+            {"value": "nan"},
+            {"value": "0.5"},
+            {"value": True},
+            {"value": None},
+            {"value": 0.25, "props": [1]},
+            {"props": [1]},
+            {"update_cb": [1]},
+            {"removed": True},
+            {},
+        ):
+            own.send(slid(shown, **updates))
+        seen = []
+        slider._impl.sync_cb, sync = lambda *told: (seen.append(told[1]), sync(*told)), slider._impl.sync_cb
+        own.send(slid(shown, value=1))
+        until(lambda: slider.value == 1.0)
+    assert seen == [{"value": 1.0}] and before != 1.0
+    assert shown.move({"motor": 0.75}) and slider.value == 0.75
+
+
+def until(condition):
+    """Wait for another thread; the deadline is there for a failure alone."""
+    deadline = time.monotonic() + 300.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 def test_sliders_move_it_and_loops_stay_closed(fourbar, shown):
     assert shown.inputs == ("motor",)
     for angle in (0.7, 2.0, -2.5, 3.1):
@@ -308,8 +472,10 @@ def test_wrong_names_and_configurations_are_refused(shown):
         shown.play()
 
 
-def test_a_run_is_played_from_its_start_to_its_end(fourbar):
+def test_a_run_is_played_from_its_start_to_its_end(fourbar, monkeypatch):
     pytest.importorskip("viser")
+    ticks = count()  # 0.04 s between two looks at the clock, whatever the machine does
+    monkeypatch.setattr(viewer, "clock", SimpleNamespace(perf_counter=lambda: 0.04 * next(ticks)))
     run = swing(fourbar)
     with View(fourbar, trajectory=run, port=free_port()) as shown:
         assert np.array_equal(shown.q, run.q[0])
@@ -319,14 +485,11 @@ def test_a_run_is_played_from_its_start_to_its_end(fourbar):
         assert shown.time == 0.5 and np.abs(shown.q - run.at(0.5)[0]).max() < ROUNDING
         shown._panel.repeat.value = False
         shown._panel.speed.value = "5"
+        seen, seek = [], shown.seek
+        monkeypatch.setattr(shown, "seek", lambda t: (seen.append(t), seek(t)))
         shown.play()
-        # 0.3 s of film; a busy machine may take longer
-        deadline = time.monotonic() + 20.0
-        seen = set()
-        while shown._playing.is_set() and time.monotonic() < deadline:
-            seen.add(shown.time)
-            time.sleep(0.01)
-        assert len(seen) > 1
+        until(lambda: not shown._playing.is_set())
+        assert seen[:-1] == pytest.approx(np.arange(0.7, 2.0, 0.2)) and seen[-1] >= 2.0
         assert shown.time == 2.0 and np.array_equal(shown.q, run.q[-1])
         shown.play()
         shown.sliders["motor"].value = 1.0  # a hand on it

@@ -7,7 +7,6 @@ import pkgutil
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import sarrus
@@ -18,37 +17,54 @@ MODULES = [name for name in MODULES if name.split(".")[1:2] not in (["_core"], [
 
 
 class Finder(doctest.DocTestFinder):
-    """Finds the examples of the C functions that stand in for the declarations in `sarrus.mechanism` too."""
+    """Finds the examples of the C functions too, in the classes where they stand."""
 
     def _from_module(self, module, obj):
-        of_the_core = getattr(getattr(obj, "__objclass__", None), "__module__", "") == "sarrus._core"
-        if inspect.ismethoddescriptor(obj) and of_the_core:
-            return module.__name__ == "sarrus.mechanism"
-        return super()._from_module(module, obj)
+        return inspect.ismethoddescriptor(obj) or super()._from_module(module, obj)
 
 
-def examples(name):
-    found = Finder(exclude_empty=True).find(importlib.import_module(name), extraglobs={"np": np, "sarrus": sarrus})
-    return [test for test in found if test.examples]
+# as somebody pastes them: nothing is imported that the example does not import
+EXAMPLES = {
+    test.name: test
+    for module in MODULES
+    for test in Finder(exclude_empty=True).find(importlib.import_module(module), globs={"__name__": "__main__"})
+    if test.examples
+}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_docstrings(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_docstrings(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    said = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    for test in examples(name):
-        runner.run(test)
-    assert runner.summarize(verbose=False).failed == 0
+    runner.run(example, out=said.append)
+    assert runner.failures == 0, "".join(said)
 
 
-def test_every_function_of_a_state_has_an_example():
-    shown = {test.name.rpartition(".")[2] for test in examples("sarrus.mechanism")}
-    functions = {
-        name
-        for name, member in vars(sarrus.Mechanism).items()
+def functions_of_a_mechanism():
+    """Public functions to the name of the docstring in the class where they stand."""
+    return {
+        name: f"{owner.__module__}.{owner.__qualname__}.{name}"
+        for owner in reversed(sarrus.Mechanism.__mro__)
+        for name, member in vars(owner).items()
         if not name.startswith("_") and (inspect.isfunction(member) or inspect.ismethoddescriptor(member))
     }
-    assert functions - shown == set()
+
+
+def test_every_function_of_a_mechanism_has_an_example():
+    functions = functions_of_a_mechanism()
+    listed = {name for name, _ in inspect.getmembers(sarrus.Mechanism, inspect.isroutine) if not name.startswith("_")}
+    assert set(functions) == listed and len(functions) > 50
+    of_the_core = [n for n in functions if inspect.ismethoddescriptor(inspect.getattr_static(sarrus.Mechanism, n))]
+    assert len(of_the_core) > 25
+    assert {name for name, where in functions.items() if where not in EXAMPLES} == set()
+
+
+def test_examples_were_found():
+    """In every part of the package, and in a number that says that none of the ways to them is blocked."""
+    assert len(EXAMPLES) > 120
+    packages = {name.split(".")[1] for name in EXAMPLES if "." in name}
+    assert {"builder", "io", "joints", "laws", "loops", "many", "mechanisms", "state", "tables"} <= packages
 
 
 def test_readme(tmp_path, monkeypatch):

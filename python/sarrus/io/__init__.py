@@ -101,6 +101,8 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> robot = sarrus.loads('''
     ... <robot name="pendulum">
     ...   <link name="support"/>

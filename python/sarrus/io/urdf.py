@@ -43,7 +43,7 @@ import numpy as np
 from .. import joints
 from ..builder import Builder
 from ..description import Box, Cylinder, Mesh, Shape, Sphere
-from ..errors import ModelError, did_you_mean
+from ..errors import ModelError, check_printable, did_you_mean, printable
 from ..spatial import Inertia, Transform
 
 __all__ = ["read"]
@@ -74,7 +74,8 @@ def read(
 
     Examples
     --------
-    >>> b = sarrus.io.urdf.read('<robot name="stone"><link name="stone"/></robot>')
+    >>> from sarrus.io import urdf
+    >>> b = urdf.read('<robot name="stone"><link name="stone"/></robot>')
     >>> b.add_frame("top", "stone", (0, 0, 0.1))
     >>> b.build().frames
     ('ground', 'stone', 'top')
@@ -95,6 +96,8 @@ def read(
         body["ground"] = _free_name("ground_link", links)
         notes.add(links["ground"], f"{links['ground']} becomes body {body['ground']!r}: 'ground' is the world")
     builder = Builder(name=robot.get("name") or "robot")
+    with _at(robot):
+        check_printable("mechanism", builder.name)
     for name, link in links.items():
         with _at(link):
             builder.add_body(body[name], _inertia(link, notes))
@@ -547,5 +550,5 @@ def _mimics(elements: dict[str, _Element], made: dict[str, joints.JointType], no
             continue
         law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
         why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
-        notes.add(mimic, f"{element} moves freely, though it mimics ({law}): {why}")
+        notes.add(mimic, f"{element} moves freely, though it mimics ({printable(law)}): {why}")
     return found

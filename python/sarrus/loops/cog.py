@@ -118,6 +118,7 @@ class CogDynamics(LoopFunctions):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q = fourbar.assemble()

@@ -88,9 +88,10 @@ class LoopFunctions(StateFunctions):
     ) -> Array:
         """gamma (..., nc) of J a = gamma: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
 
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> fourbar.constraint_bias(fourbar.neutral(), np.zeros(3)).round(12).tolist()
+        >>> (fourbar.constraint_bias(fourbar.neutral(), np.zeros(3)).round(12) + 0.0).tolist()
         [0.0, 0.0, 0.0, 0.0, 0.0]
         """
         raise NotImplementedError
@@ -130,6 +131,7 @@ class LoopFunctions(StateFunctions):
         """Wrench (..., constraints, 6) on each constraint's child, [moment; force] at its frame and in its axes, that multipliers
         (..., nc) stand for; zero for relations between coordinates.
 
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> fourbar.loop_wrenches(fourbar.neutral(), np.ones(5)).shape

@@ -210,6 +210,7 @@ class Position(LoopFunctions):
         --------
         The coupler's middle of a four-bar goes round once:
 
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q = fourbar.follow({"motor": np.linspace(0.0, 2 * np.pi, 91)})

@@ -146,6 +146,7 @@ class ProjectedDynamics(LoopFunctions):
         P_T v is the velocity nearest in kinetic energy that the constraints allow (where nothing is driven), (1 - P_omega) tau what
         they carry of a force. Rows may depend on one another. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
 
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> P_omega, P_T = fourbar.projections(fourbar.assemble())
@@ -181,6 +182,7 @@ class ProjectedDynamics(LoopFunctions):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q = fourbar.assemble()
@@ -232,6 +234,7 @@ class ProjectedDynamics(LoopFunctions):
         (M a + h - tau) . dq = 0 for all dq with A dq = 0, Pfaffian rows or others: constraint forces do no work in it.
         References: Li and Wu 2011, 4.6 (theorem 2).
 
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q, rest = fourbar.assemble(), np.zeros(3)

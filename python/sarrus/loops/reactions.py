@@ -45,6 +45,7 @@ class Reactions(LoopFunctions):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
         >>> pendulum.reactions([0.0], [0.0], [0.0])["pivot"].round(3).tolist()

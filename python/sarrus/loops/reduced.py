@@ -115,6 +115,7 @@ class ReducedDynamics(CogDynamics):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q = fourbar.assemble()

@@ -140,6 +140,7 @@ class ReferenceMember(LoopFunctions):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> robot = sarrus.mechanisms.two_links()
         >>> solution = robot.reference_member(robot.assemble(), np.zeros(robot.nv), np.zeros(robot.nv))

@@ -40,6 +40,7 @@ def whole(name: str, value: int, lowest: int, highest: float = math.inf) -> None
 def apex(a: complex, b: complex, from_a: float, from_b: float) -> complex:
     """Third corner of a triangle over the side from a to b, to the left of it; ModelError where two bars do not meet so.
 
+    >>> from sarrus.mechanisms.drawing import apex
     >>> apex(0, 5, 3, 4)
     (1.8+2.4j)
     """

@@ -57,6 +57,7 @@ def three_finger_hand(
 
     Examples
     --------
+    >>> import sarrus
     >>> hand = sarrus.mechanisms.three_finger_hand()
     >>> hand.nv, len(hand.actuated), hand.nc
     (15, 9, 9)

@@ -44,6 +44,7 @@ def four_bar_ladder(n: int, closing: str = "point", length: float = 1.0, mass: f
 
     Examples
     --------
+    >>> import sarrus
     >>> sarrus.mechanisms.four_bar_ladder(8)
     <Mechanism 'ladder of 8 four-bars': 17 bodies, nq = 17, nv = 17, 8 constraints of nc = 24 rows>
     >>> sarrus.mechanisms.four_bar_ladder(8, closing="weld").nv

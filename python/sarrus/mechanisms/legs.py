@@ -43,6 +43,7 @@ def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
 
     Examples
     --------
+    >>> import sarrus
     >>> leg = sarrus.mechanisms.strandbeest_leg()
     >>> leg.nv, len(leg.loop_joints)
     (7, 3)
@@ -110,6 +111,7 @@ def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mec
 
     Examples
     --------
+    >>> import sarrus
     >>> leg = sarrus.mechanisms.biped_leg()
     >>> leg.joints, leg.loop_joints
     (('float', 'hip', 'knee', 'rear_upper', 'front_lower', 'ankle'), ('rear_lower',))

@@ -46,6 +46,7 @@ def four_bar(
 
     Examples
     --------
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.four_bar()
     >>> robot.joints, robot.loop_joints
     (('motor', 'pin1', 'pivot'), ('pin2',))
@@ -95,6 +96,8 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
     --------
     The stroke of a slider in line with the crank is twice the crank:
 
+    >>> import numpy as np
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.slider_crank(crank=0.3, rod=1.0)
     >>> ends = [robot.assemble(fixed={"motor": angle})[robot.joint("guide").q_slice] for angle in (0, np.pi)]
     >>> (ends[0] - ends[1]).round(9)
@@ -146,6 +149,7 @@ def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism
     --------
     A lift by 10 cm takes it 5 micrometres off the line:
 
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.watt(arm=1.0, coupler=0.5)
     >>> robot.pose(robot.assemble(fixed={"motor": -0.1}), "midpoint")[:3, 3].round(6) + 0.0
     array([0.999995, 0.      , 0.099784])
@@ -192,6 +196,7 @@ def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass:
 
     Examples
     --------
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.peaucellier()
     >>> for angle in (-0.5, -1.0):
     ...     x, y, z = robot.pose(robot.assemble(fixed={"motor": angle}), "pen")[:3, 3]
@@ -252,6 +257,7 @@ def scissor_lift(stages: int = 3, length: float = 1.0, mass: float = 1.0, platfo
 
     Examples
     --------
+    >>> import sarrus
     >>> lift = sarrus.mechanisms.scissor_lift(stages=2)
     >>> q = lift.assemble(fixed={"slide": 0.8})
     >>> lift.pose(q, "platform")[:3, 3].round(9) + 0.0

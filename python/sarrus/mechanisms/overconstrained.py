@@ -50,6 +50,8 @@ def bennett(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.bennett()
     >>> q = robot.assemble(fixed={"joint1": 1.0})
     >>> print((np.tan(q[0] / 2) * np.tan(q[1] / 2)).round(6), (np.sin(np.pi / 4) / np.sin(-np.pi / 12)).round(6))
@@ -116,6 +118,7 @@ def bricard(edge: float = 1.0, mass: float = 1.0) -> Mechanism:
 
     Examples
     --------
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.bricard()
     >>> mobility = robot.mobility(robot.neutral())
     >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom, mobility.kutzbach
@@ -168,6 +171,8 @@ def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, pl
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.sarrus_linkage(plate=0.5)
     >>> q = robot.assemble(fixed={"base_a": -np.pi / 6})
     >>> robot.pose(q, "platform").round(9) + 0.0

@@ -47,6 +47,7 @@ def five_bar(
 
     Examples
     --------
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.five_bar(actuated=3)
     >>> robot.actuated
     ('left_motor', 'left_elbow', 'right_motor')
@@ -109,6 +110,7 @@ def three_rrr(
 
     Examples
     --------
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.three_rrr()
     >>> robot.pose(robot.assemble(), "tip")[:2, 3].round(6)
     array([0.25    , 0.144338])
@@ -188,6 +190,7 @@ def delta(
     --------
     All arms down by 0.3 rad:
 
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.delta()
     >>> q = robot.assemble(fixed={"motor1": 0.3, "motor2": 0.3, "motor3": 0.3})
     >>> robot.pose(q, "platform").round(4) + 0.0
@@ -276,6 +279,7 @@ def stewart(
 
     Examples
     --------
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.stewart()
     >>> robot.nv, robot.constraint_jacobian(robot.assemble()).shape
     (24, (18, 24))

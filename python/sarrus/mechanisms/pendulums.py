@@ -39,6 +39,7 @@ def pendulum(mass: float = 1.0, length: float = 1.0) -> Mechanism:
     --------
     Held level, it needs m g l:
 
+    >>> import numpy as np
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     >>> pendulum.inverse_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
@@ -69,6 +70,7 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
     --------
     Stretched out level, the upper joint carries both masses:
 
+    >>> import numpy as np
     >>> import sarrus
     >>> double = sarrus.mechanisms.double_pendulum(masses=(1.0, 2.0), lengths=(0.5, 0.5))
     >>> double.gravity_forces([np.pi / 2, 0.0]).round(3)

@@ -51,6 +51,7 @@ def rolling_disc(
 
     Examples
     --------
+    >>> import sarrus
     >>> disc = sarrus.mechanisms.rolling_disc(upright=True)
     >>> disc.forward_dynamics([0, 0, 0.2, 0], [0, 0, 0, 0], [0, 0, 0.02, 0.5]).round(6)
     array([0.525036, 0.10643 , 0.4     , 1.785714])

@@ -35,6 +35,8 @@ def four_link_chain() -> Mechanism:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> chain = sarrus.mechanisms.four_link_chain()
     >>> chain.forward_dynamics(np.zeros(4), np.zeros(4), np.zeros(4)).round(6) + 0.0
     array([  0.      ,  10.526316, -10.526316, -10.526316])
@@ -76,6 +78,8 @@ def two_links(reference_free: bool = True) -> Mechanism:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.two_links(reference_free=False)
     >>> robot.forward_dynamics(robot.assemble(), np.zeros(3), np.zeros(3))[:2].round(6)
     array([4.942882, 4.942882])
@@ -134,6 +138,8 @@ def hslm(reference_free: bool = True) -> Mechanism:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import sarrus
     >>> robot = sarrus.mechanisms.hslm()
     >>> fall = robot.forward_dynamics(robot.assemble(), np.zeros(robot.nv), np.zeros(robot.nv))
     >>> fall[robot.joint("float").v_slice].round(5) + 0.0
