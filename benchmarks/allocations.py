@@ -23,9 +23,12 @@ CALLS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
 def tree_calls(robot: Any, states: int = 64) -> dict[str, list[tuple[Any, ...]]]:
-    """Arguments of the `CALLS` at random states of a tree."""
+    """Arguments of the `CALLS` at random states; where loops close, in the pose where they do."""
     rng = np.random.default_rng(0)
-    triples = [(robot.random(rng), *rng.standard_normal((2, robot.nv))) for _ in range(states)]
+    triples = []
+    for _ in range(states):
+        q, (v, a) = robot.assemble() if robot.nc else robot.random(rng), rng.standard_normal((2, robot.nv))
+        triples.append((q, robot.project_velocity(q, v) if robot.nc else v, a))
     return {call: [triple[:1] if call == "mass_matrix" else triple for triple in triples] for call in CALLS}
 
 

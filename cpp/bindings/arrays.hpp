@@ -48,7 +48,8 @@ inline bool is_plain(PyObject* o) {
 
 /// Numbers that a masked array hides are none that it holds.
 inline void refuse_hidden(PyObject* o, const std::string& name) {
-  if (!PyObject_HasAttrString(o, "mask") || !py::module_::import("numpy.ma").attr("is_masked")(py::handle(o)).cast<bool>()) return;
+  if (!PyObject_HasAttrString(o, "mask") || !py::module_::import("numpy.ma").attr("is_masked")(py::handle(o)).cast<bool>())
+    return;
   throw py::type_error(name + " is a masked array with hidden numbers: fill them in with .filled(...)");
 }
 

@@ -156,7 +156,8 @@ py::list placed_constraints(const py::object& self) {
 /// (q_start, nq, v_start, nv, closes a loop, points towards the ground, part) of each described joint.
 py::list placed_joints(const py::object& self) {
   py::list all;
-  for (const auto& j : built(self).joints()) all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.part));
+  for (const auto& j : built(self).joints())
+    all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.part));
   return all;
 }
 
@@ -202,7 +203,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       .def_property_readonly(
           "nc", [](const py::object& self) { return built(self).tree().loops.rows; }, "Number of rows of all constraints.")
       .def_property_readonly(
-          "nu", [](const py::object& self) { return built(self).tree().loops.actuators; }, "Number of velocities that motors drive.")
+          "nu", [](const py::object& self) { return built(self).tree().loops.actuators; },
+          "Number of velocities that motors drive.")
       .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); });
 
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"));
@@ -225,9 +227,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       py::arg("table"));
   m.def(
       "processor_supports",
-      [](const std::string& level) {
-        return level == sarrus_kernel_table()->level || sarrus::processor_supports(level.c_str());
-      },
+      [](const std::string& level) { return level == sarrus_kernel_table()->level || sarrus::processor_supports(level.c_str()); },
       py::arg("level"));
   use_kernels(sarrus_kernel_table());
   m.attr("baseline") = py::capsule(sarrus_kernel_table());

@@ -324,7 +324,6 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   return result.release().ptr();
 }
 
-
 /// The answer of a Python method that takes the same arguments.
 PyObject* with_everything(PyObject* self, const Info& info, const Arguments& a, const char* method) {
   py::dict more;

@@ -69,7 +69,8 @@ template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, con
   joint_poses(tree, arena, q, X, columns);
   const int n = tree.nv;
   for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
-  composite_inertias(tree, arena, Poses<T>{X}, columns, [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
+  composite_inertias(tree, arena, Poses<T>{X}, columns,
+                     [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
 }
 
 }  // namespace sarrus

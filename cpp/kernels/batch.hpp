@@ -105,7 +105,8 @@ struct Batch {
       const double* first = rows.in[k] + begin * rows.in_step[k];
       clean = finite(first, rows.in_step[k] ? (end - begin) * rows.in_size[k] : rows.in_size[k]);
       if (is_configuration[k])
-        for (std::int64_t i = begin; i < end && clean; ++i) clean = sound_quaternions(m, any_length, rows.in[k] + i * rows.in_step[k]);
+        for (std::int64_t i = begin; i < end && clean; ++i)
+          clean = sound_quaternions(m, any_length, rows.in[k] + i * rows.in_step[k]);
     }
     for (int k = 0; k < p.wrenches; ++k)
       for (std::int64_t i = begin; i < end && clean; ++i) clean = finite(rows.wrench[k] + i * rows.wrench_step[k], 6);

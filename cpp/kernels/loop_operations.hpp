@@ -9,12 +9,12 @@
 
 namespace sarrus {
 
-/// 3 where the relative residual is more than rounding.
+/// 3 where the relative residual is that of a contradiction.
 template <class T> SARRUS_INLINE T verdict(const T& left) { return select(left > T(contradiction), T(contradictory), T(0.0)); }
-/// 4 where the state is off the loops, whatever else there is to say.
+/// 4 where the state is off the loops. Where they are closed and no velocity is allowed, that comes first.
 template <class T> SARRUS_INLINE T verdict(const T& left, const OffLoops<T>& off) {
-  const T farthest = select(off.velocity > off.position, off.velocity, off.position);
-  return select(farthest > T(off_loops_limit * off_loops_limit), T(off_loops), verdict(left));
+  const T contradicts = verdict(left);
+  return select(off.found > select(contradicts > T(0.0), T(1.0), T(0.0)), T(off_loops), contradicts);
 }
 
 /// a, and if they are not null the multipliers and the residual.
@@ -22,8 +22,10 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
   if (call.parameters.check) in.off = &off;
-  const T left = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
-  return verdict(left, off);
+  T left = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
+  if (residual) left = select(*residual > left, *residual, left);
+  const T status = verdict(left, off);
+  return select(both(left > T(unresolved), status < T(unanswered)), T(unanswered), status);
 }
 
 SARRUS_RUN(forward_dynamics, {
@@ -40,7 +42,9 @@ SARRUS_RUN(constrained_motion, {
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
 })
 /// 2 where loops stay open.
-template <class T> SARRUS_INLINE T closure(const T& left) { return select(left > T(square(closed_limit)), T(unanswered), T(0.0)); }
+template <class T> SARRUS_INLINE T closure(const T& left) {
+  return select(left > T(square(closed_limit)), T(unanswered), T(0.0));
+}
 
 SARRUS_RUN(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
 SARRUS_RUN(constraint_velocity, {

@@ -115,12 +115,14 @@ SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), con
     for (int k = 0; k < p.wrenches; ++k) gather(rows.wrench[k], rows.wrench_step[k], 6, i, end, wrench[k]);
     const Arena::Scope inner(arena);
     const P status = kernel({tree, arena, p, in, external, out});
-    for (std::int64_t l = i; l < std::min<std::int64_t>(i + W, end); ++l) rows.status[l] = static_cast<signed char>(status.lanes[l - i]);
+    for (std::int64_t l = i; l < std::min<std::int64_t>(i + W, end); ++l)
+      rows.status[l] = static_cast<signed char>(status.lanes[l - i]);
     scatter(out, rows.out_size, i, end, rows.out);
   }
 }
 
-template <Operation op, int W> void many(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
+template <Operation op, int W> void many(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin,
+                                         std::int64_t end) {
   in_packets<W>(&Run<op>::template run<Packet<W>>, tree, p, rows, begin, end);
 }
 

@@ -15,7 +15,8 @@ double advance_one(const Tree& tree, const Plan& plan, const double* parameter, 
 
 bool in_lanes(Method m) { return m != Method::implicit_midpoint && m != Method::independent; }
 
-void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Runs& runs, std::int64_t begin, std::int64_t end) {
+void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Runs& runs, std::int64_t begin,
+                  std::int64_t end) {
   if (!in_lanes(plan.method)) {  // what these do depends on the state: one at a time
     for (std::int64_t i = begin; i < end; ++i)
       runs.status[i] = static_cast<signed char>(
@@ -31,7 +32,8 @@ void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const 
     gather(runs.x, runs.size, runs.size, i, end, x);
     gather(runs.parameter, runs.parameter_step, plan.actions.parameters, i, end, parameter);
     const P status = advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
-    for (std::int64_t l = i; l < std::min<std::int64_t>(i + loop_lanes, end); ++l) runs.status[l] = static_cast<signed char>(status.lanes[l - i]);
+    for (std::int64_t l = i; l < std::min<std::int64_t>(i + loop_lanes, end); ++l)
+      runs.status[l] = static_cast<signed char>(status.lanes[l - i]);
     scatter(x, runs.size, i, end, runs.x);
   }
 }

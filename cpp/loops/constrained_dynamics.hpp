@@ -12,8 +12,8 @@
 namespace sarrus {
 
 constexpr double contradiction = 1e-6;  // a relative residual that no rounding explains
-/// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured.
-constexpr double off_loops_limit = 1e-3;  // [rad, m; of the velocities]
+/// And one that is none of a regular equation: so near a singular position that rounding decides what is independent.
+constexpr double unresolved = 1e-12;
 
 template <class T> struct LoopInput {
   const T *q, *v, *tau;
@@ -157,8 +157,15 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
   if (multipliers) {
     for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = -x[tree.nv + r];
     least_multipliers(tree, arena, e, multipliers);
-    for (int r = 0; r < tree.loops.rows; ++r) x[tree.nv + r] = -multipliers[r];
-    *true_residual = e.relative(residual(e.matrix, e.b, x, arena.take<T>(e.matrix.plan.unknowns)));
+    T *least = arena.take<T>(tree.nv + tree.loops.rows), *work = arena.take<T>(e.matrix.plan.unknowns);
+    for (int k = 0; k < tree.nv; ++k) least[k] = x[k];
+    for (int r = 0; r < tree.loops.rows; ++r) least[tree.nv + r] = -multipliers[r];
+    const T with_least = e.relative(residual(e.matrix, e.b, least, work)),
+            with_any = e.relative(residual(e.matrix, e.b, x, work));
+    // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
+    const auto lossy = both(with_least > T(unresolved), with_any < with_least);
+    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -x[tree.nv + r], multipliers[r]);
+    *true_residual = select(lossy, with_any, with_least);
   }
   return left;
 }

@@ -52,17 +52,20 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   return state;
 }
 
-/// How far a state is off the loops: what would have to move, of the velocities that a row touches, to bring it back. The largest of all
-/// rows, squared: of the coordinates [rad, m], and of the velocities as a share of what those are, but of no less than 1 [rad/s, m/s].
-template <class T> struct OffLoops {
-  T position = T(0.0), velocity = T(0.0);
+/// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured.
+constexpr double off_loops_limit = 1e-3;  // [rad, m; of the velocities, or of 1 rad/s, m/s]
 
-  /// Squares: of gap and rate along a row; of the row's change with a unit of motion; of the velocities that it touches.
-  SARRUS_INLINE void see(const T& gap, const T& rate, const T& per_motion, const T& speed) {
-    const T share = T(1.0) / select(per_motion > T(0.0), per_motion, T(1.0));
-    const T open = gap * share, slips = rate * share / (T(1.0) + speed);
-    position = select(open > position, open, position);
-    velocity = select(slips > velocity, slips, velocity);
+/// Whether a state is off the loops: whether the velocities that some row touches would have to move by more than the limit to close it, or
+/// to change by more than that share of what they are, but no less than 1.
+template <class T> struct OffLoops {
+  T found = T(0.0);  // 1: a velocity is forbidden; 2: a loop stands open
+
+  /// Squares: of gap and rate along a row; of the row's change with a unit of the velocities, weighed by their mobilities; the sum of these;
+  /// the sum of the velocities' squares. (No division: this stands on the hottest path.)
+  SARRUS_INLINE void see(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
+    const T size = select(change > T(0.0), change, mobility) * T(off_loops_limit * off_loops_limit);
+    const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
+    found = select(opens, T(2.0), select(both(slips, found < T(1.0)), T(1.0), found));
   }
 };
 
@@ -107,6 +110,7 @@ template <int W> void evaluate(const Law& law, const Packet<W>* time, Packet<W> 
 /// How the child's frame moves relative to the parent's.
 template <class T> struct RelativeMotion {
   Transform<T> X;  // pose of the child's frame in the parent's
+  Transform<T> child;  // in the world
   Motion<T>* column;  // of the velocities that the constraint touches, child's axes at its origin, those of the parent negative
   Motion<T> V;
   Motion<T> drive;  // velocity of the parent's frame on the parent, seen there
@@ -143,6 +147,7 @@ template <class T>
 SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
                                    RelativeMotion<T>& m, bool posed = true, const T* mobility = nullptr) {
   const Transform<T> X_child = s.X[c.child] * c.X_child.template cast<T>();
+  m.child = X_child;
   Motion<T> A_drive;
   m.drive = Motion<T>::zero();
   if (posed || c.driven) {
@@ -227,25 +232,39 @@ SARRUS_INLINE void put_row(const Constraint& c, const RelativeMotion<T>& m, int 
 template <class T>
 SARRUS_INLINE void see_off(const RelativeMotion<T>& m, const T& turn, const T& slide, const T& turning, const T& sliding,
                            const ConstraintRows<T>& out) {
-  const T share = T(1.0) / select(m.mobility > T(0.0), m.mobility, T(1.0));
-  out.off->see(turn, turning, m.turns * share, m.speed);
-  out.off->see(slide, sliding, m.slides * share, m.speed);
+  out.off->see(turn, turning, m.turns, m.mobility, m.speed);
+  out.off->see(slide, sliding, m.slides, m.mobility, m.speed);
 }
 template <class T> SARRUS_INLINE T square(const T& x) { return x * x; }
 
-/// The same of a joint whose rows are plain components: chords instead of angles, which are as good for a look and need no logarithm.
-template <class T> SARRUS_INLINE void see_plain_joint(const Constraint& c, const RelativeMotion<T>& m, const ConstraintRows<T>& out) {
-  const Mat3<T>& R = m.X.R;
-  T turn = T(0.0), slide = T(0.0), turning = T(0.0), sliding = T(0.0);
+/// The same of a joint whose rows are plain components, without the pose of one frame in the other: chords instead of angles, from the axes
+/// in the world. What a joint leaves free is all, nothing, or what has to do with z.
+template <class T> SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, const RelativeMotion<T>& m,
+                                                      const ConstraintRows<T>& out) {
+  T turning = T(0.0), sliding = T(0.0);
+  int turns = 0, slides = 0;
   for (int r = 0; r < c.rows; ++r) {
     const int k = c.component[r];
     if (k < 3)
-      turning += square(m.V.angular(k));
+      turning += square(m.V.angular(k)), ++turns;
     else
-      slide += square(m.X.p(k - 3)), sliding += square(m.V.linear(k - 3));  // free are z, or x and y: those axes are the parent's too
+      sliding += square(m.V.linear(k - 3)), ++slides;
   }
-  if (c.rows > 0 && c.component[0] < 3)  // 4 sin^2 of half the angle: of z, or, where none is free, of all axes
-    turn = c.rows > 2 && c.component[2] == 2 ? T(3.0) - (R(0, 0) + R(1, 1) + R(2, 2)) : T(2.0) - R(2, 2) * T(2.0);
+  Transform<T> parent;
+  if (c.driven)
+    parent = {times(m.child.R, Mat3<T>(m.X.R.transpose())), m.child.p - times(m.child.R, transpose_times(m.X.R, m.X.p))};
+  else if (c.parent == 0)
+    parent = c.X_parent.template cast<T>();
+  else
+    parent = s.X[c.parent] * c.X_parent.template cast<T>();
+  const Vec3<T> z = Vec3<T>(parent.R.col(2)), d = m.child.p - parent.p;
+  T turn = T(0.0), slide = slides > 1 ? dot(d, d) : T(0.0);
+  if (slides == 1 || slides == 2) slide = slides == 1 ? square(dot(z, d)) : slide - square(dot(z, d));
+  if (turns == 2) turn = T(2.0) - dot(z, Vec3<T>(m.child.R.col(2))) * T(2.0);
+  if (turns == 3) {
+    turn = T(3.0);
+    for (int k = 0; k < 3; ++k) turn -= dot(Vec3<T>(parent.R.col(k)), Vec3<T>(m.child.R.col(k)));
+  }
   see_off(m, turn, slide, turning, sliding, out);
 }
 
@@ -332,7 +351,6 @@ template <class T> SARRUS_INLINE void rows_of(const Constraint& c, const Relativ
   const bool plain = c.component[0] >= 0;
   ClosingJoint<T> joint;
   if (!plain || out.residual) close_joint(c.joint, c.constants, m.X, m.V, joint);
-  if (out.off && plain) see_plain_joint(c, m, out);
   if (out.residual)
     for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = joint.residual[r];
   Motion<T> A;  // the apparent acceleration, in the child's axes
@@ -356,9 +374,7 @@ template <class T> SARRUS_INLINE void rows_of(const Constraint& c, const Relativ
       put_row(c, m, r, row, out);
       if (moving) out.gamma[c.row + r] = dot(joint.bias, row) - dot(A, row);
       if (out.scale) set_scale(r, m.turns * dot(row.angular, row.angular) + m.slides * dot(row.linear, row.linear));
-      if (out.off)
-        out.off->see(square(joint.residual[r]), square(dot(m.V, row)),
-                     out.scale[c.row + r] / select(m.mobility > T(0.0), m.mobility, T(1.0)), m.speed);
+      if (out.off) out.off->see(square(joint.residual[r]), square(dot(m.V, row)), out.scale[c.row + r], m.mobility, m.speed);
     }
   }
 }
@@ -382,7 +398,7 @@ template <class T> SARRUS_NOINLINE void coupler_row(const LoopState<T>& s, const
     if (out.scale) size += steepest * steepest * out.mobility[term.iv], mobility += out.mobility[term.iv];
     if (s.v) gamma -= p2 * s.v[term.iv] * s.v[term.iv], rate += p1 * s.v[term.iv], speed += square(s.v[term.iv]);
   }
-  if (out.off) out.off->see(square(value), square(rate), size / select(mobility > T(0.0), mobility, T(1.0)), speed);
+  if (out.off) out.off->see(square(value), square(rate), size, mobility, speed);
   if (out.residual) out.residual[c.row] = value;
   if (out.target) out.target[c.row] = g[1];
   if (out.gamma) out.gamma[c.row] = gamma;
@@ -401,7 +417,7 @@ template <class T> SARRUS_NOINLINE void pfaffian_rows(const LoopState<T>& s, con
       if (out.scale) size += x * x * out.mobility[c.column[i]], mobility += out.mobility[c.column[i]];
       if (s.v) rate += x * s.v[c.column[i]], speed += square(s.v[c.column[i]]);
     }
-    if (out.off) out.off->see(T(0.0), square(rate), size / select(mobility > T(0.0), mobility, T(1.0)), speed);
+    if (out.off) out.off->see(T(0.0), square(rate), size, mobility, speed);
     if (out.residual) out.residual[c.row + r] = T(0.0);
     if (out.target) out.target[c.row + r] = given ? given[c.rows * c.columns + r] : T(c.value[r]);
     if (out.gamma) out.gamma[c.row + r] = given ? given[c.rows * (c.columns + 1) + r] : T(0.0);
@@ -416,7 +432,8 @@ SARRUS_NOINLINE void pair_rows(const Tree& tree, Arena& arena, const LoopState<T
   const Arena::Scope scope(arena);
   RelativeMotion<T> m;
   const bool plain = c.kind == ConstraintKind::joint && c.component[0] >= 0;
-  relative_motion(tree, arena, s, c, m, !plain || out.residual || out.off, out.scale ? out.mobility : nullptr);
+  relative_motion(tree, arena, s, c, m, !plain || out.residual, out.scale ? out.mobility : nullptr);
+  if (out.off && plain) see_plain_joint(s, c, m, out);
   rows_of(c, m, out.gamma && s.body, out);
 }
 

@@ -63,7 +63,8 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
 
 /// u, and the part of the needed force that nobody gives, relative; if asked for, how far the state is off the loops.
 template <class T>
-T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* given, T* u, OffLoops<T>* off) {
+T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* given, T* u,
+                   OffLoops<T>* off) {
   T* tau = arena.take<T>(tree.nv);
   const auto work = rnea(tree, arena, in, tau);
   T size = transmitted(tree, work);

@@ -79,6 +79,7 @@ class Builder:
                 f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
                 "a mechanism, make another one of its description: Mechanism(dataclasses.replace(m.description, ...))"
             )
+        check_printable("mechanism", name)
         self.name = name
         self.gravity = _point(gravity, "gravity", "[m/s2]")
         self.warnings: list[str] = []

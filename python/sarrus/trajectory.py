@@ -173,6 +173,7 @@ class Trajectory:
 
         >>> import numpy as np
         >>> import sarrus
+        >>> from sarrus import Trajectory
         >>> t = np.linspace(0.0, 1.0, 11)
         >>> q, v, a = 2.0 * t[:, None], np.full((11, 1), 2.0), np.zeros((11, 1))
         >>> run = Trajectory.from_motion(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), t, q, v, a)
@@ -257,7 +258,8 @@ class Trajectory:
         """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN where there is none. ModelError where what acts is unknown."""
         if self._given_a is not None:
             return self._given_a
-        return _kept(self.mechanism.forward_dynamics(self.q, self.v, self.tau, time=self.t))
+        # a run may leave its loops by more than the call for one state takes; loop_error tells
+        return _kept(self.mechanism.forward_dynamics(self.q, self.v, self.tau, time=self.t, check=False))
 
     @cached_property
     def reactions(self) -> LoopReactions | dict[str, Array]:
@@ -270,7 +272,8 @@ class Trajectory:
             wrenches = self.mechanism.reactions(self.q, self.v, self.a)
             return {name: _kept(wrench) for name, wrench in wrenches.items()}
         found: LoopReactions
-        _, found = self.mechanism.forward_dynamics(self.q, self.v, self.tau, time=self.t, return_reactions=True)
+        state: Any = {"time": self.t, "check": False}
+        _, found = self.mechanism.forward_dynamics(self.q, self.v, self.tau, return_reactions=True, **state)
         _freeze(found.multipliers, found.residual, *found.wrenches.values())
         return found
 

@@ -1,6 +1,7 @@
 """How one calls: broadcasting, batches, threads, out=, kinds of arrays, bad samples; and mechanisms as values."""
 
 import copy
+import gc
 import inspect
 import itertools
 import json
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import sarrus
+from sarrus import _core
 from tests.random_mechanisms import random_mechanism, random_state, seeds
 
 EPS = np.finfo(float).eps
@@ -695,3 +697,112 @@ def test_nothing_moves():
     assert robot.pose(nothing, "a").shape == (5, 4, 4)
     assert robot.jacobian(nothing, "a").shape == (5, 6, 0)
     assert_array_equal(robot.operational_inertia_inverse(nothing, "a"), np.zeros((5, 6, 6)))
+
+
+# ---- what callers may do while the core works, or before it is there ------------------------------------------------------
+
+
+class TooEarly(sarrus.Mechanism):
+    """Asks before the core was built."""
+
+    def __init__(self, description, ask):
+        self.asked = ask(self)
+        super().__init__(description)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda m: m.nv,
+        lambda m: m.nu,
+        lambda m: m._placed_joints,
+        lambda m: (m.nq, m.mass_matrix([0.0])),
+        lambda m: sarrus.simulate(m, [0.0], [0.0], 1.0),
+        lambda m: _core.time_one_state(m, "mass_matrix", [np.zeros((1, 1))], 1),
+    ],
+)
+def test_a_mechanism_that_was_not_built_says_so(ask):
+    with pytest.raises(TypeError, match="was never built"):
+        TooEarly(sarrus.mechanisms.pendulum().description, ask)
+    with pytest.raises(TypeError, match="was never built"):
+        ask(sarrus.Mechanism.__new__(sarrus.Mechanism))
+
+
+def test_wrenches_may_change_while_they_are_read():
+    robot = sarrus.mechanisms.pendulum()
+    wrenches = {}
+
+    class Clears:
+        def __array__(self, dtype=None, copy=None):
+            wrenches.clear()
+            gc.collect()
+            return np.zeros(6)
+
+    wrenches |= (
+        {"bob": Clears(), "ground": np.ones(6)}
+        if "bob" in robot.frames
+        else {robot.bodies[0]: Clears(), "ground": np.ones(6)}
+    )
+    assert robot.inverse_dynamics([0.0], [0.0], [0.0], wrenches=wrenches).shape == (1,)
+    assert wrenches == {}
+
+
+def test_results_that_32_bits_cannot_count():
+    b = sarrus.Builder()
+    for k in range(14_700):  # the regressor then has 10 k^2 numbers, which is more than 2^31
+        b.add_body(f"b{k}")
+        b.add_joint(f"j{k}", sarrus.Revolute("z"), "ground", f"b{k}")
+    robot = b.build()
+    q = np.zeros(robot.nv)
+    with pytest.raises(sarrus.ShapeError, match=r"holds 2160900000 numbers a state"):
+        robot.regressor(q, q, q)
+    assert robot.gravity_forces(q).shape == q.shape
+
+
+def test_hidden_numbers_are_none():
+    robot = sarrus.mechanisms.pendulum()
+    hidden = np.ma.masked_array([0.5], [True])
+    with pytest.raises(TypeError, match="q is a masked array with hidden numbers"):
+        robot.mass_matrix(hidden)
+    assert robot.mass_matrix(np.ma.masked_array([0.5])).shape == (1, 1)
+
+
+def test_ctrl_c_ends_a_batch_between_chunks():
+    code = """
+import signal, numpy as np, sarrus
+robot = sarrus.mechanisms.stanford_arm()
+q = robot.random(0, size=400_000)
+out = np.empty((len(q), robot.nv))
+zero = np.zeros(robot.nv)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+def raises(*_): raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, raises)
+whole = 0
+try:
+    while True:
+        out[:] = 7.0
+        robot.forward_dynamics(q, zero, zero, out=out, threads=2)
+        whole += 1
+except KeyboardInterrupt:
+    print("seen", (out[-1] == 7.0).all() or (out[0] == 7.0).all())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[0] == "seen"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_process_may_end_while_a_batch_is_on_its_way(threads):
+    code = f"""
+import threading, time, numpy as np, sarrus
+robot = sarrus.mechanisms.stanford_arm()
+q, zero = robot.random(0, size=100_000), np.zeros(robot.nv)
+out = np.empty((len(q), robot.nv))
+def work():
+    while True:
+        robot.forward_dynamics(q, zero, zero, out=out, threads={threads})
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+"""
+    for _ in range(3):
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stderr) == (0, "")

@@ -42,11 +42,7 @@ def fourbar_run(n=201, **given):
     """A crank that turns evenly once in a second, and what follows it."""
     robot = sarrus.mechanisms.four_bar()
     t = np.linspace(0.0, 1.0, n)
-    q = np.empty((n, 3))
-    q[0] = robot.assemble(fixed={"motor": 0.5})
-    for k in range(1, n):
-        guess = q[k - 1] + robot.project_velocity(q[k - 1], _crank(robot, q[k - 1])) * (t[k] - t[k - 1])
-        q[k] = robot.project_configuration(guess)
+    q = robot.follow({"motor": 0.5 + 2.0 * np.pi * t}, robot.assemble(fixed={"motor": 0.5}))
     v = np.array([_crank(robot, row) for row in q])
     return Trajectory(robot, t, q, v, **{"efforts": np.zeros((n, 3))} | given)
 

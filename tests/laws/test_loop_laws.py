@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
+from benchmarks.loop_models import almost_flat
 from sarrus.description import DistanceSpec, FrameSpec, JointSpec, RollingSpec
 from sarrus.spatial import Transform
 from tests.laws.test_laws import DIFFERENCING, TIMES, assert_equal, rate
@@ -317,7 +318,9 @@ def test_contradictory_motions_have_no_answer():
     a = robot.forward_dynamics(q, v, tau, time=0.0)  # both start alike
     assert_equal(a, np.zeros(2))
     assert_equal(robot.project_velocity(q, np.zeros(2), time=0.0), v)
-    result, status = robot.forward_dynamics(q, v, tau, time=[0.0, 0.7, 0.0], return_status=True)
+    _, status = robot.forward_dynamics(q, v, tau, time=[0.0, 0.7, 0.0], return_status=True)
+    assert_array_equal(status, [0, 4, 0])  # at 0.7 s they are to stand elsewhere, and cannot move as they are told
+    result, status = robot.forward_dynamics(q, v, tau, time=[0.0, 0.7, 0.0], check=False, return_status=True)
     assert_array_equal(status, [0, 3, 0])
     assert np.isnan(result[1]).all()
     assert_equal(result[[0, 2]], np.stack([a, a]))
@@ -395,3 +398,115 @@ def test_a_coupler_knows_a_planar_joint():
     q, v = np.array([0.2, 0.2, 0.7]), np.array([1.0, 0.3, -0.4])
     phi = robot.loop_residual(robot.integrate(q, TIMES[:, None] * v))
     assert_equal(rate(phi), robot.constraint_jacobian(q) @ v, 1e3 * DIFFERENCING)
+
+
+# ---- states that have no answer are told ---------------------------------------------------------------------------------
+
+
+def off_by(robot, q, v, time):
+    """How far a state is off the loops, by the definition: what moves least of a constraint's velocities to mend it."""
+    J, one = robot.constraint_jacobian(q, time=time), np.ones(robot.nv)
+    gap, rate = robot.loop_residual(q, time=time), J @ v - robot.constraint_velocity(q, time=time)
+    return np.abs(gap).max(), np.abs(rate).max()
+
+
+@law
+@given(closed_mechanisms(), st.sampled_from([1e-7, 3e-2, 0.3]), st.booleans())
+def test_states_off_the_loops_are_told(closed, by, in_velocity):
+    """A loop that stands open, a velocity that is not allowed: status 4 and an error that says which; nearer, an answer."""
+    robot, (q, v, tau, time) = closed.robot, closed.state
+    rng = np.random.default_rng(0)
+    assert robot.forward_dynamics(q, v, tau, time=time, return_status=True)[1] == 0
+    step = rng.standard_normal(robot.nv)
+    if in_velocity:
+        v = v + by * (1.0 + np.linalg.norm(v)) * step
+    else:
+        q = robot.integrate(q, by * step)
+    _, status = robot.forward_dynamics(q, v, tau, time=time, return_status=True)
+    gap, rate = off_by(robot, q, v, time)
+    worst = rate / (1.0 + np.linalg.norm(v)) if in_velocity else gap
+    if worst < 1e-5:
+        assert status == 0
+    if worst > 0.1 and not in_velocity:  # bodies of 1 m and joints of 1 rad
+        assert status == 4
+    batch, codes = robot.forward_dynamics(np.stack([q, q]), v, tau, time=time, return_status=True)
+    assert_array_equal(codes, [status, status])
+    assert np.isnan(batch).all() == (status != 0)
+    if status == 4:
+        with pytest.raises(sarrus.StateError, match=r"stands open by|does not allow this velocity"):
+            robot.forward_dynamics(q, v, tau, time=time)
+
+
+FOUR_BAR_OFF = [
+    ([0.5, 0.0, 0.0], [0.0, 0.0, 0.0], "'pin2' stands open by 0.719"),
+    (None, [1.0, 0.0, 0.0], "'pin2' does not allow"),
+]
+
+
+@pytest.mark.parametrize(("q", "v", "says"), FOUR_BAR_OFF)
+@pytest.mark.parametrize("ask", ["forward_dynamics", "actuator_efforts"])
+def test_a_four_bar_off_its_loop(ask, q, v, says):
+    robot = sarrus.mechanisms.four_bar()
+    function = getattr(robot, ask)
+    q, v, zero = robot.assemble() if q is None else np.array(q), np.array(v), np.zeros(3)
+    with pytest.raises(sarrus.StateError, match=says):
+        function(q, v, zero)
+    answer, status = function(np.stack([q, robot.assemble()]), np.stack([v, zero]), zero, return_status=True)
+    assert_array_equal(status, [4, 0])
+    assert np.isnan(answer[0]).all()
+    assert np.isfinite(answer[1]).all()
+    assert np.isfinite(function(q, v, zero, check=False)).all()
+
+
+@pytest.mark.parametrize("make", [sarrus.mechanisms.four_bar, sarrus.mechanisms.bennett, sarrus.mechanisms.delta])
+@pytest.mark.parametrize("metric", ["mass", "plain"])
+def test_configurations_that_stay_open_are_told(make, metric):
+    robot = make()
+    q, status = robot.project_configuration(robot.random(0, size=2000), metric=metric, return_status=True)
+    closed = status == 0
+    assert closed.any()
+    assert not closed.all()
+    assert np.isin(status, [0, 2]).all()
+    assert np.isnan(q[~closed]).all()
+    assert np.abs(robot.loop_residual(q[closed])).max() < 1e-8
+    lost = robot.random(0, size=2000)[~closed][0]
+    with pytest.raises(sarrus.StateError, match=r"does not close the loops from here: '\w+' stays open by"):
+        robot.project_configuration(lost, metric=metric)
+
+
+@pytest.mark.parametrize("angle", 10.0 ** np.arange(-14.0, -3.0))
+def test_so_near_to_a_singular_position_that_rounding_decides(angle):
+    """A flat parallelogram: the acceleration of its branch, that of the pseudo-inverse where it is flat, or no answer; never between."""
+    robot, state = sarrus.mechanisms.four_bar_ladder(1), almost_flat
+    q, v, tau = (np.asarray(x)[0] for x in state(robot, angle, 1))
+    q_near, v_near, tau_near = (np.asarray(x)[0] for x in state(robot, 1e-4, 1))
+    on_the_branch = robot.forward_dynamics(q_near, v_near, tau_near)
+    flat = robot.forward_dynamics(*(np.asarray(x)[0] for x in state(robot, 0.0, 1)))
+    a, status = robot.forward_dynamics(q, v, tau, return_status=True)
+    both, reactions, status_of_both = robot.forward_dynamics(q, v, tau, return_reactions=True, return_status=True)
+    for answer, code in ((a, status), (both, status_of_both)):
+        assert code in (0, 2)
+        if code == 0:
+            near = min(np.abs(answer - on_the_branch).max(), np.abs(answer - flat).max())
+            assert near < 1e-4
+    if status_of_both == 0:
+        assert reactions.residual < 1e-11
+    assert angle < 1e-7 or status == 0
+
+
+def test_bias_of_a_closing_universal_joint_off_the_constraints():
+    """-J-dot v whatever v is, by differences along the motion."""
+    b = sarrus.Builder()
+    b.add_body("one", sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+    b.add_body("two", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+    b.add_joint("free", sarrus.Free(), "ground", "one")
+    b.add_joint("ball", sarrus.Spherical(), "one", "two", at_parent=(0.3, 0.1, 0.0), tree=True)
+    b.add_joint("cross", sarrus.Universal("x", (0.2, 0.9, 0.1)), "ground", "two", at_child=(0.1, 0.4, 0.2), loop=True)
+    robot = b.build()
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        q, v, h = robot.random(rng), rng.standard_normal(robot.nv), 1e-5
+        rate = (
+            robot.constraint_jacobian(robot.integrate(q, h * v)) - robot.constraint_jacobian(robot.integrate(q, -h * v))
+        ) / (2 * h)
+        assert_allclose(robot.constraint_bias(q, v), -rate @ v, rtol=0, atol=1e-8)
