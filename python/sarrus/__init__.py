@@ -36,12 +36,14 @@ from .errors import (
     AssemblyError,
     BranchEnd,
     IntegrationError,
+    LimitWarning,
     ModelError,
     NameNotFoundError,
     NotRealizableError,
     SarrusError,
     ShapeError,
     StateError,
+    StiffnessWarning,
 )
 from .joints import Cylindrical, Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from .loops.cog import CogJacobians
@@ -88,6 +90,7 @@ __all__ = [
     "Joint",
     "JointSpec",
     "Kinematics",
+    "LimitWarning",
     "LoopReactions",
     "Mechanism",
     "Mesh",
@@ -111,6 +114,7 @@ __all__ = [
     "Spherical",
     "SpringSpec",
     "StateError",
+    "StiffnessWarning",
     "Trajectory",
     "Transform",
     "Universal",

@@ -75,6 +75,14 @@ class IntegrationError(SarrusError, ArithmeticError):
         return type(self), (str(self), self.trajectory)
 
 
+class LimitWarning(UserWarning):
+    """A simulation left limits of joints that nothing enforces."""
+
+
+class StiffnessWarning(UserWarning):
+    """A simulation's steps are too long for the forces that act."""
+
+
 def raise_no_such_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:
     """Raise NameNotFoundError for a name that is not among the known ones."""
     names = sorted(known)

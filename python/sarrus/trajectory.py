@@ -45,7 +45,8 @@ class Trajectory:
     memory : (n, m) what controllers and friction remember
     efforts : generalised forces (n, nv) of all that acts, or the function (t, q, v, memory) -> (n, nv) that tells them; None: nothing acts
     statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
-        near a singular position left no better than that
+        near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
+        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "unknown" when read from a .csv
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
@@ -149,7 +150,9 @@ class Trajectory:
 
     @cached_property
     def tau(self) -> Array:
-        """(n, nv) generalised force of all that acts, contacts too; joint friction and springs of the mechanism are not in it [N m, N]."""
+        """(n, nv) generalised force of all that acts, contacts and end stops too, motors as their limits let them; joint friction and springs
+        of the mechanism are not in it [N m, N].
+        """
         if self.efforts is None:
             return _kept(np.zeros_like(self.v))
         if not callable(self.efforts):
@@ -193,7 +196,7 @@ class Trajectory:
 
     @cached_property
     def energy(self) -> Array:
-        """(n,) kinetic and potential [J]."""
+        """(n,) kinetic and potential [J]; without what contacts, end stops and controllers hold."""
         return _kept(self.kinetic_energy + self.potential_energy)
 
     @cached_property
