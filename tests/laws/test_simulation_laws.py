@@ -732,7 +732,8 @@ def rate_of(mass, stiffness, damping):
 @pytest.mark.parametrize("build", ["slider", "four-bar", "spring"])
 def test_the_fastest_rate(build, stiffness, damping, lanes):
     """Of a spring and damper on one degree of freedom, as a controller on a tree, on loops, and as springs of the model: |rate| dt, of which
-    three products of power iteration know as much as a limit needs."""
+    three products of power iteration know as much as a limit needs.
+    """
     if build == "four-bar":
         robot, q, _ = four_bar()
         acts = sarrus.control.PID("motor", stiffness, 0.0, damping, target=q[0])
