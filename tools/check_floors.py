@@ -26,7 +26,7 @@ PYTHON = (
     ("io", "tables"),
     ("mechanisms",),
     ("control", "guide", "inputs", "interpolation", "path", "plot", "skeleton", "storage"),
-    ("pictures", "trajectory"),
+    ("limits", "pictures", "trajectory"),
     ("run",),
     ("simulation", "many"),
     ("meshes", "shapes"),

@@ -15,8 +15,10 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <vector>
 
+#include "../simulation/record.hpp"
 #include "../simulation/step_length.hpp"
 #include "arrays.hpp"
 #include "gil.hpp"
@@ -60,7 +62,8 @@ class Interrupts {
 class Simulation {
  public:
   Simulation(const py::object& mechanism, int method, int stabilisation, const std::array<double, 2>& gains,
-             const py::dict& actions, py::object controller, py::object pfaffian)
+             const py::dict& actions, py::object controller, py::object pfaffian,
+             const std::vector<std::tuple<int, int, double, double>>& limits, bool records)
       : tree_(built(mechanism).tree()), controller_(std::move(controller)), pfaffian_(std::move(pfaffian)) {
     plan_.method = static_cast<Method>(method), plan_.stabilisation = static_cast<Stabilisation>(stabilisation);
     plan_.gains[0] = gains[0], plan_.gains[1] = gains[1];
@@ -68,6 +71,14 @@ class Simulation {
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     keep(built(mechanism), actions);
+    for (const auto& [of, at, lower, upper] : limits) limits_.push_back({static_cast<Quantity>(of), at, lower, upper});
+    plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
+    // implicit steps are stable whatever the rate, adaptive ones see to it themselves; and rows that ask Python would be asked more often
+    plan_.watches_rates = plan_.method != Method::implicit_midpoint && plan_.method != Method::dopri5 && tree_.loops.given == 0 &&
+                          has_rates(tree_, plan_.actions);
+    plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
+    record_.resize(record_size(plan_));
+    begin_record(plan_, record_.data());
   }
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
@@ -77,6 +88,14 @@ class Simulation {
   bool closes_stages() const { return plan_.close_stages; }
   void close_stages(bool yes) { plan_.close_stages = yes; }
   bool calls() const { return plan_.controller != nullptr; }
+  int recorded() const { return record_size(plan_); }
+  /// Of one run, before it begins.
+  Numbers fresh_record() const {
+    Numbers record(recorded());
+    begin_record(plan_, record.mutable_data());
+    return record;
+  }
+  Numbers record() const { return copy_of(record_.data(), recorded()); }
   int size() const { return tree_.nq + tree_.nv + plan_.actions.memory; }
 
   /// Fixed steps of h from `start + first h`; the state after every `every`-th is kept in `out`. Returns how many steps were made, and
@@ -84,10 +103,13 @@ class Simulation {
   py::tuple run(Numbers& x, const Numbers& parameters, double start, double h, Count first, Count count, Count every,
                 Numbers& out, const py::object& watch) {
     check(x, parameters);
-    double *row = x.mutable_data(), *kept = out.mutable_data();
+    double* kept = out.mutable_data();
     const double* p = parameters.data();
     const int n = size();
-    std::vector<double> before(row, row + n);
+    std::vector<double> state(x.data(), x.data() + n);
+    state.insert(state.end(), record_.begin(), record_.end());
+    std::vector<double> before = state;
+    double* row = state.data();
     const bool watched = !watch.is_none();
     Interrupts interrupts;
     double status = 0.0;
@@ -95,24 +117,44 @@ class Simulation {
     {
       const WithoutGil free;
       while (done < count) {
-        std::copy(row, row + n, before.begin());
+        before = state;
         status = kernels().simulation.advance(tree_, plan_, p, {start, h, first + done, 1}, row);
         if (status == 0.0 && !is_finite(row, n)) status = diverged;
         if (status != 0.0) {
-          std::copy(before.begin(), before.end(), row);
+          state = before;
           break;
         }
         ++done;
         if (done % every == 0) std::copy(row, row + n, kept + (done / every - 1) * n);
-        if (watched && ask(watch, start + static_cast<double>(first + done) * h, before.data(), row)) break;
+        if (watched && ask(watch, start + static_cast<double>(first + done) * h, before.data(), row)) {
+          std::copy(before.begin() + n, before.end(), row + n);  // it ended within this step
+          break;
+        }
         if (interrupts.pending() || stopped_) {
           status = interrupted;
           break;
         }
       }
     }
+    std::copy(row, row + n, x.mutable_data());
+    record_.assign(row + n, row + state.size());
     rethrow();
     return py::make_tuple(done, static_cast<int>(status));
+  }
+
+  /// The state a part of a step after x, of which nothing is recorded.
+  Numbers part_of_step(const Numbers& x, const Numbers& parameters, double time, double h) {
+    check(x, parameters);
+    Numbers there = copy_of(x.data(), size());
+    double* row = there.mutable_data();
+    Plan plan = plan_;
+    plan.records = false, plan.limits = 0;
+    {
+      const WithoutGil free;
+      kernels().simulation.advance(tree_, plan, parameters.data(), {time, h, 0, 1}, row);
+    }
+    rethrow();
+    return there;
   }
 
   /// Dormand and Prince's steps from `time`, as long as their tolerances ask, until `pause` is passed or `end` reached. Steps go on as if
@@ -128,7 +170,11 @@ class Simulation {
     double *row = x.mutable_data(), *kept = out.mutable_data(), *at_end = last.mutable_data();
     const double *p = parameters.data(), *sample = times.data();
     const Count samples = times.size();
-    std::vector<double> there(n), dense(5 * width);
+    std::vector<double> there(n), dense(5 * width), told(1 + tree_.nv);  // the error, and what controllers ask for at the start
+    const auto record = [&](double begun, double reached, const double* end_state) {
+      note_limits(plan_, begun, before_.data(), before_.data() + tree_.nq, told.data() + 1, record_.data());
+      note_limits(plan_, reached, end_state, end_state + tree_.nq, static_cast<const double*>(nullptr), record_.data());
+    };
     const bool watched = !watch.is_none();
     Interrupts interrupts;
     double status = 0.0;
@@ -152,9 +198,9 @@ class Simulation {
           status = no_convergence;
           break;
         }
-        double error = 0.0;
-        status =
-            kernels().simulation.try_step(tree_, plan_, p, time, step, tolerance.data(), row, there.data(), dense.data(), &error);
+        status = kernels().simulation.try_step(tree_, plan_, p, time, step, tolerance.data(), row, there.data(), dense.data(),
+                                               told.data());
+        const double error = told[0];
         if (status == caller_failed) break;
         const bool sound = status == 0.0 && is_finite(there.data(), n) && std::isfinite(error);
         if (!sound || (error > 1.0 && !length.settles())) {
@@ -181,14 +227,16 @@ class Simulation {
           std::copy(there.begin(), there.end(), at_end);
           finished = true;
           back_to_tail();
-          if (watched) ask(watch, end, before_.data(), at_end);
+          if (!(watched && ask(watch, end, before_.data(), at_end))) record(from_, end, at_end);
           break;
         }
         ++taken;
-        std::copy(there.begin(), there.end(), row);
         time = reached;
         length.accept(step, error);
-        if (watched && ask(watch, time, before_.data(), row)) break;
+        const bool ends = watched && ask(watch, time, before_.data(), there.data());
+        if (!ends) record(from_, time, there.data());
+        std::copy(there.begin(), there.end(), row);
+        if (ends) break;
         if (interrupts.pending() || stopped_) {
           status = interrupted;
           if (tail_) back_to_tail();
@@ -221,16 +269,17 @@ class Simulation {
   }
 
   /// Many runs, (runs, size), each by fixed steps; states after every `every`-th step go to out (runs, kept, size). Status by run; a run
-  /// that fails has NaN from there on, and the others do not know.
+  /// that fails has NaN from there on, and the others do not know. Behind each state in x stands its record.
   py::array_t<signed char> run_many(Numbers& x, const Numbers& parameters, double start, double h, Count count, Count every,
                                     Numbers& out, Count threads) {
-    const Count runs = x.shape(0), n = size(), samples = out.shape(1);
+    const Count runs = x.shape(0), n = size(), wide = x.shape(1), samples = out.shape(1);
+    if (wide != n + recorded()) throw std::length_error("simulation: wrong sizes");
     py::array_t<signed char> verdicts(runs);
     double *rows = x.mutable_data(), *kept = out.mutable_data();
     signed char* verdict = verdicts.mutable_data();
     std::fill(verdict, verdict + runs, static_cast<signed char>(interrupted));
     std::fill(kept, kept + runs * samples * n, std::numeric_limits<double>::quiet_NaN());
-    const Runs all = {rows, static_cast<int>(n), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0, nullptr};
+    const Runs all = {rows, static_cast<int>(wide), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0, nullptr};
     const Count chunk = 16, piece = 256;  // runs of one thread; steps between looks at whether to stop
     std::atomic<Count> next{0};
     std::atomic<bool> stop{false}, failed{false};
@@ -240,7 +289,7 @@ class Simulation {
       for (Count begin; !stop && (begin = next.fetch_add(chunk)) < runs;) {
         const Count end = std::min(runs, begin + chunk);
         Runs mine = all;
-        mine.x += begin * n, mine.parameter += begin * mine.parameter_step, mine.status = status.data();
+        mine.x += begin * wide, mine.parameter += begin * mine.parameter_step, mine.status = status.data();
         std::fill(verdict + begin, verdict + end, 0);
         for (Count k = 0; k < samples && !stop; ++k) {
           const Count last = std::min(count, (k + 1) * every);
@@ -249,12 +298,12 @@ class Simulation {
                                               end - begin);
             for (Count i = begin; i < end; ++i) {
               if (verdict[i] == 0) verdict[i] = status[i - begin];
-              if (verdict[i] == 0 && !is_finite(rows + i * n, n)) verdict[i] = static_cast<signed char>(diverged);
+              if (verdict[i] == 0 && !is_finite(rows + i * wide, n)) verdict[i] = static_cast<signed char>(diverged);
             }
             if (asks && interrupts.now()) stop = true;
           }
           for (Count i = begin; i < end && !stop; ++i)
-            if (verdict[i] == 0) std::copy(rows + i * n, rows + (i + 1) * n, kept + (i * samples + k) * n);
+            if (verdict[i] == 0) std::copy(rows + i * wide, rows + i * wide + n, kept + (i * samples + k) * n);
           // what is not copied is NaN; where all have failed no more can come
           if (std::all_of(verdict + begin, verdict + end, [](signed char v) { return v != 0; })) break;
         }
@@ -367,12 +416,19 @@ class Simulation {
       const Vec3<double> center = times(frame.X.R, to_vec3(t[1])) + frame.X.p;
       contacts_.push_back({frame.body, center, to_vec3(t[2]), t[3].cast<double>(), t[4].cast<double>(), read(5)});
     }
+    for (const py::handle& h : actions["end_stops"].cast<py::list>()) {
+      const auto t = h.cast<py::tuple>();
+      end_stops_.push_back({t[0].cast<int>(), t[1].cast<int>(), read(4)});
+    }
+    effort_limits_ = actions["effort_limits"].cast<std::vector<double>>();
     for (const py::handle& h : actions["computed_torque"].cast<py::list>()) targets_.push_back(law(h));
     a.target = targets_.empty() ? nullptr : targets_.data();
     if (a.target) a.computed = read(2 * tree_.nv);
     a.controllers = static_cast<int>(controllers_.size()), a.controller = controllers_.data();
     a.efforts = static_cast<int>(efforts_.size()), a.effort = efforts_.data();
     a.stictions = static_cast<int>(stictions_.size()), a.stiction = stictions_.data();
+    a.end_stops = static_cast<int>(end_stops_.size()), a.end_stop = end_stops_.data();
+    a.effort_limit = effort_limits_.empty() ? nullptr : effort_limits_.data();
     a.contacts = static_cast<int>(contacts_.size()), a.contact = contacts_.data();
   }
 
@@ -382,13 +438,15 @@ class Simulation {
     return x;
   }
 
-  static bool call_controller(void* self, double time, const double* q, const double* v, double* tau) {
+  /// It returns (2, nv): of motors, and of other forces.
+  static bool call_controller(void* self, double time, const double* q, const double* v, double* motor, double* tau) {
     Simulation& s = *static_cast<Simulation*>(self);
     const WithGil held;
     try {
-      const Numbers given =
-          py::cast<Numbers>(call_python(s.controller_, py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv))));
-      for (int k = 0; k < s.tree_.nv; ++k) tau[k] += given.data()[k];
+      const int nv = s.tree_.nv;
+      const Numbers both =
+          py::cast<Numbers>(call_python(s.controller_, py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, nv))));
+      for (int k = 0; k < nv; ++k) motor[k] += both.data()[k], tau[k] += both.data()[nv + k];
       return true;
     } catch (py::error_already_set& e) {
       e.restore();
@@ -440,6 +498,9 @@ class Simulation {
   std::vector<PrescribedEffort> efforts_;
   std::vector<Stiction> stictions_;
   std::vector<Contact> contacts_;
+  std::vector<EndStop> end_stops_;
+  std::vector<double> effort_limits_, record_;
+  std::vector<Limit> limits_;
   struct Tail {  // where the first step stood that would lead beyond the end
     std::vector<double> x;
     double time;
@@ -454,9 +515,14 @@ class Simulation {
 
 void bind_simulation(py::module_& m) {
   py::class_<Simulation>(m, "Simulation")
-      .def(py::init<const py::object&, int, int, const std::array<double, 2>&, const py::dict&, py::object, py::object>(),
+      .def(py::init<const py::object&, int, int, const std::array<double, 2>&, const py::dict&, py::object, py::object,
+                    const std::vector<std::tuple<int, int, double, double>>&, bool>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("actions"),
-           py::arg("controller"), py::arg("pfaffian"), py::keep_alive<1, 2>())
+           py::arg("controller"), py::arg("pfaffian"), py::arg("limits"), py::arg("records"), py::keep_alive<1, 2>())
+      .def_property_readonly("record", &Simulation::record)
+      .def_property_readonly("recorded", &Simulation::recorded)
+      .def("begin_record", &Simulation::fresh_record)
+      .def("part_of_step", &Simulation::part_of_step, py::arg("x"), py::arg("parameters"), py::arg("time"), py::arg("step"))
       .def_property_readonly("size", &Simulation::size)
       .def("rank", &Simulation::rank, py::arg("q"), py::arg("time"))
       .def_property("close_stages", &Simulation::closes_stages, &Simulation::close_stages)

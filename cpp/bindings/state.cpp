@@ -14,7 +14,7 @@ namespace {
 [[noreturn]] void wrong_size(const std::string& name, Size kind, const Array* a, const Tree& t) {
   const int want = size_of(kind, t);
   if (a->nd == 0) fail("ShapeError", name + " is a single number; it needs an axis of " + std::to_string(want) + " entries");
-  const long has = a->dimensions[a->nd - 1];
+  const std::int64_t has = a->dimensions[a->nd - 1];
   std::string m = name + " has " + std::to_string(has) + " entries in its last axis; ";
   if (kind == Size::q) {
     m += "this mechanism has nq = " + std::to_string(t.nq);
@@ -168,7 +168,7 @@ struct Operand {
   Size kind;
   py::object array;
   const double* data = nullptr;
-  long step = 0;
+  std::int64_t step = 0;
 };
 
 PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
@@ -225,12 +225,12 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
                                ", which do not broadcast with " + shape_text(batch.data(), static_cast<int>(batch.size())));
     }
   }
-  long count = 1;
+  std::int64_t count = 1;
   for (const Py_ssize_t d : batch) count *= d;
   for (Operand& o : operands) {
     const Array* x = proxy(o.array.ptr());
     const int size = size_of(o.kind, t);
-    long rows = 1;
+    std::int64_t rows = 1;
     for (int i = 0; i + 1 < x->nd; ++i) rows *= x->dimensions[i];
     if (rows != count && rows != 1) {
       py::tuple shape(batch.size() + 1);
@@ -430,14 +430,14 @@ double time_one_state(const py::object& mechanism, const std::string& operation,
       throw py::value_error("time_one_state wants (N, k) arrays of one N");
     data.push_back(inputs[k].data());
   }
-  long size = 1;
+  std::int64_t size = 1;
   for (const char c : info.axes) size *= size_of_axis(c, m.tree());
   std::vector<double> out(size);
-  const long rows = inputs[0].shape(0);
+  const std::int64_t rows = inputs[0].shape(0);
   const OneState run = kernels().one[op];
   const auto start = std::chrono::steady_clock::now();
   for (int r = 0; r < repeats; ++r)
-    for (long i = 0; i < rows; ++i) {
+    for (std::int64_t i = 0; i < rows; ++i) {
       const double* in[max_inputs] = {};
       for (std::size_t k = 0; k < data.size(); ++k) in[k] = data[k] + i * inputs[k].shape(1);
       run(m.tree(), p, in, nullptr, out.data());

@@ -25,7 +25,7 @@ struct Rows {
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
-/// Many runs of a simulation: row i of x is its state, and parameters may be its own (a step of 0 shares them).
+/// Many runs of a simulation: row i of x is its state, with the record of what it left where there is one, and parameters may be its own (a step of 0 shares them).
 struct Runs {
   double* x;
   int size;
@@ -42,7 +42,8 @@ struct Clock {
 struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
   void (*advance_many)(const Tree&, const Plan&, const Clock&, const Runs&, std::int64_t begin, std::int64_t end);
-  /// A trial step of Dormand and Prince's from x: where it leads, its polynomial, and its error as a share of what is allowed.
+  /// A trial step of Dormand and Prince's from x: where it leads, its polynomial, and its error as a share of what is allowed, and behind that,
+  /// where limits are watched, what motors ask for (nv).
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
                      const double* x, double* there, double* dense, double* error);
   /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.

@@ -46,6 +46,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   std::optional<LeastMotion<double>> start;
   if (plan.close_stages) s.least = &start.emplace(tree, arena, x, time, s.given(x, x + tree.nq));
   Trial<double> trial = {there, 0.0, dense};
+  if (plan.limits > 0) s.demanded = error + 1;  // there is room behind it
   dormand_prince_step(s, time, step, x, tolerance[0], tolerance[1], trial);
   *error = trial.error;
   const auto end = SimulationState<double>::of(tree, there);
@@ -69,9 +70,9 @@ double act_on(const Tree& tree, const Plan& plan, const double* parameter, doubl
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   const auto state = SimulationState<const double>{x, x + tree.nq, x + tree.nq + tree.nv};
-  for (int k = 0; k < tree.nv; ++k) tau[k] = 0.0;
-  act(tree, arena, plan.actions, parameter, time, state.q, state.v, state.z, tau, arena.take<double>(plan.actions.memory));
-  return plan.controller && !plan.controller(plan.self, time, state.q, state.v, tau) ? caller_failed : 0.0;
+  System<double> s{tree, arena, plan, parameter};
+  s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.actions.memory));
+  return s.status;
 }
 
 int rank(const Tree& tree, const Plan& plan, double time, const double* x, double* weakest) {

@@ -1,9 +1,10 @@
 // What acts on a mechanism while it is simulated, besides gravity and what its joints have: controllers, prescribed efforts, friction that
-// sticks, contact with planes. Each adds to the generalised force; some remember something, whose rate they tell.
+// sticks, contact with planes, end stops. Each adds to the generalised force; some remember something, whose rate they tell.
 //
 //   controller   u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q, within limits, where z rests rather than drive u beyond them
 //   stiction     bristles that bend by z: z-dot = v - |v| z s0/F(v), friction s0 z + min(s1, F/|v|) z-dot   (Canudas de Wit et al. 1995)
 //   computed     tau = M (g-double-dot + kd (g-dot - v) + kp (g - q)) + h, on trees        (Li and Wu 4.4; Murray, Li and Sastry 4.5)
+//   end stop     k d + c d-dot beyond a limit, with |c d-dot| at most k d: so it never pulls, and sets in without a jump
 //   contact      k d^n (1 + c d-dot) along the normal (Hunt and Crossley 1975), Coulomb friction made smooth at slip speed v_s
 //
 // Numbers that a sweep may vary are read from a row of parameters, so that every lane can have its own.
@@ -37,22 +38,30 @@ void add_point_force(const Tree& tree, const LoopState<T>& state, int body, cons
   }
 }
 
-template <class T>
-void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* parameter, const T* v, T* tau) {
-  const Transform<T>& X = state.X[c.body];
-  const Vec3<T> n = cast<T>(c.normal), center = X.p + times(X.R, cast<T>(c.center));
-  const T depth = T(c.radius + c.offset) - dot(n, center);
-  const auto touches = depth > T(0.0);
-  if (!any(touches)) return;
-  const Vec3<T> p = center - n * T(c.radius);
-  Vec3<T> u = zero3<T>();  // of the body's point that is there
-  for (int b = c.body; b > 0; b = tree.body[b].parent) {
+/// Of the point p (world) of a body.
+template <class T> Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& state, int body, const Vec3<T>& p, const T* v) {
+  Vec3<T> u = zero3<T>();
+  for (int b = body; b > 0; b = tree.body[b].parent) {
     const Body& joint = tree.body[b];
     for (int k = 0; k < joint.nv; ++k) {
       const Motion<T>& s = state.column[joint.iv + k];
       u += (s.linear + cross(s.angular, Vec3<T>(p - state.X[b].p))) * v[joint.iv + k];
     }
   }
+  return u;
+}
+
+template <class T>
+void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* parameter, const T* v, T* tau,
+                 const T& weight, T& pressing) {
+  const Transform<T>& X = state.X[c.body];
+  const Vec3<T> n = cast<T>(c.normal), center = X.p + times(X.R, cast<T>(c.center));
+  const T depth = T(c.radius + c.offset) - dot(n, center);
+  const auto touches = depth > T(0.0);
+  if (!any(touches)) return;
+  pressing += select(touches, weight, T(0.0));
+  const Vec3<T> p = center - n * T(c.radius);
+  const Vec3<T> u = point_velocity(tree, state, c.body, p, v);
   const T rate = -dot(n, u);
   const T pressed = power(select(touches, depth, T(0.0)), parameter[1]) * parameter[0] * (T(1.0) + parameter[2] * rate);
   const T normal = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
@@ -61,17 +70,20 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
   add_point_force(tree, state, c.body, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
 }
 
-/// Adds what all of them do to tau and writes the rates of what they remember.
+/// Adds what controllers give to `motor` and what all others do to tau, and writes the rates of what they remember. `pressing`:
+/// a number that is another one wherever other contacts and end stops press (of the first 50).
 template <class T>
 void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parameter, const T& time, const T* q, const T* v,
-         const T* z, T* tau, T* z_dot) {
+         const T* z, T* motor, T* tau, T* z_dot, T& pressing) {
+  pressing = T(0.0);
+  double weight = 1.0;
   for (int i = 0; i < actions.controllers; ++i) {
     const Controller& c = actions.controller[i];
     const T* p = parameter + c.parameter;
     T g[3];
     evaluate(*c.target, &time, g);
     const T off = g[0] - q[c.iq], wanted = p[0] * off + z[c.memory] + p[2] * (g[1] - v[c.iv]);
-    tau[c.iv] += least(most(wanted, p[3]), p[4]);
+    motor[c.iv] += least(most(wanted, p[3]), p[4]);
     // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
     const T room = most(p[4] - wanted, T(0.0)), room_below = least(p[3] - wanted, T(0.0));
     z_dot[c.memory] = most(least(p[1] * off, room * T(1e3)), room_below * T(1e3));
@@ -79,7 +91,7 @@ void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parame
   for (int i = 0; i < actions.efforts; ++i) {
     T g[3];
     evaluate(*actions.effort[i].law, &time, g);
-    tau[actions.effort[i].iv] += g[0];
+    motor[actions.effort[i].iv] += g[0];
   }
   for (int i = 0; i < actions.stictions; ++i) {
     const Stiction& s = actions.stiction[i];
@@ -100,14 +112,23 @@ void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parame
       wanted[k] = g[2] + kd[k] * (g[1] - v[k]) + kp[k] * (g[0] - q[k]);
     }
     rnea(tree, arena, RneaInput<T>{q, v, wanted}, needed);
-    for (int k = 0; k < tree.nv; ++k) tau[k] += needed[k];
+    for (int k = 0; k < tree.nv; ++k) motor[k] += needed[k];
+  }
+  for (int i = 0; i < actions.end_stops; ++i) {
+    const EndStop& s = actions.end_stop[i];
+    const T* p = parameter + s.parameter;
+    const T spring = p[2] * (most(q[s.iq] - p[1], T(0.0)) + least(q[s.iq] - p[0], T(0.0))), room = abs(spring);
+    tau[s.iv] -= spring + least(most(p[3] * v[s.iv], -room), room);
+    pressing += select(room > T(0.0), T(weight), T(0.0));
+    weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
   if (actions.contacts == 0) return;
   const Arena::Scope scope(arena);
   const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
   for (int i = 0; i < actions.contacts; ++i) {
     const Contact& c = actions.contact[i];
-    add_contact(tree, state, c, parameter + c.parameter, v, tau);
+    add_contact(tree, state, c, parameter + c.parameter, v, tau, T(weight), pressing);
+    weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
 }
 

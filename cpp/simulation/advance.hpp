@@ -5,6 +5,7 @@
 
 #include "implicit_midpoint.hpp"
 #include "independent.hpp"
+#include "rates.hpp"
 
 namespace sarrus {
 
@@ -28,7 +29,7 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
   for (int k = 0; k < tree.nv; ++k) x.v[k] = u[k] / h;
 }
 
-/// From time + first h, `count` steps of h; x holds (q, v, z). Returns the status.
+/// From time + first h, `count` steps of h; the row holds (q, v, z), and the record if the plan has one. Returns the status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
           std::int64_t count, T* row) {
@@ -37,9 +38,15 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   const bool by_displacement = projects && plan.method == Method::semi_implicit && !plan.close_stages && !nonholonomic(tree);
   projects = projects && !by_displacement;
   const auto x = SimulationState<T>::of(tree, row);
+  T* record = plan.records ? row + s.size() : nullptr;
+  if (plan.limits > 0) {
+    s.demanded = arena.template take<T>(tree.nv);
+    note_limits(plan, T(time + static_cast<double>(first) * h), x.q, x.v, static_cast<const T*>(nullptr), record);
+  }
   for (std::int64_t k = first; k < first + count; ++k) {
     const Arena::Scope scope(arena);
     const T now = T(time + static_cast<double>(k) * h), step = T(h);
+    s.kept = false;
     std::optional<LeastMotion<T>> start;
     if (projects && (plan.close_stages || plan.method == Method::implicit_midpoint))
       s.least = &start.emplace(tree, arena, x.q, now, s.given(x.q, x.v));
@@ -60,6 +67,12 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
     if (projects) close_step(s, T(time + static_cast<double>(k + 1) * h), x);
     if constexpr (std::is_same_v<T, double>)
       if (s.status != 0.0) break;  // what follows would only be wrong
+    if (!record) continue;
+    if (plan.limits > 0) {
+      note_limits(plan, now, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr), s.demanded, record);
+      note_limits(plan, T(now + step), x.q, x.v, static_cast<const T*>(nullptr), record);
+    }
+    if (plan.watches_rates) note_rates(s, k, T(now + step), step, x, record);
   }
   return s.status;
 }

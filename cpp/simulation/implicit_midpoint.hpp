@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include "steps.hpp"
 
@@ -57,6 +59,13 @@ inline void as_exponential(const Tree& tree, double* u) {
   }
 }
 
+/// Whatever the compiler, which is told that all numbers are finite, makes of comparisons.
+inline bool finite_bits(double x) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return (bits >> 52 & 0x7ff) != 0x7ff;
+}
+
 /// `guess`, if given: of (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
@@ -77,16 +86,17 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
     s.evaluate(time + 0.5 * h, q, middle, middle + nv, rate, rate + nv);
     for (int k = 0; k < n; ++k) to[k] = x.v[k] + h * rate[k];
   };
+  constexpr double overflow = 1e300;
   const auto miss = [&](const double* from, const double* to, double* by) {  // relative; at rest, of 1e-3
     double sum = 0.0, size = 1e-6;
     for (int k = 0; k < n; ++k) by[k] = to[k] - from[k], sum += by[k] * by[k], size += to[k] * to[k] + x.v[k] * x.v[k];
-    return std::sqrt(sum / size);
+    return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
   };
 
   lead(y, next);
   double left = miss(y, next, off);
   double* A = nullptr;
-  for (int round = 0; left > 1e-15 && round < 50 && s.status == 0.0; ++round) {
+  for (int round = 0; left > 1e-15 && left < overflow && round < 50 && s.status == 0.0; ++round) {
     double now = 0.0;
     std::copy(off, off + n, step);
     if (A) {  // Newton: (1 - G) step = off, with G the derivative of `lead`
@@ -117,7 +127,8 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
     }
     left = now;
   }
-  if (left > 1e-7 && s.status == 0.0) s.status = no_convergence;  // near singular positions rounding is that large
+  if (left > 1e-7 && s.status == 0.0)  // near singular positions rounding is that large
+    s.status = left < overflow ? no_convergence : diverged;
   for (int k = 0; k < nv; ++k) u[k] = 0.5 * h * (x.v[k] + y[k]);
   as_exponential(s.tree, u);
   integrate(s.tree, x.q, u, q);

@@ -15,6 +15,7 @@
 #include "../dynamics/aba.hpp"
 #include "../loops/projection.hpp"
 #include "actions.hpp"
+#include "record.hpp"
 
 namespace sarrus {
 
@@ -37,22 +38,45 @@ template <class T> struct System {
   LeastMotion<T>* least = nullptr;  // where the step began, if that is to serve its projections
   T status = T(0.0);
 
+  // if not null: where to keep what controllers ask for, at a step's first evaluation or, if it is implicit, at its last
+  T* demanded = nullptr;
+  bool kept = false;
+  T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
+
   int size() const { return tree.nq + tree.nv + plan.actions.memory; }
 
-  /// a and z-dot.
-  SARRUS_NOINLINE void evaluate(const T& time, const T* q, const T* v, const T* z, T* a, T* z_dot) {
-    const Arena::Scope scope(arena);
-    T* tau = arena.template take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) tau[k] = T(0.0);
-    act(tree, arena, plan.actions, parameter, time, q, v, z, tau, z_dot);
+  /// The generalised force of all that acts, and z-dot. `calls`: whether the caller's function is asked too.
+  void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
+    const double* limit = plan.actions.effort_limit;
+    T* motor = limit || demanded ? arena.template take<T>(tree.nv) : tau;
+    for (int k = 0; k < tree.nv; ++k) motor[k] = tau[k] = T(0.0);
+    act(tree, arena, plan.actions, parameter, time, q, v, z, motor, tau, z_dot, pressing);
     if constexpr (std::is_same_v<T, double>)
-      if (plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, tau)) status = caller_failed;
+      if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, tau))
+        status = caller_failed;
+    if (motor == tau) return;
+    if (demanded && !kept) {
+      for (int k = 0; k < tree.nv; ++k) demanded[k] = motor[k];
+      kept = plan.method != Method::implicit_midpoint;
+    }
+    for (int k = 0; k < tree.nv; ++k) tau[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
+  }
+
+  void accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {
     if (tree.loops.rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
     LoopInput<T> in{q, v, tau};
     in.time = &time, in.given = given(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
     if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
     reproach(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+  }
+
+  /// a and z-dot.
+  SARRUS_NOINLINE void evaluate(const T& time, const T* q, const T* v, const T* z, T* a, T* z_dot) {
+    const Arena::Scope scope(arena);
+    T* tau = arena.template take<T>(tree.nv);
+    forces(time, q, v, z, tau, z_dot);
+    accelerations(time, q, v, tau, a);
   }
 
   /// Rows that the caller gives as a function of q, and their gamma.

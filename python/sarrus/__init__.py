@@ -36,6 +36,7 @@ from .errors import (
     AssemblyError,
     BranchEnd,
     IntegrationError,
+    LimitWarning,
     ModelError,
     ModelWarning,
     NameNotFoundError,
@@ -43,6 +44,7 @@ from .errors import (
     SarrusError,
     ShapeError,
     StateError,
+    StiffnessWarning,
 )
 from .joints import Cylindrical, Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from .loops.cog import CogJacobians
@@ -89,6 +91,7 @@ __all__ = [
     "Joint",
     "JointSpec",
     "Kinematics",
+    "LimitWarning",
     "LoopReactions",
     "Mechanism",
     "Mesh",
@@ -113,6 +116,7 @@ __all__ = [
     "Spherical",
     "SpringSpec",
     "StateError",
+    "StiffnessWarning",
     "Trajectory",
     "Transform",
     "Universal",

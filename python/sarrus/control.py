@@ -1,4 +1,5 @@
-"""What acts on a mechanism in a simulation, without Python in the loop: controllers, prescribed efforts, sticking friction, contact.
+"""What acts on a mechanism in a simulation, without Python in the loop: controllers, prescribed efforts, sticking friction, contact,
+end stops.
 
 Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Their numbers may be arrays (runs,) for
 :func:`~sarrus.simulate_many`. Targets are :mod:`laws <sarrus.laws>` of time, or numbers.
@@ -22,12 +23,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ModelError, ShapeError
-from .joints import unit_axis
+from .joints import Planar, unit_axis
 from .laws import Law, as_law
 from .path import Path, path_through
 from .state import StateFunctions
 
-__all__ = ["PID", "ComputedTorque", "Contact", "Path", "PrescribedEffort", "Stiction", "path_through", "rest_to_rest"]
+__all__ = [
+    "PID",
+    "ComputedTorque",
+    "Contact",
+    "EndStop",
+    "Path",
+    "PrescribedEffort",
+    "Stiction",
+    "path_through",
+    "rest_to_rest",
+]
 
 Number = float | ArrayLike
 
@@ -82,7 +93,11 @@ class ComputedTorque:
 
 @dataclass(frozen=True, eq=False)
 class Stiction:
-    """Friction of a joint that sticks: bristles that bend, and slip beyond `sticking` (LuGre: Canudas de Wit and others 1995).
+    """Friction of a joint that sticks: bristles that bend by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
+
+    s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
+    This is LuGre's model but for two things: bristles settle no faster than in 1 ms, and c is not the constant s1 but the smaller one of
+    s1 and s0/r, so that friction of fast motion is F(v) and has no viscous part. In slow motion, |v| < F(v)/s1, it is LuGre's.
 
     Attributes
     ----------
@@ -124,7 +139,37 @@ class Contact:
     slip_velocity: Number = 1e-3
 
 
-Element = PID | PrescribedEffort | ComputedTorque | Stiction | Contact
+@dataclass(frozen=True, eq=False)
+class EndStop:
+    """A spring and a damper where a joint coordinate is beyond its limits: k d + c d', with |c d'| no more than k d.
+
+    So it never pulls, sets in without a jump and takes energy out at every impact. What its spring holds is no part of
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`.
+
+    Attributes
+    ----------
+    joint, index : the joint, and which of its coordinates
+    limits : (lower, upper) [rad or m], infinity: none; default: the joint's own
+    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the inertia that a force on the joint feels in the neutral configuration, so
+        that what hits it at v goes on for about v/(600/s), which steps of 1 ms can follow
+    damping : c [N m s/rad or N s/m]; default: sqrt(k times that inertia), half of critical
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> run = sarrus.simulate(sarrus.mechanisms.pendulum(), [1.2], [0.0], 3.0, EndStop("pivot", limits=(-0.5, 2.0)))
+    >>> float(run.q.min().round(3))
+    -0.505
+    """
+
+    joint: str
+    limits: tuple[Number, Number] | None = None
+    stiffness: Number | None = None
+    damping: Number | None = None
+    index: int = 0
+
+
+Element = PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
@@ -157,7 +202,7 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
     return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))
 
 
-KINDS = ("controllers", "efforts", "stictions", "contacts", "computed_torque")
+KINDS = ("controllers", "efforts", "stictions", "contacts", "end_stops", "effort_limits", "computed_torque")
 
 
 @dataclass
@@ -181,17 +226,24 @@ class Acting:
             raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
 
 
-def acting(mechanism: StateFunctions, elements: Sequence[Element]) -> Acting:
-    """What the core is told of the elements; ModelError where they do not fit the mechanism."""
+def acting(mechanism: StateFunctions, elements: Sequence[Element], effort_limits: Sequence[float] = ()) -> Acting:
+    """What the core is told of the elements; ModelError where they do not fit the mechanism.
+
+    What they give in all along a velocity is kept within its effort limit, (nv,) or none.
+    """
     made = Acting()
+    made.terms["effort_limits"] = list(effort_limits)
     # in the order in which the core reads parameters
     groups: dict[str, list[list[NDArray[np.float64]]]] = {name: [] for name in made.terms}
     for element in elements:
         if isinstance(element, PID):
-            iq, iv = _coordinate(mechanism, element.joint, element.index, "PID")
+            iq, iv = coordinate(mechanism, element.joint, element.index, "PID")
             made.terms["controllers"].append((iq, iv, _law(element.target, f"target of '{element.joint}'")))
             gains = {name: getattr(element, name) for name in ("proportional", "integral", "derivative")}
-            groups["controllers"].append([*_numbers(element, gains), *_limits(element)])
+            limits = _limits(element, element.limits)
+            if effort_limits:  # beyond it z would wind up
+                limits = [np.clip(x, -effort_limits[iv], effort_limits[iv]) for x in limits]
+            groups["controllers"].append([*_numbers(element, gains), *limits])
             made.memory += 1
         elif isinstance(element, PrescribedEffort):
             iv = _velocity(mechanism, element.joint, element.index)
@@ -213,6 +265,10 @@ def acting(mechanism: StateFunctions, elements: Sequence[Element]) -> Acting:
             groups["contacts"].append(
                 _numbers(element, given, ("stiffness", "exponent", "slip_velocity"), ("dissipation", "friction"))
             )
+        elif isinstance(element, EndStop):
+            iq, iv = coordinate(mechanism, element.joint, element.index, "an end stop")
+            made.terms["end_stops"].append((iq, iv))
+            groups["end_stops"].append(_end_stop(mechanism, element, iv))
         elif isinstance(element, ComputedTorque):
             if made.terms["computed_torque"]:
                 raise ModelError("one ComputedTorque drives all joints; there are several")
@@ -223,7 +279,7 @@ def acting(mechanism: StateFunctions, elements: Sequence[Element]) -> Acting:
                 f"no element of control: {element!r}; a controller is a function (t, q, v) -> tau, an element such as "
                 "sarrus.control.PID, or a list of these"
             )
-    for name in ("controllers", "stictions", "contacts", "computed_torque"):
+    for name in ("controllers", "stictions", "contacts", "end_stops", "computed_torque"):
         made.columns += groups[name]
     return made
 
@@ -254,13 +310,19 @@ def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tupl
     return [_law(law, "a target") for law in targets], gains
 
 
-def _coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> tuple[int, int]:
+def coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> tuple[int, int]:
+    """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
     joint = mechanism.joint(name)
     if joint.closes_loop:
         raise ModelError(f"joint '{name}' closes a loop and has no coordinate to act on: add it with tree=True")
     if joint.nq != joint.nv:
         raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
     k = _index(name, joint.nv, index, "coordinates")
+    if isinstance(joint.type, Planar) and k < 2:
+        raise ModelError(
+            f"{what} needs a coordinate whose rate is one of the velocities; those along x and y of '{name}' are not, "
+            "as a planar joint's velocities are along axes that turn with it"
+        )
     return joint.q_slice.start + k, joint.v_slice.start + k
 
 
@@ -295,16 +357,40 @@ def _stiction(element: Stiction) -> list[NDArray[np.float64]]:
     return numbers
 
 
-def _limits(element: PID) -> list[NDArray[np.float64]]:
-    limits: Any = element.limits
+def _end_stop(mechanism: StateFunctions, element: EndStop, iv: int) -> list[NDArray[np.float64]]:
+    joint, limits = mechanism.joint(element.joint), element.limits
+    if limits is None:
+        if joint.limits is None:
+            raise ModelError(f"joint '{element.joint}' has no limits: give limits=(lower, upper) to its EndStop")
+        low, high = joint.limits
+        limits = low[element.index], high[element.index]
+    inertia = _felt_inertia(mechanism, iv)
+    given: dict[str, Any] = {"stiffness": 2.5e5 * inertia if element.stiffness is None else element.stiffness}
+    (stiffness,) = _numbers(element, given, ("stiffness",))
+    given = {"damping": np.sqrt(stiffness * inertia) if element.damping is None else element.damping}
+    return [*_limits(element, limits), stiffness, *_numbers(element, given, (), ("damping",))]
+
+
+def _felt_inertia(mechanism: StateFunctions, iv: int) -> float:
+    """What a force along a velocity accelerates in the neutral configuration, all other joints being free."""
+    mass = mechanism.mass_matrix(mechanism.neutral())
+    try:
+        felt = 1.0 / float(np.linalg.inv(mass)[iv, iv])
+    except np.linalg.LinAlgError:
+        felt = 0.0
+    return felt if np.isfinite(felt) and felt > 0.0 else float(mass[iv, iv]) or 1.0
+
+
+def _limits(element: PID | EndStop, limits: Any) -> list[NDArray[np.float64]]:
+    what = type(element).__name__
     if not isinstance(limits, (tuple, list, np.ndarray)) or len(limits) != 2:
-        raise ModelError(f"limits of PID are two, (lower, upper); got {limits!r}")
+        raise ModelError(f"limits of {what} are two, (lower, upper); got {limits!r}")
     lower, upper = (_array(element, "limits", x) for x in limits)
     if max(lower.ndim, upper.ndim) > 1:
-        raise ShapeError(f"limits of PID are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
+        raise ShapeError(f"limits of {what} are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
     # so that NaN fails too; an effort must be left between them
     if not ((lower < np.inf).all() and (upper > -np.inf).all()) or _less(upper, lower):
-        raise ModelError(f"limits of PID are (lower, upper), the one no greater than the other; got {limits!r}")
+        raise ModelError(f"limits of {what} are (lower, upper), the one no greater than the other; got {limits!r}")
     return [lower, upper]
 
 

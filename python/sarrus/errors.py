@@ -84,6 +84,14 @@ class IntegrationError(SarrusError, ArithmeticError):
         return type(self), (str(self), self.trajectory)
 
 
+class LimitWarning(UserWarning):
+    """A simulation left limits of joints that nothing enforces."""
+
+
+class StiffnessWarning(UserWarning):
+    """A simulation's steps are too long for the forces that act."""
+
+
 def warn_of_model(message: str) -> None:
     """Give a ModelWarning at the line outside of this package that led here."""
     frame, level = sys._getframe(1), 2

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .control import Element, acting
 from .errors import ModelError, ShapeError
+from .limits import HEAD, LIMITS, STABLE, JointLimits, Limit, warn_of_stiffness
 from .loops.given import checked_count
 from .mechanism import Mechanism
-from .run import METHODS, STABILISATIONS, check_advance, check_choice, closes_stages, has_functions_of_q
+from .run import METHODS, STABILISATIONS, check_advance, check_choice, closes_stages, has_functions_of_q, method_for
 from .simulation import checked_gains, checked_mechanism, checked_times
 from .state import Array
 
@@ -52,20 +53,31 @@ class Status(IntEnum):
     INTERRUPTED = 7
 
 
-class Runs(NamedTuple):
-    """What :func:`simulate_many` returns: a tuple with names.
+class _Motions(NamedTuple):
+    t: Array
+    q: Array
+    v: Array
+    status: Ended
+
+
+class Runs(_Motions):
+    """What :func:`simulate_many` returns: the tuple (t, q, v, status), and what was seen on the way.
 
     Attributes
     ----------
     t : (n,) [s], of all of them
     q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
     status : (runs,) int8, a :class:`Status` each
+    limits : :class:`~sarrus.limits.Limit` each, of the joints, in the order of
+    excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
+    stiffness : (runs,) largest |rate| dt of what acts; 0 where steps are implicit
+
+    The last two are NaN where a run failed.
     """
 
-    t: Array
-    q: Array
-    v: Array
-    status: Ended
+    limits: tuple[Limit, ...]
+    excess: Array
+    stiffness: Array
 
 
 def simulate_many(
@@ -75,11 +87,12 @@ def simulate_many(
     duration: float,
     controller: Element | Sequence[Element] | None = None,
     *,
-    method: str = "rk4",
+    method: str = "auto",
     dt: float = 1e-3,
     stabilisation: str = "projection",
     gains: tuple[float, float] | None = None,
     every: int = 1,
+    limits: str = "warn",
     start: float = 0.0,
     threads: int = 1,
     executor: Any = None,
@@ -93,8 +106,8 @@ def simulate_many(
     q, v : (runs, nq), (runs, nv), or one of them for all; where there are loops they are brought onto them
     duration : [s]; where it is no whole number of steps, the last one is shorter
     controller : elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,)
-    method : one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
-    dt, stabilisation, gains, start : as for :func:`~sarrus.simulate`
+    method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
+    dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
     every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
         10 coordinates 0.3 GB for start and end alone, 160 GB for a second in steps of 1 ms
     threads : how many work on it; the answer does not depend on it
@@ -105,7 +118,13 @@ def simulate_many(
     Returns
     -------
     Runs : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.many.Status` each. A run that fails, or whose start
-        is unsound, has NaN from there on, and the others do not know. Ctrl-C ends early, with what there is.
+        is unsound, has NaN from there on, and the others do not know. Ctrl-C ends early, with what there is. What it has besides, see
+        :class:`Runs`.
+
+    Warns
+    -----
+    LimitWarning, StiffnessWarning
+        As :func:`~sarrus.simulate`, once for all runs.
 
     Raises
     ------
@@ -124,7 +143,8 @@ def simulate_many(
     >>> t, q, v, status = runs
     """
     checked_mechanism(mechanism)
-    check_choice("method", method, METHODS)
+    check_choice("method", method, ("auto", *METHODS))
+    check_choice("limits", limits, LIMITS)
     check_choice("stabilisation", stabilisation, STABILISATIONS)
     if method == "dopri5":
         raise ValueError("simulate_many() takes fixed steps: 'dopri5' decides on its own steps for each state")
@@ -140,15 +160,17 @@ def simulate_many(
     elements: Any = [] if controller is None else controller if isinstance(controller, (list, tuple)) else [controller]
     if any(callable(c) for c in elements):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
-    parts = acting(mechanism, elements)
+    method, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
+    parts = acting(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
     q, v, parameters = _equally_many(mechanism, q, v, parts.parameters)
 
-    sweep = _Sweep(mechanism, method, stabilisation, gains, parts.terms, clock, threads)
+    sweep = _Sweep(mechanism, method, stabilisation, gains, parts.terms, joint_limits.terms, clock, threads)
     runs, nq, nv = len(q), mechanism.nq, mechanism.nv
     x = np.zeros((runs, nq + nv + parts.memory))
     shape = runs, clock.samples + 1
     q_kept, v_kept = np.full((*shape, nq), np.nan), np.full((*shape, nv), np.nan)
     done = Runs(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
+    records = np.full((runs, HEAD + 2 * len(joint_limits.watched)), np.nan)
     try:
         begun = sweep.begin(q, v, x)
         unsound = begun != Status.FINISHED
@@ -158,7 +180,8 @@ def simulate_many(
         done.q[unsound] = done.v[unsound] = np.nan
         shares = _here(sweep, x, parameters) if executor is None else _spread(executor, sweep, x, parameters)
         with contextlib.closing(shares):
-            for share, kept, status in shares:
+            for share, kept, status, record in shares:
+                records[share] = record
                 kept[unsound[share]] = np.nan
                 done.q[share, 1:], done.v[share, 1:] = kept[..., :nq], kept[..., nq : nq + nv]
                 done.status[share] = np.where(unsound[share], begun[share], status)
@@ -166,7 +189,23 @@ def simulate_many(
                     break
     except KeyboardInterrupt:
         pass  # what has not come back is marked as interrupted, as simulate() does
+    records[~np.isin(done.status, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
+    done.limits, done.stiffness, done.excess = tuple(joint_limits.watched), records[:, 0], records[:, HEAD + 1 :: 2]
+    joint_limits.warn(*_left(joint_limits, records))
+    beyond = np.nan_to_num(records[:, 0])
+    fast = int((beyond > STABLE.get(method, np.inf)).sum())
+    warn_of_stiffness(method, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
     return done
+
+
+def _left(joint_limits: JointLimits, records: Array) -> tuple[list[dict[str, Any]], str]:
+    """Limits that any of the runs left, as the first of these did, and in how many runs."""
+    out = np.nan_to_num(records[:, HEAD + 1 :: 2]) != 0.0
+    left = []
+    for k in np.flatnonzero(out.any(axis=0)):
+        first = int(out[:, k].argmax())
+        left.append(joint_limits.left(records[first])[out[first, :k].sum()])
+    return left, f" (in {int(out.any(axis=1).sum())} of {len(records)} runs some limit is left)"
 
 
 @dataclass(frozen=True)
@@ -214,6 +253,7 @@ class _Sweep:
     stabilisation: str
     gains: tuple[float, float]
     terms: dict[str, list[Any]]
+    limits: list[tuple[int, int, float, float]]
     clock: _Clock
     threads: int
     close_stages: bool = False
@@ -252,31 +292,33 @@ class _Sweep:
             self, close_stages=any(closes_stages(self.mechanism, self.stabilisation, x, self.clock.start) for x in q)
         )
 
-    def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended]:
-        """From states x (runs, size): those after every so many steps (runs, n - 1, size), and how it ended (runs,)."""
+    def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
+        """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
         core = _core.Simulation(
-            self.mechanism, METHODS[self.method], STABILISATIONS[self.stabilisation], self.gains, self.terms, None, None
-        )
+            self.mechanism, METHODS[self.method], STABILISATIONS[self.stabilisation], self.gains, self.terms, None, None,
+            self.limits, True,
+        )  # fmt: skip
         core.close_stages = self.close_stages
-        clock, x = self.clock, x.copy()
-        kept = np.full((len(x), clock.samples, x.shape[1]), np.nan)
+        clock, size = self.clock, x.shape[1]
+        x = np.column_stack([x, np.broadcast_to(core.begin_record(), (len(x), core.recorded))])
+        kept = np.full((len(x), clock.samples, size), np.nan)
         samples = -(-clock.whole // clock.every)
-        most = kept if samples == clock.samples else np.empty((len(x), samples, x.shape[1]))
+        most = kept if samples == clock.samples else np.empty((len(x), samples, size))
         status = core.run_many(x, parameters, clock.start, clock.dt, clock.whole, clock.every, most, self.threads)
         if most is not kept:
             kept[:, :samples] = most
         if clock.rest:
-            last = np.full((len(x), 1, x.shape[1]), np.nan)
+            last = np.full((len(x), 1, size), np.nan)
             then: Any = Status.INTERRUPTED
             if not (status == Status.INTERRUPTED).any():
                 at = clock.start + clock.whole * clock.dt
                 then = core.run_many(x, parameters, at, clock.rest, 1, 1, last, self.threads)
             status = np.where(status == Status.FINISHED, then, status)
             kept[:, -1] = np.where(status[:, None] == Status.FINISHED, last[:, 0], np.nan)
-        return kept, status
+        return kept, status, x[:, size:] if core.recorded else np.zeros((len(x), HEAD))
 
 
-Result = tuple[slice, Array, Ended]  # which runs, what is kept of them, how they ended
+Result = tuple[slice, Array, Ended, Array]  # which runs, what is kept of them, how they ended, what was seen
 
 
 def _here(sweep: _Sweep, x: Array, parameters: Array) -> Generator[Result, None, None]:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from .control import Acting, acting
+from .control import Acting, Contact, Stiction, acting
 from .description import Description
 from .errors import IntegrationError, ModelError, ShapeError, StateError, real_array
+from .limits import STABLE, JointLimits
 from .mechanism import Mechanism
 from .state import Array
 from .trajectory import Trajectory
@@ -87,23 +88,27 @@ class Run:
     """One simulation on its way."""
 
     def __init__(
-        self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float], events: list[Event]
+        self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float], events: list[Event],
+        limits: str,
     ) -> None:  # fmt: skip
-        self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
         given = (
             list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
         )
+        method = method_for(method, given)
+        self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
         for kind in (c for c in given if isinstance(c, type)):
             raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
         functions = [c for c in given if callable(c)]
-        self.acting = acting(mechanism, [c for c in given if not callable(c)])
+        elements = [c for c in given if not callable(c)]
+        self.limits = JointLimits(mechanism, limits, elements)
+        self.acting = acting(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
         if self.acting.parameters.ndim > 1:
             raise ShapeError("numbers that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
             mechanism, METHODS[method], STABILISATIONS[stabilisation], gains,
-            self.acting.terms, call, pfaffian,
+            self.acting.terms, call, pfaffian, self.limits.terms, True,
         )  # fmt: skip
         self.events = events
         self.found: dict[str, list[float]] = {e.name: [] for e in self.events}
@@ -333,9 +338,7 @@ class Run:
         """The state at a share of the last step: by dense output, or by a step that is so much shorter."""
         if self.method == "dopri5":
             return np.asarray(self.core.at(t_before + share * (t - t_before), self.acting.parameters))
-        x, out = before.copy(), np.empty((1, len(before)))
-        self.core.run(x, self.acting.parameters, t_before, share * (t - t_before), 0, 1, 1, out, None)
-        return x
+        return np.asarray(self.core.part_of_step(before, self.acting.parameters, t_before, share * (t - t_before)))
 
     def _root(self, event: Event, t_before: float, t: float, before: Array, old: float, new: float) -> float:
         """Share of the step at which the event's function is zero: false position that does not get stuck (Illinois), then halving."""
@@ -357,10 +360,11 @@ class Run:
 
     def _result(self, t: Array, x: Array, status: int, seconds: float) -> Trajectory:
         nq, nv = self.mechanism.nq, self.mechanism.nv
-        stages = STAGES.get(self.method)
+        stages, record = STAGES.get(self.method), self.core.record
         statistics = {
             "method": self.method, "steps": self.steps, "refused": self.refused, "beyond_tolerance": self.loose, "seconds": seconds,
             "evaluations": None if stages is None else stages * (self.steps + self.refused),
+            "stiffness": float(record[:1].sum()) if self.method in STABLE else None, "limits": self.limits.left(record),
         }  # fmt: skip
         said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
         said = {0: said, 7: "interrupted"}.get(status, "diverged")
@@ -369,7 +373,7 @@ class Run:
         def efforts(t: Array, q: Array, v: Array, memory: Array) -> Array:
             return core.efforts(t, np.concatenate([q, v, memory], axis=-1), parameters)
 
-        acts = any(self.acting.terms.values()) or core.calls
+        acts = core.calls or any(given for kind, given in self.acting.terms.items() if kind != "effort_limits")
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], memory=x[:, nq + nv :],
             efforts=efforts if acts else np.zeros((len(t), nv)),
@@ -439,6 +443,13 @@ def check_advance(start: float, duration: float, dt: float) -> None:
         )
 
 
+def method_for(given: str, elements: Iterable[Any]) -> str:
+    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps."""
+    if given != "auto":
+        return given
+    return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
+
+
 def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Array, Array]:
     closed, status = robot.project_configuration(q, time=time, return_status=True)
     off = np.abs(robot.loop_residual(q if status else closed, time=time)).max(initial=0.0)
@@ -457,30 +468,30 @@ def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -
     if not robot.nc or stabilisation != "projection":
         return False
     pfaffian = robot._pfaffian_numbers if has_functions_of_q(robot) else None
-    core = _core.Simulation(robot, 0, 0, (0.0, 0.0), Acting().terms, None, pfaffian)
+    core = _core.Simulation(robot, 0, 0, (0.0, 0.0), Acting().terms, None, pfaffian, [], False)
     nearby = robot.integrate(q, np.random.default_rng(0).uniform(-1e-3, 1e-3, robot.nv))
     closed, status = robot.project_configuration(nearby, time=time, return_status=True)
     return core.rank(nearby, time) > core.rank(q if status else closed, time)
 
 
 def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
-    """Their sum as a generalised force (nv,)."""
+    """Their sums as generalised forces (2, nv): efforts of motors, and what wrenches do."""
     nv = mechanism.nv
 
     def force(t: float, q: Array, v: Array) -> Array:
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            return np.full(nv, np.nan)  # it diverges, which is not the controller's fault
-        total = np.zeros(nv)
+            return np.full((2, nv), np.nan)  # it diverges, which is not the controller's fault
+        total = np.zeros((2, nv))
         for function in functions:
             answer, wrenches = function(t, q, v), None
             # a tuple of nv numbers is an effort too
             if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
                 answer, wrenches = answer
-            total += _returned(answer, nv, "tau")
+            total[0] += _returned(answer, nv, "tau")
             for frame, wrench in (wrenches or {}).items():
-                total += mechanism.jacobian(q, frame).T @ _returned(wrench, 6, f"a wrench on '{frame}'")
+                total[1] += mechanism.jacobian(q, frame).T @ _returned(wrench, 6, f"a wrench on '{frame}'")
         if not np.isfinite(total).all():
-            raise StateError(f"the controller returned {total} at t = {t:.9g}: it must be finite")
+            raise StateError(f"the controller returned {total.sum(axis=0)} at t = {t:.9g}: it must be finite")
         return total
 
     return force

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .control import Element
 from .errors import ModelError, real_array
+from .limits import LIMITS, warn_of_stiffness
 from .loops.given import checked_number
 from .mechanism import Mechanism
 from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
@@ -25,7 +26,7 @@ def simulate(
     duration: float | None = None,
     controller: Controller | Element | Sequence[Controller | Element] | None = None,
     *,
-    method: str = "rk4",
+    method: str = "auto",
     dt: float = 1e-3,
     rtol: float = 1e-6,
     atol: float = 1e-9,
@@ -34,6 +35,7 @@ def simulate(
     times: ArrayLike | None = None,
     events: Event | EventFunction | Iterable[Event | EventFunction] = (),
     max_step: float = np.inf,
+    limits: str = "warn",
     start: float = 0.0,
     resume: Trajectory | Mapping[str, Any] | None = None,
     progress: bool = False,
@@ -50,6 +52,8 @@ def simulate(
         Default: nothing acts
     method : on the manifold of configurations, quaternions stay unit
 
+        "auto" : "implicit_midpoint" where :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts, else "rk4"; with
+            resume= the one of the checkpoint
         "euler" (the thesis'), "semi_implicit" : first order, one evaluation a step; the second is symplectic where M is constant
         "rk4" : Runge and Kutta's, on the coordinates
         "rkmk4" : the same on the exponential's argument (Munthe-Kaas)
@@ -65,10 +69,25 @@ def simulate(
     times : (n,) [s] at which states are kept, in order; default: the start, every dt, and the end
     events : :class:`Event` or functions (t, q, v) whose zeros end the simulation; several need a name each, ``Event(function, name=...)``
     max_step : the longest step of "dopri5" [s]; ValueError where time does not advance by it
+    limits : what joints' own `limits`, `velocity_limit` and `effort_limit` do. Whatever was left is in ``statistics["limits"]``
+
+        "warn" : nothing; a :class:`~sarrus.errors.LimitWarning` says where the motion, or what controllers ask for, left them
+        "stop" : :class:`~sarrus.control.EndStop` at all limits of position, and efforts are kept within limits: what controllers, functions
+            too, give in all along a velocity (wrenches are not of motors). Only velocities are watched and warned of
+        "ignore" : nothing, in silence
     start : time at the start [s]
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
         its dt
     progress : whether a bar shows how far it is (tqdm, if installed)
+
+    Warns
+    -----
+    LimitWarning
+        See `limits`.
+    StiffnessWarning
+        Explicit steps of fixed length are unstable for the forces that act: the fastest of their rates is looked for every 64 steps (256
+        of first order), and where a contact or an end stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt.
+        Functions of the caller are not looked at.
 
     Returns
     -------
@@ -93,19 +112,23 @@ def simulate(
     checked_mechanism(mechanism)
     if duration is None:
         raise TypeError("simulate() needs a duration [s]")
-    check_choice("method", method, METHODS)
+    check_choice("method", method, ("auto", *METHODS))
+    check_choice("limits", limits, LIMITS)
     check_choice("stabilisation", stabilisation, STABILISATIONS)
     start, duration, dt = checked_times(start, duration, dt)
     rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
     max_step = checked_number("max_step", max_step, finite=False)
     gains = checked_gains(stabilisation, gains)
-    run = Run(mechanism, controller, method, stabilisation, gains, _as_events(events))
-    if resume is not None:
-        if q is not None or v is not None:
-            raise TypeError("resume= holds the state: q and v must not be given too")
-        run.restore(_as_checkpoint(resume))
-    else:
+    if resume is not None and (q is not None or v is not None):
+        raise TypeError("resume= holds the state: q and v must not be given too")
+    checkpoint = None if resume is None else _as_checkpoint(resume)
+    if checkpoint is not None and method == "auto":
+        method = checkpoint["method"] if checkpoint["method"] in METHODS else "rk4"  # which restore() refuses
+    run = Run(mechanism, controller, method, stabilisation, gains, _as_events(events), limits)
+    if checkpoint is None:
         run.begin(q, v, start, dt)
+    else:
+        run.restore(checkpoint)
     if method == "dopri5":
         latest = max(abs(run.shown[0]), abs(run.shown[0] + duration))
         if latest + max_step == latest or duration > max_step * MOST_STEPS:
@@ -113,7 +136,10 @@ def simulate(
                 f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
                 "than 2^53 of it"
             )
-    return run.go(duration, times, rtol, atol, max_step, progress)
+    trajectory = run.go(duration, times, rtol, atol, max_step, progress)
+    run.limits.warn(trajectory.statistics["limits"])
+    warn_of_stiffness(run.method, min(run.dt, duration), trajectory.statistics["stiffness"] or 0.0)
+    return trajectory
 
 
 # ---- what callers give -----------------------------------------------------------------------------------------------

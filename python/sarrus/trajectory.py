@@ -48,7 +48,8 @@ class Trajectory:
         tells them; None: unknown
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
     statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
-        near a singular position left no better than that
+        near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
+        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" of :meth:`from_motion`; "unknown" when read
         from a .csv
     events : name -> times (k,) at which it happened [s]
@@ -232,7 +233,8 @@ class Trajectory:
 
     @cached_property
     def tau(self) -> Array:
-        """(n, nv) generalised force of all that acts, contacts too; joint friction and springs of the mechanism are not in it [N m, N].
+        """(n, nv) generalised force of all that acts, contacts and end stops too, motors as their limits let them; joint friction and springs
+        of the mechanism are not in it [N m, N].
 
         ModelError where it is unknown.
         """
@@ -289,7 +291,7 @@ class Trajectory:
 
     @cached_property
     def energy(self) -> Array:
-        """(n,) kinetic and potential [J]."""
+        """(n,) kinetic and potential [J]; without what contacts, end stops and controllers hold."""
         return _kept(self.kinetic_energy + self.potential_energy)
 
     @cached_property

@@ -286,7 +286,7 @@ def test_interrupted_runs_return_what_there_is():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"method": "rk5"}, ValueError, "method must be one of 'euler'"),
+        ({"method": "rk5"}, ValueError, "method must be one of 'auto', 'euler'"),
         ({"stabilisation": "glue"}, ValueError, "stabilisation must be"),
         ({"dt": 0.0}, ValueError, "dt must be positive"),
         ({"duration": -1.0}, ValueError, "duration must be seconds"),

@@ -410,7 +410,8 @@ def test_a_bad_run_spoils_its_row_only(method):
 
 def test_a_run_that_diverges_is_kept_until_then():
     robot = slider(stiffness=1e6)
-    _, q, v, status = sarrus.simulate_many(robot, [[0.0], [0.1], [0.0]], [0.0], 100.05, dt=0.1)
+    with pytest.warns(sarrus.StiffnessWarning, match=r"in 2 of 3 runs"):
+        _, q, v, status = sarrus.simulate_many(robot, [[0.0], [0.1], [0.0]], [0.0], 100.05, dt=0.1)
     assert_array_equal(status, [0, Status.DIVERGED, 0])
     ended = np.isnan(q[1, :, 0])
     assert np.isnan(v[1, ended]).all()
@@ -425,8 +426,10 @@ def test_one_that_fails_in_the_last_part_of_a_step():
     """It is marked as where a whole one fails."""
     robot = slider(stiffness=1e6)
     v = np.array([[1.0], [1.7e308], [1.0]])
-    runs = sarrus.simulate_many(robot, [0.0], v, 1.5, dt=100.0)
-    alone = sarrus.simulate_many(robot, [0.0], [1.0], 1.5, dt=100.0)
+    with pytest.warns(sarrus.StiffnessWarning, match=r"dt = 1.5 s .* fastest rate is 1e\+03/s"):
+        runs = sarrus.simulate_many(robot, [0.0], v, 1.5, dt=100.0)
+    with pytest.warns(sarrus.StiffnessWarning):
+        alone = sarrus.simulate_many(robot, [0.0], [1.0], 1.5, dt=100.0)
     assert_array_equal(runs.status, [0, Status.DIVERGED, 0])
     assert_array_equal(runs.t, [0.0, 1.5])
     assert np.isnan(runs.q[1, 1])
@@ -616,3 +619,37 @@ def test_more_than_memory_holds():
     """It is said before anything runs."""
     with pytest.raises(MemoryError):
         sarrus.simulate_many(sarrus.mechanisms.pendulum(), np.zeros((1000, 1)), [0.0], 1e6, dt=1e-9)
+
+
+def test_limits_of_many_runs():
+    """End stops whose numbers differ from run to run: each is what it is alone, and what it left is told once for all."""
+    robot = slider(limits=(-0.2, 0.2), effort_limit=10.0, velocity_limit=100.0)
+    v, stiffness, upper = np.linspace(0.5, 3.0, 9)[:, None], np.linspace(1e3, 1e4, 9), np.linspace(0.1, 0.15, 9)
+    made = sarrus.control.EndStop
+    for limits in ("ignore", "stop"):
+        stop = made("slide", (-0.2, upper), stiffness=stiffness, damping=30.0)
+        runs = sarrus.simulate_many(robot, [0.0], v, 0.2, stop, limits=limits, every=10)
+        for k in range(9):
+            alone = made("slide", (-0.2, upper[k]), stiffness=stiffness[k], damping=30.0)
+            run = sarrus.simulate(robot, [0.0], v[k], 0.2, alone, limits=limits)
+            assert_allclose(runs.q[k], run.q[::10], rtol=0, atol=1e-12)
+    assert [x.quantity for x in runs.limits] == ["position", "velocity", "effort"]
+    with pytest.warns(sarrus.LimitWarning, match=r"'slide' leaves its limits \(-0.2, 0.2\) .*in 3 of 4 runs") as told:
+        runs = sarrus.simulate_many(robot, [0.0], [[0.5], [1.5], [-2.5], [2.5]], 0.2, every=1000)
+    assert len(told) == 1 and told[0].filename == __file__
+    assert_allclose(runs.excess[:, 0], [0.0, 0.1, -0.3, 0.3], atol=1e-8)
+    assert (runs.excess[:, 1:] == 0.0).all()
+    t, q, v, status = runs  # as ever
+    assert q.shape == (4, 2, 1)
+
+
+def test_stiffness_of_many_runs():
+    """As of one: which steps are looked at does not depend on the neighbours in the lanes."""
+    robot = slider()
+    stop = sarrus.control.EndStop("slide", (-1.0, 0.05), stiffness=1e5)
+    v = np.linspace(0.3, 2.0, 7)[:, None]
+    runs = sarrus.simulate_many(robot, [0.0], v, 0.2, stop)
+    alone = [sarrus.simulate(robot, [0.0], x, 0.2, stop).statistics["stiffness"] for x in v]
+    assert_allclose(runs.stiffness, alone, rtol=1e-6)
+    assert 0.1 < runs.stiffness.max() < 2.0
+    assert pickle.loads(pickle.dumps(runs)).stiffness.shape == (7,)

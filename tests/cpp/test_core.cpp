@@ -12,6 +12,7 @@
 #include "../../cpp/dynamics/kinematics.hpp"
 #include "../../cpp/kernels/kernels.hpp"
 #include "../../cpp/mechanism/mechanism.hpp"
+#include "../../cpp/simulation/record.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 
@@ -465,9 +466,14 @@ void simulations(const Mechanism& m, const States& states) {
   const PrescribedEffort effort = {0, &law};
   const Stiction stiction = {t.nv - 1, 1, 5};
   const Contact contact = {t.bodies - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10};
-  const double parameter[] = {3.0, 2.0, 1.0, -1.0, 1.0, 0.2, 0.3, 0.01, 50.0, 1.0, 1e3, 1.5, 0.3, 0.5, 1e-2};
+  const EndStop end_stop = {controller.iq, controller.iv, 15};
+  const double parameter[] = {3.0, 2.0, 1.0, -1.0, 1.0,  0.2,  0.3, 0.01, 50.0, 1.0,
+                              1e3, 1.5, 0.3, 0.5,  1e-2, -0.5, 0.5, 50.0, 2.0};
+  const std::vector<double> effort_limit(t.nv, 0.2);
+  const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5}, {Quantity::effort, controller.iv, -0.1, 0.1}};
   Plan plan{};
-  plan.actions = {1, 1, 1, 1, &controller, &effort, &stiction, &contact, nullptr, 0, 2, 15};
+  plan.actions = {1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(), nullptr, 0, 2, 19};
+  plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.given == 0;
   std::vector<double> given(t.loops.given, 0.0);
   plan.self = &given;
   plan.pfaffian = [](void* self, const double*, const double*, double* numbers) {
@@ -476,27 +482,28 @@ void simulations(const Mechanism& m, const States& states) {
     return true;
   };
   const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
-  const int size = t.nq + t.nv + 2;
+  const int size = t.nq + t.nv + 2, wide = size + record_size(plan);
   const long count = states.count();
   for (const Method method :
        {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent}) {
     plan.method = method;
     for (const Stabilisation s : {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte}) {
       plan.stabilisation = s, plan.gains[0] = 2.0, plan.gains[1] = 1.0;
-      std::vector<double> x(count * size, 0.0);
+      std::vector<double> x(count * wide, 0.0);
       for (long i = 0; i < count; ++i) {
-        std::copy_n(states.row("q").data() + i * t.nq, t.nq, x.data() + i * size);
-        std::copy_n(states.row("v").data() + i * t.nv, t.nv, x.data() + i * size + t.nq);
+        std::copy_n(states.row("q").data() + i * t.nq, t.nq, x.data() + i * wide);
+        std::copy_n(states.row("v").data() + i * t.nv, t.nv, x.data() + i * wide + t.nq);
+        begin_record(plan, x.data() + i * wide + size);
       }
       std::vector<double> together = x;
-      for (long i = 0; i < count; ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * size);
+      for (long i = 0; i < count; ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * wide);
       if (t.loops.given > 0) continue;  // rows that a caller gives cannot run side by side
       std::vector<signed char> status(count);
-      kernels.advance_many(t, plan, {0.0, 1e-5, 0, 2}, {together.data(), size, parameter, 0, status.data()}, 0, count);
+      kernels.advance_many(t, plan, {0.0, 1e-5, 0, 2}, {together.data(), wide, parameter, 0, status.data()}, 0, count);
       if (t.loops.rows > 0) continue;  // open loops have no one answer to compare
       double off = 0.0, largest = 1.0;
-      for (long k = 0; k < count * size; ++k)
-        off = std::max(off, std::abs(x[k] - together[k])), largest = std::max(largest, std::abs(x[k]));
+      for (long k = 0; k < count * wide; ++k)
+        if (k % wide < size) off = std::max(off, std::abs(x[k] - together[k])), largest = std::max(largest, std::abs(x[k]));
       check(off <= 1e-7 * largest, "many runs are as one by one");
     }
   }
@@ -504,8 +511,8 @@ void simulations(const Mechanism& m, const States& states) {
   std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + 2)), half(size);
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
-  double error = 0.0;
-  kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), there.data(), dense.data(), &error);
+  std::vector<double> error(1 + t.nv);  // and what controllers ask for
+  kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), there.data(), dense.data(), error.data());
   kernels.between(t, plan, parameter, 0.0, 1e-5, 1e-5, x.data(), dense.data(), half.data());
   double off = 0.0;
   for (int k = 0; k < size; ++k) off = std::max(off, std::abs(half[k] - there[k]));

@@ -404,8 +404,8 @@ def test_a_coupler_knows_a_planar_joint():
 
 
 def off_by(robot, q, v, time):
-    """How far a state is off the loops, by the definition: what moves least of a constraint's velocities to mend it."""
-    J, one = robot.constraint_jacobian(q, time=time), np.ones(robot.nv)
+    """The largest gap and the largest rate along a row."""
+    J = robot.constraint_jacobian(q, time=time)
     gap, rate = robot.loop_residual(q, time=time), J @ v - robot.constraint_velocity(q, time=time)
     return np.abs(gap).max(), np.abs(rate).max()
 

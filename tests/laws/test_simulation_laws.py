@@ -652,3 +652,166 @@ def test_events_in_what_was_shown_of_a_step(method):
     stops = sarrus.Event(lambda t, q, v: q[0], "down")
     rest = sarrus.simulate(robot, duration=0.4, resume=first.checkpoint, events=stops, **down)
     assert rest.status == "finished"
+
+
+# ---- end stops -------------------------------------------------------------------------------------------------------
+
+
+def slider(mass=1.0, **joint):
+    b = sarrus.Builder("slider", gravity=(0.0, 0.0, 0.0))
+    b.add_body("block", sarrus.Inertia.sphere(mass, 0.1))
+    b.add_joint("slide", sarrus.Prismatic("x", **joint), "ground", "block")
+    return b.build()
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_end_stop_against_its_equation(side):
+    """m x'' = -(k d + c d'), |c d'| <= k d, by SciPy: through the impact and out of it."""
+    m, k, c = 2.0, 3e4, 250.0
+
+    def rate(t, y):
+        d = max(y[0] - 0.2, 0.0)
+        return [y[1], -(k * d + np.clip(c * y[1], -k * d, k * d)) / m]
+
+    known = solve_ivp(rate, (0.0, 0.3), [0.0, 1.5], method="DOP853", rtol=1e-11, atol=1e-12, max_step=1e-4).y[:, -1]
+    stop = sarrus.control.EndStop("slide", (-0.2, 0.2), k, c)
+    run = sarrus.simulate(
+        slider(m), [0.0], [side * 1.5], 0.3, stop, method="dopri5", rtol=1e-9, atol=1e-10, max_step=1e-3
+    )
+    assert_allclose([run.q[-1, 0], run.v[-1, 0]], side * known, rtol=1e-6)
+    assert side * run.v[-1, 0] < -0.1
+    # it never pulls, and acts nowhere else
+    beyond = side * run.q[:, 0] > 0.2
+    assert beyond.any() and (side * run.tau[beyond, 0] <= 0.0).all() and (run.tau[~beyond] == 0.0).all()
+
+
+@pytest.mark.parametrize("method", ["semi_implicit", "rk4", "rkmk4", "implicit_midpoint", "dopri5"])
+@pytest.mark.parametrize("mass", [1e-3, 1.0, 1e3])
+def test_default_end_stops_hold(method, mass):
+    """In steps of 1 ms, whatever the inertia: every impact takes energy, the way beyond the limit is v/(600/s), and nothing warns.
+
+    The energy is that of motion and of the stop's spring; a step of 1 ms may make 4 % of it more.
+    """
+    stiffness = 2.5e5 * mass
+    run = sarrus.simulate(
+        slider(mass, limits=(-0.05, 0.05)), [0.0], [3.0], 2.0, limits="stop", method=method, dt=1e-3, max_step=1e-3
+    )
+    depth = np.maximum(np.abs(run.q[:, 0]) - 0.05, 0.0)
+    assert 3.0 / 800 < depth.max() < 3.0 / 500
+    energy = run.kinetic_energy + 0.5 * stiffness * depth**2
+    assert (energy[1:] - np.minimum.accumulate(energy)[:-1]).max() < 0.04 * energy[0]
+    assert energy[-1] < 0.1 * energy[0]
+
+
+def test_an_end_stop_brings_to_rest():
+    """A pendulum falls on its stop and lies there: the torque of gravity at the depth that carries it."""
+    robot = sarrus.mechanisms.pendulum()
+    stop = sarrus.control.EndStop("pivot", (0.5, 2.0), stiffness=1e4, damping=100.0)
+    run = sarrus.simulate(robot, [1.0], [0.0], 10.0, stop)
+    depth = 0.5 - run.q[-1, 0]
+    assert abs(run.v[-1, 0]) < 1e-6
+    assert 1e4 * depth == pytest.approx(robot.inverse_dynamics(run.q[-1], [0.0], [0.0])[0], rel=1e-6)
+
+
+# ---- steps and the rates of what acts --------------------------------------------------------------------------------
+
+
+def felt_inertia(robot, q, iv):
+    """1 / (M^-1) of one velocity, on the loops."""
+    rest, unit = np.zeros(robot.nv), np.eye(robot.nv)[iv]
+    return 1.0 / (robot.forward_dynamics(q, rest, unit) - robot.forward_dynamics(q, rest, rest))[iv]
+
+
+def rate_of(mass, stiffness, damping):
+    """The fastest of m x'' + c x' + k x = 0."""
+    return np.abs(np.roots([mass, damping, stiffness])).max()
+
+
+@pytest.mark.parametrize("lanes", [False, True])
+@pytest.mark.parametrize(("stiffness", "damping"), [(4e4, 0.0), (0.0, 300.0), (4e4, 900.0)])
+@pytest.mark.parametrize("build", ["slider", "four-bar", "spring"])
+def test_the_fastest_rate(build, stiffness, damping, lanes):
+    """Of a spring and damper on one degree of freedom, as a controller on a tree, on loops, and as springs of the model: |rate| dt, of which
+    three products of power iteration know as much as a limit needs.
+    """
+    if build == "four-bar":
+        robot, q, _ = four_bar()
+        acts = sarrus.control.PID("motor", stiffness, 0.0, damping, target=q[0])
+        mass = felt_inertia(robot, q, 0)
+    elif build == "slider":
+        robot, q, acts, mass = (
+            slider(3.0),
+            np.zeros(1),
+            sarrus.control.PID("slide", stiffness, 0.0, damping),
+            3.0,
+        )
+    else:
+        b = sarrus.Builder("spring", gravity=(0.0, 0.0, 0.0))
+        b.add_body("block", sarrus.Inertia.sphere(3.0, 0.1))
+        b.add_joint("slide", sarrus.Prismatic("x", stiffness=stiffness / 4, damping=damping / 4), "ground", "block")
+        b.add_spring(
+            "coil", ("ground", (-1.0, 0.0, 0.0)), ("block", (0.0, 0.0, 0.0)), stiffness=0.75 * stiffness, rest_length=1.0,
+            damping=0.75 * damping,
+        )  # fmt: skip
+        robot, q, acts, mass = b.build(), np.zeros(1), None, 3.0
+    dt = 1.5 / rate_of(mass, stiffness, damping)
+    if lanes:
+        runs = sarrus.simulate_many(robot, np.tile(q, (5, 1)), np.zeros(robot.nv), dt, acts, method="rk4", dt=dt)
+        assert_allclose(runs.stiffness, 1.5, rtol=0.15)
+    else:
+        run = sarrus.simulate(robot, q, np.zeros(robot.nv), dt, acts, method="rk4", dt=dt)
+        assert run.statistics["stiffness"] == pytest.approx(1.5, rel=0.15)
+
+
+@pytest.mark.parametrize(("method", "edge"), [("euler", 2.0), ("semi_implicit", 2.0), ("rk4", 2.785), ("rkmk4", 2.785)])
+def test_the_edge_of_stability(method, edge):
+    """A damper whose rate is a little less than a step can follow brings to rest, without a word; a little more, and it warns and grows."""
+    brake = sarrus.control.PID("slide", derivative=0.97 * edge / 1e-3)
+    below = sarrus.simulate(slider(), [0.0], [1.0], 0.5, brake, method=method)
+    assert abs(below.v[-1, 0]) < 1e-6
+    brake = sarrus.control.PID("slide", derivative=1.03 * edge / 1e-3)
+    with pytest.warns(sarrus.StiffnessWarning, match=f"'{method}' with dt = 0.001 s is unstable"):
+        above = sarrus.simulate(slider(), [0.0], [1.0], 0.5, brake, method=method)
+    assert abs(above.v[-1, 0]) > 1.0
+
+
+def test_a_short_impact_is_not_overlooked():
+    """Five steps on a stop that is too stiff, between two looks at the rates."""
+    stop = sarrus.control.EndStop("slide", (-1.0, 0.0115), stiffness=1e7, damping=0.0)
+    with pytest.warns(sarrus.StiffnessWarning):
+        sarrus.simulate(slider(), [0.0], [1.0], 0.03, stop, method="rk4")
+
+
+def quadruped():
+    """A trunk on four legs of two joints, held by PIDs, dropped by some millimetres on point feet."""
+    b = sarrus.Builder("quadruped")
+    b.add_body("trunk", sarrus.Inertia.box(10.0, (0.5, 0.3, 0.1)))
+    b.add_joint("base", sarrus.Free(), "ground", "trunk")
+    acts = []
+    for k, (x, y) in enumerate([(0.25, 0.15), (0.25, -0.15), (-0.25, 0.15), (-0.25, -0.15)]):
+        for part, mass in (("thigh", 1.0), ("shank", 0.3)):
+            b.add_body(f"{part}{k}", sarrus.Inertia.rod(mass, (0, 0, 0), (0, 0, -0.25)))
+        b.add_joint(f"hip{k}", sarrus.Revolute("y"), "trunk", f"thigh{k}", at_parent=(x, y, 0))
+        b.add_joint(f"knee{k}", sarrus.Revolute("y"), f"thigh{k}", f"shank{k}", at_parent=(0, 0, -0.25))
+        b.add_frame(f"foot{k}", f"shank{k}", (0, 0, -0.25))
+        acts += [sarrus.control.PID(f"{name}{k}", 300.0, 0.0, 10.0, at) for name, at in (("hip", 0.4), ("knee", -0.8))]
+        acts.append(sarrus.control.Contact(f"foot{k}"))
+    robot = b.build()
+    q = robot.neutral()
+    for k in range(4):
+        q[robot.joint(f"hip{k}").q_slice], q[robot.joint(f"knee{k}").q_slice] = 0.4, -0.8
+    q[robot.joint("base").q_slice.stop - 1] = 0.47
+    return robot, q, acts
+
+
+def test_a_quadruped_stands():
+    """Reference: "dopri5" with rtol = 1e-9, and "rk4" with dt = 2e-6, agree on 0.4540502994 m and 4.2607890 mm."""
+    robot, q, acts = quadruped()
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, acts)
+    feet = run.frame("foot0")[:, :3, 3]
+    assert run.frame("trunk")[-1, 2, 3] == pytest.approx(0.4540502994, abs=2e-5)
+    assert feet[0, 0] - feet[-1, 0] == pytest.approx(4.2607890e-3, abs=2e-5)
+    with pytest.warns(sarrus.StiffnessWarning, match="implicit_midpoint"):
+        coarse = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, acts, method="rk4", dt=2.5e-4)
+    feet = coarse.frame("foot0")[:, :3, 3]
+    assert abs(feet[0, 0] - feet[-1, 0] - 4.2607890e-3) > 1e-3  # which is why it warns

@@ -1,0 +1,101 @@
+// How stiff the forces that act are for a step: the largest |rate| of a motion about the state at hand, times h.
+//
+// With M and the loops as they are, small motions follow p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration
+// on this matrix times h, with its products by differences of the forces, as in explicit methods that choose their stages
+// (Sommeijer, Shampine and Verwer 1998): an explicit step is stable only where the result is within its region. What counts is what
+// acts: controllers, contact, end stops, friction that sticks; springs and viscous dampers of the mechanism. Functions of the caller do not.
+#pragma once
+
+#include <cstdint>
+
+#include "system.hpp"
+
+namespace sarrus {
+
+/// Adds springs and viscous dampers of the mechanism; not dry friction, whose jump at rest is no rate.
+template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T& time, const T* q, const T* v, T* tau) {
+  for (int k = 0; k < tree.nv; ++k) {
+    const Freedom& f = tree.freedom[k];
+    tau[k] -= T(f.damping) * v[k];
+    if (f.iq >= 0) tau[k] -= T(f.stiffness) * q[f.iq];
+  }
+  if (tree.springs == 0) return;
+  const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
+  for (int i = 0; i < tree.springs; ++i) {
+    const PointSpring& s = tree.spring[i];
+    Vec3<T> end[2], u[2];
+    for (int e = 0; e < 2; ++e) {
+      const Transform<T>& X = state.X[s.body[e]];
+      end[e] = X.p + times(X.R, cast<T>(s.point[e]));
+      u[e] = point_velocity(tree, state, s.body[e], end[e], v);
+    }
+    const Vec3<T> d = end[1] - end[0];
+    const T length = sqrt(dot(d, d) + T(1e-300)), stretch = length - T(s.rest_length);
+    const T pull = (T(s.stiffness) * stretch + T(s.damping) * dot(d, Vec3<T>(u[1] - u[0])) / length) / length;
+    add_point_force(tree, state, s.body[0], end[0], Vec3<T>(d * pull), tau);
+    add_point_force(tree, state, s.body[1], end[1], Vec3<T>(d * -pull), tau);
+  }
+}
+
+template <class T>
+SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T* q, const T* v, const T* z) {
+  const Tree& tree = s.tree;
+  Arena& arena = s.arena;
+  const Arena::Scope scope(arena);
+  const int nv = tree.nv, memory = s.plan.actions.memory, n = 2 * nv + memory;
+  const auto take = [&](int size) { return arena.template take<T>(size); };
+  T *tau = take(nv), *z_dot = take(memory), *there = take(nv), *z_dot_there = take(memory), *a = take(nv), *a_there = take(nv);
+  T *y = take(n), *next = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv), *z_there = take(memory);
+  const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
+    const Arena::Scope inside(arena);
+    s.forces(time, at, moving, inner, f, rates, false);
+    add_linear_terms(tree, arena, time, at, moving, f);
+  };
+  const auto accelerations = [&](T* f, T* to) {
+    const Arena::Scope inside(arena);
+    s.accelerations(time, q, v, f, to);
+  };
+  forces(q, v, z, tau, z_dot);
+  accelerations(tau, a);
+  const T small = h * T(1e-6);  // of a displacement; velocities change by 1e-6: little against any speed at which friction slips
+  for (int k = 0; k < n; ++k) {  // no direction that a mechanism would prefer
+    const double part = 0.6180339887498949 * (k + 1);
+    y[k] = T((k % 2 ? -1.0 : 1.0) * (0.5 + part - std::floor(part)));
+  }
+  T size = sqrt(sum_of_squares(y, n)), growth[3];
+  for (T& by : growth) {
+    for (int k = 0; k < n; ++k) y[k] = y[k] / size;
+    for (int k = 0; k < nv; ++k) u[k] = y[k] * small, v_there[k] = v[k] + y[nv + k] * small / h;
+    for (int k = 0; k < memory; ++k) z_there[k] = z[k] + y[2 * nv + k] * small;
+    integrate(tree, q, u, q_there);
+    forces(q_there, v_there, z_there, there, z_dot_there);
+    // accelerations are linear in forces: a change of size 1 keeps its digits
+    for (int k = 0; k < nv; ++k) there[k] = tau[k] + (there[k] - tau[k]) / small;
+    accelerations(there, a_there);
+    for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = (a_there[k] - a[k]) * h * h;
+    for (int k = 0; k < memory; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / small;
+    std::swap(y, next);
+    size = sqrt(sum_of_squares(y, n) + T(1e-300));
+    by = size;
+  }
+  // two turns, because a spring's motion changes from place to speed and back; the first one aims
+  const T rate = sqrt(growth[1] * growth[2]);
+  return select(rate > T(1e-12), rate, T(0.0));
+}
+
+/// Looks, at the end of step k, whether a rate is faster than those in the record: every so many steps, as one look costs as much as four
+/// evaluations, and soon where something begins to press or no longer does.
+template <class T>
+void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, T* record) {
+  const bool first_order = s.plan.method == Method::euler || s.plan.method == Method::semi_implicit;
+  const bool regular = k % (first_order ? 256 : 64) == 0;
+  const auto changed = both(abs(s.pressing - record[1]) > T(0.0), record[2] < T(static_cast<double>(k - 7)));
+  if (!regular && !any(changed)) return;
+  const T pressing = s.pressing, status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z);
+  s.status = status;
+  const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
+  record[0] = select(both(due, rate > record[0]), rate, record[0]);
+  record[1] = select(due, pressing, record[1]), record[2] = select(due, T(static_cast<double>(k)), record[2]);
+}
+
+}  // namespace sarrus

@@ -1,0 +1,46 @@
+// What a run is watched for while it steps, written behind its state so that every lane has its own:
+//
+//   [0]        the fastest rate of the forces that act, times the step: see rates.hpp
+//   [1], [2]   which contacts and end stops pressed when that was looked for last, and at which step
+//   [3 + 2 i]  when limit i was left first [s]; infinite: never
+//   [4 + 2 i]  by how much at most, with its sign: above the upper limit or below the lower one
+//
+// Efforts are those that controllers ask for, before they are kept within a limit.
+#pragma once
+
+#include <cmath>
+
+#include "../mechanism/tree.hpp"
+#include "plan.hpp"
+
+namespace sarrus {
+
+/// Whether anything that acts can be stiff at all.
+inline bool has_rates(const Tree& tree, const Actions& actions) {
+  bool any = actions.controllers + actions.stictions + actions.contacts + actions.end_stops + tree.springs > 0 || actions.target;
+  for (int k = 0; k < tree.nv; ++k) any = any || tree.freedom[k].damping != 0.0 || tree.freedom[k].stiffness != 0.0;
+  return any;
+}
+
+inline int record_size(const Plan& plan) { return plan.records ? 3 + 2 * plan.limits : 0; }
+
+inline void begin_record(const Plan& plan, double* record) {
+  for (int i = 0; i < record_size(plan); ++i) record[i] = i == 2 ? -HUGE_VAL : i > 2 && i % 2 ? HUGE_VAL : 0.0;
+}
+
+/// Of the quantities that are given (others: null).
+template <class T> void note_limits(const Plan& plan, const T& time, const T* q, const T* v, const T* motor, T* record) {
+  for (int i = 0; i < plan.limits; ++i) {
+    const Limit& limit = plan.limit[i];
+    const T* from = limit.of == Quantity::position ? q : limit.of == Quantity::velocity ? v : motor;
+    if (!from) continue;
+    const T x = from[limit.at], above = x - T(limit.upper), below = x - T(limit.lower);
+    const T excess = select(above > T(0.0), above, select(below < T(0.0), below, T(0.0)));
+    T &first = record[3 + 2 * i], &largest = record[4 + 2 * i];
+    const auto more = abs(excess) > abs(largest);
+    first = select(both(more, time < first), time, first);
+    largest = select(more, excess, largest);
+  }
+}
+
+}  // namespace sarrus
