@@ -117,7 +117,13 @@ class Changing(dict):  # type: ignore[type-arg]
 def trap(frame: Any) -> Any:
     """{frame: array-like}, which is empty once the array-like was looked at."""
     wrenches: dict[Any, Any] = {}
-    wrenches[frame] = Hostile(wrenches.clear, np.zeros(6))
+    key = "".join(list(frame)) if isinstance(frame, str) else frame  # which nobody else holds
+
+    def empty() -> list[Any]:
+        wrenches.clear()
+        return [np.full(6, np.nan) for _ in range(100)]  # where it stood
+
+    wrenches[key] = Hostile(empty, np.zeros(6))
     return wrenches
 
 
