@@ -105,6 +105,11 @@ def silent(target: Target, r: Any, names: dict[str, Any], line: str) -> str | No
     """What is wrong with an answer that came without an error."""
     if target.owner is not sarrus.Mechanism or isinstance(r, sarrus.Mechanism):
         return None
+    if (
+        re.search(r"\b(q|v|a|tau|q0|q1|dv|multipliers)=(np\.ma\.masked_array\(|[^=]+ \* 1j\b)", line)
+        and "0 * v" not in line
+    ):
+        return "masked or imaginary numbers were taken"
     status: Any = 0
     if isinstance(r, tuple) and "return_status=True" in line and len(r) > 1 and np.asarray(r[-1]).dtype == np.int8:
         r, status = r[0], np.asarray(r[-1])
