@@ -83,7 +83,9 @@ def in_argument(error: BaseException, line: str) -> bool:
 def fault(error: BaseException, target: Target) -> str | None:
     """What is wrong with this error as an answer; None where it is a good one."""
     kind = type(error)
-    if isinstance(error, (Refused, MemoryError)) or "lambda" in str(error):  # a lambda of ours does not pickle
+    if isinstance(error, (Refused, MemoryError)) or re.search(
+        "lambda|local object", str(error)
+    ):  # what does not pickle is ours
         return None
     documented = any(
         re.search(rf"\b{c.__name__}\b", target.doc) for c in kind.__mro__ if c not in (Exception, BaseException, object)
