@@ -1,0 +1,298 @@
+"""Fuzzing: every public function and reader, with arguments that are right, nearly right and hostile.
+
+    python -m tools.fuzz [--minutes 60] [--seed N] [--only calls|files|cli] [--strict]
+
+A case is a short program in Python, as text, so that a finding is its own reproducer. A child process announces each case and runs it:
+whatever ends the child, or keeps it busy, is known. Three kinds take turns:
+
+calls : what the package exports is found by inspection, constructors, methods, properties, copies and pickles. arguments.txt has right
+        values by a parameter's name, which its annotation or default adds to, and hostile ones
+files : URDFs from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change
+cli   : command lines, from the parser's own options
+
+A finding is a crash; a call of more than `LIMIT` seconds; an exception that is neither of sarrus nor named in the function's docstring nor
+a TypeError nor a ValueError that sarrus raised itself (--strict: the same of TypeErrors); a warning of NumPy's; NaN, or an open loop,
+without a word; an argument that changed. Findings at the same place count once. Exit code: 1 if there were any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import dis
+import faulthandler
+import io
+import json
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from typing import Any
+
+import numpy as np
+
+import sarrus
+
+from . import pieces
+from .calls import Calls, Target, surface
+from .files import command_program, file_program
+from .pieces import Refused, has_nan
+
+LIMIT = 60.0  # [s] of one case
+MEMORY = 8 << 30  # [bytes] of addresses that a child may have: MemoryError is an answer, the end of the process is none
+BATCH = {"calls": 400, "files": 150, "cli": 25}  # cases of one child
+STRICT = "SARRUS_FUZZ_STRICT"  # how children know of --strict
+TURNS = ("calls", "files", "calls", "cli")
+
+
+def place(error: BaseException) -> tuple[str, bool]:
+    """The innermost line of sarrus that an error went through, and whether the error was raised on purpose there."""
+    found, on_purpose = "", True
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        path = frame.f_code.co_filename
+        if f"{os.sep}sarrus{os.sep}" in path:
+            found = f"{path.rpartition(f'{os.sep}sarrus{os.sep}')[2]}:{frame.f_lineno} in {frame.f_code.co_name}"
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is not None and found:
+        code = last.tb_frame.f_code
+        raised = dis.opname[code.co_code[last.tb_lasti]].startswith(("RAISE", "RERAISE"))
+        on_purpose = raised and f"{os.sep}sarrus{os.sep}" in code.co_filename
+    return found, on_purpose
+
+
+def in_argument(error: BaseException, line: str) -> bool:
+    """Whether the case itself went wrong, in an expression that was to be an argument."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename != "<case>":
+        frame = frame.tb_next
+    if frame is None or not hasattr(frame.tb_frame.f_code, "co_positions"):
+        return False
+    _, _, start, end = list(frame.tb_frame.f_code.co_positions())[frame.tb_lasti // 2]
+    return (start not in (0, 4) or end != len(line.encode("utf-8", "surrogatepass"))) and "pickle" not in line
+
+
+def fault(error: BaseException, target: Target) -> str | None:
+    """What is wrong with this error as an answer; None where it is a good one."""
+    kind = type(error)
+    if isinstance(error, (Refused, MemoryError)) or re.search(
+        "lambda|local object", str(error)
+    ):  # what does not pickle is ours
+        return None
+    documented = any(
+        re.search(rf"\b{c.__name__}\b", target.doc) for c in kind.__mro__ if c not in (Exception, BaseException, object)
+    )
+    if isinstance(error, sarrus.SarrusError) or kind in (TypeError, ValueError):
+        if not str(error).strip():
+            return "an error without a message"
+        found, on_purpose = place(error)
+        if kind is TypeError and not os.environ.get(STRICT):
+            return None  # Python's own words for a value of the wrong type
+        says = isinstance(error, sarrus.SarrusError) or re.match(
+            r"\w+(\(\))? (must|is|has|got|missing|takes|needs)\b", str(error)
+        )
+        return None if on_purpose or says else "an error that sarrus did not raise"
+    return None if documented else "an undocumented exception"
+
+
+def silent(target: Target, r: Any, names: dict[str, Any], line: str) -> str | None:
+    """What is wrong with an answer that came without an error."""
+    if target.owner is not sarrus.Mechanism or isinstance(r, sarrus.Mechanism):
+        return None
+    if (
+        re.search(r"\b(q|v|a|tau|q0|q1|dv|multipliers)=(np\.ma\.masked_array\(|[^=]+ \* 1j\b)", line)
+        and "0 * v" not in line
+    ):
+        return "masked or imaginary numbers were taken"
+    status: Any = 0
+    if isinstance(r, tuple) and "return_status=True" in line and len(r) > 1 and np.asarray(r[-1]).dtype == np.int8:
+        r, status = r[0], np.asarray(r[-1])
+    elif np.ndim(names.get("q")) != 1 or "broadcast_to" in line or "reshape" in line or "[None]" in line:
+        return None  # a batch, in which NaN says what a status would
+    if isinstance(r, np.ndarray) and np.ndim(status) and r.shape[: np.ndim(status)] == np.shape(status):
+        r = r[status == 0]
+        status = 0
+    if np.ndim(status) == 0 and status == 0 and has_nan(r):
+        return "NaN, and status 0" if "return_status" in line else "NaN without an error"
+    m = names.get("m")
+    asked = target.name in ("project_configuration", "assemble") and not re.search("time|tolerance", line)
+    if (
+        asked
+        and np.ndim(status) == 0
+        and status == 0
+        and isinstance(r, np.ndarray)
+        and r.shape[-1:] == (m.nq,)
+        and r.size
+    ):
+        off = float(np.abs(m.loop_residual(r, time=0.0)).max(initial=0.0))
+        if off > 1e-6 * max(1.0, float(np.abs(r).max())):
+            return f"loops open by {off:.1g}, and status 0"
+    return None
+
+
+def child(kind: str, seed: str, count: int, report: Any) -> None:
+    """Run this many cases. A line in JSON before each, and one for each finding."""
+    rng = random.Random(f"{kind} {seed}")
+    calls = Calls(rng) if kind == "calls" else None
+    answered: set[str] = set()
+    space = vars(pieces)
+
+    def tell(**what: Any) -> None:
+        report.write(json.dumps(what) + "\n")
+        report.flush()
+
+    for _ in range(count):
+        lines, target = calls.program() if calls else (file_program if kind == "files" else command_program)(rng)
+        tell(program=lines)
+        faulthandler.dump_traceback_later(LIMIT, exit=True)
+        names, done, trouble, bare = dict(space), [], None, ".__new__(" in "".join(lines)
+        for line in lines:
+            if "q" in names and line.startswith("r ="):
+                before = {k: copy.deepcopy(names[k]) for k in "qva"}
+            try:
+                with (
+                    warnings.catch_warnings(),
+                    contextlib.redirect_stdout(io.StringIO()),
+                    contextlib.redirect_stderr(io.StringIO()),
+                ):
+                    warnings.simplefilter("ignore")
+                    warnings.simplefilter("error", RuntimeWarning)
+                    exec(compile(line, "<case>", "exec"), names)
+            except Exception as error:
+                hit, _ = place(error)
+                wrong = None if bare or in_argument(error, line) else fault(error, target)
+                if wrong is not None:
+                    text = f"{type(error).__name__}: {str(error)[:300]}"
+                    trouble = (f"{wrong}: {type(error).__name__} at {hit or text}", text)
+                    if isinstance(error, AssertionError):
+                        trouble = (
+                            f"AssertionError: {re.sub(r'[0-9]+', '', text.rpartition(':')[2])[:80]} {target.key}",
+                            text,
+                        )
+                    done.append(line)
+                    break
+                if not line.startswith("x."):
+                    break
+                continue  # a builder that has refused something takes the next
+            done.append(line)
+            if line.startswith("r ="):
+                answered.add(target.key)
+                wrong = silent(target, names["r"], names, line)
+                if bare and target.owner is sarrus.Mechanism and line.startswith("r = x."):
+                    wrong = "an answer before __init__"
+                if wrong is None and "q" in names and "out=" not in line and "lambda" not in line:
+                    same = all(np.array_equal(before[k], names[k], equal_nan=True) for k in "qva")
+                    wrong = None if same else "an argument changed"
+                if wrong is not None:
+                    trouble = (f"{wrong.partition(' by')[0]}: {target.key}", wrong)
+                    break
+                if calls:
+                    calls.keep(done, names["r"])
+                    for run in ("touch(r)",) * isinstance(names["r"], sarrus.Mechanism):
+                        lines.append(run)
+                if isinstance(names["r"], sarrus.View):
+                    with contextlib.suppress(AttributeError):
+                        names["r"].close()
+        if trouble:
+            tell(finding=trouble[0], message=trouble[1], program=done)
+    tell(answered=sorted(answered))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("fuzz", description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="(default: a new one)")
+    parser.add_argument("--only", choices=BATCH, help="one kind of case (default: all)")
+    parser.add_argument(
+        "--child", nargs=2, metavar=("KIND", "SEED"), help="run one child's cases again, as a finding names them"
+    )
+    parser.add_argument("--strict", action="store_true", help="TypeErrors must say which argument is wrong, too")
+    given = parser.parse_args()
+    if given.strict:
+        os.environ[STRICT] = "1"
+    os.environ.setdefault("MPLBACKEND", "agg")
+    if given.child:
+        report = os.fdopen(os.dup(1), "w")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        faulthandler.enable()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            child(*given.child, BATCH[given.child[0]], report)
+        return 0
+    seed = random.randrange(10**6) if given.seed is None else given.seed
+    print(f"fuzz: seed {seed}, {len(surface())} public functions, constructors, properties", flush=True)
+    end, turn, findings, counts, answered = time.monotonic() + 60 * given.minutes, 0, {}, dict.fromkeys(BATCH, 0), set()
+    while time.monotonic() < end:
+        kind = given.only or TURNS[turn % len(TURNS)]
+        name = [kind, f"{seed}.{turn}"]
+        turn += 1
+        with tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tools.fuzz", "--child", *name], stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+            lines, last, over = process.stdout, [], False
+            for line in lines or ():
+                told = json.loads(line)
+                over = over or "answered" in told
+                if "finding" in told:
+                    note(findings, told["finding"], told["message"], told["program"], name)
+                elif "program" in told:
+                    counts[kind] += 1
+                    last = told["program"]
+                answered |= set(told.get("answered", ()))
+                if time.monotonic() > end:
+                    break
+            else:
+                code = process.wait()
+                errors.seek(0)
+                said = errors.read()
+                if code or not over:
+                    block = said[
+                        max(said.find("Current thread"), said.rfind("\nThread 0x")) :
+                    ]  # the one that ran the case
+                    where = re.search(rf'File ".*{os.sep}sarrus{os.sep}(\S+)", line (\d+) in (\w+)', block)
+                    spot = (
+                        f"{where[1]}:{where[2]} in {where[3]}"
+                        if where
+                        else re.sub(r"\(.*", "", (last or ["the end"])[-1])
+                    )
+                    what = "a hang" if "Timeout" in said else f"a crash (exit code {code})"
+                    told = said.strip().splitlines()
+                    note(
+                        findings,
+                        f"{what} at {spot}",
+                        "\n".join(told[-4:] if code == 1 and "Timeout" not in said else told[:8]),
+                        last,
+                        name,
+                    )
+            process.kill()
+            process.wait()
+    total = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    print(
+        f"\nfuzz: {total} in {given.minutes:g} min; {len(answered)} functions answered; {len(findings)} findings; seed {seed}"
+    )
+    return 1 if findings else 0
+
+
+def note(findings: dict[str, int], what: str, message: str, program: list[str], name: list[str]) -> None:
+    """Print a finding where it is the first at its place."""
+    findings[what] = findings.get(what, 0) + 1
+    if findings[what] == 1:
+        print(
+            f"\n---- finding {len(findings)}: {what}\n{message}\nfrom tools.fuzz.pieces import *  # --child {' '.join(name)}"
+        )
+        print("\n".join(program), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

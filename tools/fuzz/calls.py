@@ -1,0 +1,221 @@
+"""Programs that call what the package exports."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import pkgutil
+import random
+import re
+import typing
+from pathlib import Path
+from typing import Any
+
+import sarrus
+
+from .pieces import GALLERY
+
+
+def _tables() -> dict[str, tuple[str, ...]]:
+    text = Path(__file__).with_name("arguments.txt").read_text(encoding="utf-8")
+    text = re.sub(r"\n +", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))
+    rows = [line.split(" :", 1) for line in text.strip().splitlines()]
+    return {name: tuple(x.strip() for x in values.split(" | ")) for names, values in rows for name in names.split()}
+
+
+RIGHT = _tables()
+SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
+# a great number asks for great work here, which is no hang
+COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
+FORCED = {"open_browser": "False", "block": "False"}
+# serves until Ctrl-C; has a grammar of its own; what only a Mechanism makes
+SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "Constraint.placed"}
+
+
+class Target:
+    """One thing to ask: a function, a constructor, a method or property of a class, or what all objects do."""
+
+    def __init__(self, name: str, value: Any, owner: type | None, template: str) -> None:
+        self.name, self.value, self.owner, self.template = name, value, owner, template
+        self.key = f"{owner.__name__}.{name}" if owner else name
+        self.plain = False  # a constructor that only keeps what it is given
+        function = value.func if isinstance(value, functools.cached_property) else getattr(value, "fget", None) or value
+        self.doc = (getattr(function, "__doc__", "") or "") + ((owner and owner.__doc__) or "")
+        try:
+            parameters = (
+                list(inspect.signature(value).parameters.values()) if "(" in template and "{}" in template else []
+            )
+        except (TypeError, ValueError):
+            parameters = []
+        bound = owner is not None and not isinstance(
+            inspect.getattr_static(owner, name, None), (classmethod, staticmethod)
+        )
+        self.parameters = parameters[1:] if bound and parameters and parameters[0].name == "self" else parameters
+
+
+def surface() -> dict[str, Target]:
+    """All that is public, found by inspection: names in `__all__` of the package and its modules, and what their classes have."""
+    found: dict[int, tuple[str, Any]] = {}
+    modules = [sarrus] + [
+        importlib.import_module(info.name)
+        for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.")
+        if "__main__" not in info.name
+    ]
+    for module in modules:
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if callable(value) and str(getattr(value, "__module__", "")).startswith("sarrus"):
+                found.setdefault(id(value), (f"{module.__name__}.{name}", value))
+    targets: dict[str, Target] = {}
+    for path, value in found.values():
+        short = path.rpartition(".")[2]
+        if isinstance(value, type) and issubclass(value, Exception):
+            continue
+        targets[short] = Target(short, value, None, f"{path}({{}})")
+        targets[short].plain = dataclasses.is_dataclass(value) and not hasattr(value, "__post_init__")
+        if not isinstance(value, type):
+            continue
+        for name in dir(value):
+            home = next((c for c in value.__mro__ if name in vars(c)), object)
+            if name.startswith("_") or not home.__module__.startswith("sarrus"):
+                continue
+            static = inspect.getattr_static(value, name)
+            bound = isinstance(static, (classmethod, staticmethod))
+            called = callable(getattr(value, name, None)) and not isinstance(
+                static, (property, functools.cached_property)
+            )
+            template = (f"{path}.{name}" if bound else f"x.{name}") + ("({})" if called else "")
+            member = Target(name, getattr(value, name) if called else static, value, template)
+            targets[f"{short}.{name}"] = member
+        for each in (
+            "repr(x)",
+            "str(x)",
+            "hash(x)",
+            "copy.copy(x)",
+            "copy.deepcopy(x)",
+            "pickle.loads(pickle.dumps(x))",
+            "x == x",
+            "x != m",
+        ):
+            targets[f"{each}: {short}"] = Target(each, value, value, each)
+    return targets
+
+
+class Calls:
+    """Programs that call what is public. What answers is kept, and asked in turn."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.targets = rng, surface()
+        self.classes = {
+            t.value.__name__: t.value for t in self.targets.values() if t.owner is None and isinstance(t.value, type)
+        }
+        self.pool: dict[type, list[list[str]]] = {}
+        data = {t.value for t in self.targets.values() if t.plain}
+        asked = [t for name, t in self.targets.items() if name not in SKIPPED and not t.plain]
+        self.asked = [t for t in asked if t.owner not in data or self.makers(t.owner)]
+        self.weights = [4 if t.parameters else 1 for t in self.asked]
+
+    def makers(self, owner: type) -> list[Target]:
+        """Functions, and methods of a mechanism, whose annotation says that they return such an object."""
+        word = re.compile(rf"\b{owner.__name__}\b")
+        found = [t for t in self.targets.values() if t.parameters and t.owner in (None, sarrus.Mechanism)]
+        return [t for t in found if not t.plain and word.search(str(inspect.signature(t.value).return_annotation))]
+
+    def program(self) -> tuple[list[str], Target]:
+        rng, target = self.rng, self.rng.choices(self.asked, self.weights)[0]
+        self.about = rng.choice(GALLERY)
+        self.hostility = rng.choice((0.0, 0.1, 0.4))
+        lines = self.receiver(target.owner) if re.search(r"\bx\b", target.template) and target.owner else []
+        if target.owner is sarrus.Builder:
+            several = [t for t in self.targets.values() if t.owner is sarrus.Builder and "{}" in t.template]
+            lines += [self.call(t) for t in rng.choices(several, k=rng.randrange(3))]
+        lines.append(f"r = {self.call(target)}")
+        if target.owner is sarrus.Builder:
+            lines.append("touch(x.build())")
+        text = "\n".join(lines)
+        header = []
+        if re.search(r"\b[qvam]\b", text) and not text.startswith("m ="):
+            header.append(f"m = mechanism({self.about!r})")
+        if re.search(r"\b[qva]\b", text) and "q, v, a =" not in text:
+            lead = rng.choice(("()", "()", "()", "()", "(5,)", "(0,)", "(2, 3)"))
+            header.append(f"q, v, a = state(m, {lead}, {rng.random() < 0.2})")
+        at = 1 if lines[0].startswith("m =") else 0
+        return lines[:at] + header + lines[at:], target
+
+    def receiver(self, owner: type) -> list[str]:
+        """Lines that make an object x of this class: one from before, of the function that returns such, or of the constructor."""
+        rng = self.rng
+        if rng.random() < 0.03:
+            return [f"x = {self.path(owner)}.__new__({self.path(owner)})"]
+        if owner is sarrus.Mechanism:
+            return [f"m = x = mechanism({self.about!r})"]
+        if owner is sarrus.Builder:
+            return ["x = builder()"]
+        if owner in self.pool and rng.random() < 0.7:
+            return list(rng.choice(self.pool[owner]))
+        maker, calm = rng.choice(self.makers(owner) or [self.targets[owner.__name__]]), self.hostility
+        self.hostility = 0.0
+        made = self.call(maker).replace("x.", "m.", 1) if maker.owner is sarrus.Mechanism else self.call(maker)
+        self.hostility = calm
+        return [f"m = mechanism({self.about!r})", "q, v, a = state(m)", f"x = {made}"]
+
+    def path(self, owner: type) -> str:
+        return self.targets[owner.__name__].template.removesuffix("({})")
+
+    def call(self, target: Target) -> str:
+        rng, words = self.rng, []
+        for p in target.parameters:
+            if p.kind == p.VAR_KEYWORD:
+                continue
+            required = p.default is p.empty and p.kind != p.VAR_POSITIONAL
+            if not required and p.name not in FORCED and rng.random() > 0.3:
+                continue
+            if required and rng.random() < 0.02 * (self.hostility > 0):
+                continue
+            text = FORCED.get(p.name) or (self.hostile if rng.random() < self.hostility else self.right)(p, target)
+            words.append(text if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) else f"{p.name}={text}")
+        if rng.random() < 0.02 * self.hostility:
+            words.append("unheard_of=1")
+        return target.template.format(", ".join(words))
+
+    def right(self, p: inspect.Parameter, target: Target) -> str:
+        annotation = str(getattr(p.annotation, "__name__", p.annotation))
+        owner = target.owner.__name__ if target.owner else ""
+        keys = (f"{owner}.{target.name}.{p.name}", f"{owner}.{p.name}", f"{target.name}.{p.name}")
+        words = re.findall(r"\w+", annotation)
+        keys += ("bool",) if words == ["bool"] else (p.name, *words)
+        if p.name == "controller" and self.rng.random() < 0.5:
+            return self.call(self.targets[self.rng.choice(typing.get_args(sarrus.control.Element)).__name__])
+        for key in keys:
+            if key in RIGHT and not (key == p.name and "float" in words and isinstance(p.default, float)):
+                return self.rng.choice(RIGHT[key])
+        if isinstance(p.default, (int, float)) and not isinstance(p.default, bool):
+            return repr(p.default * self.rng.choice((1, 1, 1.1, 0.9)))
+        for word in words:
+            if word in self.classes:
+                return self.call(self.targets[word])
+        return repr(p.default) if p.default is not p.empty else self.rng.choice(ANYTHING)
+
+    def hostile(self, p: inspect.Parameter, target: Target) -> str:
+        if p.name in COUNTS:
+            return self.rng.choice(
+                ("None", "-1", "0", "1.5", "'x'", "math.nan", "True", "(-1,)", "(2, 'x')", "0.0", "-0.1", "Hostile()")
+            )
+        if p.name == "threads":
+            return self.rng.choice(("0", "-1", "2**31", "2**63", "10**6", "1.5", "None", "True", "'2'"))
+        if self.rng.random() < 0.5:
+            return self.rng.choice(ANYTHING)
+        return self.rng.choice(SPOILED).replace("{x}", self.right(p, target))
+
+    def keep(self, lines: list[str], r: Any) -> None:
+        """Remember how an object of a public class was made."""
+        owner = type(r)
+        if self.classes.get(owner.__name__) is owner and len(lines) <= 6 and lines[-1].startswith("r = "):
+            pool = self.pool.setdefault(owner, [])
+            made = [re.sub(r"\bx\b", "y", line) for line in lines[:-1]] + [
+                "x = " + re.sub(r"\bx\b", "y", lines[-1][4:])
+            ]
+            pool.append([line for line in made if not line.startswith("touch")])
+            del pool[:-20]

@@ -1,0 +1,194 @@
+"""Programs that read files and run command lines, right ones and then changed."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+
+import sarrus
+import sarrus.cli
+
+from .calls import Target
+from .pieces import GALLERY, NUMBERS, mechanism
+
+PIECES = (
+    b"<!DOCTYPE r [<!ENTITY a 'b'>]>", b"&a;", b"<!-- -- -->", b"<![CDATA[", b"\0", b"\xff", b"\xef\xbb\xbf", b"<x:y/>", b"<?xml version='9'?>",
+    b"<?xml version='1.0' encoding='utf-16'?>", b"<?xml version='1.0' encoding='no-such'?>", b"</link>", b"<link/>", b"<" * 300, b"<a>" * 300,
+)  # fmt: skip
+
+
+def urdf(rng: random.Random) -> list[str]:
+    """A valid robot, element by element."""
+    n = rng.randint(1, 5)
+
+    def x(low: float = -1.0) -> str:
+        return rng.choice((f"{rng.uniform(low, 1):.3g}", "0", "1e-3", "1"))
+
+    def origin() -> str:
+        return rng.choice(
+            ("", f'<origin xyz="{x()} {x()} {x()}" rpy="{x()} {x()} {x()}"/>', f'<origin xyz="{x()} 0 0"/>')
+        )
+
+    lines = [f'<robot name="{rng.choice(("r", "ä", "r 2"))}">']
+    names = [rng.choice(("link", "ground", "l")) + (str(k) if k else "") for k in range(n)]
+    joint = [f"joint{k}" for k in range(n)]
+    for name in names:
+        lines.append(f'<link name="{name}">')
+        if rng.random() < 0.8:
+            m = abs(float(x())) + 0.1
+            lines += ["<inertial>", origin(), f'<mass value="{m}"/>']
+            lines += [f'<inertia ixx="{m}" iyy="{m}" izz="{m}" ixy="0" ixz="0" iyz="{0.01 * m}"/>', "</inertial>"]
+        if rng.random() < 0.3:
+            shape = rng.choice(
+                (
+                    '<box size="1 2 3"/>',
+                    '<sphere radius="1"/>',
+                    '<cylinder radius="1" length="2"/>',
+                    '<mesh filename="a.stl"/>',
+                )
+            )
+            lines += [
+                "<visual>",
+                origin(),
+                f"<geometry>{shape}</geometry>",
+                '<material name="m"><color rgba="1 0 0 1"/></material>',
+                "</visual>",
+            ]
+        lines.append("</link>")
+    for k in range(1, n):
+        kind = rng.choice(("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "ball"))
+        lines += [
+            f'<joint name="{joint[k]}" type="{kind}">',
+            origin(),
+            f'<parent link="{names[rng.randrange(k)]}"/>',
+            f'<child link="{names[k]}"/>',
+        ]
+        lines += rng.choice(([], [f'<axis xyz="{rng.choice(("1 0 0", "0 1 0", "0 0.6 -0.8"))}"/>']))
+        lines += rng.choice(([], [f'<limit lower="-1" upper="{abs(float(x()))}" effort="{x(0)}" velocity="1"/>']))
+        lines += rng.choice(([], [f'<dynamics damping="{x(0)}" friction="{x(0)}"/>']))
+        if k > 1 and rng.random() < 0.3:
+            lines.append(
+                f'<mimic joint="{joint[rng.randrange(1, k)]}" multiplier="{rng.choice((1, -2, 0.5))}" offset="0.1"/>'
+            )
+        lines.append("</joint>")
+    return [line for line in [*lines, "</robot>"] if line]
+
+
+def mutated(lines: list[str], rng: random.Random) -> bytes:
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        at, way = rng.randrange(len(lines)), rng.randrange(6)
+        quoted = re.findall(r'"([^"]*)"', lines[at])
+        if way <= 2 and quoted:
+            new = rng.choice((*NUMBERS, *re.findall(r'name="([^"]*)"', "".join(lines))))
+            old = rng.choice(quoted)
+            words = old.split() or [old]
+            words[rng.randrange(len(words))] = new
+            lines[at] = lines[at].replace(f'"{old}"', f'"{" ".join(words)}"', 1)
+        elif way == 3:
+            lines[at] = ""
+        elif way == 4:
+            lines.insert(rng.randrange(len(lines)), lines[at])
+        else:
+            lines[at] = re.sub(
+                r"\w+", rng.choice(("link", "joint", "x", "name", "mimic", "type", "ground")), lines[at], count=1
+            )
+    text = "\n".join(line for line in lines if line).encode(
+        *rng.choice(((), (), (), ("utf-16",), ("latin-1", "replace")))
+    )
+    for _ in range(rng.choice((0, 0, 0, 1, 3))):
+        at = rng.randrange(len(text) + 1)
+        text = rng.choice(
+            (
+                text[:at],
+                text[:at] + rng.choice(PIECES) + text[at:],
+                text[:at] + bytes([rng.randrange(256)]) + text[at + 1 :],
+            )
+        )
+    return text
+
+
+def file_program(rng: random.Random) -> tuple[list[str], Target]:
+    read = rng.randrange(3)
+    if read == 0:
+        lines = urdf(rng)
+        valid, floating = rng.random() < 0.15, rng.random() < 0.3
+        text = repr("\n".join(lines) if valid else mutated(lines, rng))
+        call = Target("loads", sarrus.loads, None, "")
+        return [f"r = {'valid' if valid else 'sarrus.loads'}({text}, floating_base={floating})", "touch(r)"], call
+    path = rng.choice(("run.npz", "run.csv"))
+    given = rng.choice(("m", "m", "m", "None", "mechanism('tree 1')"))
+    lines = [f"m = mechanism({rng.choice(GALLERY)!r})", f"path = spoil(saved(m, {path!r}), {rng.randrange(2**32)})"]
+    return [*lines, f"r = sarrus.Trajectory.load(path, mechanism={given})", "look(r)"], Target(
+        "load", sarrus.Trajectory.load, sarrus.Trajectory, ""
+    )
+
+
+def command_program(rng: random.Random) -> tuple[list[str], Target]:
+    commands = next(a for a in sarrus.cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+    name = rng.choice([name for name in commands if name != "bench"] + ["simulate"] * 4)
+    model = rng.choice(
+        (*sarrus.mechanisms.__all__, "robot.urdf", "bad.urdf", "no.urdf", "x", ".", "", "robot.txt", "\udc80")
+    )
+    words, m = [name], sarrus.mechanisms.pendulum() if model not in sarrus.mechanisms.__all__ else mechanism(model)
+    for action in commands[name]._actions:
+        if action.nargs == 0:
+            words += action.option_strings[-1:] if rng.random() < 0.05 and action.dest != "traceback" else []
+            continue
+        if action.option_strings and rng.random() < 0.7:
+            continue
+        joint = rng.choice((*m.joints, "x")) if m.joints else "x"
+        odd = (
+            "",
+            "x",
+            "-1",
+            "0",
+            "nan",
+            "inf",
+            "1e300",
+            "1e-300",
+            "0.003",
+            "٣",
+            "run.png",
+            "no/such/run.csv",
+            ".",
+            "/dev/full",
+            "a=b=1",
+            "é",
+        )
+        if action.choices:
+            values = [*action.choices, "x"]
+        elif action.dest in ("model", "name"):
+            values = [model]
+        elif "=" in str(action.metavar):
+            values = [f"{joint}={x}" for x in ("0.1", "0", "1,0,0,0", "nan", "1e300", "x", "", "5e-324", "-3.2")]
+        elif action.metavar == "FILE":
+            values = [
+                "run.png",
+                "run.csv",
+                "run.npz",
+                "run.gif",
+                "run.html",
+                "no/run.csv",
+                "/dev/full.csv",
+                "/proc/run.npz",
+                "run.json",
+            ]
+            odd = ("x", "", ".csv")
+        elif action.dest == "show_what":
+            values = ["q", "v", "a", "tau", "energy", "loop_error", "momentum", "reactions", joint]
+        else:
+            values = (
+                ["0.003", "0", "0.02", "1e-3", "1e-2", str(action.default)]
+                if action.dest != "time"
+                else ["0.003", "0.02", "0"]
+            )
+        count = rng.choice((1, 1, 2)) if action.nargs == "+" else 1
+        given = [
+            rng.choice(odd) if rng.random() < 0.1 and action.dest != "model" else rng.choice(values)
+            for _ in range(count)
+        ]
+        words += [*action.option_strings[-1:], *given]
+    if "--time" not in words and name == "simulate":
+        words += ["--time", "0.01"]
+    return [f"r = command({words!r})"], Target("main", sarrus.cli.main, None, "")
