@@ -59,12 +59,15 @@ SARRUS_RUN(loop_residual, {
   constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
 })
 SARRUS_RUN(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
+/// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
+template <class T> SARRUS_INLINE T allowed(const T& left) { return select(left > T(unresolved), T(contradictory), T(0.0)); }
+
 SARRUS_RUN(velocity_by_mass,
-           return verdict(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out, static_cast<T*>(nullptr)));)
+           return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out, static_cast<T*>(nullptr)));)
 SARRUS_RUN(velocity_plain,
-           return verdict(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out, static_cast<T*>(nullptr)));)
+           return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out, static_cast<T*>(nullptr)));)
 SARRUS_RUN(velocity_jump,
-           return verdict(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
+           return allowed(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
 SARRUS_RUN(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], false, out));)
 SARRUS_RUN(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], true, out));)
 SARRUS_RUN(actuator_efforts, {

@@ -157,7 +157,7 @@ class EndStop:
     Examples
     --------
     >>> import sarrus
-    >>> run = sarrus.simulate(sarrus.mechanisms.pendulum(), [1.2], [0.0], 3.0, EndStop("pivot", limits=(-0.5, 2.0)))
+    >>> run = sarrus.simulate(sarrus.mechanisms.pendulum(), [1.2], [0.0], 3.0, sarrus.control.EndStop("pivot", limits=(-0.5, 2.0)))
     >>> float(run.q.min().round(3))
     -0.505
     """

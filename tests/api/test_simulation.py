@@ -1111,14 +1111,10 @@ def test_limits_that_cannot_stop():
     b.add_joint(
         "shut", sarrus.Revolute("z", limits=(-1, 1)), "ground", "c", at_parent=(1, 0, 0), at_child=(1, 0, 0), loop=True
     )
-    robot = b.build()
+    with pytest.warns(sarrus.ModelWarning, match="'shut' closes a loop; ignored there: limits"):
+        robot = b.build()
     with pytest.raises(sarrus.ModelError, match=r"limits of 'shut' cannot stop it: .* closes a loop .* limits='warn'"):
         sarrus.simulate(robot, robot.neutral(), np.zeros(robot.nv), 0.1, limits="stop")
-    ball = sarrus.Builder("ball")
-    ball.add_body("ball", sarrus.Inertia.sphere(1.0, 0.1))
-    ball.add_joint("turn", sarrus.Spherical(limits=(-0.9, 0.9)), "ground", "ball")
-    with pytest.raises(sarrus.ModelError, match="limits of 'turn' cannot stop it"):
-        sarrus.simulate(ball.build(), [0, 0, 0, 1], np.zeros(3), 0.1, limits="stop")
 
 
 @pytest.mark.parametrize("element", [PID("glide", index=1), EndStop("glide", (0.0, 1.0), index=0)])

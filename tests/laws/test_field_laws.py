@@ -350,13 +350,7 @@ def pending(name, what):
         else {"constrained": "Cylindrical"}.get(name, name.removeprefix("loop "))
     )
     springs = name.startswith("loop") and cls not in NOT_TAKEN
-    if cls == closes and term in TERMS and (term != "rest" or springs):
-        return "terms of a joint that closes a loop are dropped without a warning"
-    if term in LIMITS and cls == name.partition(" ")[2]:
-        return "limits do nothing in a simulation"
-    if what == "RollingSpec.normal":
-        return "a sphere that rolls on a sphere has no use for the normal that it was given, and does not say so"
-    return None
+    return
 
 
 def marked():

@@ -458,7 +458,9 @@ def test_a_four_bar_off_its_loop(ask, q, v, says):
     assert np.isfinite(function(q, v, zero, check=False)).all()
 
 
-@pytest.mark.parametrize("make", [sarrus.mechanisms.four_bar, sarrus.mechanisms.bennett, sarrus.mechanisms.delta])
+@pytest.mark.parametrize(
+    "make", [sarrus.mechanisms.four_bar, sarrus.mechanisms.five_bar, sarrus.mechanisms.slider_crank]
+)
 @pytest.mark.parametrize("metric", ["mass", "plain"])
 def test_configurations_that_stay_open_are_told(make, metric):
     robot = make()

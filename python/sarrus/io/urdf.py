@@ -43,7 +43,7 @@ import numpy as np
 from .. import joints
 from ..builder import Builder
 from ..description import Box, Cylinder, Mesh, Shape, Sphere
-from ..errors import ModelError, check_printable, did_you_mean, printable
+from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 
 __all__ = ["read"]
@@ -95,9 +95,8 @@ def read(
     if "ground" in links:
         body["ground"] = _free_name("ground_link", links)
         notes.add(links["ground"], f"{links['ground']} becomes body {body['ground']!r}: 'ground' is the world")
-    builder = Builder(name=robot.get("name") or "robot")
     with _at(robot):
-        check_printable("mechanism", builder.name)
+        builder = Builder(name=robot.get("name") or "robot")
     for name, link in links.items():
         with _at(link):
             builder.add_body(body[name], _inertia(link, notes))
