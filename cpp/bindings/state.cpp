@@ -266,10 +266,12 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
     result = py::reinterpret_steal<py::object>(new_array(nd, dims.data(), &rows.out));
   }
 
-  long threads = 1;
+  std::int64_t threads = 1;
   if (a.threads) {
-    threads = PyLong_AsLong(a.threads);
-    if (threads == -1 && PyErr_Occurred()) throw py::error_already_set();
+    int overflow = 0;
+    threads = PyLong_AsLongLongAndOverflow(a.threads, &overflow);
+    if (threads == -1 && overflow == 0 && PyErr_Occurred()) throw py::error_already_set();
+    if (overflow > 0) threads = std::numeric_limits<std::int64_t>::max();  // there are never more of them than chunks of work
     if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
   }
 

@@ -759,6 +759,13 @@ def test_results_that_32_bits_cannot_count():
     assert robot.gravity_forces(q).shape == q.shape
 
 
+def test_more_threads_than_there_can_be():
+    robot = sarrus.mechanisms.pendulum()
+    assert robot.mass_matrix(np.zeros((3, 1)), threads=10**30).shape == (3, 1, 1)
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        robot.mass_matrix(np.zeros((3, 1)), threads=-(10**30))
+
+
 def test_hidden_numbers_are_none():
     robot = sarrus.mechanisms.pendulum()
     hidden = np.ma.masked_array([0.5], [True])
