@@ -63,6 +63,7 @@ inline void as_exponential(const Tree& tree, double* u) {
 inline bool finite_bits(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
+  asm("" : "+r"(bits));  // and of bits whose origin it knows
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 

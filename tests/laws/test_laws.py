@@ -222,23 +222,34 @@ def fly(robot, q, v, duration=0.1, steps=50):
 FLIGHT = 1e-8
 
 
+def kept_in_flight(robot, q, v, quantity, scale=0.0):
+    """That a quantity stays, but for what the steps leave of it: where parts whirl, that falls by 2^4 with half the step."""
+    at_start = quantity(q, v)
+    bound = FLIGHT * max(1.0, scale, np.abs(at_start).max(initial=0.0))
+    off = np.abs(quantity(*fly(robot, q, v)) - at_start).max(initial=0.0)
+    if off > bound:
+        finer = np.abs(quantity(*fly(robot, q, v, steps=100)) - at_start).max(initial=0.0)
+        assert finer < off / 8.0
+
+
 @settings(max_examples=8, deadline=None)
 @given(mechanisms(bodies=st.integers(2, 5), floating=True), seeds())
 def test_momentum_and_energy_are_conserved_in_free_flight(robot, seed):
     robot = sarrus.Mechanism(dataclasses.replace(robot.description, gravity=(0.0, 0.0, 0.0)))
     q, v, _ = random_state(robot, np.random.default_rng(seed))
-    q1, v1 = fly(robot, q, v)
-    assert_equal(robot.momentum(q1, v1), robot.momentum(q, v), FLIGHT)
-    assert_equal(robot.kinetic_energy(q1, v1), robot.kinetic_energy(q, v), FLIGHT)
+    kept_in_flight(robot, q, v, robot.momentum)
+    kept_in_flight(robot, q, v, robot.kinetic_energy)
 
 
 @settings(max_examples=8, deadline=None)
 @given(mechanisms(bodies=st.integers(1, 5), springs=True, armature=True), seeds())
 def test_energy_is_conserved_where_there_is_no_friction(robot, seed):
     q, v, _ = slow_state(robot, seed)
-    q1, v1 = fly(robot, q, v)
-    energy = [robot.kinetic_energy(*x) + robot.potential_energy(x[0]) for x in ((q, v), (q1, v1))]
-    assert_equal(energy[1], energy[0], FLIGHT, scale=robot.kinetic_energy(q1, v1))
+
+    def energy(q, v):
+        return robot.kinetic_energy(q, v) + robot.potential_energy(q)
+
+    kept_in_flight(robot, q, v, energy, scale=robot.kinetic_energy(q, v))
 
 
 # ---- motion ----------------------------------------------------------------------------------------------------------
