@@ -637,6 +637,7 @@ class StateFunctions(_core.Mechanism):
         sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
         """
         inverse = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in)
+        common_axes({"the answer": inverse.shape})
         # rotations and displacements have other units: scale the diagonal to one before asking for the rank
         scale = np.sqrt(np.diagonal(inverse, axis1=-2, axis2=-1))
         scale = np.where(scale > 0.0, scale, 1.0)
