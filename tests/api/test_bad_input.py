@@ -667,7 +667,7 @@ def test_a_point_that_leaves_the_axis_has_inertia(second, q):
 
 # ---- functions of closed mechanisms ----------------------------------------------------------------------------------
 
-LINKAGE = sarrus.mechanisms.four_bar()
+LINKAGE, DELTA = sarrus.mechanisms.four_bar(), sarrus.mechanisms.delta()
 HERE, REST = LINKAGE.assemble(), np.zeros(3)
 FORM, COG = LINKAGE.reduced_dynamics(HERE, REST), LINKAGE.cog_jacobians(HERE)
 
@@ -810,6 +810,12 @@ NO_OPTIONS = {
 def test_options_that_are_none(attempt, error, message):
     with pytest.raises(error, match=message):
         attempt()
+
+
+def test_a_start_beyond_what_can_be_squared():
+    """It closes nothing, and NumPy has nothing to say of it."""
+    with pytest.raises(sarrus.AssemblyError, match="no configuration was found that closes all loops"):
+        DELTA.assemble(np.full(DELTA.nq, 1e200), starts=0)
 
 
 def test_steps_that_never_arrive():

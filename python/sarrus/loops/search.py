@@ -151,8 +151,8 @@ def sought(
 
 def open_by(search: Search, q: Array) -> dict[str, float]:
     """How far each constraint is open, relative to the mechanism's size."""
-    phi = search.loops.residual(q)
-    return {name: float(np.linalg.norm(phi[search.robot.constraint(name).rows])) for name in search.robot.constraints}
+    phi = search.loops.residual(q)[None]
+    return {name: float(sizes(phi[:, search.robot.constraint(name).rows])[0]) for name in search.robot.constraints}
 
 
 def why_open(search: Search, q: Array) -> str:
