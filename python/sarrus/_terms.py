@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .description import ConstraintSpec, CouplerSpec, Description, DistanceSpec, JointSpec, RollingSpec
+from .description import (
+    BodySpec,
+    ConstraintSpec,
+    CouplerSpec,
+    Description,
+    DistanceSpec,
+    FrameSpec,
+    JointSpec,
+    RollingSpec,
+    SpringSpec,
+)
+from .errors import ModelError
 from .laws import Law
 from .spatial import Transform
 
+PARTS: dict[str, Any] = {
+    "bodies": BodySpec,
+    "joints": JointSpec,
+    "frames": FrameSpec,
+    "constraints": ConstraintSpec,
+    "springs": SpringSpec,
+}
+
 
 def core_terms(d: Description) -> tuple[Any, ...]:
-    """The arguments of the core's Mechanism."""
+    """The arguments of the core's Mechanism; TypeError or ModelError where the description holds something else than it should."""
+    if not isinstance(d, Description):
+        raise TypeError(f"a Mechanism is made of a description, as Builder.build() makes one; got {d!r}")
+    for name, kind in PARTS.items():
+        given = getattr(d, name)
+        if not isinstance(given, Sequence) or not all(isinstance(part, kind) for part in given):
+            raise ModelError(f"a description's {name} are a tuple of such parts; got {given!r}")
     return (
         d.name,
         list(d.gravity),

@@ -16,11 +16,10 @@ from . import _core
 from .control import Element, acting
 from .errors import ModelError, ShapeError
 from .limits import HEAD, LIMITS, STABLE, JointLimits, Limit, warn_of_stiffness
-from .loops.given import checked_count
 from .mechanism import Mechanism
 from .run import METHODS, STABILISATIONS, check_advance, check_choice, closes_stages, has_functions_of_q, method_for
 from .simulation import checked_gains, checked_mechanism, checked_times
-from .state import Array
+from .state import Array, checked_count
 
 __all__ = ["Runs", "Status", "simulate_many"]
 

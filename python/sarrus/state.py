@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -307,9 +308,13 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum().random(np.random.default_rng(0), size=5).shape
         (5, 1)
         """
-        rng = np.random.default_rng(rng)
-        lead = (size,) if isinstance(size, int) else tuple(size)
-        q = np.empty((*lead, self.nq))
+        if not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
+        lead = tuple(checked_count("size", n, 0) for n in (size if isinstance(size, tuple) else (size,)))
+        try:
+            q = np.empty((*lead, self.nq))
+        except ValueError as error:
+            raise ShapeError(f"size {size!r} is too large for an array: {error}") from None
         for joint in self._joints.values():
             if joint.closes_loop:
                 continue
@@ -632,6 +637,7 @@ class StateFunctions(_core.Mechanism):
         sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
         """
         inverse = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in)
+        common_axes({"the answer": inverse.shape})
         # rotations and displacements have other units: scale the diagonal to one before asking for the rank
         scale = np.sqrt(np.diagonal(inverse, axis1=-2, axis2=-1))
         scale = np.where(scale > 0.0, scale, 1.0)
@@ -917,6 +923,28 @@ def real_rows(what: str, given: ArrayLike, size: int, lead: tuple[int, ...] = ()
     if x.ndim == 1:
         raise StateError(f"{what} must be finite; got {x}")
     return np.where(np.isfinite(x), x, np.nan)
+
+
+def into(out: Array | None, result: Array) -> Array:
+    """The result, in `out` where one is given; ShapeError where that cannot take it."""
+    if out is None:
+        return result
+    if type(out) is not np.ndarray or out.dtype != np.float64 or not out.flags.writeable:
+        raise ShapeError(f"out must be a writable float64 array; got {out!r}")
+    if out.shape != result.shape:
+        raise ShapeError(f"out has shape {out.shape}; the result has {result.shape}")
+    out[...] = result
+    return out
+
+
+def checked_count(name: str, given: Any, least: int = 1, most: float = np.inf) -> int:
+    """An integer of at least so many."""
+    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer of at least {least}; got {given!r}")
+    count = int(given)
+    if not least <= count <= most:
+        raise ValueError(f"{name} must be at {f'least {least}' if count < least else f'most {most}'}; got {given!r}")
+    return count
 
 
 def common_axes(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:

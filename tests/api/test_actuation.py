@@ -118,6 +118,14 @@ def test_power_is_rate_of_energy(redundant, rng):
     agree(power, (kinetic + redundant.gravity_forces(q) * v).sum(axis=-1), 1e-10)
 
 
+def test_efforts_are_in_the_order_in_which_the_motors_are_named(redundant, rng):
+    motion, names = state(redundant, rng), redundant.actuated[::-1]
+    u = redundant.actuator_efforts(*motion, actuated=names)
+    agree(u, redundant.actuator_efforts(*motion, actuated=redundant.actuated)[::-1])
+    S = redundant.actuation_jacobian(motion[0], names)
+    agree(S, redundant.actuation_jacobian(motion[0])[:, ::-1])
+
+
 def test_internal_efforts_move_nothing(redundant, rng):
     q, v, a = state(redundant, rng, (10,))
     internal = redundant.internal_efforts(q)

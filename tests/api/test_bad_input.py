@@ -566,8 +566,8 @@ def test_what_a_joint_is_given_acts_or_is_warned_of(name, term):
 
 def test_a_warning_of_the_model_stands_at_the_users_line_and_names_all_terms():
     with pytest.warns(sarrus.ModelWarning) as caught:
-        robot = triangle(top={**TERMS, "limits": (-1, np.inf)})
-    message = "joint 'top' closes a loop; ignored there: damping, friction, stiffness, armature, limits. "
+        robot = triangle(top={**TERMS, "rest": 0.1, "limits": (-1, np.inf), "velocity_limit": 1.0, "effort_limit": 2.0})
+    message = "joint 'top' closes a loop; ignored there: damping, friction, stiffness, rest, armature, limits, velocity_limit, effort_limit. "
     message += "Add it with tree=True, or another joint of the loop with loop=True"
     assert [(str(w.message), w.filename) for w in caught] == [(message, __file__)]
     assert robot.warnings == (message,)
@@ -667,7 +667,7 @@ def test_a_point_that_leaves_the_axis_has_inertia(second, q):
 
 # ---- functions of closed mechanisms ----------------------------------------------------------------------------------
 
-LINKAGE = sarrus.mechanisms.four_bar()
+LINKAGE, DELTA = sarrus.mechanisms.four_bar(), sarrus.mechanisms.delta()
 HERE, REST = LINKAGE.assemble(), np.zeros(3)
 FORM, COG = LINKAGE.reduced_dynamics(HERE, REST), LINKAGE.cog_jacobians(HERE)
 
@@ -785,6 +785,22 @@ NO_OPTIONS = {
     "task": (lambda: LINKAGE.reduced_dynamics(HERE, REST, task=("tip",)), TypeError, r"task is a frame, .*; got \('tip',\)"),
     "components": (lambda: LINKAGE.loop_operational_inertia(HERE, "coupler", None), TypeError, "components are .*; got None"),
     "output": (lambda: LINKAGE.mobility(HERE, output=3), TypeError, "output is a frame, .*; got 3"),
+    "description": (lambda: sarrus.Mechanism(LINKAGE), TypeError, "a Mechanism is made of a description, .*; got <Mechanism 'four-bar'"),
+    "bodies in words": (lambda: sarrus.Mechanism(replace(LINKAGE.description, bodies=("rod",))), ModelError, r"description's bodies .*; got \('rod',\)"),
+    "one joint": (lambda: sarrus.Mechanism(replace(LINKAGE.description, joints=LINKAGE.description.joints[0])), ModelError, "description's joints .*; got JointSpec"),
+    "more axes than NumPy sorts": (lambda: LINKAGE.operational_inertia(np.reshape(HERE, (1,) * 40 + (3,)), "coupler"), ShapeError, "too many for NumPy"),
+    "random of a matrix": (lambda: LINKAGE.random(HERE.astype(int)[None]), TypeError, "rng must be an integer"),
+    "random of half a number": (lambda: LINKAGE.random(0.5), TypeError, "rng must be an integer of at least 0; got 0.5"),
+    "random in parts": (lambda: LINKAGE.random(0, 1.5), TypeError, "size must be an integer of at least 0; got 1.5"),
+    "less than none at random": (lambda: LINKAGE.random(0, (2, -1)), ValueError, "size must be at least 0; got -1"),
+    "endless at random": (lambda: LINKAGE.random(0, (2**40, 2**40)), ShapeError, "size .* is too large for an array"),
+    "actuated in no sequence": (lambda: LINKAGE.actuation_jacobian(HERE, np.array("motor")), TypeError, "a sequence of joints' names; got array"),
+    "coordinates in no sequence": (lambda: LINKAGE.reduced_dynamics(HERE, REST, np.array("motor")), TypeError, "a sequence of joints' names; got array"),
+    "time beyond numbers": (lambda: LINKAGE.assemble(time=10**400), ValueError, "time must be a number that float64 can hold; got 1000"),
+    "endless attempts": (lambda: LINKAGE.assembly_modes({"motor": 0.5}, attempts=2**70), ValueError, "attempts must be at most 1000000; got 1180"),
+    "out": (lambda: LINKAGE.forward_dynamics(HERE, REST, REST, return_reactions=True, out={}), ShapeError, "out must be a writable float64 array; got {}"),
+    "out of two": (lambda: LINKAGE.forward_dynamics(HERE, REST, REST, return_reactions=True, out=np.zeros((2, 3))), ShapeError, r"out has shape \(2, 3\)"),
+    "out of efforts": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=0, out=[0.0]), ShapeError, r"out must be a writable float64 array; got \[0.0\]"),
     "joint": (lambda: LINKAGE.joint(["motor"]), NameNotFoundError, "no joint is named"),
     "constraint": (lambda: LINKAGE.constraint({}), NameNotFoundError, "no constraint is named"),
 }  # fmt: skip
@@ -794,6 +810,12 @@ NO_OPTIONS = {
 def test_options_that_are_none(attempt, error, message):
     with pytest.raises(error, match=message):
         attempt()
+
+
+def test_a_start_beyond_what_can_be_squared():
+    """It closes nothing, and NumPy has nothing to say of it."""
+    with pytest.raises(sarrus.AssemblyError, match="no configuration was found that closes all loops"):
+        DELTA.assemble(np.full(DELTA.nq, 1e200), starts=0)
 
 
 def test_steps_that_never_arrive():
@@ -834,6 +856,28 @@ def test_states_for_functions_of_q():
     with pytest.raises(ShapeError, match=r"leading axes do not broadcast: q \(2,\), v \(3,\)"):
         robot.constraint_bias(np.zeros((2, 3)), np.zeros((3, 3)))
     assert robot.constraint_jacobian(np.zeros((0, 3))).shape == (0, 1, 3)
+    with pytest.raises(StateError, match="is infinite; it must be finite"):
+        robot.constraint_bias(ZERO, np.full(3, 1e308))
+
+
+def test_functions_of_q_see_rotations_only():
+    """As with other unsound states, of many too."""
+    seen = []
+
+    def rows(q):
+        seen.append(np.linalg.norm(q[..., :4], axis=-1))
+        return across(q[..., 4:])[..., [0, 0, 1, 1, 2, 2]]
+
+    builder = bodies("ball")
+    builder.add_joint("float", Free(), "ground", "ball")
+    builder.add_pfaffian("blade", rows, ["float"])
+    robot = builder.build()
+    q = np.stack([robot.neutral()] * 3) * [[1.0], [0.0], [2.0]]
+    assert np.isfinite(robot.constraint_bias(q, np.ones(6))).all(axis=-1).tolist() == [True, False, False]
+    for bad in q[1:]:
+        with pytest.raises(StateError, match=r"q\[0:4\] is a quaternion of norm"):
+            robot.constraint_jacobian(bad)
+    assert all(np.allclose(norm, 1.0) for norm in seen)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
-from ..state import Array, common_axes, real_rows
+from ..state import Array, common_axes, into, real_rows
 from .coordinates import joint_velocity
 from .distribution import within_limits
 from .functions import LoopFunctions
@@ -133,7 +133,7 @@ class Actuation(LoopFunctions):
                 return share(out=out, any_motion=True)
             narrowed, found = share(return_status=True, any_motion=True)
             u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
-        result = _into(out, np.broadcast_to(u, (*within.shape, self.nu)))
+        result = into(out, np.broadcast_to(u, (*within.shape, self.nu)))
         return (result, np.broadcast_to(status, within.shape)) if return_status else result
 
     def _shared_efforts(
@@ -236,11 +236,12 @@ class Actuation(LoopFunctions):
         return u, applied(transposed(free.inverse), tau - applied(S, u)), status
 
     def _motors(self, actuated: Sequence[str] | None) -> tuple[str, ...]:
-        if not isinstance(actuated, Iterable | None):
-            raise TypeError(f"actuated must be a sequence of joints' names; got {actuated!r}")
         if isinstance(actuated, str):
             raise ModelError(f"actuated must be a sequence of joints' names, such as ['{actuated}']; got '{actuated}'")
-        names = self.actuated if actuated is None else tuple(actuated)
+        try:
+            names = self.actuated if actuated is None else tuple(actuated)
+        except TypeError:
+            raise TypeError(f"actuated must be a sequence of joints' names; got {actuated!r}") from None
         for k, name in enumerate(names):
             self.joint(name)
             if name in names[:k]:
@@ -329,13 +330,4 @@ def _back(
     """Values of the sound states in their places, NaN in the others'."""
     all_of_them = np.full((len(status), values.shape[-1]), np.nan)
     all_of_them[sound] = np.where(status[sound, None] == FINE, values, np.nan)
-    return _into(out, all_of_them.reshape(*lead, values.shape[-1]))
-
-
-def _into(out: Array | None, result: Array) -> Array:
-    if out is None:
-        return result
-    if out.shape != result.shape or out.dtype != np.float64:
-        raise ShapeError(f"out has shape {out.shape} and type {out.dtype}; the result has {result.shape} and float64")
-    out[...] = result
-    return out
+    return into(out, all_of_them.reshape(*lead, values.shape[-1]))

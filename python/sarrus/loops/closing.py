@@ -67,7 +67,8 @@ def undamped_steps(
 
 def sizes(x: Array) -> Array:
     """(k,) norms of rows; what is not a number is farthest."""
-    size = np.linalg.norm(x, axis=1)
+    with np.errstate(over="ignore"):
+        size = np.linalg.norm(x, axis=1)
     return np.where(np.isnan(size), np.inf, size)
 
 

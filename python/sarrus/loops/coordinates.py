@@ -11,7 +11,7 @@ Then E G = P is the most that one can ask; of the G that are right for all possi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
@@ -81,8 +81,12 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
                     f"coordinates are 'actuated', or a sequence of joints' names, such as ['{coordinates}']"
                 )
             coordinates = robot.actuated
-        elif not isinstance(coordinates, Iterable):
-            raise TypeError(f"coordinates are 'actuated', or a sequence of joints' names; got {coordinates!r}")
+        try:
+            coordinates = tuple(coordinates)
+        except TypeError:
+            raise TypeError(
+                f"coordinates are 'actuated', or a sequence of joints' names; got {coordinates!r}"
+            ) from None
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = [
         joint.name if joint.nv == 1 else f"{joint.name}[{k}]"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description import PfaffianSpec
 from ..errors import NotRealizableError, ShapeError, StateError, real_array
-from ..state import Array, StateFunctions, _operation, common_axes, real_rows
+from ..state import Array, StateFunctions, _operation, common_axes, into, real_rows
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class LoopFunctions(StateFunctions):
 
         Returns
         -------
-        (..., nu) [N m, N], in the order in which the actuated joints were added; `actuation_matrix` maps it to tau
+        (..., nu) [N m, N], in the order of `actuated`, or of the mechanism's own; `actuation_jacobian(q, actuated)` maps it to tau
 
         Raises
         ------
@@ -350,8 +350,7 @@ class LoopFunctions(StateFunctions):
         a, multipliers = all_of_it[..., : self.nv], all_of_it[..., self.nv : -1]
         wrenches = self.loop_wrenches(state["q"], multipliers, time=state.get("time"), return_status=True)[0]
         if out is not None:
-            out[...] = a
-            a = out
+            a = into(out, a)
         reactions = LoopReactions(
             np.array(multipliers),
             {name: np.array(wrenches[..., k, :]) for k, name in enumerate(self.constraints)},
@@ -366,7 +365,8 @@ class LoopFunctions(StateFunctions):
         lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
         # the core says what is wrong with an unsound state; the functions need not bear it
-        sound = np.isfinite(q).all(axis=-1, keepdims=True) & np.isfinite(v).all(axis=-1, keepdims=True)
+        q, status = cast("tuple[Array, Array]", self.normalize(q, return_status=True))
+        sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
         if not sound.all():
             q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
         parts = []
@@ -394,7 +394,8 @@ class LoopFunctions(StateFunctions):
                 h = 3e-4 / np.maximum(1.0, np.abs(v).max(axis=-1, keepdims=True))
                 A = [returned("rows", self.integrate(q, steps * h * v)) for steps in (-2.0, -1.0, 1.0, 2.0)]
                 rate = (8.0 * (A[2] - A[1]) - (A[3] - A[0])) / (12.0 * h[..., None])
-            gamma = -(rate @ v[..., columns, None])[..., 0]
+            with np.errstate(over="ignore", invalid="ignore"):  # of which the core tells
+                gamma = -(rate @ v[..., columns, None])[..., 0]
             value = np.broadcast_to(np.array(spec.value), (*lead, k))
             parts += [rows.reshape(*lead, k * n), value, gamma]
         return np.concatenate(parts, axis=-1)

@@ -6,7 +6,7 @@ A joint with one coordinate takes a number, any other its coordinates [rad, m, q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,10 @@ def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: b
     x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
     if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
         raise TypeError(f"{name} must be a number; got {given!r}")
-    number = float(x)
+    try:
+        number = float(x)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that float64 can hold; got {given!r}") from None
     sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
     if not sound or (finite and not np.isfinite(number)):
         raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
@@ -113,12 +116,3 @@ def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: b
 def checked_time(given: Any) -> float | None:
     """[s], or None."""
     return None if given is None else checked_number("time", given, "")
-
-
-def checked_count(name: str, given: Any, least: int = 1) -> int:
-    """An integer of at least so many."""
-    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer of at least {least}; got {given!r}")
-    if given < least:
-        raise ValueError(f"{name} must be at least {least}; got {given!r}")
-    return int(given)

@@ -18,10 +18,10 @@ from ..description import Description, FrameSpec, JointSpec
 from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name, real_array
 from ..joints import Fixed, Spherical
 from ..spatial import Rotation, Transform
-from ..state import Array
+from ..state import Array, checked_count
 from .branch import Branch, checked_steps
 from .functions import LoopFunctions
-from .given import JointCoordinates, checked_count, coordinates, paths, quoted, start_near
+from .given import JointCoordinates, coordinates, paths, quoted, start_near
 from .search import SAME, TOLERANCE, Search, checked_tolerance, open_by, sought, why_open
 
 
@@ -100,7 +100,7 @@ class Position(LoopFunctions):
         >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
         [-0.329, 0.237]
         """
-        attempts, tolerance = checked_count("attempts", attempts), checked_tolerance(tolerance)
+        attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
         held = coordinates(self, fixed)
         search = Search(self, start_near(self, None, held, time), held, time, seed)
         q, left = search.close(search.starts(0, attempts))

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..description import CouplerSpec
-from ..state import Array
+from ..state import Array, checked_count
 from .closing import SMALL, SOLVED, damped_steps, sizes, undamped_steps
 from .functions import LoopFunctions
-from .given import JointCoordinates, checked_count, checked_number, coordinates, quoted, start_near, tree_joints
+from .given import JointCoordinates, checked_number, coordinates, quoted, start_near, tree_joints
 from .scaled import ScaledLoops
 
 TOLERANCE = 1e-10  # residual up to which a loop counts as closed, unless the caller knows better
@@ -151,8 +151,8 @@ def sought(
 
 def open_by(search: Search, q: Array) -> dict[str, float]:
     """How far each constraint is open, relative to the mechanism's size."""
-    phi = search.loops.residual(q)
-    return {name: float(np.linalg.norm(phi[search.robot.constraint(name).rows])) for name in search.robot.constraints}
+    phi = search.loops.residual(q)[None]
+    return {name: float(sizes(phi[:, search.robot.constraint(name).rows])[0]) for name in search.robot.constraints}
 
 
 def why_open(search: Search, q: Array) -> str:
