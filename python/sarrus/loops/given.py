@@ -103,7 +103,10 @@ def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: b
     x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
     if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
         raise TypeError(f"{name} must be a number; got {given!r}")
-    number = float(x)
+    try:
+        number = float(x)
+    except OverflowError:
+        raise ValueError(f"{name} must be within what a float holds; got an integer of {len(str(x))} digits") from None
     sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
     if not sound or (finite and not np.isfinite(number)):
         raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
