@@ -176,6 +176,8 @@ class View:
 
         Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". A playback pauses.
         """
+        if not isinstance(coordinates, Mapping):
+            raise TypeError(f"coordinates are a mapping of names to values; got {coordinates!r}")
         known = {name: k for k, name in enumerate(self._inputs.names)}
         goal: dict[int, float] = {}
         for name, value in coordinates.items():

@@ -821,6 +821,11 @@ def thrown(answer=0.0, **given):
 
 
 WAY, HUGE = np.zeros((2, 1)), 10**400
+FAR = (
+    '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/><origin xyz="1e308 0 0"/>'
+    '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    '<joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint></robot>'
+)
 ELSEWHERE = {
     "path of no mechanism": (lambda: path(mechanism={}), TypeError, "mechanism must be a Mechanism"),
     "path at no times": (lambda: path(t={None: None}), ShapeError, "times of a path must be an array"),
@@ -905,6 +910,11 @@ ELSEWHERE = {
     "huge sphere": (lambda: Inertia.sphere(1, 1e200), ModelError, r"radius = 1e\+200 is too large for a body"),
     "heavy sphere": (lambda: Inertia.sphere(1e300, 1e99), ModelError, "not finite"),
     "far centre": (lambda: Inertia(1, (1e200, 0, 0), np.eye(3)), ModelError, "no finite inertia about the origin"),
+    "far centre in a file": (
+        lambda: sarrus.loads(FAR),
+        ModelError,
+        "'b'>: com = .* no finite inertia about the origin",
+    ),
     "table beyond floats": (
         lambda: sarrus.from_dh([[1, 0, 0, HUGE]]),
         ModelError,
