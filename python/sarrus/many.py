@@ -16,9 +16,9 @@ from . import _core
 from .control import Element, acting
 from .errors import ModelError, ShapeError
 from .limits import HEAD, LIMITS, STABLE, JointLimits, Limit, warn_of_stiffness
-from .mechanism import Mechanism
+from .mechanism import Mechanism, checked_mechanism
 from .run import METHODS, STABILISATIONS, check_advance, check_choice, closes_stages, has_functions_of_q, method_for
-from .simulation import checked_gains, checked_mechanism, checked_times
+from .simulation import checked_gains, checked_times
 from .state import Array, checked_count
 
 __all__ = ["Runs", "Status", "simulate_many"]

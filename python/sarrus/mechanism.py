@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .loops.actuation import Actuation
 from .loops.mobility import MobilityAnalysis
 from .loops.position import Position
@@ -44,3 +46,9 @@ class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, Projecte
     >>> robot.nq, robot.nv
     (2, 2)
     """
+
+
+def checked_mechanism(given: Any) -> Mechanism:
+    if not isinstance(given, Mechanism):
+        raise TypeError(f"mechanism must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
+    return given

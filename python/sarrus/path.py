@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ModelError, ShapeError, StateError
+from .errors import ModelError, ShapeError, StateError, real_array
 from .guide import Guide, gliding_motion, too_far
 from .interpolation import (
     HALF_TURN,
@@ -39,7 +40,7 @@ from .interpolation import (
 )
 from .laws import Law, spline
 from .loops.scaled import CLOSED, PRESENT, ScaledLoops, null_space
-from .mechanism import Mechanism
+from .mechanism import Mechanism, checked_mechanism
 from .state import Array
 
 __all__ = ["Path", "path_through"]
@@ -99,19 +100,7 @@ def path_through(
     >>> bool(abs(run.q - path.at(run.t)[0]).max() < 1e-6)
     True
     """
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(f"a path is that of a Mechanism; got {mechanism!r}")
-    t = _numbers("times", times)
-    if t.ndim != 1 or len(t) < 2:
-        raise ShapeError(f"times of a path are (n,) for two way-points or more; got shape {t.shape}")
-    late = np.flatnonzero(~(np.diff(t) > 0.0))
-    if late.size:
-        raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")
-    q = _numbers("q", q)
-    if q.shape != (len(t), mechanism.nq):
-        raise ShapeError(
-            f"q of a path is a way-point for each time, (n, nq) = ({len(t)}, {mechanism.nq}); got shape {q.shape}"
-        )
+    t, q = _way_points(mechanism, times, q)
     for name in mechanism.joints:
         joint = mechanism.joint(name)
         zero = ~q[:, joint.q_slice][:, :4].any(axis=1)
@@ -158,10 +147,18 @@ class Path:
     _guide: Guide | None = None
 
     def __post_init__(self) -> None:
-        for name in ("t", "q", "v"):
-            array = np.array(getattr(self, name))
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        t, q = _way_points(self.mechanism, self.t, self.q)
+        v, nv = _numbers("v", self.v), self.mechanism.nv
+        if v.shape != (len(t), nv):
+            raise ShapeError(
+                f"v of a path is a velocity for each time, (n, nv) = ({len(t)}, {nv}); got shape {v.shape}"
+            )
+        if not isinstance(self._guide, Guide | None):
+            raise TypeError(f"a path along loops is made by path_through(); got the guide {self._guide!r}")
+        for name, array in (("t", t), ("q", q), ("v", v)):
+            kept = array.copy()
+            kept.flags.writeable = False
+            object.__setattr__(self, name, kept)
 
     def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
         return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)
@@ -209,7 +206,7 @@ class Path:
             raise ModelError(f"joint '{joint}' closes a loop and has no coordinate: add it with tree=True")
         if j.kind in ("Spherical", "Free"):
             raise ModelError(f"a law is one coordinate's; those of '{joint}', {j.type}, do not add up: use Path.at")
-        if index not in range(j.nq) or isinstance(index, bool):
+        if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index={index!r} is none of them")
         k = j.q_slice.start + int(index)
         if self._guide is None:
@@ -460,12 +457,26 @@ def _divided(t: Array, pieces: int) -> Array:
 # ---- what callers give ---------------------------------------------------------------------------------------------------------------
 
 
+def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
+    """Increasing times (n,) and as many configurations (n, nq)."""
+    checked_mechanism(mechanism)
+    t = _numbers("times", times)
+    if t.ndim != 1 or len(t) < 2:
+        raise ShapeError(f"times of a path are (n,) for two way-points or more; got shape {t.shape}")
+    late = np.flatnonzero(~(np.diff(t) > 0.0))
+    if late.size:
+        raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")
+    q = _numbers("q", q)
+    if q.shape != (len(t), mechanism.nq):
+        raise ShapeError(
+            f"q of a path is a way-point for each time, (n, nq) = ({len(t)}, {mechanism.nq}); got shape {q.shape}"
+        )
+    return t, q
+
+
 def _numbers(name: str, value: ArrayLike) -> Array:
-    """An array of finite numbers; ShapeError or StateError where it is none."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError(f"{name} of a path must be an array of numbers; got {value!r}") from None
+    """An array of finite numbers; TypeError, ShapeError or StateError where it is none."""
+    array = real_array(f"{name} of a path", value)
     if not np.isfinite(array).all():
         wrong = np.argwhere(~np.isfinite(array))[0]
         at = f"[{', '.join(map(str, wrong))}]" if wrong.size else ""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import ShapeError, real_array
+
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
@@ -49,6 +51,12 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     ax : where to draw; default: a new figure
     log : whether decades are equally far apart, unless all is zero
     """
+    if not isinstance(lines, Mapping):
+        raise TypeError(f"lines are a mapping of names to values; got {lines!r}")
+    t = real_array("t", t)
+    for name, y in lines.items():
+        if t.ndim != 1 or np.shape(y) != t.shape:
+            raise ShapeError(f"t must be (n,), and line '{name}' too; got {t.shape} and {np.shape(y)}")
     pyplot = _pyplot()
     figure: Figure | None = None
     if ax is None:

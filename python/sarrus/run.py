@@ -66,10 +66,12 @@ class Event:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"an Event watches a function (t, q, v); got {self.function!r}")
-        if self.direction not in (-1, 0, 1):
+        if not isinstance(self.name, str):
+            raise TypeError(f"name of an Event must be a str; got {self.name!r}")
+        if not isinstance(self.direction, Real) or self.direction not in (-1, 0, 1):
             raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
 
-    def value(self, t: float, q: Array, v: Array) -> float:
+    def _value(self, t: float, q: Array, v: Array) -> float:
         """Of the function, which gets its own copy of the state; TypeError or StateError where it is no finite number."""
         given: Any = self.function(t, q.copy(), v.copy())
         if np.ma.is_masked(given):
@@ -79,9 +81,13 @@ class Event:
         x = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
         if isinstance(x, bool) or not isinstance(x, Real):
             raise TypeError(f"event '{self.name}' returned {given!r}; it must return one number, such as q[0] - 1.0")
-        if not np.isfinite(float(x)):
+        try:
+            number = float(x)
+        except OverflowError:  # of an integer
+            number = np.inf
+        if not np.isfinite(number):
             raise StateError(f"event '{self.name}' returned {given!r} at t = {t:.9g}: it must be finite")
-        return float(x)
+        return number
 
 
 class Run:
@@ -314,8 +320,8 @@ class Run:
             for k, event in enumerate(self.events):
                 old = now.get(k)
                 if old is None:
-                    old = event.value(t_before, *split(before))
-                new = now[k] = event.value(t, *split(after))
+                    old = event._value(t_before, *split(before))
+                new = now[k] = event._value(t, *split(after))
                 crossed = (old < 0.0 <= new and event.direction >= 0) or (old > 0.0 >= new and event.direction <= 0)
                 if crossed:
                     share = self._root(event, t_before, t, before, old, new)
@@ -349,7 +355,7 @@ class Run:
                 break
             share = (low * f_high - high * f_low) / (f_high - f_low) if k < 30 else 0.5 * (low + high)
             x = self._inside(t_before, t, before, share)
-            f = event.value(t_before + share * (t - t_before), x[:nq], x[nq : nq + nv])
+            f = event._value(t_before + share * (t - t_before), x[:nq], x[nq : nq + nv])
             if (f < 0.0) == (old < 0.0) and f != 0.0:
                 low, f_low, f_high = share, f, f_high / 2.0
             else:
@@ -392,8 +398,8 @@ class Run:
 # ---- what callers give -----------------------------------------------------------------------------------------------
 
 
-def check_choice(what: str, given: str, known: Iterable[str]) -> None:
-    if given not in known:
+def check_choice(what: str, given: object, known: Iterable[str]) -> None:
+    if not isinstance(given, str) or given not in known:
         raise ValueError(f"{what} must be one of {', '.join(repr(name) for name in known)}; got {given!r}")
 
 

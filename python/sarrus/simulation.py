@@ -12,7 +12,7 @@ from .control import Element
 from .errors import ModelError, real_array
 from .limits import LIMITS, warn_of_stiffness
 from .loops.given import checked_number
-from .mechanism import Mechanism
+from .mechanism import Mechanism, checked_mechanism
 from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
 from .trajectory import Trajectory
 
@@ -148,11 +148,6 @@ MOST_STEPS = 2**53  # which a double still counts
 IN_CHECKPOINT = {
     "mechanism", "method", "x", "start", "k", "dt", "t", "h", "shown", "stabilisation", "close_stages", "acting"
 }  # fmt: skip
-
-
-def checked_mechanism(given: Any) -> None:
-    if not isinstance(given, Mechanism):
-        raise TypeError(f"mechanism must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .description import BodySpec, DistanceSpec, JointSpec, RollingSpec
-from .errors import ShapeError, raise_no_such_name
+from .errors import ShapeError, raise_no_such_name, real_array
 from .joints import PARAMETERS, Gimbal
-from .state import Array, StateFunctions
+from .mechanism import Mechanism, checked_mechanism
+from .state import Array
 
 FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and still count as on it
 SAME = 1e-9  # and from one another
@@ -92,8 +93,8 @@ class Skeleton:
     1.1
     """
 
-    def __init__(self, mechanism: StateFunctions) -> None:
-        self.mechanism = mechanism
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = checked_mechanism(mechanism)
         d = mechanism.description
         self.joints = {spec.name: _place(spec) for spec in d.joints if spec.joint.kind != "Free"}
         places: dict[str, list[Array]] = {"ground": [], **{body.name: [] for body in d.bodies}}
@@ -188,7 +189,7 @@ class Skeleton:
         return all_of_them.min(axis=0), all_of_them.max(axis=0)
 
     def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
-        q = np.asarray(q, dtype=np.float64)
+        q = real_array("q", q)
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
             raise ShapeError(f"q has shape {q.shape}; its last axis holds nq = {self.mechanism.nq} coordinates")
         known = self.mechanism.kinematics(q)

@@ -35,6 +35,8 @@ Array = NDArray[np.float64]
 _ZERO = (0.0, 0.0, 0.0)
 # what rounding leaves of orthonormality; beyond it the nearest rotation is taken
 _ROUNDING = 16 * np.finfo(float).eps
+# of a body, whose square times any mass within reason is a number [m]
+_LARGEST = 1e100
 # R^T R of a rotation typed in with four decimals is off by sqrt(3) 1e-4 at most
 _FOUR_DIGITS = 2e-4
 # moments printed with six digits may miss the triangle inequality by their last one
@@ -89,7 +91,14 @@ def _length(name: str, x: ArrayLike) -> float:
     value = _number(name, x)
     if value < 0:
         raise ModelError(f"{name} = {value:g} is negative")
-    return value
+    return float(_bounded(name, np.float64(value)))
+
+
+def _bounded(name: str, x: Any) -> Any:
+    """A number or an array, if inertias of bodies of that size are finite."""
+    if (abs(x) > _LARGEST).any():
+        raise ModelError(f"{name} = {x.tolist()} is too large for a body: at most {_LARGEST:g} m")
+    return x
 
 
 def _vectors(name: str, x: ArrayLike, n: int) -> Array:
@@ -98,6 +107,26 @@ def _vectors(name: str, x: ArrayLike, n: int) -> Array:
     if a.ndim == 0 or a.shape[-1] != n:
         raise ShapeError(f"{name} has shape {a.shape}; its last axis must be {n}")
     return a
+
+
+def _pair(first: str, x: ArrayLike, second: str, y: ArrayLike) -> tuple[Array, ...]:
+    """Both (..., 6), with the same leading axes."""
+    a, b = _vectors(first, x, 6), _vectors(second, y, 6)
+    try:
+        return np.broadcast_arrays(a, b)
+    except ValueError:
+        raise ShapeError(f"leading axes of {first} {a.shape} and {second} {b.shape} do not broadcast") from None
+
+
+def _pose(given: Any) -> Transform:
+    if not isinstance(given, Transform):
+        raise TypeError(f"pose must be a Transform, such as Transform.from_matrix(H); got {given!r}")
+    return given
+
+
+def _mapped(matrix: Array, vectors: Array, shift: Array | float = 0.0) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite stays
+        return np.asarray(vectors @ matrix.T + shift)
 
 
 def _unit(name: str, axis: str | ArrayLike) -> Array:
@@ -358,16 +387,16 @@ class Transform(_Value):
 
     def inverse(self) -> Transform:
         """Pose of A in B."""
-        return Transform(self.rotation.T, -self.rotation.T @ self.translation)
+        return Transform(self.rotation.T, -_mapped(self.rotation.T, self.translation))
 
     def apply(self, points: ArrayLike) -> Array:
         """Points (..., 3) given in B, in A [m]."""
-        return _vectors("points", points, 3) @ self.rotation.T + self.translation
+        return _mapped(self.rotation, _vectors("points", points, 3), self.translation)
 
     def __matmul__(self, other: Transform) -> Transform:
         if not isinstance(other, Transform):
             return NotImplemented
-        return Transform(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+        return Transform(self.rotation @ other.rotation, _mapped(self.rotation, other.translation, self.translation))
 
     def _content(self) -> tuple[Any, ...]:
         return self.rotation.tobytes(), self.translation.tobytes()
@@ -427,8 +456,14 @@ class Inertia(_Value):
         uneven = max(abs(xy - yx), abs(xz - zx), abs(yz - zy))
         if uneven > 1e-8 * max(map(abs, (xx, xy, xz, yx, yy, yz, zx, zy, zz))):
             raise ModelError(f"about_com = {tensor.tolist()} is not symmetric")
-        object.__setattr__(self, "mass", _number("mass", mass))
-        object.__setattr__(self, "com", _array("com", com, (3,)))
+        m, c = _number("mass", mass), _array("com", com, (3,))
+        x, y, z = c.tolist()
+        if not math.isfinite(m * (x * x + y * y + z * z)):
+            raise ModelError(
+                f"com = {[x, y, z]} is so far off that a mass of {m:g} has no finite inertia about the origin"
+            )
+        object.__setattr__(self, "mass", m)
+        object.__setattr__(self, "com", c)
         object.__setattr__(self, "about_com", _frozen(0.5 * tensor + 0.5 * tensor.T) if uneven else tensor)
         if check and not self.is_physical():
             raise ModelError(self._fault())
@@ -441,7 +476,7 @@ class Inertia(_Value):
     @classmethod
     def box(cls, mass: float, size: ArrayLike) -> Inertia:
         """Solid box of edges `size` (3,) along x, y, z [m], about its middle."""
-        edges = _array("size", size, (3,))
+        edges = _bounded("size", _array("size", size, (3,)))
         if (edges < 0).any():
             raise ModelError(f"size = {edges.tolist()} is negative")
         return cls._from_euler(mass, _ZERO, np.diag(edges**2 / 12))
@@ -461,7 +496,8 @@ class Inertia(_Value):
     @classmethod
     def rod(cls, mass: float, start: ArrayLike, end: ArrayLike, radius: float = 0.0) -> Inertia:
         """Uniform rod from `start` (3,) to `end` (3,) [m], thin unless it has a radius (a solid cylinder then)."""
-        a, b, r = _array("start", start, (3,)), _array("end", end, (3,)), _length("radius", radius)
+        a, b = (_bounded(name, _array(name, x, (3,))) for name, x in (("start", start), ("end", end)))
+        r = _length("radius", radius)
         d = b - a
         across = np.zeros((3, 3))
         if r > 0:
@@ -521,7 +557,9 @@ class Inertia(_Value):
     def _from_euler(cls, mass: float, com: ArrayLike, spread: Array) -> Inertia:
         """From the Euler tensor about the centre of mass per unit mass (3.30)."""
         m = _number("mass", mass)
-        return cls(m, com, _core.inertia_tensor(m * spread))
+        with np.errstate(over="ignore"):  # which is found to be not finite
+            tensor = m * spread
+        return cls(m, com, _core.inertia_tensor(tensor))
 
     @property
     def about_origin(self) -> Array:
@@ -576,7 +614,7 @@ class Inertia(_Value):
 
     def transformed(self, pose: Transform) -> Inertia:
         """The same body given in frame A, where `pose` is the pose in A of the frame it is given in now (4.4)."""
-        R = pose.rotation
+        R = _pose(pose).rotation
         return Inertia(self.mass, pose.apply(self.com), R @ self.about_com @ R.T, check=False)
 
     def __add__(self, other: Inertia) -> Inertia:
@@ -624,7 +662,7 @@ def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
     >>> sarrus.spatial.cross_motion([0, 0, 2, 0, 0, 0], [1, 0, 0, 0, 3, 0])
     array([ 0.,  2.,  0., -6.,  0.,  0.])
     """
-    return _core.cross_motion(*np.broadcast_arrays(_vectors("v", v, 6), _vectors("m", m, 6)))
+    return _core.cross_motion(*_pair("v", v, "m", m))
 
 
 def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
@@ -649,7 +687,7 @@ def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
     >>> sarrus.spatial.cross_force([0, 0, 2, 0, 0, 0], [1, 0, 0, 0, 3, 0])
     array([ 0.,  2.,  0., -6.,  0.,  0.])
     """
-    return _core.cross_force(*np.broadcast_arrays(_vectors("v", v, 6), _vectors("f", f, 6)))
+    return _core.cross_force(*_pair("v", v, "f", f))
 
 
 def transform_motion(pose: Transform, m: ArrayLike) -> Array:
@@ -662,7 +700,7 @@ def transform_motion(pose: Transform, m: ArrayLike) -> Array:
     >>> sarrus.spatial.transform_motion(axle, [0, 0, 2, 0, 0, 0])
     array([0., 0., 2., 2., 0., 0.])
     """
-    return _vectors("m", m, 6) @ pose.motion_matrix.T
+    return _mapped(_pose(pose).motion_matrix, _vectors("m", m, 6))
 
 
 def transform_force(pose: Transform, f: ArrayLike) -> Array:
@@ -675,4 +713,4 @@ def transform_force(pose: Transform, f: ArrayLike) -> Array:
     >>> sarrus.spatial.transform_force(axle, [0, 0, 0, 5, 0, 0])
     array([ 0.,  0., -5.,  5.,  0.,  0.])
     """
-    return _vectors("f", f, 6) @ pose.force_matrix.T
+    return _mapped(_pose(pose).force_matrix, _vectors("f", f, 6))

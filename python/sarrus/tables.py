@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from .builder import Builder
 from .errors import ModelError, ShapeError
 from .joints import Fixed, Free, Gimbal, Helical, JointType, Prismatic, Revolute
-from .spatial import Inertia, Transform
+from .spatial import Inertia, Transform, real_numbers
 
 if TYPE_CHECKING:
     from .mechanism import Mechanism
@@ -160,14 +160,14 @@ def from_dh(
     >>> arm.pose([np.pi / 2, np.pi / 2], "tip")[:3, 3].round(6)
     array([-1.,  1.,  0.])
     """
-    if convention not in ("standard", "modified"):
+    if str(convention) not in ("standard", "modified"):
         raise ModelError(f"convention is 'standard' or 'modified', not {convention!r}")
     n = _rows("rows", rows)
     table = _table("rows", rows, n, 4)
     types = _joint_types("joint_types", "R" * n if joint_types is None else joint_types, n)
     offset = np.zeros(n) if offsets is None else _table("offsets", offsets, n)
     chain = _Chain(n, mass, com, inertia, gravity, names)
-    for (a, alpha, d, theta), kind, q0 in zip(table, types, offset, strict=True):
+    for (a, alpha, d, theta), kind, q0 in zip(table.tolist(), types, offset.tolist(), strict=True):
         theta, d = (theta + q0, d) if kind == "R" else (theta, d + q0)
         x = Transform.from_rpy(alpha, 0, 0, (a, 0, 0))  # a and alpha: Trans(x, a) and Rot(x, alpha) commute
         z = Transform.from_rpy(0, 0, theta, (0, 0, d))  # and so do d, theta and the joint itself
@@ -441,7 +441,7 @@ def _each(name: str, value: object, n: int) -> list[tuple[int, object]]:
 
 def _numbers(value: object, where: str) -> np.ndarray:
     try:
-        x = np.asarray(value, np.float64)
+        x = real_numbers(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ModelError(f"{where} holds something that is no number: {value!r}") from None
     if not np.isfinite(x).all():

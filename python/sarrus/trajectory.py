@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from . import interpolation, storage
 from .errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
 from .loops.functions import LoopReactions
-from .mechanism import Mechanism
+from .mechanism import Mechanism, checked_mechanism
 from .state import Array
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ class Trajectory:
             raise ShapeError(f"t must be (n,); got {times.shape}")
         if not np.isfinite(times).all() or (np.diff(times) < 0.0).any():
             raise ValueError("t must be finite times, none before the one that it follows")
-        nq, nv, n = mechanism.nq, mechanism.nv, len(times)
+        if events is not None and not isinstance(events, Mapping):
+            raise TypeError(f"events are a mapping of names to times; got {events!r}")
+        nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
         rows: dict[str, Any] = {"q": (q, nq), "v": (v, nv), "memory": (memory, None), "a": (a, nv)}
         if not callable(efforts):
             rows["efforts"] = (efforts, nv)
@@ -377,6 +379,8 @@ class Trajectory:
             The file is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its energy alone.
         """
         path = Path(path)
+        if mechanism is not None:
+            checked_mechanism(mechanism)
         try:
             if storage.suffix(path) == ".npz":
                 return cls(**storage.read_npz(path, mechanism))

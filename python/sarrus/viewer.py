@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import math
 import threading
 import time as clock
 import warnings
@@ -20,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
+from .errors import ModelError, ShapeError, StateError, printable, raise_no_such_name, real_array
 from .inputs import Inputs
-from .mechanism import Mechanism
+from .loops.given import checked_number
+from .mechanism import Mechanism, checked_mechanism
 from .panel import Panel
 from .scene import Scene
 from .serving import serve
 from .state import Array
+from .trajectory import Trajectory
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from .trajectory import Trajectory
 
 FRAMES_PER_SECOND = 30
 
@@ -111,6 +110,9 @@ class View:
         port: int = 8080,
         host: str = "127.0.0.1",
     ) -> None:
+        checked_mechanism(mechanism)
+        if not isinstance(trajectory, Trajectory | None):
+            raise TypeError(f"trajectory must be a Trajectory; got {trajectory!r}")
         viser = _viser()
         if trajectory is not None and trajectory.mechanism != mechanism:
             raise ModelError(f"the trajectory is one of '{trajectory.mechanism.name}', not of '{mechanism.name}'")
@@ -174,14 +176,14 @@ class View:
 
         Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". A playback pauses.
         """
+        if not isinstance(coordinates, Mapping):
+            raise TypeError(f"coordinates are a mapping of names to values; got {coordinates!r}")
         known = {name: k for k, name in enumerate(self._inputs.names)}
         goal: dict[int, float] = {}
         for name, value in coordinates.items():
             if name not in known:
                 raise_no_such_name("coordinate", name, known)
-            if not math.isfinite(value):
-                raise StateError(f"coordinate '{name}' must be finite; got {value}")
-            goal[known[name]] = float(value)
+            goal[known[name]] = checked_number(f"coordinate '{name}'", value, "")
         self.pause()
         with self._lock:
             self._inputs.loops.time = self._time
@@ -208,7 +210,7 @@ class View:
         """Show the trajectory at a time [s], at its ends beyond them."""
         run = self._run()
         with self._lock:
-            self._time = float(np.clip(time, run.t[0], run.t[-1]))
+            self._time = float(np.clip(checked_number("time", time, ""), run.t[0], run.t[-1]))
             q = np.asarray(run.at(self._time)[0], dtype=np.float64)
             # a run that diverged may end in numbers that are none
             if np.isfinite(q).all():
@@ -332,7 +334,7 @@ class View:
         return self.trajectory
 
     def _checked(self, q: ArrayLike) -> Array:
-        given = np.asarray(q, dtype=np.float64)
+        given = real_array("q", q)
         if given.shape != (self.mechanism.nq,):
             raise ShapeError(f"q has shape {given.shape}; a view shows one configuration, ({self.mechanism.nq},)")
         if not np.isfinite(given).all():

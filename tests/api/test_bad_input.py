@@ -28,7 +28,10 @@ from sarrus import (
     StateError,
     Universal,
     laws,
+    spatial,
 )
+from sarrus.plot import curves
+from sarrus.skeleton import Skeleton
 
 NAN, INF = float("nan"), float("inf")
 BALL = Inertia.sphere(1.0, 0.1)
@@ -825,6 +828,172 @@ def test_steps_that_never_arrive():
     for step in (0.0, 1e-300, 2.0):
         with pytest.raises(ValueError, match="min_step"):
             LINKAGE.follow({"motor": [0.5, 0.6]}, max_step=9.0, min_step=step)
+
+
+def path(**given):
+    return sarrus.control.Path(**{"mechanism": PENDULUM, "t": [0.0, 1.0], "q": WAY, "v": WAY} | given)
+
+
+def run(**given):
+    return sarrus.Trajectory(**{"mechanism": PENDULUM, "t": [0.0, 1.0], "q": WAY, "v": WAY} | given)
+
+
+def thrown(answer=0.0, **given):
+    return sarrus.simulate(PENDULUM, Q, Q, 0.01, events=sarrus.Event(lambda t, q, v: answer, **given))
+
+
+WAY, HUGE = np.zeros((2, 1)), 10**400
+FAR = (
+    '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/><origin xyz="1e308 0 0"/>'
+    '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    '<joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint></robot>'
+)
+ELSEWHERE = {
+    "path of no mechanism": (lambda: path(mechanism={}), TypeError, "mechanism must be a Mechanism"),
+    "path at no times": (lambda: path(t={None: None}), ShapeError, "times of a path must be an array"),
+    "path at too many times": (lambda: path(t=[0, 1, 2]), ShapeError, r"\(n, nq\) = \(3, 1\); got shape \(2, 1\)"),
+    "path with too few velocities": (lambda: path(v=[[0.0]]), ShapeError, r"\(n, nv\) = \(2, 1\); got shape \(1, 1\)"),
+    "path that is imaginary": (lambda: path(q=1j * WAY), TypeError, "q of a path must be real"),
+    "path with another guide": (lambda: path(_guide=3), TypeError, r"made by path_through\(\); got the guide 3"),
+    "path at a time beyond floats": (
+        lambda: path().at(HUGE),
+        ShapeError,
+        "t of a path must be an array of real numbers",
+    ),
+    "path by several indices": (lambda: path().law("hinge", np.zeros(2)), ModelError, "has 1 coordinates; index=array"),
+    "skeleton of none": (lambda: Skeleton(Q), TypeError, "mechanism must be a Mechanism"),
+    "skeleton at text": (lambda: Skeleton(PENDULUM).segments("q"), ShapeError, "q must be an array of real numbers"),
+    "skeleton beyond floats": (
+        lambda: Skeleton(PENDULUM).segments(HUGE),
+        ShapeError,
+        "q must be an array of real numbers",
+    ),
+    "skeleton masked": (lambda: Skeleton(PENDULUM).segments(np.ma.masked_array([1.0], [True])), TypeError, "masked"),
+    "trajectory of none": (lambda: run(mechanism=3), TypeError, "mechanism must be a Mechanism"),
+    "trajectory with a list of events": (lambda: run(events=[1]), TypeError, r"events are a mapping .*; got \[1\]"),
+    "trajectory loaded for none": (
+        lambda: sarrus.Trajectory.load("x.npz", 3),
+        TypeError,
+        "mechanism must be a Mechanism",
+    ),
+    "event in several directions": (
+        lambda: thrown(direction=np.zeros(2)),
+        ValueError,
+        "direction of event 'event' must be",
+    ),
+    "event with a list of names": (
+        lambda: thrown(name=["a"]),
+        TypeError,
+        r"name of an Event must be a str; got \['a'\]",
+    ),
+    "event beyond floats": (lambda: thrown(HUGE), StateError, "must be finite"),
+    "simulation beyond floats": (
+        lambda: sarrus.simulate(PENDULUM, Q, Q, HUGE),
+        ValueError,
+        "duration must be .*401 digits",
+    ),
+    "simulation by several methods": (
+        lambda: sarrus.simulate(PENDULUM, Q, Q, 1.0, method=Q),
+        ValueError,
+        "method must be one of",
+    ),
+    "motions that do not broadcast": (
+        lambda: spatial.cross_motion(np.zeros((2, 6)), np.zeros((3, 6))),
+        ShapeError,
+        r"v \(2, 6\) and m \(3, 6\)",
+    ),
+    "forces that do not broadcast": (
+        lambda: spatial.cross_force(np.zeros((2, 6)), np.zeros((3, 6))),
+        ShapeError,
+        r"v \(2, 6\) and f \(3, 6\)",
+    ),
+    "motion by a matrix": (
+        lambda: spatial.transform_motion(np.eye(4), np.zeros(6)),
+        TypeError,
+        "pose must be a Transform",
+    ),
+    "force by a matrix": (
+        lambda: spatial.transform_force(np.eye(4), np.zeros(6)),
+        TypeError,
+        "pose must be a Transform",
+    ),
+    "inertia by a matrix": (lambda: BALL.transformed(np.eye(4)), TypeError, "pose must be a Transform"),
+    "poses beyond floats": (
+        lambda: sarrus.Transform(translation=(1e308, 0, 0)) @ sarrus.Transform(translation=(1e308, 0, 0)),
+        ModelError,
+        "not finite",
+    ),
+    "huge rod": (
+        lambda: Inertia.rod(1, ZERO, (1e300, 0, 0)),
+        ModelError,
+        r"end = \[1e\+300, 0.0, 0.0\] is too large for a body",
+    ),
+    "huge box": (lambda: Inertia.box(1, (1, 1, 1e200)), ModelError, "size = .* is too large for a body"),
+    "huge sphere": (lambda: Inertia.sphere(1, 1e200), ModelError, r"radius = 1e\+200 is too large for a body"),
+    "heavy sphere": (lambda: Inertia.sphere(1e300, 1e99), ModelError, "not finite"),
+    "far centre": (lambda: Inertia(1, (1e200, 0, 0), np.eye(3)), ModelError, "no finite inertia about the origin"),
+    "far centre in a file": (
+        lambda: sarrus.loads(FAR),
+        ModelError,
+        "'b'>: com = .* no finite inertia about the origin",
+    ),
+    "table beyond floats": (
+        lambda: sarrus.from_dh([[1, 0, 0, HUGE]]),
+        ModelError,
+        "row 1 holds something that is no number",
+    ),
+    "table with an offset that overflows": (
+        lambda: sarrus.from_dh([[1, 0, 0, 1e308]], offsets=[1e308]),
+        ModelError,
+        "not finite",
+    ),
+    "table of several conventions": (
+        lambda: sarrus.from_dh([[1, 0, 0, 0]], convention=np.zeros(2)),
+        ModelError,
+        "convention is",
+    ),
+    "gallery, upright twice": (
+        lambda: sarrus.mechanisms.rolling_disc(np.zeros(2)),
+        ModelError,
+        "upright must be True or False",
+    ),
+    "gallery, free twice": (
+        lambda: sarrus.mechanisms.hslm(np.zeros(2)),
+        ModelError,
+        "reference_free must be True or False",
+    ),
+    "gallery, huge coupler": (
+        lambda: sarrus.mechanisms.watt(coupler=1e300),
+        ModelError,
+        "coupler must be a positive number, of at most",
+    ),
+    "gallery, huge thigh": (
+        lambda: sarrus.mechanisms.biped_leg(thigh=1e300),
+        ModelError,
+        "thigh must be a positive number, of at most",
+    ),
+    "gallery, huge pendulum": (lambda: sarrus.mechanisms.pendulum(1e300, 1e300), ModelError, "no finite inertia"),
+    "curves of a list": (lambda: curves(Q, [Q], "y"), TypeError, "lines are a mapping"),
+    "curves of other lengths": (
+        lambda: curves(Q, {"a": WAY}, "y"),
+        ShapeError,
+        r"line 'a' too; got \(1,\) and \(2, 1\)",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("attempt", "error", "message"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_what_other_modules_are_given(attempt, error, message):
+    with pytest.raises(error, match=message):
+        attempt()
+
+
+@pytest.mark.filterwarnings("error")
+def test_vectors_that_are_not_finite_spoil_their_own_row():
+    pose, rows = sarrus.Transform(translation=(1, 2, 3)), np.vstack([np.full(6, INF), np.ones(6)])
+    for moved in (spatial.transform_motion(pose, rows), spatial.transform_force(pose, rows), pose.apply(rows[:, :3])):
+        assert not np.isfinite(moved[0]).any() and np.isfinite(moved[1]).all()
 
 
 def skate(rows, derivative=None):

@@ -387,7 +387,7 @@ def test_motors_of_a_closed_mechanism_follow_its_path():
         ({"times": [0.0, 1.0]}, sarrus.ShapeError, r"\(n, nq\) = \(2, 2\); got shape \(3, 2\)"),
         ({"times": [0.0]}, sarrus.ShapeError, "two way-points or more"),
         ({"times": 1.0}, sarrus.ShapeError, r"got shape \(\)"),
-        ({"times": "soon"}, sarrus.ShapeError, "array of numbers; got 'soon'"),
+        ({"times": "soon"}, sarrus.ShapeError, "array of real numbers; got 'soon'"),
         ({"q": np.zeros((3, 5))}, sarrus.ShapeError, r"got shape \(3, 5\)"),
         ({"q": [[0, 0], [0, np.inf], [0, 0]]}, sarrus.StateError, r"q\[1, 1\] is inf"),
         ({"v": [0.0, 0.0, 0.0]}, sarrus.ShapeError, "two velocities, at its first and at its last"),

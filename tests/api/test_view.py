@@ -468,8 +468,22 @@ def test_wrong_names_and_configurations_are_refused(shown):
         shown.set([np.nan, 0.0, 0.0])
     with pytest.raises(sarrus.ShapeError, match=r"\(3,\)"):
         shown.set([0.0])
+    with pytest.raises(sarrus.ShapeError, match="q must be an array of real numbers"):
+        shown.set("q")
+    with pytest.raises(TypeError, match=r"coordinates are a mapping .*; got 3"):
+        shown.move(3)
+    for value, error in ((np.nan, ValueError), ("fast", TypeError)):
+        with pytest.raises(error, match="coordinate 'motor' must be"):
+            shown.move({"motor": value})
     with pytest.raises(sarrus.ModelError, match="no trajectory"):
         shown.play()
+
+
+def test_views_of_what_is_none(fourbar):
+    with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
+        sarrus.View(np.zeros(3))
+    with pytest.raises(TypeError, match="trajectory must be a Trajectory; got 3"):
+        sarrus.View(fourbar, trajectory=3)
 
 
 def test_a_run_is_played_from_its_start_to_its_end(fourbar, monkeypatch):

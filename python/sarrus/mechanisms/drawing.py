@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import cmath
 import math
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..builder import Builder
@@ -22,12 +24,23 @@ if TYPE_CHECKING:
 
 Point = tuple[float, float, float]
 
+LARGEST = 1e60  # [SI]: mass times length squared, and the square of that, are numbers then
+
 
 def positive(**sizes: float) -> None:
-    """Raise ModelError, which names the size, for one that is not a positive number."""
+    """Raise ModelError, which names the size, for one that is not a positive number, or so large that inertias overflow."""
     for name, value in sizes.items():
-        if not (isinstance(value, Real) and 0 < value < math.inf):
-            raise ModelError(f"{name} must be a positive number; got {value!r}")
+        with suppress(OverflowError):  # of integers that no float holds
+            if isinstance(value, Real) and 0.0 < float(value) <= LARGEST:
+                continue
+        raise ModelError(f"{name} must be a positive number, of at most {LARGEST:g}; got {value!r}")
+
+
+def true_or_false(**choices: bool) -> None:
+    """Raise ModelError, which names the choice, for one that is neither."""
+    for name, value in choices.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ModelError(f"{name} must be True or False; got {value!r}")
 
 
 def whole(name: str, value: int, lowest: int, highest: float = math.inf) -> None:

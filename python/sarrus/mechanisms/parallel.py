@@ -13,7 +13,7 @@ from ..builder import Builder
 from ..errors import ModelError
 from ..joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import Drawing, apex, in_space, positive, whole
+from .drawing import Drawing, apex, in_space, positive, true_or_false, whole
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -199,6 +199,7 @@ def delta(
            [ 0.    ,  0.    ,  1.    , -0.5106],
            [ 0.    ,  0.    ,  0.    ,  1.    ]])
     """
+    true_or_false(platform_free=platform_free)
     positive(base_radius=base_radius, arm=arm, forearm=forearm, platform_radius=platform_radius, mass=mass)
     inwards = base_radius + arm - platform_radius
     if not abs(inwards) < forearm:
@@ -284,6 +285,7 @@ def stewart(
     >>> robot.nv, robot.constraint_jacobian(robot.assemble()).shape
     (24, (18, 24))
     """
+    true_or_false(platform_free=platform_free)
     positive(base_radius=base_radius, platform_radius=platform_radius, height=height)
     positive(leg_mass=leg_mass, platform_mass=platform_mass)
     feet, tops = [], []

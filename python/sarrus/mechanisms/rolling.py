@@ -9,7 +9,7 @@ import numpy as np
 from ..builder import Builder
 from ..joints import Free, Prismatic, Revolute
 from ..spatial import Inertia
-from .drawing import positive
+from .drawing import positive, true_or_false
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -56,6 +56,7 @@ def rolling_disc(
     >>> disc.forward_dynamics([0, 0, 0.2, 0], [0, 0, 0, 0], [0, 0, 0.02, 0.5]).round(6)
     array([0.525036, 0.10643 , 0.4     , 1.785714])
     """
+    true_or_false(upright=upright)
     positive(radius=radius, mass=mass, steer_inertia=steer_inertia, roll_inertia=roll_inertia)
     b = Builder("rolling disc")
     b.add_body("disc", Inertia(mass, (0, 0, 0), np.diag([steer_inertia, roll_inertia, steer_inertia])))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..builder import Builder
 from ..joints import Fixed, Free, Prismatic, Revolute, Universal
 from ..spatial import Inertia, Rotation, Transform
+from .drawing import true_or_false
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -84,6 +85,7 @@ def two_links(reference_free: bool = True) -> Mechanism:
     >>> robot.forward_dynamics(robot.assemble(), np.zeros(3), np.zeros(3))[:2].round(6)
     array([4.942882, 4.942882])
     """
+    true_or_false(reference_free=reference_free)
     angle, end = math.pi / 4, np.array([1.5, 0, 0])
     apart = np.array([0.8, 0, 0])
     b = Builder("two links and a reference member", gravity=(0, 0, -10))
@@ -145,6 +147,7 @@ def hslm(reference_free: bool = True) -> Mechanism:
     >>> fall[robot.joint("float").v_slice].round(5) + 0.0
     array([  0.     ,   0.     ,   0.     ,   0.     , -10.02864,   0.     ])
     """
+    true_or_false(reference_free=reference_free)
     turn = [Rotation.from_axis_angle("y", yaw) for yaw, _ in CHAINS]
     b = Builder("High Stiffness Low Mass mechanism", gravity=(0, -10, 0))
     home: dict[str, ArrayLike] = {}
