@@ -150,7 +150,10 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
   if (info.has_frame && is(k.frame)) return once(a.frame);
   const auto flag = [&](bool& to) {
     const int yes = PyObject_IsTrue(value);
-    if (yes < 0) throw py::error_already_set();
+    if (yes < 0) {  // an array of several
+      PyErr_Clear();
+      throw py::type_error(join(info, "takes True or False as ") + text(key) + "; got " + py::repr(value).cast<std::string>());
+    }
     to = yes;
   };
   if (is(k.return_status)) return flag(a.return_status);

@@ -244,6 +244,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
     o.step = rows == 1 ? 0 : size;
   }
 
+  if (batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
+    fail("ShapeError", "the result would have " + std::to_string(batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = batch;
   Rows rows{};
   rows.out_size = static_cast<int>(checked_size(info, t));
