@@ -180,7 +180,7 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
     >>> law(-1.0), law(1.0), law(5.0)
     (0.0, 0.125, 0.25)
     """
-    if order not in (3, 5):
+    if not isinstance(order, Integral) or order not in (3, 5):
         raise ModelError(f"rest_to_rest is cubic (order=3) or quintic (order=5); got order={order!r}")
     start, end, duration, begin = (
         _finite(f"{name} of rest_to_rest", x)

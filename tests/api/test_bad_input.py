@@ -972,7 +972,27 @@ ELSEWHERE = {
         ModelError,
         "thigh must be a positive number, of at most",
     ),
-    "gallery, huge pendulum": (lambda: sarrus.mechanisms.pendulum(1e300, 1e300), ModelError, "no finite inertia"),
+    "gallery, huge pendulum": (
+        lambda: sarrus.mechanisms.pendulum(1e300, 1e300),
+        ModelError,
+        "mass of bob must be a positive number",
+    ),
+    "gallery, no pendulum": (
+        lambda: sarrus.mechanisms.pendulum(np.zeros(0)),
+        ModelError,
+        "mass of bob must be a positive number",
+    ),
+    "gallery, twist in text": (
+        lambda: sarrus.mechanisms.bennett(twist=np.array("1")),
+        ModelError,
+        "twist must be between 0 and pi",
+    ),
+    "gallery, true stages": (lambda: sarrus.mechanisms.scissor_lift(True), ModelError, "stages must be a whole number"),
+    "rest to rest in several ways": (
+        lambda: sarrus.control.rest_to_rest(0.0, 1.0, 1.0, order=np.ones(2)),
+        ModelError,
+        "cubic .order=3. or quintic",
+    ),
     "curves of a list": (lambda: curves(Q, [Q], "y"), TypeError, "lines are a mapping"),
     "curves of other lengths": (
         lambda: curves(Q, {"a": WAY}, "y"),

@@ -45,7 +45,7 @@ def true_or_false(**choices: bool) -> None:
 
 def whole(name: str, value: int, lowest: int, highest: float = math.inf) -> None:
     """Raise ModelError for a number that is not whole or not in the range."""
-    if not (isinstance(value, Integral) and lowest <= value <= highest):
+    if isinstance(value, bool) or not (isinstance(value, Integral) and lowest <= value <= highest):
         limit = f"{lowest} or more" if highest == math.inf else f"from {lowest} to {highest}"
         raise ModelError(f"{name} must be a whole number, {limit}; got {value!r}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,7 +60,7 @@ def bennett(
     """
     positive(length=length, mass=mass)
     for name, value in (("twist", twist), ("other_twist", other_twist)):
-        if not 0 < value < math.pi:
+        if not (isinstance(value, Real) and 0 < value < math.pi):
             raise ModelError(f"{name} must be between 0 and pi; got {value!r}")
     if abs(twist - other_twist) < 1e-6:
         raise ModelError(f"twist and other_twist must differ; got {twist!r} twice: such a linkage does not turn")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..builder import Builder
-from ..errors import ModelError, ShapeError
+from ..errors import ShapeError
 from ..joints import Revolute
 from ..spatial import Inertia
+from .drawing import positive
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -89,8 +90,7 @@ def _hang(
     builder = Builder(name)
     parent, end = "ground", (0.0, 0.0, 0.0)
     for joint, body, mass, length in zip(joints, bodies, masses, lengths, strict=True):
-        if not (mass > 0 and length > 0):
-            raise ModelError(f"{body} has mass {mass} and length {length}; both must be positive")
+        positive(**{f"mass of {body}": mass, f"length of {body}": length})
         lower_end = (0.0, 0.0, -length)
         builder.add_body(body, Inertia(mass, lower_end, np.zeros((3, 3))))
         builder.add_joint(joint, Revolute("y"), parent, body, at_parent=end)
