@@ -15,6 +15,7 @@ def main() -> int:
     parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
     parser.add_argument("--simulation", action="store_true", help="simulations: time a step, drift of loops and energy")
     parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
+    parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
     parser.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -31,10 +32,10 @@ def main() -> int:
             options.markdown.write_text(table)
         return 0
 
-    if options.imports:
-        from . import imports
+    if options.imports or options.checks:
+        from . import checks, imports
 
-        table = imports.markdown(imports.rows())
+        table = imports.markdown(imports.rows()) if options.imports else checks.markdown(checks.rows())
         print(table)
         if options.markdown:
             options.markdown.write_text(table)

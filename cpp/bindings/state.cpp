@@ -422,11 +422,12 @@ py::object method(const py::handle& type, const std::string& name, const std::st
 }
 
 double time_one_state(const py::object& mechanism, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
-                      int repeats) {
+                      int repeats, bool check) {
   const Mechanism& m = built(mechanism);
   const int op = find(operation);
   const Info& info = infos()[op];
-  const Parameters p = parameters(m, {});
+  Parameters p = parameters(m, {});
+  p.check = check;
   std::vector<const double*> data;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].ndim() != 2 || inputs[k].shape(0) != inputs[0].shape(0) ||

@@ -22,8 +22,9 @@ py::object method(const py::handle& type, const std::string& name, const std::st
 /// The mechanism in an object of the class; TypeError where a subclass has not called __init__ of it.
 const Mechanism& built(const py::handle& self);
 
-/// Seconds per call of the one-state kernel, called from C++ on each row in turn (for benchmarks: no Python in the loop).
+/// Seconds per call of the one-state kernel, called from C++ on each row in turn (for benchmarks: no Python in the loop); `check`: with the
+/// look whether states are off the loops.
 double time_one_state(const py::object& mechanism, const std::string& operation, const std::vector<py::array_t<double>>& inputs,
-                      int repeats);
+                      int repeats, bool check);
 
 }  // namespace sarrus::bindings
