@@ -6,6 +6,7 @@ triangles (m, 3) of indices into them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,7 +36,7 @@ def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20) -> Tri
 
 def capsule(a: Array, b: Array, radius: float) -> Triangles:
     """A round bar with round ends."""
-    length = float(np.linalg.norm(b - a))
+    length = math.hypot(*(b - a))  # which does not overflow on the way
     axis = (b - a) / length if length > 0 else np.array([0.0, 0.0, 1.0])
     angle = np.linspace(0.0, np.pi / 2, 5)
     top = np.stack([radius * np.cos(angle), length + radius * np.sin(angle)], axis=1)

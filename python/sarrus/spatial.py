@@ -45,15 +45,18 @@ _SIX_DIGITS = 1e-5
 
 def real_numbers(x: ArrayLike) -> Array:
     """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, None and what a mask hides."""
-    a = np.asarray(x)
-    # one way or another all of them would become floats; fractions and long integers are objects, and may
-    if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
-        raise TypeError(f"got {a.dtype}")
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise TypeError("got a mask that hides some")
     try:
+        a = np.asarray(x)
+        # one way or another all of them would become floats; fractions and long integers are objects, and may
+        if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
+            raise TypeError(f"got {a.dtype}")
+        if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+            raise TypeError("got a mask that hides some")
         return a.astype(float)
-    except OverflowError as error:
+    except (
+        OverflowError,
+        RuntimeError,
+    ) as error:  # an integer that is no float; more axes than NumPy goes over one by one
         raise ValueError(error) from None
 
 

@@ -183,7 +183,7 @@ class Trajectory:
         >>> bool(np.allclose(run.tau[:, 0], 9.81 * np.sin(run.q[:, 0]))), float(run.a[3, 0])
         (True, 0.0)
         """
-        if actuated is not None and not mechanism.nc:
+        if actuated is not None and not checked_mechanism(mechanism).nc:
             raise ModelError(f"'{mechanism.name}' has no loops, and every joint is driven; leave actuated= out")
         plan = cls(mechanism, t, q, v, a=a, status="prescribed")
 

@@ -849,6 +849,21 @@ FAR = (
     '<joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint></robot>'
 )
 ELSEWHERE = {
+    "ladder closed by numbers": (
+        lambda: sarrus.mechanisms.four_bar_ladder(2, closing=np.zeros(2)),
+        ModelError,
+        "closing is 'point' or 'weld'",
+    ),
+    "motion of no mechanism": (
+        lambda: sarrus.Trajectory.from_motion(Q, [0.0], [Q], [Q], [Q], actuated=["pivot"]),
+        TypeError,
+        "mechanism must be a Mechanism",
+    ),
+    "inertia of many axes": (
+        lambda: sarrus.Inertia(np.reshape(None, (1,) * 40), (0, 0, 0), np.eye(3)),
+        (ModelError, ShapeError),
+        "mass",
+    ),
     "path of no mechanism": (lambda: path(mechanism={}), TypeError, "mechanism must be a Mechanism"),
     "path at no times": (lambda: path(t={None: None}), ShapeError, "times of a path must be an array"),
     "path at too many times": (lambda: path(t=[0, 1, 2]), ShapeError, r"\(n, nq\) = \(3, 1\); got shape \(2, 1\)"),
