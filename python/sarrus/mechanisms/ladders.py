@@ -52,7 +52,7 @@ def four_bar_ladder(n: int, closing: str = "point", length: float = 1.0, mass: f
     """
     whole("n", n, 1)
     positive(length=length, mass=mass)
-    if not isinstance(closing, str) or closing not in ("point", "weld"):
+    if str(closing) not in ("point", "weld"):  # an array has no one answer to `in`
         raise ModelError(f"closing is 'point' or 'weld'; got {closing!r}")
     welded = closing == "weld"
     top, end, middle = (0, 0, length), (length, 0, 0), (length / 2, 0, 0)
