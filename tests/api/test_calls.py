@@ -567,6 +567,25 @@ def test_an_instruction_set_that_is_none():
     assert "SARRUS_ISA=vax is not one of" in ran.stderr
 
 
+def test_the_build_tells_what_it_holds():
+    """Levels that were built and run here, of which the best is used; one that was not built is refused with the cure."""
+    info = sarrus.build_info()
+    every = ["x86-64-v4", "x86-64-v3", "baseline"]
+    assert info["available"] == [level for level in every if level in info["available"]]
+    assert info["available"][-1] == "baseline"
+    assert os.environ.get("SARRUS_ISA") or info["isa"] == info["available"][0]
+    assert every.index(info["processor"]) <= every.index(info["available"][0])
+    for level in set(every) - set(info["available"]):
+        ran = subprocess.run(
+            [sys.executable, "-c", "import sarrus"],
+            env={**os.environ, "SARRUS_ISA": level},
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode != 0
+        assert f"SARRUS_ISA={level} was not built" in ran.stderr or "does not run on this processor" in ran.stderr
+
+
 def test_arrays_that_were_pickled_are_arrays():
     """Their dtype is an object of its own, and no other type."""
     q, v, tau, out = pickle.loads(
