@@ -235,7 +235,9 @@ class MobilityAnalysis(Actuation):
             unique[name] = bool((np.abs(through) < PRESENT).all())
 
         moving, warnings = _moving(self, N), []
-        gap = float(s[rank - 1] / s[rank]) if 0 < rank < len(s) and s[rank] > 0.0 else np.inf
+        gap = np.inf  # a factor beyond floats is as clear
+        if 0 < rank < len(s) and s[rank] > s[rank - 1] * 1e-300:
+            gap = float(s[rank - 1] / s[rank])
         if gap < 1.0 / NEARLY:
             warnings.append(f"the rank is not clear: where it ends, singular values fall by a factor of {gap:.2g} only")
         if rank > 0 and s[rank - 1] < NEARLY:
