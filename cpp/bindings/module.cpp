@@ -208,7 +208,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); });
 
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"));
-  m.def("time_one_state", &time_one_state, py::arg("mechanism"), py::arg("operation"), py::arg("inputs"), py::arg("repeats"), py::arg("check") = true);
+  m.def("time_one_state", &time_one_state, py::arg("mechanism"), py::arg("operation"), py::arg("inputs"), py::arg("repeats"),
+        py::arg("check") = true);
   m.def(
       "axis_frame",
       [](const py::handle& n) {
