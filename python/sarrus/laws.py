@@ -79,10 +79,11 @@ class Law:
         piece = np.searchsorted(self.starts[1:], time, side="right")
         s, coefficients = time - np.array(self.starts)[piece], np.array(self.coefficients)[piece]
         value, rate, acceleration = (np.zeros(time.shape) for _ in range(3))
-        for k in reversed(range(coefficients.shape[-1])):  # Horner, with its derivatives
-            acceleration = acceleration * s + 2.0 * rate
-            rate = rate * s + value
-            value = value * s + coefficients[..., k]
+        with np.errstate(over="ignore", invalid="ignore"):  # at times of 1e300 s, where the polynomial is infinite
+            for k in reversed(range(coefficients.shape[-1])):  # Horner, with its derivatives
+                acceleration = acceleration * s + 2.0 * rate
+                rate = rate * s + value
+                value = value * s + coefficients[..., k]
         for amplitude, omega, phase in self.harmonics:
             sine, cosine = amplitude * np.sin(omega * time + phase), amplitude * np.cos(omega * time + phase)
             value, rate, acceleration = value + sine, rate + omega * cosine, acceleration - omega**2 * sine

@@ -977,6 +977,11 @@ ELSEWHERE = {
         ModelError,
         "reference_free must be True or False",
     ),
+    "gallery, several platforms": (
+        lambda: sarrus.mechanisms.three_rrr(platform=np.ones(2)),
+        ModelError,
+        "platform must be a positive number",
+    ),
     "gallery, huge coupler": (
         lambda: sarrus.mechanisms.watt(coupler=1e300),
         ModelError,
@@ -1109,3 +1114,13 @@ def test_functions_of_q_that_change_their_mind(which, spoil, error, message):
     spoilt.append(which)
     with pytest.raises(error, match=f"{which} .*{message}|{which} of constraint {message}"):
         robot.constraint_bias(ZERO, ZERO)
+
+
+def test_numbers_that_overflow_make_no_warning():
+    """One such row of many is NaN; the polynomial of a law is infinite."""
+    robot = sarrus.mechanisms.three_rrr()
+    q, v = np.repeat(robot.assemble()[None], 2, axis=0), np.zeros((2, robot.nv))
+    v[1] = 1e308
+    for answer in (robot.cog_jacobians(q, v).G_dot, robot.reduced_dynamics(q, v).bias_acceleration):
+        assert np.isfinite(answer[0]).all() and np.isnan(answer[1]).any()
+    assert sarrus.laws.polynomial(1.0, 2.0, 3.0)(1e301) == np.inf

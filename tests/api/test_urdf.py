@@ -547,6 +547,11 @@ def test_a_long_attribute_is_not_read_whole(monkeypatch):
         ),
         (lambda p: sarrus.load(p, package_dirs=[None]), sarrus.ModelError, r"package_dirs .*; got \[None\]"),
         (lambda p: sarrus.load(p, floating_base="no"), sarrus.ModelError, "floating_base is True or False; got 'no'"),
+        (
+            lambda p: sarrus.io.urdf.read(p.read_text(), floating_base=np.ones(2)),
+            sarrus.ModelError,
+            "floating_base is True or False; got array",
+        ),
         (lambda p: sarrus.loads(None), TypeError, "text is the document itself, str or bytes; got None"),
         (sarrus.loads, TypeError, "sarrus.load reads files"),
     ],

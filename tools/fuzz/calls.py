@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import importlib
 import inspect
@@ -113,7 +114,11 @@ class Calls:
         }
         self.pool: dict[type, list[list[str]]] = {}
         data = {t.value for t in self.targets.values() if t.plain}
-        asked = [t for name, t in self.targets.items() if name not in SKIPPED and not t.plain]
+        asked = [
+            t
+            for name, t in self.targets.items()
+            if name not in SKIPPED and not t.plain and not isinstance(t.value, enum.EnumType)
+        ]
         self.asked = [t for t in asked if t.owner not in data or self.makers(t.owner)]
         self.weights = [4 if t.parameters else 1 for t in self.asked]
 

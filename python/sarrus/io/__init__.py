@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import ModelError
 from . import urdf
 
@@ -123,9 +121,7 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
 
 
 def _built(text: str | bytes, source: str, floating_base: bool, **places: Any) -> Mechanism:
-    if not isinstance(floating_base, bool | np.bool_):
-        raise ModelError(f"floating_base is True or False; got {floating_base!r}")
-    builder = urdf.read(text, source=source, floating_base=bool(floating_base), **places)
+    builder = urdf.read(text, source=source, floating_base=floating_base, **places)
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line

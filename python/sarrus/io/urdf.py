@@ -70,7 +70,7 @@ def read(
     Raises
     ------
     ModelError
-        With file, line and element.
+        With file, line and element; or floating_base is no bool.
 
     Examples
     --------
@@ -80,6 +80,8 @@ def read(
     >>> b.build().frames
     ('ground', 'stone', 'top')
     """
+    if not isinstance(floating_base, bool | np.bool_):
+        raise ModelError(f"floating_base is True or False; got {floating_base!r}")
     robot = _parse(text, source)
     if robot.tag != "robot":
         _fail(robot, "is not the root of a URDF (<robot>), the format that is read today")

@@ -130,7 +130,7 @@ class CogDynamics(LoopFunctions):
         gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
         common_axes({"the answer": (*gamma.shape[:-1], len(self.bodies), 6, self.nv)})
         q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
-        v = np.where(np.isfinite(v), v, np.nan)
+        v = np.where(np.isfinite(v) & np.isfinite(gamma).all(axis=-1, keepdims=True), v, np.nan)
         free = solutions(self.constraint_jacobian(q, time=time))
         names, E = chosen(self, active, free)
         J_dot = constraint_jacobian_rate(self, q, v, time)

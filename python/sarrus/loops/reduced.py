@@ -126,7 +126,7 @@ class ReducedDynamics(CogDynamics):
         """
         gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
         q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
-        v = np.where(np.isfinite(v), v, np.nan)
+        v = np.where(np.isfinite(v) & np.isfinite(gamma).all(axis=-1, keepdims=True), v, np.nan)
         free = solutions(self.constraint_jacobian(q, time=time))
         if task is not None:
             names, E, E_dot = of_task(self, q, v, task)

@@ -117,7 +117,7 @@ def three_rrr(
     """
     whole("actuated", actuated, 3, 6)
     positive(base=base, link=link, mass=mass)
-    if platform != 0:
+    if np.ndim(platform) or platform != 0:
         positive(platform=platform)
     corners = [0j, base + 0j, base * cmath.exp(1j * math.pi / 3)]
     middle = sum(corners) / 3
