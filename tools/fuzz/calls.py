@@ -212,7 +212,8 @@ class Calls:
             return self.rng.choice(("0", "-1", "2**31", "2**63", "10**6", "1.5", "None", "True", "'2'"))
         if self.rng.random() < 0.5:
             return self.rng.choice(ANYTHING)
-        return self.rng.choice(SPOILED).replace("{x}", self.right(p, target))
+        right = self.right(p, target)
+        return self.rng.choice(SPOILED).replace("{x}", f"({right})" if right.startswith("lambda") else right)
 
     def keep(self, lines: list[str], r: Any) -> None:
         """Remember how an object of a public class was made."""
