@@ -1,4 +1,4 @@
-"""Every example in a docstring and in the README runs and says what it shows."""
+"""Every example in a docstring runs and says what it shows; those of the README and of docs/ run."""
 
 import doctest
 import importlib
@@ -67,21 +67,31 @@ def test_examples_were_found():
     assert {"builder", "io", "joints", "laws", "loops", "many", "mechanisms", "state", "tables"} <= packages
 
 
-def test_readme(tmp_path, monkeypatch):
-    """The Python blocks of the README run in order, and the assertions in them hold."""
+PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+
+
+def python_blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
+def test_pages(page, tmp_path, monkeypatch):
+    """The Python blocks of a page run in order."""
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(
-        r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert blocks
     names = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
+    for block in python_blocks(page):
+        exec(compile(block, page, "exec"), names)
 
 
-@pytest.mark.parametrize("document", sorted(p.name for p in ROOT.glob("*.md")))
-def test_links_lead_somewhere(document):
+def test_pages_have_examples():
+    assert {"README.md", "docs/closed-chains.md", "docs/simulation.md"} <= {
+        page for page in PAGES if python_blocks(page)
+    }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
     """A document of the project that another one points at is there."""
-    for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / document).read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / page).read_text(encoding="utf-8")):
         if not target.startswith(("http:", "https:")):
-            assert (ROOT / target).exists(), target
+            assert (ROOT / page).parent.joinpath(target).exists(), target
