@@ -35,7 +35,7 @@ from .errors import ModelError, check_printable, did_you_mean, raise_no_such_nam
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
 from .laws import Law, as_law
 from .mechanism import Mechanism
-from .spatial import Inertia, Transform, real_numbers
+from .spatial import LARGEST, Inertia, Transform, real_numbers
 
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]
@@ -716,14 +716,15 @@ def _new_name(kind: str, name: object, taken: Mapping[str, object]) -> str:
 def _placement(value: Placement, what: str) -> Transform:
     if value is None:
         return _IDENTITY
-    if isinstance(value, Transform):
-        return value
     try:
-        return Transform(translation=value)
+        placed = value if isinstance(value, Transform) else Transform(translation=value)
     except ValueError as error:
         raise ModelError(
             f"{what} must be a Transform or a translation of three numbers; got {value!r} ({error})"
         ) from None
+    if np.abs(placed.translation).max() > LARGEST:
+        raise ModelError(f"{what} lies {np.abs(placed.translation).max():g} m away: at most {LARGEST:g} m")
+    return placed
 
 
 def _shape(shape: Shape, what: str) -> Shape:

@@ -36,7 +36,7 @@ _ZERO = (0.0, 0.0, 0.0)
 # what rounding leaves of orthonormality; beyond it the nearest rotation is taken
 _ROUNDING = 16 * np.finfo(float).eps
 # of a body, whose square times any mass within reason is a number [m]
-_LARGEST = 1e100
+LARGEST = 1e100
 # R^T R of a rotation typed in with four decimals is off by sqrt(3) 1e-4 at most
 _FOUR_DIGITS = 2e-4
 # moments printed with six digits may miss the triangle inequality by their last one
@@ -99,8 +99,8 @@ def _length(name: str, x: ArrayLike) -> float:
 
 def _bounded(name: str, x: Any) -> Any:
     """A number or an array, if inertias of bodies of that size are finite."""
-    if (abs(x) > _LARGEST).any():
-        raise ModelError(f"{name} = {x.tolist()} is too large for a body: at most {_LARGEST:g} m")
+    if (abs(x) > LARGEST).any():
+        raise ModelError(f"{name} = {x.tolist()} is too large for a body: at most {LARGEST:g} m")
     return x
 
 

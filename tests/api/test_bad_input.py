@@ -977,6 +977,11 @@ ELSEWHERE = {
         ModelError,
         "reference_free must be True or False",
     ),
+    "far joint": (
+        lambda: bodies("ball").add_joint("far", sarrus.Revolute("z"), "ground", "ball", at_parent=(1e308, 0, 0)),
+        ModelError,
+        r"joint 'far': at_parent lies 1e\+308 m away",
+    ),
     "gallery, several platforms": (
         lambda: sarrus.mechanisms.three_rrr(platform=np.ones(2)),
         ModelError,

@@ -1,5 +1,6 @@
 """The gallery: every mechanism closes at home, has the degrees of freedom of the textbooks, and moves as its inventor said."""
 
+import contextlib
 import copy
 import inspect
 import pickle
@@ -589,3 +590,15 @@ def test_trees(build):
     assert robot.constraints == () and pickle.loads(pickle.dumps(robot)) == robot == build()
     q = robot.random(np.random.default_rng(0))
     np.testing.assert_allclose(robot.mass_matrix(q), Dense(robot.description).mass_matrix(q), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sarrus.mechanisms.__all__)
+def test_no_parameter_takes_what_is_no_size(name):
+    """An error of sarrus, or a mechanism."""
+    make = getattr(sarrus.mechanisms, name)
+    parameters = inspect.signature(make).parameters.values()
+    needed = {p.name: 2 for p in parameters if p.default is p.empty}
+    for parameter in parameters:
+        for value in ("x", "1", None, 1j, [1], np.nan, np.inf, -1e300, 1e300, np.ones(2), object()):
+            with contextlib.suppress(sarrus.SarrusError):
+                assert isinstance(make(**{**needed, parameter.name: value}), sarrus.Mechanism)

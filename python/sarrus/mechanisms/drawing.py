@@ -36,6 +36,12 @@ def positive(**sizes: float) -> None:
         raise ModelError(f"{name} must be a positive number, of at most {LARGEST:g}; got {value!r}")
 
 
+def real(name: str, value: float) -> None:
+    """Raise ModelError for a value that is not a finite number."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and -LARGEST <= value <= LARGEST):
+        raise ModelError(f"{name} must be a number, of at most {LARGEST:g}; got {value!r}")
+
+
 def true_or_false(**choices: bool) -> None:
     """Raise ModelError, which names the choice, for one that is neither."""
     for name, value in choices.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ModelError
 from ..spatial import Inertia, Transform
-from .drawing import Drawing, apex, in_space, positive, whole
+from .drawing import Drawing, apex, in_space, positive, real, whole
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -104,6 +104,7 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
     array([0.6])
     """
     positive(crank=crank, rod=rod, mass=mass)
+    real("offset", offset)
     if not rod > crank + abs(offset):
         raise ModelError(f"rod must be longer than crank and offset together, {crank + abs(offset):g} m; got {rod!r}")
     pin = crank * cmath.exp(1j * math.pi / 3)
