@@ -70,7 +70,7 @@ inline bool finite_bits(double x) {
 /// `guess`, if given: of (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
-  const int nq = s.tree.nq, nv = s.tree.nv, n = nv + s.plan.actions.memory;
+  const int nq = s.tree.nq, nv = s.tree.nv, n = nv + s.plan.force_elements.nz;
   Arena& arena = s.arena;
   double *y = arena.take<double>(n), *next = arena.take<double>(n), *off = arena.take<double>(n), *other = arena.take<double>(n),
          *step = arena.take<double>(n);

@@ -1,4 +1,4 @@
-// A mechanism with all that acts on it as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), z-dot.
+// A mechanism with its force elements as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), z-dot.
 //
 // Loops are closed by the accelerations; what integration lets drift is brought back
 //   by nothing           none
@@ -14,12 +14,12 @@
 
 #include "../dynamics/aba.hpp"
 #include "../loops/projection.hpp"
-#include "actions.hpp"
+#include "force_elements.hpp"
 #include "record.hpp"
 
 namespace sarrus {
 
-/// q, v and what actions remember, in one row.
+/// q, v and the internal states z of force elements, in one row.
 template <class T> struct SimulationState {
   T *q, *v, *z;
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
@@ -43,14 +43,14 @@ template <class T> struct System {
   bool kept = false;
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
 
-  int size() const { return tree.nq + tree.nv + plan.actions.memory; }
+  int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
 
-  /// The generalised force of all that acts, and z-dot. `calls`: whether the caller's function is asked too.
+  /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
-    const double* limit = plan.actions.effort_limit;
+    const double* limit = plan.force_elements.effort_limit;
     T* motor = limit || demanded ? arena.template take<T>(tree.nv) : tau;
     for (int k = 0; k < tree.nv; ++k) motor[k] = tau[k] = T(0.0);
-    act(tree, arena, plan.actions, parameter, time, q, v, z, motor, tau, z_dot, pressing);
+    apply(tree, arena, plan.force_elements, parameter, time, q, v, z, motor, tau, z_dot, pressing);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, tau))
         status = caller_failed;
@@ -68,7 +68,7 @@ template <class T> struct System {
     in.time = &time, in.given = given(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
     if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
-    reproach(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+    flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
   }
 
   /// a and z-dot.
@@ -88,14 +88,16 @@ template <class T> struct System {
     return numbers;
   }
 
-  SARRUS_INLINE void reproach(const T& left) { status = select(left > T(contradiction), most(status, T(contradicting)), status); }
+  SARRUS_INLINE void flag_contradiction(const T& left) {
+    status = select(left > T(contradiction), most(status, T(contradicting)), status);
+  }
 
   /// The chain is let go, and pushed where it was held by lambda and the correction.
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
     T *x = arena.template take<T>(nv + rows), *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
-    reproach(solve_tightly(e, arena, e.b, x));
+    flag_contradiction(solve_tightly(e, arena, e.b, x));
     ConstraintRows<T> wanted;
     wanted.residual = phi, wanted.target = target;
     constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.given), wanted, 0, tree.loops.constraints);

@@ -472,7 +472,7 @@ void simulations(const Mechanism& m, const States& states) {
   const std::vector<double> effort_limit(t.nv, 0.2);
   const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5}, {Quantity::effort, controller.iv, -0.1, 0.1}};
   Plan plan{};
-  plan.actions = {1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(), nullptr, 0, 2, 19};
+  plan.force_elements = {1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(), nullptr, 0, 2, 19};
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.given == 0;
   std::vector<double> given(t.loops.given, 0.0);
   plan.self = &given;
