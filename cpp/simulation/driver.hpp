@@ -69,6 +69,12 @@ struct Simulation {
     return done;
   }
 
+  Outcome run_fixed(const Clock& clock, double* row) const {
+    return run_fixed(
+        clock, row, [](Count, const double*) {}, [](double, const double*, const double*) { return false; },
+        [] { return false; });
+  }
+
   /// The state a part of a step after x, in place; nothing is recorded.
   void part_of_step(double time, double h, double* x) const {
     Plan only_step = plan;
