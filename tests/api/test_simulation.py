@@ -779,6 +779,19 @@ def test_bad_elements(element, error, message):
 
 
 @pytest.mark.parametrize(
+    ("element", "error", "message"),
+    [
+        (PID("pin2"), sarrus.ModelError, "'pin2' closes a loop and has no coordinate to act on: add it with tree=True"),
+        (PID("moter"), sarrus.NameNotFoundError, "did you mean 'motor'"),
+        (ComputedTorque({}), sarrus.ModelError, "ComputedTorque is for trees"),
+    ],
+)
+def test_bad_elements_where_loops_close(element, error, message):
+    with pytest.raises(error, match=message):
+        sarrus.simulate(*four_bar(), 1.0, element)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((np.nan, 1.0, 1.0), "start of rest_to_rest .*nan"),
