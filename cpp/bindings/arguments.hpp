@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "../kernels/operation_list.hpp"
+#include "../kernels/operation_sizes.hpp"
 #include "arrays.hpp"
 
 namespace sarrus::bindings {
@@ -79,21 +79,6 @@ inline int size_of(Size s, const Tree& t) {
     case Size::rows: return t.loops.rows;
     case Size::given: return t.loops.given;
     default: return kept_motion_size(t);
-  }
-}
-inline int size_of_axis(char c, const Tree& t) {
-  switch (c) {
-    case 'q': return t.nq;
-    case 'v': return t.nv;
-    case 'p': return t.parts - 1;
-    case 'P': return 10 * (t.parts - 1);
-    case 'k': return kept_motion_size(t);
-    case 'c': return t.loops.rows;
-    case 'w': return t.loops.constraints;
-    case 'u': return t.loops.actuators;
-    case 'i': return t.nv + t.loops.rows;
-    case 'm': return t.nv + t.loops.rows + 1;
-    default: return c - '0';
   }
 }
 

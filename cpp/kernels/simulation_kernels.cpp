@@ -13,28 +13,26 @@ double advance_one(const Tree& tree, const Plan& plan, const double* parameter, 
   return advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
 }
 
-bool in_lanes(Method m) { return m != Method::implicit_midpoint && m != Method::independent; }
-
-void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Runs& runs, std::int64_t begin,
+void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Sweep& sweep, std::int64_t begin,
                   std::int64_t end) {
-  if (!in_lanes(plan.method)) {  // what these do depends on the state: one at a time
+  if (!facts(plan.method).in_lanes) {
     for (std::int64_t i = begin; i < end; ++i)
-      runs.status[i] = static_cast<signed char>(
-          advance_one(tree, plan, runs.parameter + i * runs.parameter_step, clock, runs.x + i * runs.size));
+      sweep.status[i] = static_cast<signed char>(
+          advance_one(tree, plan, sweep.parameter + i * sweep.parameter_step, clock, sweep.x + i * sweep.size));
     return;
   }
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   using P = Packet<loop_lanes>;
-  P *x = arena.take<P>(runs.size), *parameter = arena.take<P>(plan.actions.parameters);
+  P *x = arena.take<P>(sweep.size), *parameter = arena.take<P>(plan.force_elements.parameters);
   for (std::int64_t i = begin; i < end; i += loop_lanes) {
     const Arena::Scope inner(arena);
-    gather(runs.x, runs.size, runs.size, i, end, x);
-    gather(runs.parameter, runs.parameter_step, plan.actions.parameters, i, end, parameter);
+    gather(sweep.x, sweep.size, sweep.size, i, end, x);
+    gather(sweep.parameter, sweep.parameter_step, plan.force_elements.parameters, i, end, parameter);
     const P status = advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
     for (std::int64_t l = i; l < std::min<std::int64_t>(i + loop_lanes, end); ++l)
-      runs.status[l] = static_cast<signed char>(status.lanes[l - i]);
-    scatter(x, runs.size, i, end, runs.x);
+      sweep.status[l] = static_cast<signed char>(status.lanes[l - i]);
+    scatter(x, sweep.size, i, end, sweep.x);
   }
 }
 
@@ -47,7 +45,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   if (plan.close_stages) s.least = &start.emplace(tree, arena, x, time, s.given(x, x + tree.nq));
   Trial<double> trial = {there, 0.0, dense};
   if (plan.limits > 0) s.demanded = error + 1;  // there is room behind it
-  dormand_prince_step(s, time, step, x, tolerance[0], tolerance[1], trial);
+  embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
   *error = trial.error;
   const auto end = SimulationState<double>::of(tree, there);
   if (plan.stabilisation == Stabilisation::projection) close_step(s, time + step, end);
@@ -58,7 +56,7 @@ void between_steps(const Tree& tree, const Plan& plan, const double* parameter, 
                    const double* x, const double* dense, double* there) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  between(tree, plan.actions.memory, x, dense, (time - from) / step, arena.take<double>(tree.nv), there);
+  between(tree, plan.force_elements.nz, x, dense, (time - from) / step, arena.take<double>(tree.nv), there);
   System<double> s{tree, arena, plan, parameter};
   std::optional<LeastMotion<double>> start;
   if (plan.close_stages) s.least = &start.emplace(tree, arena, x, from, s.given(x, x + tree.nq));
@@ -66,12 +64,12 @@ void between_steps(const Tree& tree, const Plan& plan, const double* parameter, 
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
 }
 
-double act_on(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, double* tau) {
+double forces_on(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, double* tau) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   const auto state = SimulationState<const double>{x, x + tree.nq, x + tree.nq + tree.nv};
   System<double> s{tree, arena, plan, parameter};
-  s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.actions.memory));
+  s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
   return s.status;
 }
 
@@ -85,7 +83,7 @@ int rank(const Tree& tree, const Plan& plan, double time, const double* x, doubl
 }  // namespace
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_many, try_step, between_steps, act_on, rank};
+  table.simulation = {advance_one, advance_many, try_step, between_steps, forces_on, rank};
 }
 
 }  // namespace sarrus

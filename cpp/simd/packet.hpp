@@ -7,8 +7,13 @@
 #include <cstdint>
 
 #if defined(__GNUC__)
+#ifdef __OPTIMIZE__
 #define SARRUS_INLINE inline __attribute__((always_inline))
 #define SARRUS_INLINED __attribute__((always_inline))  // of a lambda
+#else  // a debugger sees every function
+#define SARRUS_INLINE inline
+#define SARRUS_INLINED
+#endif
 #define SARRUS_NOINLINE __attribute__((noinline))
 #else
 #error "sarrus needs the vector extensions of GCC or Clang (on Windows: clang-cl)"

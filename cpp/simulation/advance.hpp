@@ -55,8 +55,8 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
       case Method::semi_implicit:
         by_displacement ? semi_implicit_step_on_loops(s, now, step, x) : euler_step(s, now, step, x, true);
         break;
-      case Method::rk4: runge_kutta_step(s, now, step, x, false); break;
-      case Method::rkmk4: runge_kutta_step(s, now, step, x, true); break;
+      case Method::rk4:
+      case Method::rkmk4: runge_kutta_step(s, now, step, x); break;
       default:
         if constexpr (std::is_same_v<T, double>) {
           if (plan.method == Method::implicit_midpoint)

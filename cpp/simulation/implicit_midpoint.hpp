@@ -67,141 +67,158 @@ inline bool finite_bits(double x) {
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// `guess`, if given: of (v, z) at the end.
-inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
-                                   const double* guess = nullptr) {
-  const int nq = s.tree.nq, nv = s.tree.nv, n = nv + s.plan.actions.memory;
-  Arena& arena = s.arena;
-  double *y = arena.take<double>(n), *next = arena.take<double>(n), *off = arena.take<double>(n), *other = arena.take<double>(n),
-         *step = arena.take<double>(n);
-  double *rate = arena.take<double>(n), *middle = arena.take<double>(n), *u = arena.take<double>(nv), *q = arena.take<double>(nq);
-  // y = (v1, z1); x.v and x.z stand side by side
-  std::copy_n(guess ? guess : x.v, n, y);
-  const auto lead = [&](const double* from, double* to) {  // to what the rule makes of y
-    for (int k = 0; k < n; ++k) middle[k] = 0.5 * (x.v[k] + from[k]);
+/// The rule as a fixed point: y = (v1, z1) is right where it makes y of y.
+struct MidpointRule {
+  System<double>& s;
+  double time, h;
+  const SimulationState<double>& x;  // v and z stand side by side
+  int nv = s.tree.nv, n = nv + s.plan.force_elements.nz;
+  double *middle = take(n), *rate = take(n), *u = take(nv), *q = take(s.tree.nq);
+
+  static constexpr double overflow = 1e300;
+
+  double* take(int size) { return s.arena.take<double>(size); }
+
+  void apply(const double* y, double* out) {
+    for (int k = 0; k < n; ++k) middle[k] = 0.5 * (x.v[k] + y[k]);
     for (int k = 0; k < nv; ++k) u[k] = h * middle[k];
     as_exponential(s.tree, u);
     for (int k = 0; k < nv; ++k) u[k] *= 0.5;
     integrate(s.tree, x.q, u, q);
     if (s.plan.close_stages) project(s, time + 0.5 * h, q, middle);
     s.evaluate(time + 0.5 * h, q, middle, middle + nv, rate, rate + nv);
-    for (int k = 0; k < n; ++k) to[k] = x.v[k] + h * rate[k];
-  };
-  constexpr double overflow = 1e300;
-  const auto miss = [&](const double* from, const double* to, double* by) {  // relative; at rest, of 1e-3
-    double sum = 0.0, size = 1e-6;
-    for (int k = 0; k < n; ++k) by[k] = to[k] - from[k], sum += by[k] * by[k], size += to[k] * to[k] + x.v[k] * x.v[k];
-    return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
-  };
+    for (int k = 0; k < n; ++k) out[k] = x.v[k] + h * rate[k];
+  }
 
-  lead(y, next);
-  double left = miss(y, next, off);
-  double* A = nullptr;
-  for (int round = 0; left > 1e-15 && left < overflow && round < 50 && s.status == 0.0; ++round) {
-    double now = 0.0;
+  /// out - y, and its size, relative; at rest, of 1e-3.
+  double difference_of(const double* y, const double* out, double* by) const {
+    double sum = 0.0, size = 1e-6;
+    for (int k = 0; k < n; ++k) by[k] = out[k] - y[k], sum += by[k] * by[k], size += out[k] * out[k] + x.v[k] * x.v[k];
+    return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
+  }
+
+  /// The derivative of y - out (n x n), by differences.
+  void derivative(double* y, const double* out, double* there, double* A) {
+    for (int c = 0; c < n; ++c) {
+      const double kept = y[c], delta = 1e-7 * std::max(1e-3, std::abs(kept));
+      y[c] = kept + delta;
+      apply(y, there);
+      y[c] = kept;
+      for (int r = 0; r < n; ++r) A[r * n + c] = (r == c ? 1.0 : 0.0) - (there[r] - out[r]) / delta;
+    }
+  }
+
+  /// The step that y stands for.
+  void finish(const double* y) {
+    for (int k = 0; k < nv; ++k) u[k] = 0.5 * h * (x.v[k] + y[k]);
+    as_exponential(s.tree, u);
+    integrate(s.tree, x.q, u, q);
+    std::copy(q, q + s.tree.nq, x.q);
+    std::copy(y, y + n, x.v);
+  }
+};
+
+/// `guess`, if given: of (v, z) at the end.
+inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
+                                   const double* guess = nullptr) {
+  MidpointRule rule{s, time, h, x};
+  const int n = rule.n;
+  double *y = rule.take(n), *out = rule.take(n), *off = rule.take(n), *there = rule.take(n), *step = rule.take(n), *A = nullptr;
+  std::copy_n(guess ? guess : x.v, n, y);
+  rule.apply(y, out);
+  double residual = rule.difference_of(y, out, off);
+  for (int round = 0; residual > 1e-15 && residual < rule.overflow && round < 50 && s.status == 0.0; ++round) {
     std::copy(off, off + n, step);
-    if (A) {  // Newton: (1 - G) step = off, with G the derivative of `lead`
+    if (A) {  // Newton's
       std::copy(A, A + n * n, A + n * n);
       if (!solve_dense(n, A + n * n, step)) break;
     }
-    double share = 1.0;
-    for (;; share *= 0.5) {  // shorter where friction sets in, or contact, on the way
-      for (int k = 0; k < n; ++k) y[k] += (share == 1.0 ? 1.0 : -share) * step[k];
-      lead(y, next);
-      now = miss(y, next, off);
-      if (!A || now < left || now < 1e-12 || share < 1e-9) break;
+    double now = 0.0, length = 1.0;
+    for (;; length *= 0.5) {  // shorter where friction sets in, or contact, on the way
+      for (int k = 0; k < n; ++k) y[k] += (length == 1.0 ? 1.0 : -length) * step[k];
+      rule.apply(y, out);
+      now = rule.difference_of(y, out, off);
+      if (!A || now < residual || now < 1e-12 || length < 1e-9) break;
     }
-    if (now >= left && now < 1e-9) {  // rounding: of two that are as good, the one before
-      for (int k = 0; k < n; ++k) y[k] -= now > left ? share * step[k] : 0.0;
-      left = std::min(now, left);
+    if (now >= residual && now < 1e-9) {  // rounding: of two that are as good, the one before
+      for (int k = 0; k < n; ++k) y[k] -= now > residual ? length * step[k] : 0.0;
+      residual = std::min(now, residual);
       break;
     }
-    if (now > 0.2 * left) {
-      if (!A) A = arena.take<double>(2 * n * n);
-      for (int c = 0; c < n; ++c) {
-        const double kept = y[c], delta = 1e-7 * std::max(1e-3, std::abs(kept));
-        y[c] = kept + delta;
-        lead(y, other);
-        y[c] = kept;
-        for (int r = 0; r < n; ++r) A[r * n + c] = (r == c ? 1.0 : 0.0) - (other[r] - next[r]) / delta;
-      }
+    if (now > 0.2 * residual) {
+      if (!A) A = rule.take(2 * n * n);
+      rule.derivative(y, out, there, A);
     }
-    left = now;
+    residual = now;
   }
-  if (left > 1e-7 && s.status == 0.0)  // near singular positions rounding is that large
-    s.status = left < overflow ? no_convergence : diverged;
-  for (int k = 0; k < nv; ++k) u[k] = 0.5 * h * (x.v[k] + y[k]);
-  as_exponential(s.tree, u);
-  integrate(s.tree, x.q, u, q);
-  std::copy(q, q + nq, x.q);
-  std::copy(y, y + n, x.v);
+  if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding is that large
+    s.status = residual < rule.overflow ? no_convergence : diverged;
+  rule.finish(y);
 }
 
-/// The step between two projections: rows change at the start and at the end by the same `change`, so that the end is on the loops.
+/// Moves a state along the least motion, by which rows change by `position`, and its velocity by that by which their rates change by `rate`.
+inline void shift(LeastMotion<double>& least, const double* position, const double* rate, double* q,
+                  const SimulationState<double>& at) {
+  integrate(least.tree, at.q, least.along(position, 1.0), q);
+  std::copy(q, q + least.tree.nq, at.q);
+  const double* faster = least.along(rate, 1.0);
+  for (int k = 0; k < least.tree.nv; ++k) at.v[k] += faster[k];
+}
+
+/// The step between two projections: rows change at the start and at the end by the same amount, so that the end is on the loops.
 /// Here the motions that change them are those at the start and at the end of the first try, closed; what they are off by later is the
 /// square of a drift.
 inline void implicit_midpoint_on_loops(System<double>& s, double time, double h, const SimulationState<double>& x) {
   const Tree& tree = s.tree;
   Arena& arena = s.arena;
   const int nq = tree.nq, nv = tree.nv, rows = tree.loops.rows, size = s.size();
-  double *change = arena.take<double>(2 * rows), *off = arena.take<double>(2 * rows), *q = arena.take<double>(nq);
-  double *begin = arena.take<double>(size), *row = arena.take<double>(size), *guess = arena.take<double>(size),
-         *end = arena.take<double>(size);
-  double* J = arena.take<double>(tree.loops.entries);
-  const auto at = SimulationState<double>::of(tree, row);
-  const auto shift = [&](LeastMotion<double>& least) {
-    integrate(tree, at.q, least.along(change, 1.0), q);
-    std::copy(q, q + nq, at.q);
-    const double* faster = least.along(change + rows, 1.0);
-    for (int k = 0; k < nv; ++k) at.v[k] += faster[k];
-  };
-  const auto open = [&](double when) {  // by how much, and how fast it opens, at the end
-    const Arena::Scope scope(arena);
-    ConstraintRows<double> wanted;
-    wanted.residual = off, wanted.target = off + rows, wanted.J = J;
-    constraint_rows(tree, arena, place(tree, arena, at.q, &when, s.given(at.q, at.v)), wanted, 0, tree.loops.constraints);
-    add_motion_along_rows(tree, J, at.v, -1.0, off + rows);
-    return sum_of_squares(off, rows) + sum_of_squares(off + rows, rows) / (1.0 + sum_of_squares(at.v, nv));
-  };
-
+  const auto take = [&](int count) { return arena.take<double>(count); };
+  double *position = take(rows), *rate = take(rows), *q = take(nq);  // by which the rows and their rates change
+  double *begin = take(size), *row = take(size), *guess = take(size), *end = take(size);
+  const auto at = SimulationState<double>::of(tree, row), at_end = SimulationState<double>::of(tree, end);
   std::copy(x.q, x.q + size, begin);  // q, v and z stand side by side
   std::copy(x.q, x.q + size, row);
-  std::fill(change, change + 2 * rows, 0.0);
+  std::fill(position, position + rows, 0.0), std::fill(rate, rate + rows, 0.0);
+
   LeastMotion<double>& first = *s.least;
   implicit_midpoint_step(s, time, h, at);
   std::copy(row, row + size, end);
-  const auto at_end = SimulationState<double>::of(tree, end);
   project(s, time + h, at_end.q, at_end.v);
   LeastMotion<double> last(tree, arena, at_end.q, time + h, s.given(at_end.q, at_end.v));
   std::optional<LeastMotion<double>> middle;
   if (s.plan.close_stages) {  // seen from either end the same
-    double* u = arena.take<double>(nv);
+    double* u = take(nv);
     difference(tree, x.q, at_end.q, u);
     for (int k = 0; k < nv; ++k) u[k] *= 0.5;
     integrate(tree, x.q, u, q);
     project(s, time + 0.5 * h, q, at_end.v, nullptr, false);
     s.least = &middle.emplace(tree, arena, q, time + 0.5 * h, s.given(q, at_end.v));
   }
-  double left = HUGE_VAL;
+  const auto as_in_the_middle = [&](double* change) {  // what rows can agree on there
+    const double* motion = middle->along(change, 1.0);
+    std::fill(change, change + rows, 0.0);
+    add_motion_along_rows(tree, middle->e.matrix.J, motion, 1.0, change);
+  };
+
+  double residual = HUGE_VAL;
   for (int round = 0; round < 10 && s.status == 0.0; ++round) {
     const Arena::Scope scope(arena);
-    const double now = open(time + h);
-    if (!(now < left) && !(now < closed)) break;  // rounding, or a singular position, where no motion to speak of changes a row
-    left = now;
+    const double there = time + h;
+    LoopRows<double> open(s, there, s.given(at.q, at.v));
+    const double phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
+    const double now = phi + slip / (1.0 + sum_of_squares(at.v, nv));
+    if (!(now < residual) && !(now < closed))
+      break;  // rounding, or a singular position, where no motion to speak of changes a row
+    residual = now;
     std::copy(row, row + size, x.q);
-    if (left < closed && !(middle && round == 0)) break;
-    for (int r = 0; r < rows; ++r) change[r] -= 0.5 * off[r], change[rows + r] += 0.5 * off[rows + r];
-    for (double* part : {change, change + rows}) {
-      if (!middle) break;
-      const double* motion = middle->along(part, 1.0);  // what rows can agree on in the middle
-      std::fill(part, part + rows, 0.0);
-      add_motion_along_rows(tree, middle->e.matrix.J, motion, 1.0, part);
-    }
+    if (residual < closed && !(middle && round == 0)) break;
+    for (int r = 0; r < rows; ++r) position[r] -= 0.5 * open.phi[r], rate[r] += 0.5 * open.slip[r];
+    if (middle) as_in_the_middle(position), as_in_the_middle(rate);
     std::copy(at.v, at.v + size - nq, guess);
     std::copy(begin, begin + size, row);
-    shift(first);
+    shift(first, position, rate, q, at);
     implicit_midpoint_step(s, time, h, at, guess);
-    shift(last);
+    shift(last, position, rate, q, at);
   }
   s.least = &first;
 }

@@ -54,7 +54,7 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
 inline void independent_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   bool* independent = s.arena.take<bool>(s.tree.nv);
   choose_independent(s, time, x.q, x.v, independent);
-  runge_kutta_step(s, time, h, x, false, independent);
+  runge_kutta_step(s, time, h, x, independent);
   close_step(s, time + h, x, independent);
 }
 

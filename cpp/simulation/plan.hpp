@@ -1,12 +1,15 @@
 // What a simulation does, as plain constants: enough for a caller that does not include the algorithms.
 #pragma once
 
-#include "../mechanism/loops.hpp"
+#include <cstdint>
+
+#include "../mechanism/tree.hpp"
+#include "methods.hpp"
 
 namespace sarrus {
 
 struct Controller {
-  int iq, iv, memory;  // memory: where its z stands
+  int iq, iv, iz;  // iz: where its internal state stands
   const Law* target;
   int parameter;  // kp, ki, kd, lower, upper
 };
@@ -15,7 +18,7 @@ struct PrescribedEffort {
   const Law* law;
 };
 struct Stiction {
-  int iv, memory;
+  int iv, iz;
   int parameter;  // sliding and sticking friction, Stribeck's velocity, stiffness s0 and damping s1 of the bristles
 };
 /// A sphere (or, of no radius, a point) of a body against a plane of the world.
@@ -32,7 +35,7 @@ struct EndStop {
   int parameter;  // lower and upper limit, stiffness, damping
 };
 
-struct Actions {
+struct ForceElements {
   int controllers, efforts, stictions, contacts, end_stops;
   const Controller* controller;
   const PrescribedEffort* effort;
@@ -42,11 +45,8 @@ struct Actions {
   const double* effort_limit;  // of every velocity: what controllers give in all is kept within it; or null
   const Law* const* target;  // computed torque: of every velocity, or null
   int computed;              // its parameters: kp of every velocity, then kd
-  int memory, parameters;    // how many numbers they remember; how many they read
+  int nz, parameters;        // internal states, and the numbers that all of them read
 };
-
-enum class Method : int { euler, semi_implicit, rk4, rkmk4, dopri5, implicit_midpoint, independent };
-enum class Stabilisation : int { none, corrective, baumgarte, projection };
 
 /// A coordinate, a velocity, or what controllers ask for along it, that is to stay between two numbers.
 enum class Quantity : int { position, velocity, effort };
@@ -56,24 +56,55 @@ struct Limit {
   double lower, upper;
 };
 
-/// What one run does, besides its state.
+/// What a simulation does, besides its state.
 struct Plan {
-  Method method;
-  Stabilisation stabilisation;
-  double gains[2];  // K_v and K_p, or 2 alpha and beta^2
-  bool close_stages;  // what a step looks at on its way is brought onto the loops too
-  Actions actions;
-  int limits;  // what a run is watched for, and recorded behind its state: see record.hpp
-  const Limit* limit;
-  bool records, watches_rates;
-  // adds what motors give and what other forces do; false: it failed, and the run ends. Only one state at a time may have one.
-  bool (*controller)(void* self, double time, const double* q, const double* v, double* motor, double* tau);
-  bool (*pfaffian)(void* self, const double* q, const double* v,
-                   double* numbers);  // rows that depend on q, with their c and gamma
-  void* self;
+  Method method = Method::rk4;
+  Stabilisation stabilisation = Stabilisation::projection;
+  double gains[2] = {0.0, 0.0};  // K_v and K_p, or 2 alpha and beta^2
+  bool close_stages = false;     // what a step looks at on its way is brought onto the loops too
+  ForceElements force_elements{};
+  int limits = 0;  // what is watched, and recorded behind the state: see record.hpp
+  const Limit* limit = nullptr;
+  bool records = false, watches_rates = false;
+  // adds the efforts of motors and other generalised forces; false: it failed, and the simulation ends. Not for many at once.
+  bool (*controller)(void* self, double time, const double* q, const double* v, double* motor, double* tau) = nullptr;
+  // rows that depend on q, with their c and gamma
+  bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers) = nullptr;
+  void* self = nullptr;
 };
 
-/// How a run may end, besides well.
+/// How a simulation may end, besides well.
 constexpr double contradicting = 3.0, caller_failed = 4.0, no_convergence = 5.0, diverged = 6.0, interrupted = 7.0;
+
+struct Clock {
+  double start, step;  // the time is start + k step
+  std::int64_t first, count;
+};
+
+/// Many simulations side by side: row i of x is a state, with its record behind it; parameters may be its own (a step of 0 shares them).
+struct Sweep {
+  double* x;
+  int size;
+  const double* parameter;
+  std::int64_t parameter_step;
+  signed char* status;
+};
+
+/// Simulation at one instruction set level: of one state, in place, and of many. What returns a double returns the status.
+struct SimulationKernels {
+  double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
+  void (*advance_many)(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
+  /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and its error as a share of what is allowed, and
+  /// behind that, where limits are watched, what motors ask for (nv).
+  double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
+                     const double* x, double* there, double* dense, double* error);
+  /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
+  void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
+                  const double* dense, double* there);
+  /// The generalised force of all force elements and functions of the caller.
+  double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
+  /// Of the constraint Jacobian at x, without rows that laws of time drive; and its smallest pivot, as a share of its row.
+  int (*rank)(const Tree&, const Plan&, double time, const double* x, double* weakest);
+};
 
 }  // namespace sarrus

@@ -42,10 +42,10 @@ SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T*
   const Tree& tree = s.tree;
   Arena& arena = s.arena;
   const Arena::Scope scope(arena);
-  const int nv = tree.nv, memory = s.plan.actions.memory, n = 2 * nv + memory;
+  const int nv = tree.nv, nz = s.plan.force_elements.nz, n = 2 * nv + nz;
   const auto take = [&](int size) { return arena.template take<T>(size); };
-  T *tau = take(nv), *z_dot = take(memory), *there = take(nv), *z_dot_there = take(memory), *a = take(nv), *a_there = take(nv);
-  T *y = take(n), *next = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv), *z_there = take(memory);
+  T *tau = take(nv), *z_dot = take(nz), *there = take(nv), *z_dot_there = take(nz), *a = take(nv), *a_there = take(nv);
+  T *y = take(n), *next = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv), *z_there = take(nz);
   const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
     const Arena::Scope inside(arena);
     s.forces(time, at, moving, inner, f, rates, false);
@@ -66,14 +66,14 @@ SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T*
   for (T& by : growth) {
     for (int k = 0; k < n; ++k) y[k] = y[k] / size;
     for (int k = 0; k < nv; ++k) u[k] = y[k] * small, v_there[k] = v[k] + y[nv + k] * small / h;
-    for (int k = 0; k < memory; ++k) z_there[k] = z[k] + y[2 * nv + k] * small;
+    for (int k = 0; k < nz; ++k) z_there[k] = z[k] + y[2 * nv + k] * small;
     integrate(tree, q, u, q_there);
     forces(q_there, v_there, z_there, there, z_dot_there);
     // accelerations are linear in forces: a change of size 1 keeps its digits
     for (int k = 0; k < nv; ++k) there[k] = tau[k] + (there[k] - tau[k]) / small;
     accelerations(there, a_there);
     for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = (a_there[k] - a[k]) * h * h;
-    for (int k = 0; k < memory; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / small;
+    for (int k = 0; k < nz; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / small;
     std::swap(y, next);
     size = sqrt(sum_of_squares(y, n) + T(1e-300));
     by = size;
@@ -87,8 +87,7 @@ SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T*
 /// evaluations, and soon where something begins to press or no longer does.
 template <class T>
 void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, T* record) {
-  const bool first_order = s.plan.method == Method::euler || s.plan.method == Method::semi_implicit;
-  const bool regular = k % (first_order ? 256 : 64) == 0;
+  const bool regular = k % (facts(s.plan.method).order == 1 ? 256 : 64) == 0;
   const auto changed = both(abs(s.pressing - record[1]) > T(0.0), record[2] < T(static_cast<double>(k - 7)));
   if (!regular && !any(changed)) return;
   const T pressing = s.pressing, status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z);

@@ -15,11 +15,17 @@
 
 namespace sarrus {
 
-/// Whether anything that acts can be stiff at all.
-inline bool has_rates(const Tree& tree, const Actions& actions) {
-  bool any = actions.controllers + actions.stictions + actions.contacts + actions.end_stops + tree.springs > 0 || actions.target;
+/// Whether any force can be stiff at all.
+inline bool has_rates(const Tree& tree, const ForceElements& elements) {
+  bool any =
+      elements.controllers + elements.stictions + elements.contacts + elements.end_stops + tree.springs > 0 || elements.target;
   for (int k = 0; k < tree.nv; ++k) any = any || tree.freedom[k].damping != 0.0 || tree.freedom[k].stiffness != 0.0;
   return any;
+}
+
+/// Whether rates can be too fast for the steps. Rows that ask a function of the caller would be asked more often, so theirs are not looked for.
+inline bool rates_matter(const Tree& tree, const Plan& plan) {
+  return facts(plan.method).stable < HUGE_VAL && tree.loops.given == 0 && has_rates(tree, plan.force_elements);
 }
 
 inline int record_size(const Plan& plan) { return plan.records ? 3 + 2 * plan.limits : 0; }

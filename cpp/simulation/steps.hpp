@@ -13,52 +13,39 @@
 
 namespace sarrus {
 
-struct Tableau {
-  int stages;
-  const double *a, *b, *c;  // a: stages x stages, row by row
-};
-
-inline const Tableau& runge_kutta_4() {
-  static const double a[] = {0, 0, 0, 0, 0.5, 0, 0, 0, 0, 0.5, 0, 0, 0, 0, 1, 0};
-  static const double b[] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6}, c[] = {0, 0.5, 0.5, 1};
-  static const Tableau t = {4, a, b, c};
-  return t;
-}
-
 /// Rates in one stage: of the coordinates or of the exponential's argument, of v and of z.
 template <class T> struct Slopes {
   T *q, *v, *z;
 };
 
-/// An explicit method's stages from x0 = (q, v, z) at `time`.
+/// The stages of an explicit Runge-Kutta method from x0 = (q, v, z) at `time`.
 template <class T> struct RungeKutta {
   System<T>& s;
   const Tableau& tableau;
   bool exponential;
-  const bool* held = nullptr;  // if not null, every stage is brought onto the loops by the other velocities
+  const bool* held;  // if not null, every stage is brought onto the loops by the other velocities
   Slopes<T>* slope;  // one a stage
   T *u, *q, *v, *z;  // of the stage at hand
 
-  RungeKutta(System<T>& system, const Tableau& t, bool on_exponential) : s(system), tableau(t), exponential(on_exponential) {
-    const int nq = s.tree.nq, nv = s.tree.nv, memory = s.plan.actions.memory;
-    slope = s.arena.template take<Slopes<T>>(t.stages);
-    for (int i = 0; i < t.stages; ++i)
-      slope[i] = {s.arena.template take<T>(nq + 1), s.arena.template take<T>(nv), s.arena.template take<T>(memory)};
+  explicit RungeKutta(System<T>& system, const bool* held_velocities = nullptr)
+      : s(system), tableau(*facts(s.plan.method).tableau), exponential(facts(s.plan.method).exponential), held(held_velocities) {
+    const int nq = s.tree.nq, nv = s.tree.nv, nz = s.plan.force_elements.nz;
+    slope = s.arena.template take<Slopes<T>>(tableau.stages);
+    for (int i = 0; i < tableau.stages; ++i)
+      slope[i] = {s.arena.template take<T>(nq + 1), s.arena.template take<T>(nv), s.arena.template take<T>(nz)};
     u = s.arena.template take<T>(nq + 1), q = s.arena.template take<T>(nq);
-    v = s.arena.template take<T>(nv), z = s.arena.template take<T>(memory);
+    v = s.arena.template take<T>(nv), z = s.arena.template take<T>(nz);
   }
 
-  int width() const { return exponential ? s.tree.nv : s.tree.nq; }
-
-  /// The state that `share` of the slopes of the first n stages lead to in h.
-  SARRUS_INLINE void combine(const SimulationState<T>& x0, const double* share, int n, const T& h, T* q_to, T* v_to, T* z_to) {
+  /// The state that the slopes of the first n stages, by their weights, lead to in h.
+  SARRUS_INLINE void combine(const SimulationState<T>& x0, const double* weight, int n, const T& h, T* q_to, T* v_to, T* z_to) {
     const auto sum = [&](T* to, const T* from, int size, T* Slopes<T>::* part) SARRUS_INLINED {
       for (int k = 0; k < size; ++k) to[k] = from ? from[k] : T(0.0);
       for (int j = 0; j < n; ++j)
-        if (share[j] != 0.0) {
-          const T weight = h * T(share[j]);
+        if (weight[j] != 0.0) {
+          const T length = h * T(weight[j]);
           const T* rate = slope[j].*part;
-          for (int k = 0; k < size; ++k) to[k] += rate[k] * weight;
+          for (int k = 0; k < size; ++k) to[k] += rate[k] * length;
         }
     };
     if (exponential) {
@@ -68,11 +55,11 @@ template <class T> struct RungeKutta {
       sum(q_to, x0.q, s.tree.nq, &Slopes<T>::q);
     }
     sum(v_to, x0.v, s.tree.nv, &Slopes<T>::v);
-    sum(z_to, x0.z, s.plan.actions.memory, &Slopes<T>::z);
+    sum(z_to, x0.z, s.plan.force_elements.nz, &Slopes<T>::z);
   }
 
   /// Slopes of stage i.
-  SARRUS_INLINE void look(const SimulationState<T>& x0, int i, const T& time, const T& h) {
+  SARRUS_INLINE void evaluate_stage(const SimulationState<T>& x0, int i, const T& time, const T& h) {
     const T there = time + h * T(tableau.c[i]);
     if (i == 0) {
       s.evaluate(there, x0.q, x0.v, x0.z, slope[0].v, slope[0].z);
@@ -95,8 +82,8 @@ template <class T> struct RungeKutta {
 };
 
 template <class T> void euler_step(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, bool semi_implicit) {
-  const int nq = s.tree.nq, nv = s.tree.nv, memory = s.plan.actions.memory;
-  T *a = s.arena.template take<T>(nv), *z_dot = s.arena.template take<T>(memory);
+  const int nq = s.tree.nq, nv = s.tree.nv, nz = s.plan.force_elements.nz;
+  T *a = s.arena.template take<T>(nv), *z_dot = s.arena.template take<T>(nz);
   T *u = s.arena.template take<T>(nv), *q = s.arena.template take<T>(nq);
   s.evaluate(time, x.q, x.v, x.z, a, z_dot);
   for (int k = 0; k < nv; ++k) {
@@ -106,21 +93,21 @@ template <class T> void euler_step(System<T>& s, const T& time, const T& h, cons
   }
   integrate(s.tree, x.q, u, q);
   for (int k = 0; k < nq; ++k) x.q[k] = q[k];
-  for (int k = 0; k < memory; ++k) x.z[k] += h * z_dot[k];
+  for (int k = 0; k < nz; ++k) x.z[k] += h * z_dot[k];
 }
 
-template <class T> void runge_kutta_step(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, bool exponential,
+template <class T> void runge_kutta_step(System<T>& s, const T& time, const T& h, const SimulationState<T>& x,
                                          const bool* held = nullptr) {
-  RungeKutta<T> step(s, runge_kutta_4(), exponential);
-  step.held = held;
-  for (int i = 0; i < 4; ++i) step.look(x, i, time, h);
-  step.combine(x, step.tableau.b, 4, h, step.q, step.v, step.z);
-  if (exponential)
+  RungeKutta<T> step(s, held);
+  const int stages = step.tableau.stages;
+  for (int i = 0; i < stages; ++i) step.evaluate_stage(x, i, time, h);
+  step.combine(x, step.tableau.b, stages, h, step.q, step.v, step.z);
+  if (step.exponential)
     for (int k = 0; k < s.tree.nq; ++k) x.q[k] = step.q[k];
   else
     normalize(s.tree, step.q, x.q);
   for (int k = 0; k < s.tree.nv; ++k) x.v[k] = step.v[k];
-  for (int k = 0; k < s.plan.actions.memory; ++k) x.z[k] = step.z[k];
+  for (int k = 0; k < s.plan.force_elements.nz; ++k) x.z[k] = step.z[k];
 }
 
 }  // namespace sarrus

@@ -1,4 +1,4 @@
-// A mechanism with all that acts on it as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), z-dot.
+// A mechanism with its force elements as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), z-dot.
 //
 // Loops are closed by the accelerations; what integration lets drift is brought back
 //   by nothing           none
@@ -14,12 +14,12 @@
 
 #include "../dynamics/aba.hpp"
 #include "../loops/projection.hpp"
-#include "actions.hpp"
+#include "force_elements.hpp"
 #include "record.hpp"
 
 namespace sarrus {
 
-/// q, v and what actions remember, in one row.
+/// q, v and the internal states z of force elements, in one row.
 template <class T> struct SimulationState {
   T *q, *v, *z;
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
@@ -43,14 +43,14 @@ template <class T> struct System {
   bool kept = false;
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
 
-  int size() const { return tree.nq + tree.nv + plan.actions.memory; }
+  int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
 
-  /// The generalised force of all that acts, and z-dot. `calls`: whether the caller's function is asked too.
+  /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
-    const double* limit = plan.actions.effort_limit;
+    const double* limit = plan.force_elements.effort_limit;
     T* motor = limit || demanded ? arena.template take<T>(tree.nv) : tau;
     for (int k = 0; k < tree.nv; ++k) motor[k] = tau[k] = T(0.0);
-    act(tree, arena, plan.actions, parameter, time, q, v, z, motor, tau, z_dot, pressing);
+    apply(tree, arena, plan.force_elements, parameter, time, q, v, z, motor, tau, z_dot, pressing);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, tau))
         status = caller_failed;
@@ -68,7 +68,7 @@ template <class T> struct System {
     in.time = &time, in.given = given(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
     if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
-    reproach(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+    flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
   }
 
   /// a and z-dot.
@@ -88,17 +88,19 @@ template <class T> struct System {
     return numbers;
   }
 
-  SARRUS_INLINE void reproach(const T& left) { status = select(left > T(contradiction), most(status, T(contradicting)), status); }
+  SARRUS_INLINE void flag_contradiction(const T& left) {
+    status = select(left > T(contradiction), most(status, T(contradicting)), status);
+  }
 
   /// The chain is let go, and pushed where it was held by lambda and the correction.
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
     T *x = arena.template take<T>(nv + rows), *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
-    reproach(solve_tightly(e, arena, e.b, x));
-    ConstraintRows<T> wanted;
-    wanted.residual = phi, wanted.target = target;
-    constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.given), wanted, 0, tree.loops.constraints);
+    flag_contradiction(solve_tightly(e, arena, e.b, x));
+    ConstraintRows<T> out;
+    out.residual = phi, out.target = target;
+    constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.given), out, 0, tree.loops.constraints);
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
     for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
@@ -162,77 +164,111 @@ inline int independent_rows(System<double>& s, double time, const double* q, dou
   return found;
 }
 
-/// q and v back onto the loops, each as little away as the metric of M allows; or, where `held` velocities (nv, or null) are to stay what
-/// they are, by the others. One factor serves all corrections: it differs from the true one by the size of the drift, and each correction
-/// leaves only that share. Where rows agree only on the loops it is that of the step's start, which is closed: a little off they would say
-/// that nothing can move. Returns what is left of the residual, squared.
-template <class T>
-SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* held = nullptr, bool velocities = true) {
-  const Tree& tree = s.tree;
-  if (tree.loops.rows == 0) return T(0.0);
-  Arena& arena = s.arena;
-  const Arena::Scope scope(arena);
-  const T* given = s.given(q, v);
-  const int nv = tree.nv, rows = tree.loops.rows;
-  T *phi = arena.take<T>(rows), *phi_there = arena.take<T>(rows), *missing = arena.take<T>(rows), *there = arena.take<T>(tree.nq),
-    *J = arena.take<T>(tree.loops.entries);
-  const auto look = [&](const T* at, T* residual) {  // J and c at that place too: one pass for all of them
-    const Arena::Scope inner(arena);
-    ConstraintRows<T> wanted;
-    wanted.residual = residual, wanted.target = missing, wanted.J = J;
-    constraint_rows(tree, arena, place(tree, arena, at, &time, given), wanted, 0, tree.loops.constraints);
-    return sum_of_squares(residual, rows);
-  };
-  const T fine = T(closed) * (T(1.0) + sum_of_squares(v, nv));
-  T left = look(q, phi);
-  auto going = left > T(closed);
-  if (!any(going)) {
-    add_motion_along_rows(tree, J, v, T(-1.0), missing);
-    if (!velocities || !any(sum_of_squares(missing, rows) > fine)) return left;  // RK methods keep linear relations without help
-    look(q, phi);
-  }
+/// All rows at a configuration, in one pass: phi, J, and c - J v.
+template <class T> struct LoopRows {
+  System<T>& s;
+  const T& time;
+  const T* given;
+  T *phi, *J, *slip;
 
+  LoopRows(System<T>& system, const T& now, const T* given_numbers) : s(system), time(now), given(given_numbers) {
+    const Loops& loops = s.tree.loops;
+    phi = s.arena.template take<T>(loops.rows), slip = s.arena.template take<T>(loops.rows);
+    J = s.arena.template take<T>(loops.entries);
+  }
+  int size() const { return s.tree.loops.rows; }
+  /// Squares of phi, which goes to `residual`; slip is c.
+  T evaluate(const T* q, T* residual) {
+    const Arena::Scope scope(s.arena);
+    ConstraintRows<T> out;
+    out.residual = residual, out.target = slip, out.J = J;
+    constraint_rows(s.tree, s.arena, place(s.tree, s.arena, q, &time, given), out, 0, s.tree.loops.constraints);
+    return sum_of_squares(residual, size());
+  }
+  /// Squares of slip, from which J v is taken.
+  T subtract_motion(const T* v) {
+    add_motion_along_rows(s.tree, J, v, T(-1.0), slip);
+    return sum_of_squares(slip, size());
+  }
+};
+
+/// What corrections follow: the least motion of the step's start if the system has one, else one that is made where the first is needed.
+template <class T> struct Corrections {
+  System<T>& s;
+  const T& time;
+  const T* given;
+  const bool* held;  // velocities that stay what they are, or null
   LeastMotion<T>* least = held ? nullptr : s.least;
-  std::optional<LeastMotion<T>> own;
-  for (int factors = 0; factors < 4; ++factors) {
-    if (!least) least = &own.emplace(tree, arena, q, time, given, held);
-    for (int round = 0; round < 8 && any(going); ++round) {
-      integrate(tree, q, least->along(phi, -1.0), there);
-      const T now = look(there, phi_there);
-      const auto better = both(going, now < left);
-      for (int k = 0; k < tree.nq; ++k) q[k] = select(better, there[k], q[k]);
-      for (int r = 0; r < rows; ++r) phi[r] = select(better, phi_there[r], phi[r]);
-      going = both(both(better, now > T(closed)), now < left * T(0.1));
-      const auto worse = left < now;
-      left = select(better, now, left);
-      if (any(worse)) look(q, phi);
-    }
-    going = left > T(nearly_closed);  // after a long step that factor was too far off
-    if (!any(going)) break;
-    least = nullptr;
-  }
-  if (!velocities) return left;
-  if (!least) least = &own.emplace(tree, arena, q, time, given, held);
+  std::optional<LeastMotion<T>> own{};
 
-  add_motion_along_rows(tree, J, v, T(-1.0), missing);
-  T slips = sum_of_squares(missing, rows);
+  LeastMotion<T>& at(const T* q) {
+    if (!least) least = &own.emplace(s.tree, s.arena, q, time, given, held);
+    return *least;
+  }
+  void renew() { least = nullptr; }
+};
+
+template <class T, class M> void copy_where(const M& lanes, const T* from, T* to, int n) {
+  for (int k = 0; k < n; ++k) to[k] = select(lanes, from[k], to[k]);
+}
+
+/// One factor serves all steps: it differs from the true one by the size of the drift, and each step leaves only that share.
+template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& corrections, T residual, T* q) {
+  const Tree& tree = rows.s.tree;
+  T *there = rows.s.arena.template take<T>(tree.nq), *phi_there = rows.s.arena.template take<T>(rows.size());
+  auto active = residual > T(closed);
+  for (int factors = 0; factors < 4 && any(active); ++factors) {
+    LeastMotion<T>& least = corrections.at(q);
+    for (int round = 0; round < 8 && any(active); ++round) {
+      integrate(tree, q, least.along(rows.phi, -1.0), there);
+      const T now = rows.evaluate(there, phi_there);
+      const auto improved = both(active, now < residual), worse = residual < now;
+      copy_where(improved, there, q, tree.nq), copy_where(improved, phi_there, rows.phi, rows.size());
+      active = both(both(improved, now > T(closed)), now < residual * T(0.1));
+      residual = select(improved, now, residual);
+      if (any(worse)) rows.evaluate(q, rows.phi);
+    }
+    active = residual > T(nearly_closed);  // after a long step that factor was too far off
+    if (any(active)) corrections.renew();
+  }
+  return residual;
+}
+
+/// Lanes whose velocities fit the loops already keep them: Runge-Kutta methods keep linear relations without help.
+template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
+  const int nv = rows.s.tree.nv;
+  const T fine = T(closed) * (T(1.0) + sum_of_squares(v, nv));
+  T slips = rows.subtract_motion(v);
   for (int round = 0; round < 4 && any(slips > fine); ++round) {
-    const T* change = least->along(missing, 1.0);
-    const auto off = slips > fine;  // lanes that are on the loops already stay where they are
-    for (int k = 0; k < nv; ++k) v[k] += select(off, change[k], T(0.0));
-    add_motion_along_rows(tree, J, change, T(-1.0), missing);
-    const T now = sum_of_squares(missing, rows);
+    const T* change = corrections.at(q).along(rows.slip, 1.0);
+    const auto active = slips > fine;
+    for (int k = 0; k < nv; ++k) v[k] += select(active, change[k], T(0.0));
+    const T now = rows.subtract_motion(change);
     if (!any(now < slips * T(0.1))) break;
     slips = now;
   }
-  return left;
+}
+
+/// q and v back onto the loops, each as little away as the metric of M allows; or, where `held` velocities (nv, or null) are to stay what
+/// they are, by the others. Where rows agree only on the loops the factor is that of the step's start, which is closed: a little off they would
+/// say that nothing can move. Returns what is left of the residual, squared.
+template <class T>
+SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* held = nullptr, bool velocities = true) {
+  if (s.tree.loops.rows == 0) return T(0.0);
+  const Arena::Scope scope(s.arena);
+  const T* given = s.given(q, v);
+  LoopRows<T> rows(s, time, given);
+  Corrections<T> corrections{s, time, given, held};
+  const T residual = close_positions(rows, corrections, rows.evaluate(q, rows.phi), q);
+  if (velocities) close_velocities(rows, corrections, q, v);
+  return residual;
 }
 
 /// The same at the end of a step, which has failed where loops stay open.
 template <class T>
 void close_step(System<T>& s, const T& time, const SimulationState<T>& x, const bool* held = nullptr, bool velocities = true) {
-  const T left = project(s, time, x.q, x.v, held, velocities);
-  s.status = select(left > T(torn), most(s.status, T(no_convergence)), s.status);
+  const T residual = project(s, time, x.q, x.v, held, velocities);
+  s.status = select(residual > T(torn), most(s.status, T(no_convergence)), s.status);
 }
 
 }  // namespace sarrus

@@ -1,4 +1,4 @@
-"""What acts on a mechanism in a simulation, without Python in the loop: controllers, prescribed efforts, sticking friction, contact,
+"""Force elements of a simulation, which run in C++: controllers, prescribed efforts, sticking friction, contact,
 end stops.
 
 Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Their numbers may be arrays (runs,) for
@@ -169,7 +169,7 @@ class EndStop:
     index: int = 0
 
 
-Element = PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop
+ForceElement = PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
@@ -206,12 +206,12 @@ KINDS = ("controllers", "efforts", "stictions", "contacts", "end_stops", "effort
 
 
 @dataclass
-class Acting:
-    """Elements as the core wants them, with their numbers (parameters,) or (runs, parameters)."""
+class ForceElements:
+    """Force elements as the core wants them, with their numbers (parameters,) or (runs, parameters) and how many internal states they have."""
 
     terms: dict[str, list[Any]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     columns: list[list[NDArray[np.float64]]] = field(default_factory=list)
-    memory: int = 0
+    nz: int = 0
 
     @property
     def parameters(self) -> NDArray[np.float64]:
@@ -225,13 +225,19 @@ class Acting:
             sizes = sorted({x.shape for x in flat if x.ndim})
             raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
 
+    def as_tuple(self) -> tuple[dict[str, list[Any]], list[Any]]:
+        """Terms and parameters, for a checkpoint."""
+        return self.terms, self.parameters.tolist()
 
-def acting(mechanism: StateFunctions, elements: Sequence[Element], effort_limits: Sequence[float] = ()) -> Acting:
+
+def force_elements(
+    mechanism: StateFunctions, elements: Sequence[ForceElement], effort_limits: Sequence[float] = ()
+) -> ForceElements:
     """What the core is told of the elements; ModelError where they do not fit the mechanism.
 
     What they give in all along a velocity is kept within its effort limit, (nv,) or none.
     """
-    made = Acting()
+    made = ForceElements()
     made.terms["effort_limits"] = list(effort_limits)
     # in the order in which the core reads parameters
     groups: dict[str, list[list[NDArray[np.float64]]]] = {name: [] for name in made.terms}
@@ -244,14 +250,14 @@ def acting(mechanism: StateFunctions, elements: Sequence[Element], effort_limits
             if effort_limits:  # beyond it z would wind up
                 limits = [np.clip(x, -effort_limits[iv], effort_limits[iv]) for x in limits]
             groups["controllers"].append([*_numbers(element, gains), *limits])
-            made.memory += 1
+            made.nz += 1
         elif isinstance(element, PrescribedEffort):
             iv = _velocity(mechanism, element.joint, element.index)
             made.terms["efforts"].append((iv, _law(element.law, f"effort of '{element.joint}'")))
         elif isinstance(element, Stiction):
-            made.terms["stictions"].append(_velocity(mechanism, element.joint, element.index))
+            made.terms["stictions"].append((_velocity(mechanism, element.joint, element.index),))
             groups["stictions"].append(_stiction(element))
-            made.memory += 1
+            made.nz += 1
         elif isinstance(element, Contact):
             if element.frame not in mechanism.frames:
                 mechanism.pose(mechanism.neutral(), element.frame)  # which says what there is
@@ -395,7 +401,7 @@ def _limits(element: PID | EndStop, limits: Any) -> list[NDArray[np.float64]]:
 
 
 def _less(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
-    """Whether some x is less than its y; where they are not equally many, Acting.parameters says so."""
+    """Whether some x is less than its y; where they are not equally many, ForceElements.parameters says so."""
     try:
         return bool((x < y).any())
     except ValueError:
@@ -403,7 +409,7 @@ def _less(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
 
 
 def _numbers(
-    element: Element, given: Mapping[str, Any], positive: Sequence[str] = (), not_negative: Sequence[str] = ()
+    element: ForceElement, given: Mapping[str, Any], positive: Sequence[str] = (), not_negative: Sequence[str] = ()
 ) -> list[NDArray[np.float64]]:
     """Each () or (runs,), in order; ModelError names the one that is wrong."""
     arrays = []
@@ -418,7 +424,7 @@ def _numbers(
     return arrays
 
 
-def _array(element: Element, name: str, value: Any, *, finite: bool = False) -> NDArray[np.float64]:
+def _array(element: ForceElement, name: str, value: Any, *, finite: bool = False) -> NDArray[np.float64]:
     if np.ma.is_masked(value):
         raise TypeError(
             f"{name} of {type(element).__name__} has masked entries, whose hidden values would count; give .filled(value)"

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .control import Element, EndStop, coordinate
+from . import _core
+from .control import EndStop, ForceElement, coordinate
 from .errors import LimitWarning, ModelError, StiffnessWarning
 from .state import StateFunctions
 
@@ -20,8 +21,6 @@ LIMITS = ("warn", "stop", "ignore")
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # by which a limit may be missed, of 1 + |limit|
 HEAD = 3  # numbers of a record before those of limits, which have two each: when first, and by how much
-# up to which |rate| dt steps are stable: on the negative real axis, where those of dampers and friction lie
-STABLE = {"euler": 2.0, "semi_implicit": 2.0, "rk4": 2.78, "rkmk4": 2.78, "independent": 2.78}
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class JointLimits:
     Parameters
     ----------
     mode : "warn", "stop" or "ignore"
-    elements : of :mod:`sarrus.control`, which act beside them
+    elements : of :mod:`sarrus.control`, in the same simulation
 
     Raises
     ------
@@ -56,7 +55,7 @@ class JointLimits:
         A limit that is to stop a joint cannot.
     """
 
-    def __init__(self, mechanism: StateFunctions, mode: str, elements: Sequence[Element]) -> None:
+    def __init__(self, mechanism: StateFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
         self.watched: list[Limit] = []
         self.terms: list[tuple[int, int, float, float]] = []  # of the core
         self.end_stops: list[EndStop] = []
@@ -98,8 +97,8 @@ class JointLimits:
                 slack = ROUNDING * (1.0 + np.abs([lower, upper]))
                 self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
 
-    def left(self, record: NDArray[np.float64]) -> list[dict[str, Any]]:
-        """Limits that a run's record says were left: which, when first [s], and how far it went."""
+    def exceeded(self, record: NDArray[np.float64]) -> list[dict[str, Any]]:
+        """Limits that were exceeded, as a record says: which, when first [s], and how far."""
         found = []
         for limit, term, (time, excess) in zip(self.watched, self.terms, record[HEAD:].reshape(-1, 2), strict=True):
             if excess:
@@ -107,9 +106,9 @@ class JointLimits:
                 found.append({**asdict(limit), "time": float(time), "reached": float(reached)})
         return found
 
-    def warn(self, left: Sequence[dict[str, Any]], runs: str = "") -> None:
+    def warn(self, exceeded: Sequence[dict[str, Any]], runs: str = "") -> None:
         """Of limits that were left though nothing enforces them; to the caller of simulate() or simulate_many()."""
-        said = [x for x in left if (x["joint"], x["index"], x["quantity"]) not in self.enforced]
+        said = [x for x in exceeded if (x["joint"], x["index"], x["quantity"]) not in self.enforced]
         if not said:
             return
         x = said[0]
@@ -129,8 +128,8 @@ class JointLimits:
 
 
 def warn_of_stiffness(method: str, dt: float, largest: float, runs: str = "") -> None:
-    """Where |rate| dt of what acts is more than the method's steps can follow; to the caller of simulate() or simulate_many()."""
-    stable = STABLE.get(method, np.inf)
+    """Where |rate| dt of the forces is more than the method's steps can follow; to the caller of simulate() or simulate_many()."""
+    stable = _core.methods[method].stable
     if largest > stable:
         warnings.warn(
             f"'{method}' with dt = {dt:.3g} s is unstable for the forces that act: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, where "

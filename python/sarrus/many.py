@@ -13,17 +13,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from .control import Element, acting
+from .control import ForceElement, force_elements
 from .errors import ModelError, ShapeError
-from .limits import HEAD, LIMITS, STABLE, JointLimits, Limit, warn_of_stiffness
+from .limits import HEAD, LIMITS, JointLimits, Limit, warn_of_stiffness
 from .mechanism import Mechanism, checked_mechanism
-from .run import METHODS, STABILISATIONS, check_advance, check_choice, closes_stages, has_functions_of_q, method_for
+from .run import (
+    METHODS,
+    STABILISATIONS,
+    check_advance,
+    check_choice,
+    closes_stages,
+    has_functions_of_q,
+    method_for,
+    whole_steps,
+)
 from .simulation import checked_gains, checked_times
 from .state import Array, checked_count
 
-__all__ = ["Runs", "Status", "simulate_many"]
+__all__ = ["Status", "Sweep", "simulate_many"]
 
-ONE_BY_ONE = ("implicit_midpoint", "independent")  # what they do depends on the state, so that they take no lanes
 LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
 BLOCK = 1024  # runs a thread of which all is kept at once
@@ -59,7 +67,7 @@ class _Motions(NamedTuple):
     status: Ended
 
 
-class Runs(_Motions):
+class Sweep(_Motions):
     """What :func:`simulate_many` returns: the tuple (t, q, v, status), and what was seen on the way.
 
     Attributes
@@ -69,7 +77,7 @@ class Runs(_Motions):
     status : (runs,) int8, a :class:`Status` each
     limits : :class:`~sarrus.limits.Limit` each, of the joints, in the order of
     excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
-    stiffness : (runs,) largest |rate| dt of what acts; 0 where steps are implicit
+    stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit
 
     The last two are NaN where a run failed.
     """
@@ -84,7 +92,7 @@ def simulate_many(
     q: ArrayLike,
     v: ArrayLike,
     duration: float,
-    controller: Element | Sequence[Element] | None = None,
+    controller: ForceElement | Sequence[ForceElement] | None = None,
     *,
     method: str = "auto",
     dt: float = 1e-3,
@@ -95,7 +103,7 @@ def simulate_many(
     start: float = 0.0,
     threads: int = 1,
     executor: Any = None,
-) -> Runs:
+) -> Sweep:
     """Many runs side by side, several in the lanes of a processor's core and some on each thread.
 
     Each is to rounding what :func:`~sarrus.simulate` makes of the same start.
@@ -104,7 +112,7 @@ def simulate_many(
     ----------
     q, v : (runs, nq), (runs, nv), or one of them for all; where there are loops they are brought onto them
     duration : [s]; where it is no whole number of steps, the last one is shorter
-    controller : elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,)
+    controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,)
     method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
     dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
     every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
@@ -116,9 +124,9 @@ def simulate_many(
 
     Returns
     -------
-    Runs : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.many.Status` each. A run that fails, or whose start
+    Sweep : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.many.Status` each. A run that fails, or whose start
         is unsound, has NaN from there on, and the others do not know. Ctrl-C ends early, with what there is. What it has besides, see
-        :class:`Runs`.
+        :class:`Sweep`.
 
     Warns
     -----
@@ -145,8 +153,8 @@ def simulate_many(
     check_choice("method", method, ("auto", *METHODS))
     check_choice("limits", limits, LIMITS)
     check_choice("stabilisation", stabilisation, STABILISATIONS)
-    if method == "dopri5":
-        raise ValueError("simulate_many() takes fixed steps: 'dopri5' decides on its own steps for each state")
+    if method != "auto" and METHODS[method].adaptive:
+        raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
     gains = checked_gains(stabilisation, gains)
     threads, every = checked_count("threads", threads), checked_count("every", every)
     if executor is not None and not callable(getattr(executor, "submit", None)):
@@ -160,15 +168,15 @@ def simulate_many(
     if any(callable(c) for c in elements):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
     method, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
-    parts = acting(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
-    q, v, parameters = _equally_many(mechanism, q, v, parts.parameters)
+    forces = force_elements(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
+    q, v, parameters = _equally_many(mechanism, q, v, forces.parameters)
 
-    sweep = _Sweep(mechanism, method, stabilisation, gains, parts.terms, joint_limits.terms, clock, threads)
+    sweep = _Job(mechanism, method, stabilisation, gains, forces.terms, joint_limits.terms, clock, threads)
     runs, nq, nv = len(q), mechanism.nq, mechanism.nv
-    x = np.zeros((runs, nq + nv + parts.memory))
+    x = np.zeros((runs, nq + nv + forces.nz))
     shape = runs, clock.samples + 1
     q_kept, v_kept = np.full((*shape, nq), np.nan), np.full((*shape, nv), np.nan)
-    done = Runs(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
+    done = Sweep(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
     records = np.full((runs, HEAD + 2 * len(joint_limits.watched)), np.nan)
     try:
         begun = sweep.begin(q, v, x)
@@ -190,20 +198,20 @@ def simulate_many(
         pass  # what has not come back is marked as interrupted, as simulate() does
     records[~np.isin(done.status, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
     done.limits, done.stiffness, done.excess = tuple(joint_limits.watched), records[:, 0], records[:, HEAD + 1 :: 2]
-    joint_limits.warn(*_left(joint_limits, records))
+    joint_limits.warn(*_exceeded(joint_limits, records))
     beyond = np.nan_to_num(records[:, 0])
-    fast = int((beyond > STABLE.get(method, np.inf)).sum())
+    fast = int((beyond > METHODS[method].stable).sum())
     warn_of_stiffness(method, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
     return done
 
 
-def _left(joint_limits: JointLimits, records: Array) -> tuple[list[dict[str, Any]], str]:
+def _exceeded(joint_limits: JointLimits, records: Array) -> tuple[list[dict[str, Any]], str]:
     """Limits that any of the runs left, as the first of these did, and in how many runs."""
     out = np.nan_to_num(records[:, HEAD + 1 :: 2]) != 0.0
     left = []
     for k in np.flatnonzero(out.any(axis=0)):
         first = int(out[:, k].argmax())
-        left.append(joint_limits.left(records[first])[out[first, :k].sum()])
+        left.append(joint_limits.exceeded(records[first])[out[first, :k].sum()])
     return left, f" (in {int(out.any(axis=1).sum())} of {len(records)} runs some limit is left)"
 
 
@@ -219,11 +227,7 @@ class _Clock:
 
     @classmethod
     def of(cls, start: float, duration: float, dt: float, every: int) -> _Clock:
-        end = start + duration
-        # a step more or less is not decided by rounding
-        whole = int(np.floor((end - start) / dt * (1.0 + 1e-14) + 1e-9))
-        rest = end - (start + whole * dt)
-        clock = cls(start, dt, whole, rest if rest > 1e-9 * dt else 0.0, every)
+        clock = cls(start, dt, *whole_steps(start, start + duration, dt), every)
         return replace(clock, every=min(every, max(clock.steps, 1)))
 
     @property
@@ -244,7 +248,7 @@ class _Clock:
 
 
 @dataclass(frozen=True)
-class _Sweep:
+class _Job:
     """What all runs share: enough for a worker far away."""
 
     mechanism: Mechanism
@@ -285,7 +289,7 @@ class _Sweep:
         unsound |= (off != Status.FINISHED) & (off != Status.CONTRADICTORY)
         return q, v, np.where(unsound, Status.UNSOUND, off)
 
-    def as_it_closes(self, q: Array) -> _Sweep:
+    def as_it_closes(self, q: Array) -> _Job:
         """With what simulate() decides on by its start, by those of a few runs (n, nq): what one of them needs does the others no harm."""
         return replace(
             self, close_stages=any(closes_stages(self.mechanism, self.stabilisation, x, self.clock.start) for x in q)
@@ -294,40 +298,27 @@ class _Sweep:
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
         """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
         core = _core.Simulation(
-            self.mechanism, METHODS[self.method], STABILISATIONS[self.stabilisation], self.gains, self.terms, None, None,
-            self.limits, True,
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, None, self.limits, True
         )  # fmt: skip
         core.close_stages = self.close_stages
-        clock, size = self.clock, x.shape[1]
-        x = np.column_stack([x, np.broadcast_to(core.begin_record(), (len(x), core.recorded))])
-        kept = np.full((len(x), clock.samples, size), np.nan)
-        samples = -(-clock.whole // clock.every)
-        most = kept if samples == clock.samples else np.empty((len(x), samples, size))
-        status = core.run_many(x, parameters, clock.start, clock.dt, clock.whole, clock.every, most, self.threads)
-        if most is not kept:
-            kept[:, :samples] = most
-        if clock.rest:
-            last = np.full((len(x), 1, size), np.nan)
-            then: Any = Status.INTERRUPTED
-            if not (status == Status.INTERRUPTED).any():
-                at = clock.start + clock.whole * clock.dt
-                then = core.run_many(x, parameters, at, clock.rest, 1, 1, last, self.threads)
-            status = np.where(status == Status.FINISHED, then, status)
-            kept[:, -1] = np.where(status[:, None] == Status.FINISHED, last[:, 0], np.nan)
-        return kept, status, x[:, size:] if core.recorded else np.zeros((len(x), HEAD))
+        clock = self.clock
+        kept, status, record = core.run_many(
+            x, parameters, clock.start, clock.dt, clock.whole, clock.rest, clock.every, self.threads
+        )
+        return kept, status, record if record.shape[1] else np.zeros((len(x), HEAD))
 
 
 Result = tuple[slice, Array, Ended, Array]  # which runs, what is kept of them, how they ended, what was seen
 
 
-def _here(sweep: _Sweep, x: Array, parameters: Array) -> Generator[Result, None, None]:
+def _here(sweep: _Job, x: Array, parameters: Array) -> Generator[Result, None, None]:
     for share in _shares(len(x), BLOCK * sweep.threads):
         yield share, *sweep(x[share], _of(parameters, share))
 
 
-def _spread(executor: Any, sweep: _Sweep, x: Array, parameters: Array) -> Generator[Result, None, None]:
+def _spread(executor: Any, sweep: _Job, x: Array, parameters: Array) -> Generator[Result, None, None]:
     """In shares that an executor's workers take; however it ends, none begins after that."""
-    unit = 1 if sweep.method in ONE_BY_ONE else LANES
+    unit = 1 if not METHODS[sweep.method].in_lanes else LANES
     size = -(-len(x) // (4 * _workers(executor)))  # some for each, as they are not equally fast
     size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
     jobs: deque[tuple[slice, Any]] = deque()

@@ -1,4 +1,4 @@
-"""One simulation on its way: stretches of steps in the core, samples, events, checkpoints."""
+"""One simulation on its way: chunks of steps in the core, samples, events, checkpoints."""
 
 from __future__ import annotations
 
@@ -15,20 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from .control import Acting, Contact, Stiction, acting
+from .control import Contact, ForceElements, Stiction, force_elements
 from .description import Description
 from .errors import IntegrationError, ModelError, ShapeError, StateError, real_array
-from .limits import STABLE, JointLimits
+from .limits import JointLimits
 from .mechanism import Mechanism
 from .state import Array
 from .trajectory import Trajectory
 
-METHODS = {
-    "euler": 0, "semi_implicit": 1, "rk4": 2, "rkmk4": 3, "dopri5": 4, "implicit_midpoint": 5, "independent": 6
-}  # fmt: skip
-STABILISATIONS = {"none": 0, "corrective": 1, "baumgarte": 2, "projection": 3}
-GAINS = {"corrective": (40.0, 60.0), "baumgarte": (20.0, 100.0)}  # the thesis' own (5.5.5); alpha = beta = 10/s
-STAGES = {"euler": 1, "semi_implicit": 1, "rk4": 4, "rkmk4": 4, "dopri5": 7, "independent": 4}
+METHODS: dict[str, _core.Method] = _core.methods
+STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
 FAILURES = {
     3: "the constraints contradict one another",
     5: "the steps do not converge, or end with open loops (try shorter ones),",
@@ -90,7 +86,7 @@ class Event:
         return number
 
 
-class Run:
+class Integration:
     """One simulation on its way."""
 
     def __init__(
@@ -107,19 +103,18 @@ class Run:
         functions = [c for c in given if callable(c)]
         elements = [c for c in given if not callable(c)]
         self.limits = JointLimits(mechanism, limits, elements)
-        self.acting = acting(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
-        if self.acting.parameters.ndim > 1:
+        self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
+        if self.forces.parameters.ndim > 1:
             raise ShapeError("numbers that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
-            mechanism, METHODS[method], STABILISATIONS[stabilisation], gains,
-            self.acting.terms, call, pfaffian, self.limits.terms, True,
+            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, pfaffian, self.limits.terms, True
         )  # fmt: skip
         self.events = events
         self.found: dict[str, list[float]] = {e.name: [] for e in self.events}
         self.ended_by: str | None = None
-        self.steps = self.refused = self.loose = 0
+        self.steps = self.rejected = self.beyond_tolerance = 0
 
     def begin(self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float) -> None:
         """At the given state, on the loops."""
@@ -135,12 +130,12 @@ class Run:
         if robot.nc and stabilisation != "none":
             q, v = on_the_loops(robot, q, v, start)
         self.core.close_stages = closes_stages(robot, stabilisation, q, start)
-        self.x = np.concatenate([q, v, np.zeros(self.acting.memory)])
+        self.x = np.concatenate([q, v, np.zeros(self.forces.nz)])
         self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
         self.shown = self.t, self.x.copy()
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
-        """Where an earlier run had come to."""
+        """Where an earlier simulation had come to."""
         _check_fields(checkpoint)
         for name, mine in (("mechanism", self.mechanism.description), ("method", self.method)):
             if checkpoint[name] != mine:
@@ -157,18 +152,18 @@ class Run:
             if as_before
             else closes_stages(self.mechanism, self.stabilisation, self.x[: self.mechanism.nq], self.t)
         )
-        if checkpoint["acting"] != (self.acting.terms, self.acting.parameters.tolist()):
-            # what acts now was not there in the part of a step that leads up to what was shown
+        if checkpoint["force_elements"] != self.forces.as_tuple():
+            # those of now were not there in the part of a step that leads up to what was shown
             self.t, x = self.shown
             self.x, self.start, self.k = x.copy(), self.t, 0
 
     def checkpoint(self) -> dict[str, Any]:
-        """All that another run needs to go on from here."""
+        """All that another simulation needs to go on from here."""
         return {
             "mechanism": self.mechanism.description, "method": self.method, "x": self.x.copy(),
             "start": self.start, "k": self.k, "dt": self.dt, "t": self.t, "h": self.h, "shown": self.shown,
             "stabilisation": self.stabilisation, "close_stages": self.core.close_stages,
-            "acting": (self.acting.terms, self.acting.parameters.tolist()),
+            "force_elements": self.forces.as_tuple(),
         }  # fmt: skip
 
     def go(
@@ -195,7 +190,7 @@ class Run:
                 bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
 
         with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(self.core):
-            if self.method == "dopri5":
+            if METHODS[self.method].adaptive:
                 self._adaptive(end, samples, (rtol, atol), max_step, keep)
             else:
                 self._fixed(end, samples, keep)
@@ -206,24 +201,22 @@ class Run:
             t, x = t[1:], x[1:]
         return self._result(t, x, status, clock.perf_counter() - begun)
 
-    # they hand over stretches by a call: a generator would turn a caller's StopIteration into RuntimeError
+    # they hand over chunks by a call: a generator would turn a caller's StopIteration into RuntimeError
 
     def _fixed(self, end: float, samples: Array | None, keep: Keep) -> None:
-        """Stretches (times, states, status) by fixed steps; the last one is what is left."""
+        """Chunks (times, states, status) of fixed steps; the last one is what is left."""
         if end <= self.shown[0]:
             return
         size, begin = self.core.size, self.k
         samples = None if samples is None else samples[samples > self.shown[0]]
-        # a step more or less is not decided by rounding
-        whole = int(np.floor((end - self.start) / self.dt * (1.0 + 1e-14) + 1e-9)) - begin
+        whole, rest = whole_steps(self.start, end, self.dt)
+        whole -= begin
         done = 0
         while done < whole:
             count = min(CHUNK, whole - done)
             before, t_before = self.x.copy(), self.start + self.k * self.dt
             out = np.empty((count, size))
-            made, status = self.core.run(
-                self.x, self.acting.parameters, self.start, self.dt, self.k, count, 1, out, self._watch()
-            )
+            made, status = self.core.run(self.x, self.start, self.dt, self.k, count, out, self._watch())
             self.k += made
             done += made
             self.steps += made
@@ -240,10 +233,9 @@ class Run:
             if status or self.ended_by is not None:
                 return
         self.shown = self.t, self.x.copy()
-        rest = end - (self.start + self.k * self.dt)
-        if rest > 1e-9 * self.dt:  # shown, and not part of what a later run goes on from
+        if rest:  # shown, and not part of what a later run goes on from
             stood, x, out = (self.t, self.x.copy()), self.x.copy(), np.empty((1, size))
-            _, status = self.core.run(x, self.acting.parameters, self.t, rest, 0, 1, 1, out, self._watch())
+            _, status = self.core.run(x, self.t, rest, 0, 1, out, self._watch())
             if status == 0:
                 to = end
                 if self.ended_by is not None:
@@ -267,10 +259,7 @@ class Run:
             return wanted[:0], x[:0], status
         steps = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv])
         q, v = steps.at(wanted)
-        memory = (
-            np.stack([np.interp(wanted, t, z) for z in x[:, nq + nv :].T], axis=-1) if x.shape[1] > nq + nv else None
-        )
-        rows = np.concatenate([q, v] if memory is None else [q, v, memory], axis=1)
+        rows = np.column_stack([q, v, *(np.interp(wanted, t, z) for z in x[:, nq + nv :].T)])
         if ended:
             rows[-1] = x[-1]
         return wanted, rows, status
@@ -278,20 +267,23 @@ class Run:
     def _adaptive(
         self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float, keep: Keep
     ) -> None:
-        """Stretches by steps of their own length."""
+        """Chunks of steps of their own length."""
         begin, given = self.shown[0], None if samples is None else samples[samples > self.shown[0]]
-        total = _count(begin, end, self.dt) if given is None else len(given)
+        whole, rest = whole_steps(begin, end, self.dt)
+        total = whole + (rest > 0.0) if given is None else len(given)
         had, finished, last = 0, self.shown[0] >= end, self.shown[1]
         while not finished:
             upto = min(had + CHUNK, total)
             ask = _grid(begin, end, self.dt, had, upto, total) if given is None else given[had:upto]
             pause = ask[-1] if len(ask) else end
             out, last = np.empty((max(upto - had, 1), self.core.size)), np.empty(self.core.size)
-            self.t, self.h, status, more, taken, refused, loose, finished = self.core.run_adaptive(
-                self.x, self.acting.parameters, self.t, max(float(pause), np.nextafter(self.t, np.inf)), end, self.h, longest,
-                tolerance, np.ascontiguousarray(ask), out, last, self._watch(),
+            self.t, self.h, status, more, taken, rejected, beyond, finished = self.core.run_adaptive(
+                self.x, self.t, max(float(pause), np.nextafter(self.t, np.inf)), end, self.h, (*tolerance, longest),
+                np.ascontiguousarray(ask), out, last, self._watch(),
             )  # fmt: skip
-            self.steps, self.refused, self.loose = self.steps + taken, self.refused + refused, self.loose + loose
+            self.steps, self.rejected, self.beyond_tolerance = (
+                self.steps + taken, self.rejected + rejected, self.beyond_tolerance + beyond
+            )  # fmt: skip
             t, x = ask[:more], out[:more]
             had += more
             if self.ended_by is not None:
@@ -341,10 +333,8 @@ class Run:
         return watch
 
     def _inside(self, t_before: float, t: float, before: Array, share: float) -> Array:
-        """The state at a share of the last step: by dense output, or by a step that is so much shorter."""
-        if self.method == "dopri5":
-            return np.asarray(self.core.at(t_before + share * (t - t_before), self.acting.parameters))
-        return np.asarray(self.core.part_of_step(before, self.acting.parameters, t_before, share * (t - t_before)))
+        """The state at a share of the last step."""
+        return np.asarray(self.core.within_step(before, t_before, share * (t - t_before)))
 
     def _root(self, event: Event, t_before: float, t: float, before: Array, old: float, new: float) -> float:
         """Share of the step at which the event's function is zero: false position that does not get stuck (Illinois), then halving."""
@@ -366,22 +356,22 @@ class Run:
 
     def _result(self, t: Array, x: Array, status: int, seconds: float) -> Trajectory:
         nq, nv = self.mechanism.nq, self.mechanism.nv
-        stages, record = STAGES.get(self.method), self.core.record
+        method, record = METHODS[self.method], self.core.record
         statistics = {
-            "method": self.method, "steps": self.steps, "refused": self.refused, "beyond_tolerance": self.loose, "seconds": seconds,
-            "evaluations": None if stages is None else stages * (self.steps + self.refused),
-            "stiffness": float(record[:1].sum()) if self.method in STABLE else None, "limits": self.limits.left(record),
+            "method": self.method, "steps": self.steps, "rejected": self.rejected, "beyond_tolerance": self.beyond_tolerance,
+            "seconds": seconds, "evaluations": method.stages * (self.steps + self.rejected) or None,
+            "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
         }  # fmt: skip
         said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
         said = {0: said, 7: "interrupted"}.get(status, "diverged")
-        core, parameters = self.core, self.acting.parameters
+        core = self.core
 
-        def efforts(t: Array, q: Array, v: Array, memory: Array) -> Array:
-            return core.efforts(t, np.concatenate([q, v, memory], axis=-1), parameters)
+        def efforts(t: Array, q: Array, v: Array, z: Array) -> Array:
+            return core.efforts(t, np.concatenate([q, v, z], axis=-1))
 
-        acts = core.calls or any(given for kind, given in self.acting.terms.items() if kind != "effort_limits")
+        acts = core.calls or any(given for kind, given in self.forces.terms.items() if kind != "effort_limits")
         trajectory = Trajectory(
-            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], memory=x[:, nq + nv :],
+            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
             efforts=efforts if acts else np.zeros((len(t), nv)),
             statistics=statistics, status=said, events={name: np.array(at) for name, at in self.found.items()},
             checkpoint=self.checkpoint(),
@@ -406,7 +396,7 @@ def check_choice(what: str, given: object, known: Iterable[str]) -> None:
 # of a checkpoint, besides the state x
 FIELDS: dict[str, Any] = {
     "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
-    "stabilisation": str, "close_stages": bool, "acting": tuple,
+    "stabilisation": str, "close_stages": bool, "force_elements": tuple,
 }  # fmt: skip
 
 
@@ -431,7 +421,7 @@ def _state_of_checkpoint(name: str, given: Any, size: int) -> Array:
     x = real_array(f"'{name}' of the checkpoint", given).copy()
     if x.shape != (size,):
         raise ModelError(
-            f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, which remembers something else"
+            f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, with other internal states"
         )
     if not np.isfinite(x).all():
         raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
@@ -474,7 +464,7 @@ def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -
     if not robot.nc or stabilisation != "projection":
         return False
     pfaffian = robot._pfaffian_numbers if has_functions_of_q(robot) else None
-    core = _core.Simulation(robot, 0, 0, (0.0, 0.0), Acting().terms, None, pfaffian, [], False)
+    core = _core.Simulation(robot, "euler", "none", (0.0, 0.0), ForceElements().terms, [], None, pfaffian, [], False)
     nearby = robot.integrate(q, np.random.default_rng(0).uniform(-1e-3, 1e-3, robot.nv))
     closed, status = robot.project_configuration(nearby, time=time, return_status=True)
     return core.rank(nearby, time) > core.rank(q if status else closed, time)
@@ -518,7 +508,7 @@ def _returned(given: Any, size: int, what: str) -> Array:
 
 @contextlib.contextmanager
 def _ending_by_signal(core: Any) -> Iterator[None]:
-    """Ctrl-C ends the run at a step's end instead of raising KeyboardInterrupt somewhere in between; the second one raises it."""
+    """Ctrl-C ends the simulation at a step's end instead of raising KeyboardInterrupt somewhere in between; the second one raises it."""
     before = signal.getsignal(signal.SIGINT)
     # None: not a handler of Python's, which could not be put back
     if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
@@ -553,10 +543,11 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     return np.asarray(np.clip(t, start, end), dtype=np.float64)
 
 
-def _count(start: float, end: float, dt: float) -> int:
-    """How many samples every dt, and at the end, come after the start."""
+def whole_steps(start: float, end: float, dt: float) -> tuple[int, float]:
+    """How many steps of dt there are, and what is left then [s]; neither is decided by rounding."""
     whole = int(np.floor((end - start) / dt * (1.0 + 1e-14) + 1e-9))
-    return whole + (end - (start + whole * dt) > 1e-9 * dt)
+    rest = end - (start + whole * dt)
+    return whole, rest if rest > 1e-9 * dt else 0.0
 
 
 def _grid(start: float, end: float, dt: float, first: int, last: int, total: int) -> Array:

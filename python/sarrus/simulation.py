@@ -1,4 +1,4 @@
-"""A mechanism in motion: from a state, with what acts on it, to a trajectory."""
+"""A mechanism in motion: from a state, with its force elements, to a trajectory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .control import Element
+from .control import ForceElement
 from .errors import ModelError, real_array
 from .limits import LIMITS, warn_of_stiffness
 from .loops.given import checked_number
 from .mechanism import Mechanism, checked_mechanism
-from .run import GAINS, METHODS, STABILISATIONS, Controller, Event, EventFunction, Run, check_choice
+from .run import METHODS, STABILISATIONS, Controller, Event, EventFunction, Integration, check_choice
 from .trajectory import Trajectory
 
 __all__ = ["Event", "simulate"]
@@ -24,7 +24,7 @@ def simulate(
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
     duration: float | None = None,
-    controller: Controller | Element | Sequence[Controller | Element] | None = None,
+    controller: Controller | ForceElement | Sequence[Controller | ForceElement] | None = None,
     *,
     method: str = "auto",
     dt: float = 1e-3,
@@ -48,8 +48,8 @@ def simulate(
     q, v : (nq,), (nv,) to begin with; where there are loops they are brought onto them first, unless stabilisation is "none"
     duration : [s]
     controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}), [moment; force] at the frame's
-        origin in its axes; elements of :mod:`sarrus.control`, which need no Python while the simulation runs; or several of these.
-        Default: nothing acts
+        origin in its axes; force elements of :mod:`sarrus.control`, which run in C++; or several of these.
+        Default: none
     method : on the manifold of configurations, quaternions stay unit
 
         "auto" : "implicit_midpoint" where :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts, else "rk4"; with
@@ -124,21 +124,21 @@ def simulate(
     checkpoint = None if resume is None else _as_checkpoint(resume)
     if checkpoint is not None and method == "auto":
         method = checkpoint["method"] if checkpoint["method"] in METHODS else "rk4"  # which restore() refuses
-    run = Run(mechanism, controller, method, stabilisation, gains, _as_events(events), limits)
+    integration = Integration(mechanism, controller, method, stabilisation, gains, _as_events(events), limits)
     if checkpoint is None:
-        run.begin(q, v, start, dt)
+        integration.begin(q, v, start, dt)
     else:
-        run.restore(checkpoint)
-    if method == "dopri5":
-        latest = max(abs(run.shown[0]), abs(run.shown[0] + duration))
+        integration.restore(checkpoint)
+    if METHODS[integration.method].adaptive:
+        latest = max(abs(integration.shown[0]), abs(integration.shown[0] + duration))
         if latest + max_step == latest or duration > max_step * MOST_STEPS:
             raise ValueError(
                 f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
                 "than 2^53 of it"
             )
-    trajectory = run.go(duration, times, rtol, atol, max_step, progress)
-    run.limits.warn(trajectory.statistics["limits"])
-    warn_of_stiffness(run.method, min(run.dt, duration), trajectory.statistics["stiffness"] or 0.0)
+    trajectory = integration.go(duration, times, rtol, atol, max_step, progress)
+    integration.limits.warn(trajectory.statistics["limits"])
+    warn_of_stiffness(integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0)
     return trajectory
 
 
@@ -146,7 +146,7 @@ def simulate(
 
 MOST_STEPS = 2**53  # which a double still counts
 IN_CHECKPOINT = {
-    "mechanism", "method", "x", "start", "k", "dt", "t", "h", "shown", "stabilisation", "close_stages", "acting"
+    "mechanism", "method", "x", "start", "k", "dt", "t", "h", "shown", "stabilisation", "close_stages", "force_elements"
 }  # fmt: skip
 
 
@@ -164,12 +164,12 @@ def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, flo
 
 def checked_gains(stabilisation: str, given: Any) -> tuple[float, float]:
     """The two gains of a stabilisation, its own where none are given."""
+    defaults = STABILISATIONS[stabilisation]
     if given is None:
-        return GAINS.get(stabilisation, (0.0, 0.0))
-    if stabilisation not in GAINS:
-        raise ValueError(
-            f"stabilisation '{stabilisation}' takes no gains, as {' and '.join(map(repr, GAINS))} do; got {given!r}"
-        )
+        return defaults
+    if not any(defaults):
+        takes = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
+        raise ValueError(f"stabilisation '{stabilisation}' takes no gains, as {takes} do; got {given!r}")
     try:
         gains = real_array("gains", given)
         sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())

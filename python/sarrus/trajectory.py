@@ -43,8 +43,8 @@ class Trajectory:
     mechanism : what moves
     t : (n,) [s], not decreasing
     q, v : (n, nq), (n, nv)
-    memory : (n, m) what controllers and friction remember
-    efforts : generalised forces (n, nv) of all that acts, zeros where nothing does, or the function (t, q, v, memory) -> (n, nv) that
+    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction
+    efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv) that
         tells them; None: unknown
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
     statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
@@ -84,7 +84,7 @@ class Trajectory:
     t: Array
     q: Array
     v: Array
-    memory: Array | None
+    z: Array | None
     efforts: Efforts | Array | None
     _given_a: Array | None
     statistics: dict[str, Any]
@@ -99,7 +99,7 @@ class Trajectory:
         q: ArrayLike,
         v: ArrayLike,
         *,
-        memory: ArrayLike | None = None,
+        z: ArrayLike | None = None,
         efforts: Efforts | ArrayLike | None = None,
         a: ArrayLike | None = None,
         statistics: Mapping[str, Any] | None = None,
@@ -115,10 +115,10 @@ class Trajectory:
         if events is not None and not isinstance(events, Mapping):
             raise TypeError(f"events are a mapping of names to times; got {events!r}")
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
-        rows: dict[str, Any] = {"q": (q, nq), "v": (v, nv), "memory": (memory, None), "a": (a, nv)}
+        rows: dict[str, Any] = {"q": (q, nq), "v": (v, nv), "z": (z, None), "a": (a, nv)}
         if not callable(efforts):
             rows["efforts"] = (efforts, nv)
-        optional = ("memory", "efforts", "a")
+        optional = ("z", "efforts", "a")
         arrays: dict[str, Any] = {
             name: None if x is None and name in optional else _kept(real_array(name, x))
             for name, (x, _) in rows.items()
@@ -227,7 +227,7 @@ class Trajectory:
 
     def _given(self) -> dict[str, Any]:
         """What it is made from."""
-        names = ("mechanism", "t", "q", "v", "memory", "statistics", "status", "events", "checkpoint")
+        names = ("mechanism", "t", "q", "v", "z", "statistics", "status", "events", "checkpoint")
         # a function of the controllers does not travel; what it says does
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
@@ -247,8 +247,8 @@ class Trajectory:
             )
         if not callable(self.efforts):
             return self.efforts
-        memory = np.empty((len(self), 0)) if self.memory is None else self.memory
-        tau = _kept(self.efforts(self.t, self.q, self.v, memory)) if len(self) else _kept(self.v)
+        z = np.empty((len(self), 0)) if self.z is None else self.z
+        tau = _kept(self.efforts(self.t, self.q, self.v, z)) if len(self) else _kept(self.v)
         if tau.shape != self.v.shape:
             raise ShapeError(f"efforts returned shape {tau.shape}; it must return {self.v.shape}")
         return tau

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, Stiction
-from sarrus.many import Runs, Status
+from sarrus.many import Status, Sweep
 
 FIXED = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint", "independent")
 CRANKS = np.linspace(0.2, 1.4, 21)  # more than the lanes hold, and no multiple of them
@@ -111,7 +111,7 @@ def test_the_end_is_where_it_was_asked_for():
 def test_the_result_is_a_tuple_with_names(states):
     robot, q, v = states
     runs = sarrus.simulate_many(robot, q, v, 0.01)
-    assert isinstance(runs, Runs)
+    assert isinstance(runs, Sweep)
     t, q_many, _, status = runs
     assert t is runs.t
     assert q_many is runs.q
@@ -119,7 +119,7 @@ def test_the_result_is_a_tuple_with_names(states):
     assert (status == Status.FINISHED).all()
     assert all(x.flags.c_contiguous and x.flags.owndata for x in runs)  # none holds more memory than it shows
     again = pickle.loads(pickle.dumps(runs))
-    assert type(again) is Runs
+    assert type(again) is Sweep
     assert_array_equal(again.v, runs.v)
 
 

@@ -278,7 +278,7 @@ def test_native_pid_is_the_one_in_python():
     run = sarrus.simulate(robot, [0.0], [0.0], 3.0, pid)
     assert max(seen) > limits[1] + 1.0
     assert min(seen) < limits[0] - 1.0
-    assert_allclose(np.hstack([run.q, run.v, run.memory]), y, atol=1e-9)
+    assert_allclose(np.hstack([run.q, run.v, run.z]), y, atol=1e-9)
     assert run.tau.min() == limits[0]
     assert run.tau.max() == limits[1]
 
@@ -689,7 +689,7 @@ BAD_CALLS = [
     ({"start": 1e16, "method": "dopri5"}, ValueError, "time cannot advance"),
     ({"start": 1e15, "dt": 1.0, "duration": 0.01}, ValueError, "time cannot advance"),
     # where it goes on from
-    ({"q": None, "v": None, "resume": {}}, sarrus.ModelError, "checkpoint .*lacks acting, close_stages, dt"),
+    ({"q": None, "v": None, "resume": {}}, sarrus.ModelError, "checkpoint .*lacks close_stages, dt"),
     ({"q": None, "v": None, "resume": 3}, TypeError, "resume must be a Trajectory or its checkpoint; got 3"),
     # what acts
     ({"controller": lambda t, q, v: None}, TypeError, r"returned None; it must return tau \(1,\)"),
@@ -776,6 +776,19 @@ BAD_ELEMENTS = [
 def test_bad_elements(element, error, message):
     with pytest.raises(error, match=message):
         pendulum_runs(controller=element)
+
+
+@pytest.mark.parametrize(
+    ("element", "error", "message"),
+    [
+        (PID("pin2"), sarrus.ModelError, "'pin2' closes a loop and has no coordinate to act on: add it with tree=True"),
+        (PID("moter"), sarrus.NameNotFoundError, "did you mean 'motor'"),
+        (ComputedTorque({}), sarrus.ModelError, "ComputedTorque is for trees"),
+    ],
+)
+def test_bad_elements_where_loops_close(element, error, message):
+    with pytest.raises(error, match=message):
+        sarrus.simulate(*four_bar(), 1.0, element)
 
 
 @pytest.mark.parametrize(
@@ -938,7 +951,7 @@ WRONG_FIELDS = [
     ({"shown": 3.0}, TypeError), ({"shown": (0.0,)}, sarrus.ModelError), ({"shown": ("a", np.zeros(6))}, sarrus.ModelError),
     ({"shown": (np.nan, np.zeros(6))}, sarrus.ModelError), ({"shown": (0.0, np.zeros(5))}, sarrus.ModelError),
     ({"shown": (0.0, np.full(6, np.inf))}, sarrus.ModelError),
-    ({"stabilisation": 3}, TypeError), ({"close_stages": "yes"}, TypeError), ({"acting": np.zeros(2)}, TypeError),
+    ({"stabilisation": 3}, TypeError), ({"close_stages": "yes"}, TypeError), ({"force_elements": np.zeros(2)}, TypeError),
 ]  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def sampled(robot, motion, n, **given):
 
 @pytest.fixture
 def mixed(rng):
-    """Joints of every kind, and efforts, events, memory and a checkpoint."""
+    """Joints of every kind, and efforts, events, internal states and a checkpoint."""
     robot = random_mechanism(3, bodies=len(ALL_JOINTS))
     motion = smooth_motion(robot, rng)
     return sampled(
@@ -87,7 +87,7 @@ def mixed(rng):
         motion,
         7,
         efforts=rng.standard_normal((7, robot.nv)),
-        memory=rng.standard_normal((7, 2)),
+        z=rng.standard_normal((7, 2)),
         events={"touch down": [0.5, 1 / 3], "never": []},
         statistics={"method": "rk4", "steps": np.int64(6), "seconds": 0.25, "evaluations": None},
         status="terminated: touch down",
@@ -122,7 +122,7 @@ def test_what_follows_is_what_the_mechanism_says(mixed):
 
 
 def test_what_follows_around_a_loop():
-    run = fourbar_run(efforts=lambda t, q, v, memory: np.sin(t)[:, None] * [2.0, 0.0, 0.0])
+    run = fourbar_run(efforts=lambda t, q, v, z: np.sin(t)[:, None] * [2.0, 0.0, 0.0])
     robot = run.mechanism
     assert_array_equal(run.tau[:, 0], 2.0 * np.sin(run.t))
     assert_array_equal(run.loop_error, np.abs(robot.loop_residual(run.q)).max(axis=1))
@@ -146,20 +146,20 @@ def test_computed_once_and_read_only(name):
 def test_efforts_are_asked_once_for_all_samples():
     calls = []
 
-    def efforts(t, q, v, memory):
-        calls.append((t, q, v, memory))
+    def efforts(t, q, v, z):
+        calls.append((t, q, v, z))
         return np.ones_like(v)
 
     run = fourbar_run(5, efforts=efforts)
     assert not calls
     run.a, run.reactions, run.tau, run.to_dataframe  # noqa: B018
-    ((t, q, v, memory),) = calls
-    assert t is run.t and q is run.q and v is run.v and memory.shape == (5, 0)
+    ((t, q, v, z),) = calls
+    assert t is run.t and q is run.q and v is run.v and z.shape == (5, 0)
 
 
 def test_efforts_of_a_wrong_shape():
     with pytest.raises(sarrus.ShapeError, match=re.escape("returned shape (3,); it must return (5, 3)")):
-        _ = fourbar_run(5, efforts=lambda t, q, v, memory: np.zeros(3)).tau
+        _ = fourbar_run(5, efforts=lambda t, q, v, z: np.zeros(3)).tau
 
 
 def test_a_state_that_is_not_finite_spoils_no_other():
@@ -193,7 +193,7 @@ def test_it_does_not_change():
         ({"t": [[0.0, 1.0]]}, "t must be (n,)"),
         ({"q": np.zeros((3, 1))}, "q must be (2, 1), a row a time; got (3, 1)"),
         ({"v": np.zeros((2, 2))}, "v must be (2, 1), a row a time; got (2, 2)"),
-        ({"memory": np.zeros(2)}, "memory must be (2, m)"),
+        ({"z": np.zeros(2)}, "z must be (2, m)"),
         ({"efforts": np.zeros((2, 3))}, "efforts must be (2, 1)"),
     ],
 )
@@ -315,11 +315,11 @@ def test_from_motion_refuses():
         Trajectory.from_motion(robot, [0.0, 1.0], x, x, x, actuated=["pivot"])
 
 
-@pytest.mark.parametrize("name", ["t", "q", "v", "a", "efforts", "memory", "events"])
+@pytest.mark.parametrize("name", ["t", "q", "v", "a", "efforts", "z", "events"])
 def test_hidden_parts_of_numbers(name):
     robot, x = sarrus.mechanisms.pendulum(), np.zeros((2, 1))
     sound = {"t": np.array([0.0, 1.0]), "events": {"touch": np.zeros(1)}} | dict.fromkeys(
-        ("q", "v", "a", "efforts", "memory"), x
+        ("q", "v", "a", "efforts", "z"), x
     )
     Trajectory(robot, **sound)
 
@@ -437,7 +437,7 @@ def test_two_samples_at_one_time():
 def everything_same(a, b):
     same(a, b)
     assert a.mechanism == b.mechanism
-    assert_array_equal(a.memory, b.memory)
+    assert_array_equal(a.z, b.z)
     assert (a.status, a.statistics) == (b.status, b.statistics)
     assert list(a.events) == list(b.events)
     for name in a.events:
@@ -453,7 +453,7 @@ def test_npz_holds_everything(mixed, tmp_path):
 
 
 def test_npz_with_a_function_for_efforts(tmp_path):
-    run = fourbar_run(5, efforts=lambda t, q, v, memory: np.ones_like(v))
+    run = fourbar_run(5, efforts=lambda t, q, v, z: np.ones_like(v))
     run.save(str(tmp_path / "run.npz"))
     same(Trajectory.load(str(tmp_path / "run.npz")), run)
 
@@ -712,7 +712,7 @@ def test_without_pandas(monkeypatch):
 
 def test_pickle(mixed):
     everything_same(pickle.loads(pickle.dumps(mixed)), mixed)
-    run = fourbar_run(3, efforts=lambda t, q, v, memory: np.ones_like(v))
+    run = fourbar_run(3, efforts=lambda t, q, v, z: np.ones_like(v))
     same(pickle.loads(pickle.dumps(run)), run)
     error = pickle.loads(pickle.dumps(sarrus.IntegrationError("it diverged", run)))
     same(error.trajectory, run)

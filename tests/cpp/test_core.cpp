@@ -9,8 +9,8 @@
 #include <random>
 #include <thread>
 
-#include "../../cpp/dynamics/kinematics.hpp"
 #include "../../cpp/kernels/kernels.hpp"
+#include "../../cpp/kernels/operation_sizes.hpp"
 #include "../../cpp/mechanism/mechanism.hpp"
 #include "../../cpp/simulation/record.hpp"
 
@@ -211,28 +211,9 @@ std::vector<Input> inputs_of(const Info& info) {
   }
 }
 
-int size_of(const std::string& input, const Tree& t) {
-  if (input[0] == 'q') return t.nq;
-  if (input == "time" || input == "restitution") return 1;
-  if (input == "multipliers") return t.loops.rows;
-  if (input == "given") return t.loops.given;
-  if (input == "known") return Kinematics<double>::size(t);
-  return input.rfind("base_", 0) == 0 ? 6 : t.nv;
-}
 int result_size(const Info& info, const Tree& t) {
   int n = 1;
-  for (const char* c = info.axes; *c; ++c)
-    n *= *c == 'q'   ? t.nq
-         : *c == 'v' ? t.nv
-         : *c == 'p' ? t.parts - 1
-         : *c == 'P' ? 10 * (t.parts - 1)
-         : *c == 'k' ? Kinematics<double>::size(t)
-         : *c == 'c' ? t.loops.rows
-         : *c == 'w' ? t.loops.constraints
-         : *c == 'u' ? t.loops.actuators
-         : *c == 'i' ? t.nv + t.loops.rows
-         : *c == 'm' ? t.nv + t.loops.rows + 1
-                     : *c - '0';
+  for (const char* c = info.axes; *c; ++c) n *= size_of_axis(*c, t);
   return n;
 }
 
@@ -244,7 +225,7 @@ class States {
     const Tree& t = m.tree();
     for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "known", "time",
                              "restitution", "multipliers", "given"}) {
-      const int n = size_of(name, t);
+      const int n = size_of_input(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
       if (name[0] != 'q') continue;
@@ -323,7 +304,7 @@ class States {
     int k = 0;
     for (const Input& input : inputs_of(infos[op])) {
       if (with_optional || !input.optional) {
-        r.in[k] = rows_.at(input.name).data(), r.in_size[k] = size_of(input.name, m_.tree());
+        r.in[k] = rows_.at(input.name).data(), r.in_size[k] = size_of_input(input.name, m_.tree());
         // the ground moves alike in all states: one row, broadcast
         r.in_step[k] = input.name.rfind("base_", 0) == 0 ? 0 : r.in_size[k];
       }
@@ -480,7 +461,8 @@ void simulations(const Mechanism& m, const States& states) {
   const std::vector<double> effort_limit(t.nv, 0.2);
   const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5}, {Quantity::effort, controller.iv, -0.1, 0.1}};
   Plan plan{};
-  plan.actions = {1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(), nullptr, 0, 2, 19};
+  plan.force_elements = {1,       1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(),
+                         nullptr, 0, 2, 19};
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.given == 0;
   std::vector<double> given(t.loops.given, 0.0);
   plan.self = &given;

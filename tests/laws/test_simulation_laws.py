@@ -307,14 +307,14 @@ def test_a_run_in_pieces_is_the_run_in_one(method, pieces):
         part = sarrus.simulate(robot, duration=rest, resume=part.checkpoint, **options)
     assert part.t[-1] == pytest.approx(1.0, abs=1e-15)
     if part.t[-1] == whole.t[-1]:
-        for name in ("q", "v", "memory"):
+        for name in ("q", "v", "z"):
             assert_array_equal(getattr(part, name)[-1], getattr(whole, name)[-1])
     if method != "dopri5":  # whose samples count from where the piece begins
         there = np.searchsorted(whole.t, part.t[1:])
         same = (there < len(whole.t)) & (whole.t[np.minimum(there, len(whole.t) - 1)] == part.t[1:])
         assert same.sum() > 10
         assert_array_equal(part.q[1:][same], whole.q[there[same]])
-        assert_array_equal(part.memory[1:][same], whole.memory[there[same]])
+        assert_array_equal(part.z[1:][same], whole.z[there[same]])
 
 
 def test_adaptive_pieces_do_not_show_in_the_steps():
@@ -338,7 +338,7 @@ def test_adaptive_pieces_where_steps_are_refused():
     jump = sarrus.control.PrescribedEffort("pivot", sarrus.laws.Law((0.0, 0.5), ((0.0,), (20.0,))))
     options = {"method": "dopri5", "rtol": 1e-9, "atol": 1e-9, "controller": jump}
     whole = sarrus.simulate(robot, [1.0], [0.0], 1.0, times=[1.0], **options)
-    assert whole.statistics["refused"] > 10
+    assert whole.statistics["rejected"] > 10
     differ = []
     for cut in 0.5 + np.arange(1, 65) / 1024:
         first = sarrus.simulate(robot, [1.0], [0.0], cut, **options)

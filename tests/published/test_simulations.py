@@ -192,7 +192,7 @@ def test_hslm_held_then_moved_up(hslm):
     start = hslm.assemble(), np.zeros(hslm.nv)
     held = sarrus.simulate(hslm, *start, 10.0, pid(0.0))
     agree(hslm, held, "sim1_hold")
-    integral = held.memory[-1] / 1000.0
+    integral = held.z[-1] / 1000.0
     last = CONTROLLED["sim1_hold"]["rows"][-1]
     assert_allclose(np.sort(integral), np.sort([last["int_e_d"]] * 3 + [last["int_e_th2"]] * 3), rtol=0, atol=1e-9)
     moved = sarrus.simulate(hslm, duration=10.0, controller=pid(0.25), resume=held.checkpoint)

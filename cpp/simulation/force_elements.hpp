@@ -1,5 +1,5 @@
-// What acts on a mechanism while it is simulated, besides gravity and what its joints have: controllers, prescribed efforts, friction that
-// sticks, contact with planes, end stops. Each adds to the generalised force; some remember something, whose rate they tell.
+// Force elements of a simulation, besides gravity and what joints have: controllers, prescribed efforts, friction that sticks, contact with
+// planes, end stops. Each adds to the generalised force; some have an internal state z, whose rate they give.
 //
 //   controller   u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q, within limits, where z rests rather than drive u beyond them
 //   stiction     bristles that bend by z: z-dot = v - |v| z s0/F(v), friction s0 z + min(s1, F/|v|) z-dot   (Canudas de Wit et al. 1995)
@@ -70,63 +70,63 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
   add_point_force(tree, state, c.body, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
 }
 
-/// Adds what controllers give to `motor` and what all others do to tau, and writes the rates of what they remember. `pressing`:
-/// a number that is another one wherever other contacts and end stops press (of the first 50).
+/// Adds what controllers give to `motor` and all other forces to tau, and writes the rates of internal states. `pressing`: a number that is
+/// another one wherever other contacts and end stops press (of the first 50).
 template <class T>
-void act(const Tree& tree, Arena& arena, const Actions& actions, const T* parameter, const T& time, const T* q, const T* v,
-         const T* z, T* motor, T* tau, T* z_dot, T& pressing) {
+void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
+           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing) {
   pressing = T(0.0);
   double weight = 1.0;
-  for (int i = 0; i < actions.controllers; ++i) {
-    const Controller& c = actions.controller[i];
+  for (int i = 0; i < elements.controllers; ++i) {
+    const Controller& c = elements.controller[i];
     const T* p = parameter + c.parameter;
     T g[3];
     evaluate(*c.target, &time, g);
-    const T off = g[0] - q[c.iq], wanted = p[0] * off + z[c.memory] + p[2] * (g[1] - v[c.iv]);
+    const T off = g[0] - q[c.iq], wanted = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
     motor[c.iv] += least(most(wanted, p[3]), p[4]);
     // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
     const T room = most(p[4] - wanted, T(0.0)), room_below = least(p[3] - wanted, T(0.0));
-    z_dot[c.memory] = most(least(p[1] * off, room * T(1e3)), room_below * T(1e3));
+    z_dot[c.iz] = most(least(p[1] * off, room * T(1e3)), room_below * T(1e3));
   }
-  for (int i = 0; i < actions.efforts; ++i) {
+  for (int i = 0; i < elements.efforts; ++i) {
     T g[3];
-    evaluate(*actions.effort[i].law, &time, g);
-    motor[actions.effort[i].iv] += g[0];
+    evaluate(*elements.effort[i].law, &time, g);
+    motor[elements.effort[i].iv] += g[0];
   }
-  for (int i = 0; i < actions.stictions; ++i) {
-    const Stiction& s = actions.stiction[i];
+  for (int i = 0; i < elements.stictions; ++i) {
+    const Stiction& s = elements.stiction[i];
     const T *p = parameter + s.parameter, rate = v[s.iv], ratio = rate / p[2];
     const T most_friction = p[0] + (p[1] - p[0]) * exponential(-(ratio * ratio));
     // how fast bristles follow; no faster than 1/ms, or steps would have to be
     const T settling = abs(rate) * p[3] / most_friction;
-    z_dot[s.memory] = (rate - settling * z[s.memory]) / (T(1.0) + settling * T(1e-3));
+    z_dot[s.iz] = (rate - settling * z[s.iz]) / (T(1.0) + settling * T(1e-3));
     const T damping = select(settling * p[4] > p[3], p[3] / settling, p[4]);  // while they slip no more than friction in all
-    tau[s.iv] -= p[3] * z[s.memory] + damping * z_dot[s.memory];
+    tau[s.iv] -= p[3] * z[s.iz] + damping * z_dot[s.iz];
   }
-  if (actions.target) {
+  if (elements.target) {
     const Arena::Scope scope(arena);
     T *wanted = arena.take<T>(tree.nv), *needed = arena.take<T>(tree.nv), g[3];
-    const T *kp = parameter + actions.computed, *kd = kp + tree.nv;
+    const T *kp = parameter + elements.computed, *kd = kp + tree.nv;
     for (int k = 0; k < tree.nv; ++k) {
-      evaluate(*actions.target[k], &time, g);
+      evaluate(*elements.target[k], &time, g);
       wanted[k] = g[2] + kd[k] * (g[1] - v[k]) + kp[k] * (g[0] - q[k]);
     }
     rnea(tree, arena, RneaInput<T>{q, v, wanted}, needed);
     for (int k = 0; k < tree.nv; ++k) motor[k] += needed[k];
   }
-  for (int i = 0; i < actions.end_stops; ++i) {
-    const EndStop& s = actions.end_stop[i];
+  for (int i = 0; i < elements.end_stops; ++i) {
+    const EndStop& s = elements.end_stop[i];
     const T* p = parameter + s.parameter;
     const T spring = p[2] * (most(q[s.iq] - p[1], T(0.0)) + least(q[s.iq] - p[0], T(0.0))), room = abs(spring);
     tau[s.iv] -= spring + least(most(p[3] * v[s.iv], -room), room);
     pressing += select(room > T(0.0), T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
-  if (actions.contacts == 0) return;
+  if (elements.contacts == 0) return;
   const Arena::Scope scope(arena);
   const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
-  for (int i = 0; i < actions.contacts; ++i) {
-    const Contact& c = actions.contact[i];
+  for (int i = 0; i < elements.contacts; ++i) {
+    const Contact& c = elements.contact[i];
     add_contact(tree, state, c, parameter + c.parameter, v, tau, T(weight), pressing);
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }

@@ -1,0 +1,35 @@
+// How many numbers an operation takes and gives, by the words of operation_list.hpp.
+#pragma once
+
+#include <string>
+
+#include "operation_list.hpp"
+
+namespace sarrus {
+
+inline int size_of_input(const std::string& input, const Tree& t) {
+  if (input[0] == 'q') return t.nq;
+  if (input == "time" || input == "restitution") return 1;
+  if (input == "multipliers") return t.loops.rows;
+  if (input == "given") return t.loops.given;
+  if (input == "known") return kept_motion_size(t);
+  return input.rfind("base_", 0) == 0 ? 6 : t.nv;
+}
+
+inline int size_of_axis(char axis, const Tree& t) {
+  switch (axis) {
+    case 'q': return t.nq;
+    case 'v': return t.nv;
+    case 'p': return t.parts - 1;
+    case 'P': return 10 * (t.parts - 1);
+    case 'k': return kept_motion_size(t);
+    case 'c': return t.loops.rows;
+    case 'w': return t.loops.constraints;
+    case 'u': return t.loops.actuators;
+    case 'i': return t.nv + t.loops.rows;
+    case 'm': return t.nv + t.loops.rows + 1;
+    default: return axis - '0';
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,296 @@
+// A simulation from its start to its end, by the kernels' steps: of fixed length, as long as their error allows, and many side by side.
+// What a caller does on the way comes as functions, all of them asked after each step:
+//
+//   sample(step, x)               keeps the state after so many steps
+//   watch(time, before, after)    true: something happened in this step, and the simulation ends with it
+//   stop()                        true: it is interrupted
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <future>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "record.hpp"
+#include "step_length.hpp"
+
+namespace sarrus {
+
+using Count = std::int64_t;  // long has 32 bits on some systems
+
+inline bool is_finite(const double* x, Count n) {
+  return std::all_of(x, x + n, [](double number) { return std::isfinite(number); });
+}
+
+struct Simulation {
+  const SimulationKernels& kernels;
+  const Tree& tree;
+  const Plan& plan;
+  const double* parameter;  // the numbers of its force elements
+
+  int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
+  int row_size() const { return size() + record_size(plan); }
+
+  struct Outcome {
+    Count steps = 0;
+    double status = 0.0;
+  };
+  /// Fixed steps from the row (q, v, z, record), which a step that fails leaves as it was.
+  template <class Sample, class Watch, class Stop>
+  Outcome run_fixed(const Clock& clock, double* row, Sample&& sample, Watch&& watch, Stop&& stop) const {
+    const int n = size(), wide = row_size();
+    std::vector<double> before(wide);
+    Outcome done;
+    while (done.steps < clock.count) {
+      std::copy(row, row + wide, before.begin());
+      done.status = kernels.advance(tree, plan, parameter, {clock.start, clock.step, clock.first + done.steps, 1}, row);
+      if (done.status == 0.0 && !is_finite(row, n)) done.status = diverged;
+      if (done.status != 0.0) {
+        std::copy(before.begin(), before.end(), row);
+        break;
+      }
+      ++done.steps;
+      sample(done.steps, row);
+      if (watch(clock.start + static_cast<double>(clock.first + done.steps) * clock.step, before.data(), row)) {
+        std::copy(before.begin() + n, before.end(), row + n);  // it ended within this step, of which nothing is recorded
+        break;
+      }
+      if (stop()) {
+        done.status = interrupted;
+        break;
+      }
+    }
+    return done;
+  }
+
+  Outcome run_fixed(const Clock& clock, double* row) const {
+    return run_fixed(
+        clock, row, [](Count, const double*) {}, [](double, const double*, const double*) { return false; },
+        [] { return false; });
+  }
+
+  /// The state a part of a step after x, in place; nothing is recorded.
+  void part_of_step(double time, double h, double* x) const {
+    Plan only_step = plan;
+    only_step.records = false, only_step.limits = 0;
+    kernels.advance(tree, only_step, parameter, {time, h, 0, 1}, x);
+  }
+
+  /// How many constraints are independent at the configuration of x, and how nearly one more would not be.
+  int rank(double time, const double* x, double* weakest) const { return kernels.rank(tree, plan, time, x, weakest); }
+  bool nearly_singular(double time, const double* x) const {
+    double weakest = 1.0;
+    if (tree.loops.rows > 0) rank(time, x, &weakest);
+    return weakest < 1e-4;
+  }
+
+  /// Fixed steps from the clock's start, then one of length `rest` if this is positive; kept is the state after every so many, and the end.
+  struct Schedule {
+    Clock clock;
+    double rest;
+    Count every;
+
+    Count steps() const { return clock.count + (rest > 0.0); }
+    Count samples() const { return (steps() + every - 1) / every; }
+  };
+  /// Many of them side by side, on threads of which this is one; only it asks stop(). States go to kept (sweep, samples, size), NaN from where
+  /// one fails, of which the others do not know; how each ended is in sweep.status.
+  template <class Stop>
+  void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
+    const Count chunk = 16, samples = schedule.samples();  // of one thread at a time
+    std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
+    std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
+    std::atomic<Count> next{0};
+    std::atomic<bool> stopping{false};
+    const auto work = [&](bool asks) {
+      const auto stopped = [&] {
+        if (asks && stop()) stopping = true;
+        return stopping.load();
+      };
+      try {
+        for (Count begin; !stopping && (begin = next.fetch_add(chunk)) < count;) {
+          const Count end = std::min(count, begin + chunk);
+          Sweep mine = sweep;
+          mine.x += begin * sweep.size, mine.parameter += begin * sweep.parameter_step, mine.status += begin;
+          run_chunk(schedule, mine, end - begin, kept + begin * samples * size(), stopped);
+        }
+      } catch (...) {  // out of memory
+        stopping = true;
+        throw;
+      }
+    };
+    std::vector<std::future<void>> others;
+    const Count wanted = std::min(threads, (count + chunk - 1) / chunk) - 1;
+    others.reserve(static_cast<std::size_t>(std::max(Count{0}, wanted)));
+    try {
+      for (Count t = 0; t < wanted; ++t) others.push_back(std::async(std::launch::async, work, false));
+    } catch (const std::system_error&) {  // there are no more threads to be had: those that there are do it
+    }
+    work(true);
+    for (std::future<void>& other : others) {
+      while (other.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+        if (stop()) stopping = true;
+      other.get();
+    }
+  }
+
+ private:
+  template <class Stopped>
+  void run_chunk(const Schedule& schedule, const Sweep& mine, Count count, double* kept, Stopped&& stopped) const {
+    const auto& [start, step, first, whole] = schedule.clock;
+    const Count n = size(), samples = schedule.samples(), piece = 256;  // steps between looks at whether to stop
+    std::vector<signed char> status(static_cast<std::size_t>(count));
+    Sweep now = mine;
+    now.status = status.data();
+    std::fill(mine.status, mine.status + count, static_cast<signed char>(0));
+    for (Count k = 0, done = 0; k < samples; ++k) {
+      for (const Count last = std::min(schedule.steps(), (k + 1) * schedule.every); done < last;) {
+        const Count steps = done < whole ? std::min({piece, last - done, whole - done}) : 1;
+        const Clock clock = done < whole ? Clock{start, step, first + done, steps}
+                                         : Clock{start + static_cast<double>(first + whole) * step, schedule.rest, 0, 1};
+        kernels.advance_many(tree, plan, clock, now, 0, count);
+        done += steps;
+        for (Count i = 0; i < count; ++i) {
+          if (mine.status[i] == 0) mine.status[i] = status[i];
+          if (mine.status[i] == 0 && !is_finite(mine.x + i * mine.size, n)) mine.status[i] = static_cast<signed char>(diverged);
+        }
+        if (stopped()) return std::fill(mine.status, mine.status + count, static_cast<signed char>(interrupted));
+      }
+      for (Count i = 0; i < count; ++i)
+        if (mine.status[i] == 0) std::copy_n(mine.x + i * mine.size, n, kept + (i * samples + k) * n);
+      // what is not copied is NaN; where all have failed no more can come
+      if (std::all_of(mine.status, mine.status + count, [](signed char s) { return s != 0; })) return;
+    }
+  }
+};
+
+/// Steps of their own length from a state, and what lies within the last of them.
+class AdaptiveRun {
+ public:
+  struct State {
+    double* x;  // (q, v, z)
+    double time, next;  // the length of the next step
+  };
+  struct Options {
+    double relative, absolute, longest;
+  };
+  struct Samples {
+    const double* time;  // in order
+    Count count;
+    double* kept;  // count x size
+  };
+  struct Outcome {
+    Count steps = 0, rejected = 0, beyond_tolerance = 0, samples = 0;
+    double status = 0.0;
+    bool finished = false;  // whether the end was reached
+  };
+
+  explicit AdaptiveRun(const Simulation& simulation) : s_(simulation) {}
+
+  /// On until `pause` is passed or `end` reached. Steps go on as if there was no end: those that it cuts short only make the state there, `last`,
+  /// and leave `at` as it was before, from where another call goes on as if this one had not ended. `beyond_tolerance` counts steps that were
+  /// taken because none of another length was better.
+  template <class Watch, class Stop>
+  Outcome run(State& at, double pause, double end, const Options& options, const Samples& samples, double* last, double* record,
+              Watch&& watch, Stop&& stop) {
+    const int n = s_.size();
+    const double tolerance[] = {options.relative, options.absolute};
+    std::vector<double> there(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)), found(1 + s_.tree.nv);
+    const double &error = found[0], *demanded = found.data() + 1;  // by controllers, at the start of the step
+    Outcome done;
+    done.finished = at.time >= end;
+    StepLength length(at.next, options.longest);
+    const auto before_the_end = [&] {
+      std::copy(tail_->x.begin(), tail_->x.end(), at.x);
+      at.time = tail_->time, length = tail_->length;
+    };
+    const auto note = [&](double reached, const double* x) {
+      note_limits(s_.plan, from_, x_.data(), x_.data() + s_.tree.nq, demanded, record);
+      note_limits(s_.plan, reached, x, x + s_.tree.nq, static_cast<const double*>(nullptr), record);
+    };
+    if (!x_.empty()) keep(samples, at.time, nullptr, done);  // for which the last call had no room
+    while (!done.finished && at.time < pause) {
+      const bool ends = at.time + length.next() >= end;
+      const double step = ends ? end - at.time : length.next(), reached = ends ? end : at.time + step;
+      if (ends && !tail_) tail_ = Tail{std::vector<double>(at.x, at.x + n), at.time, length};
+      if (!(at.time + step > at.time)) {
+        done.status = no_convergence;
+        break;
+      }
+      const double status = s_.kernels.try_step(s_.tree, s_.plan, s_.parameter, at.time, step, tolerance, at.x, there.data(),
+                                                dense.data(), found.data());
+      if (status == caller_failed) {
+        done.status = status;
+        break;
+      }
+      const bool sound = status == 0.0 && is_finite(there.data(), n) && std::isfinite(error);
+      if (!sound || (error > 1.0 && !length.settles())) {
+        if (step <= 1e-12 * std::max(1.0, std::abs(at.time))) {
+          done.status = status != 0.0 ? status : sound ? no_convergence : diverged;
+          break;
+        }
+        length.refuse(step, sound ? error : HUGE_VAL, length.refused() && s_.nearly_singular(at.time, at.x));
+        ++done.rejected;
+        continue;
+      }
+      x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step;
+      keep(samples, reached, there.data(), done);
+      done.beyond_tolerance += error > 1.0;
+      const bool seen = watch(reached, x_.data(), there.data());
+      if (!seen) note(reached, there.data());
+      if (ends) {
+        std::copy(there.begin(), there.end(), last);
+        before_the_end();
+        done.finished = true;
+        break;
+      }
+      ++done.steps;
+      at.time = reached;
+      length.accept(step, error);
+      std::copy(there.begin(), there.end(), at.x);
+      if (seen) break;
+      if (stop()) {
+        done.status = interrupted;
+        if (tail_) before_the_end();
+        break;
+      }
+    }
+    at.next = length.next();
+    return done;
+  }
+
+  /// The state at a time within the last step.
+  void at(double time, double* x) const {
+    s_.kernels.between(s_.tree, s_.plan, s_.parameter, from_, step_, time, x_.data(), dense_.data(), x);
+  }
+
+ private:
+  /// Samples up to a time within the last step, which ends at `there`.
+  void keep(const Samples& samples, double upto, const double* there, Outcome& done) const {
+    for (; done.samples < samples.count && samples.time[done.samples] <= upto; ++done.samples) {
+      double* to = samples.kept + done.samples * s_.size();
+      if (there && samples.time[done.samples] == upto)
+        std::copy_n(there, s_.size(), to);
+      else
+        at(samples.time[done.samples], to);
+    }
+  }
+
+  const Simulation& s_;
+  std::vector<double> x_, dense_;  // the last step
+  double from_ = 0.0, step_ = 1.0;
+  struct Tail {  // where the first step began that would lead beyond the end
+    std::vector<double> x;
+    double time;
+    StepLength length;
+  };
+  std::optional<Tail> tail_;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,82 @@
+// Force elements as a caller adds them, in storage of their own. Each reads its numbers from the row of parameters, in the order in which they
+// were added.
+#pragma once
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "../mechanism/mechanism.hpp"
+#include "plan.hpp"
+
+namespace sarrus {
+
+class ForceElementList {
+ public:
+  ForceElementList() = default;
+  ForceElementList(const ForceElementList&) = delete;
+  ForceElementList& operator=(const ForceElementList&) = delete;
+
+  /// Parameters: kp, ki, kd, lower and upper limit.
+  void add_controller(int iq, int iv, LawDescription target) {
+    const int iz = all_.nz++;
+    controllers_.push_back({iq, iv, iz, keep(std::move(target)), read(5)});
+  }
+  void add_effort(int iv, LawDescription law) { efforts_.push_back({iv, keep(std::move(law))}); }
+  /// Parameters: sliding and sticking friction, Stribeck's velocity, stiffness and damping of the bristles.
+  void add_stiction(int iv) {
+    const int iz = all_.nz++;
+    stictions_.push_back({iv, iz, read(5)});
+  }
+  /// Of a sphere about `center` in a frame with the plane normal . x = offset. Parameters: k, n, c, friction, v_s.
+  void add_contact(const Mechanism::PlacedFrame& frame, const Vec3<double>& center, const Vec3<double>& normal, double offset,
+                   double radius) {
+    contacts_.push_back({frame.body, times(frame.X.R, center) + frame.X.p, normal, offset, radius, read(5)});
+  }
+  /// Parameters: lower and upper limit, stiffness, damping.
+  void add_end_stop(int iq, int iv) { end_stops_.push_back({iq, iv, read(4)}); }
+  /// A law for each velocity. Parameters: kp of every velocity, then kd.
+  void add_computed_torque(std::vector<LawDescription> laws) {
+    for (LawDescription& law : laws) targets_.push_back(keep(std::move(law)));
+    all_.computed = read(2 * static_cast<int>(laws.size()));
+  }
+  /// Of every velocity: what controllers give in all is kept within it.
+  void limit_efforts(std::vector<double> limits) { effort_limits_ = std::move(limits); }
+
+  ForceElements all() const {
+    ForceElements a = all_;
+    a.controllers = size(controllers_), a.controller = controllers_.data();
+    a.efforts = size(efforts_), a.effort = efforts_.data();
+    a.stictions = size(stictions_), a.stiction = stictions_.data();
+    a.contacts = size(contacts_), a.contact = contacts_.data();
+    a.end_stops = size(end_stops_), a.end_stop = end_stops_.data();
+    a.effort_limit = effort_limits_.empty() ? nullptr : effort_limits_.data();
+    a.target = targets_.empty() ? nullptr : targets_.data();
+    return a;
+  }
+
+ private:
+  template <class T> static int size(const std::vector<T>& x) { return static_cast<int>(x.size()); }
+  int read(int count) { return std::exchange(all_.parameters, all_.parameters + count); }
+  const Law* keep(LawDescription description) {
+    numbers_.push_back(std::move(description));
+    const LawDescription& d = numbers_.back();
+    const int pieces = size(d.start);
+    laws_.push_back(
+        {pieces, size(d.coefficient) / pieces, size(d.harmonic) / 3, d.start.data(), d.coefficient.data(), d.harmonic.data()});
+    return &laws_.back();
+  }
+
+  ForceElements all_{};
+  std::deque<LawDescription> numbers_;  // deques: what they hold stays where it is
+  std::deque<Law> laws_;
+  std::vector<const Law*> targets_;
+  std::vector<Controller> controllers_;
+  std::vector<PrescribedEffort> efforts_;
+  std::vector<Stiction> stictions_;
+  std::vector<Contact> contacts_;
+  std::vector<EndStop> end_stops_;
+  std::vector<double> effort_limits_;
+};
+
+}  // namespace sarrus

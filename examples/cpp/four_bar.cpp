@@ -1,0 +1,56 @@
+// A crank-rocker in C++: its loop is closed, it is asked for dynamics, and it moves for a second. The numbers are those that the same
+// mechanism has in Python (tests/core/test_core_alone.py compares them).
+#include <sarrus.hpp>
+
+#include <cstdio>
+
+using sarrus::Numbers;
+
+/// Four bars in the x-z plane, with pins about y: the crank turns at the origin, the rocker about a pivot on the x axis.
+sarrus::Description four_bar(double crank, double coupler, double rocker, double ground) {
+  const auto x = [](double at) { return sarrus::vec3(at, 0.0, 0.0); };
+  const auto pin = [&](const char* name, const char* parent, const char* child, double at_parent, double at_child) {
+    return sarrus::joint(sarrus::JointKind::revolute, name, parent, child, sarrus::vec3(0.0, 1.0, 0.0), x(at_parent),
+                         x(at_child));
+  };
+  sarrus::Description d;
+  d.name = "four-bar", d.gravity = sarrus::vec3(0.0, 0.0, -9.81);
+  d.bodies = {{"crank", sarrus::rod(1.0, x(0.0), x(crank))},
+              {"coupler", sarrus::rod(1.0, x(0.0), x(coupler))},
+              {"rocker", sarrus::rod(1.0, x(0.0), x(rocker))}};
+  d.joints = {pin("motor", "ground", "crank", 0.0, 0.0), pin("pin1", "crank", "coupler", crank, 0.0),
+              pin("pivot", "ground", "rocker", ground, 0.0), pin("pin2", "coupler", "rocker", coupler, rocker)};
+  d.joints[0].actuated = d.joints[3].close_loop = true;
+  return d;
+}
+
+void print(const char* what, const Numbers& x) {
+  std::printf("%s:", what);
+  for (const double number : x) std::printf(" %.15g", number);
+  std::printf("\n");
+}
+
+int main() {
+  const sarrus::Robot robot(four_bar(0.4, 1.1, 0.9, 1.0));
+
+  const Numbers q = robot.configuration_by_mass(Numbers{0.5, -1.7, -1.9});  // onto the loop, from nearby
+  const Numbers v = robot.velocity_by_mass(q, Numbers{6.0, -8.0, -4.0});
+  const Numbers tau = {2.0, 0.0, 0.0};
+  print("q", q);
+  print("loop_residual", robot.loop_residual(q));
+  print("v", v);
+  print("pose", robot.pose(q, "coupler"));
+
+  const Numbers a = robot.forward_dynamics(q, v, tau);
+  print("a", a);
+  print("inverse_dynamics", robot.inverse_dynamics(q, v, a));
+  print("actuator_efforts", robot.actuator_efforts(q, v, a));
+  print("pushed", robot.forward_dynamics(q, v, tau, sarrus::Wrench{"rocker", {0.0, 3.0, 0.0, 0.0, 0.0, 0.0}}));
+
+  sarrus::Plan plan;  // RK4, and projection onto the loop after each step
+  Numbers row = q;
+  row.insert(row.end(), v.begin(), v.end());
+  const auto done = robot.simulation(plan).run_fixed({0.0, 1e-3, 0, 1000}, row.data());
+  print("simulated", row);
+  return done.status == 0.0 ? 0 : 1;
+}

@@ -1,0 +1,83 @@
+"""The core without Python: it is built, installed and found by CMake, and examples/cpp says what Python says."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+
+ROOT = Path(__file__).parents[2]
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+CMAKE, COMPILER = shutil.which("cmake", path=PATH), shutil.which(os.environ.get("CXX", "c++"), path=PATH)
+
+pytestmark = pytest.mark.skipif(not (CMAKE and COMPILER), reason="CMake and a C++ compiler build it")
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What examples/cpp/four_bar.cpp prints, by name; the library is built without optimisation, which takes a quarter of the time."""
+    folder = tmp_path_factory.mktemp("core")
+    debug = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
+    eigen = sysconfig.get_path("platlib")
+
+    def cmake(*arguments):
+        done = subprocess.run(
+            [CMAKE, *map(str, arguments)], env={**os.environ, "PATH": PATH}, capture_output=True, text=True, check=False
+        )
+        if "Eigen 3.4 or newer was not found" in done.stderr:
+            pytest.skip("Eigen's headers are not there")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    core = folder / "core"
+    cmake(
+        "-S",
+        ROOT,
+        "-B",
+        core,
+        "-DSARRUS_PYTHON=OFF",
+        "-DSARRUS_LEVELS=baseline",
+        f"-DCMAKE_PREFIX_PATH={eigen}",
+        *debug,
+    )
+    cmake("--build", core, "--parallel", "2")
+    cmake("--install", core, "--prefix", folder / "installed")
+    found = f"-DCMAKE_PREFIX_PATH={folder / 'installed'};{eigen};{eigen}/cmeel.prefix"
+    cmake("-S", ROOT / "examples" / "cpp", "-B", folder / "example", found, *debug)
+    cmake("--build", folder / "example")
+    (program,) = (p for p in folder.glob("example/**/four_bar*") if p.is_file() and os.access(p, os.X_OK))
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (line.split(":") for line in done.stdout.splitlines())
+    return {name: np.array(numbers.split(), dtype=np.float64) for name, numbers in lines}
+
+
+def test_it_says_what_python_says(printed):
+    robot = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
+    q = robot.project_configuration([0.5, -1.7, -1.9])
+    v = robot.project_velocity(q, [6.0, -8.0, -4.0])
+    tau = np.array([2.0, 0.0, 0.0])
+    a = robot.forward_dynamics(q, v, tau)
+    run = sarrus.simulate(robot, q, v, 1.0, method="rk4")
+    expected = {
+        "q": q,
+        "loop_residual": robot.loop_residual(q),
+        "v": v,
+        "pose": robot.pose(q, "coupler").ravel(),
+        "a": a,
+        "inverse_dynamics": robot.inverse_dynamics(q, v, a),
+        "actuator_efforts": robot.actuator_efforts(q, v, a),
+        "pushed": robot.forward_dynamics(q, v, tau, wrenches={"rocker": [0, 3, 0, 0, 0, 0]}),
+        "simulated": np.concatenate([run.q[-1], run.v[-1]]),
+    }
+    assert printed.keys() == expected.keys()
+    for name, numbers in expected.items():
+        # rounding, of other instructions; a second of motion multiplies it by a thousand at most
+        assert_allclose(printed[name], numbers, rtol=0.0, atol=1e-10 if name == "simulated" else 1e-12, err_msg=name)
+    assert abs(printed["pushed"] - printed["a"]).max() > 1.0 and abs(printed["simulated"][:3] - q).max() > 1.0
