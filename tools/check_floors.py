@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # folders of cpp/, from the ground up
-CPP = ("simd", "spatial", "joints", "mechanism", "dynamics", "loops", "simulation", "kernels", "bindings")
+CPP = (
+    "simd",
+    "spatial",
+    "joints",
+    "constraints",
+    "mechanism",
+    "dynamics",
+    "loops",
+    "simulation",
+    "kernels",
+    "bindings",
+)
 
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
@@ -17,8 +28,8 @@ PYTHON = (
     ("_build", "spatial"),
     ("joints",),
     ("laws",),
+    ("constraints",),
     ("description",),
-    ("_terms", "constraint"),
     ("state",),
     ("loops",),
     ("mechanism",),

@@ -381,14 +381,8 @@ class Simulation {
     Actions& a = plan_.actions;
     const auto law = [&](const py::handle& h) {
       const auto t = h.cast<py::tuple>();
-      const auto numbers = [&](int k) -> const std::vector<double>& {
-        numbers_.push_back(t[k].cast<std::vector<double>>());
-        return numbers_.back();
-      };
-      const auto &start = numbers(0), &coefficient = numbers(1), &harmonic = numbers(2);
-      const int pieces = static_cast<int>(start.size());
-      laws_.push_back({pieces, static_cast<int>(coefficient.size()) / pieces, static_cast<int>(harmonic.size()) / 3, start.data(),
-                       coefficient.data(), harmonic.data()});
+      const auto numbers = [&](int k) { return t[k].cast<std::vector<double>>(); };
+      laws_.push_back({numbers(0), numbers(1), numbers(2)});
       return &laws_.back();
     };
     const auto remember = [&] { return a.memory++; };

@@ -88,7 +88,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
   T* J = arena.take<T>(loops.entries);
   ConstraintRows<T> rows;
   rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;
-  rows.mobility = mobilities(tree, arena, M), rows.terms = terms + tree.nv, rows.off = in.off;
+  rows.mobility = mobilities(tree, arena, M), rows.gamma_size = terms + tree.nv, rows.off = in.off;
   const bool corrects = in.velocity_gain != 0.0 || in.position_gain != 0.0;
   if (corrects) rows.residual = arena.take<T>(loops.rows), rows.target = arena.take<T>(loops.rows);
   constraint_rows(tree, arena, state, rows, 0, loops.constraints);

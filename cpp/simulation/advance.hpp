@@ -12,8 +12,7 @@ namespace sarrus {
 /// Whether a row ties velocities only, so that no configuration can be brought back onto it.
 inline bool nonholonomic(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i)
-    if (tree.loops.constraint[i].kind == ConstraintKind::rolling || tree.loops.constraint[i].kind == ConstraintKind::pfaffian)
-      return true;
+    if (!holonomic(tree.loops.constraint[i])) return true;
   return false;
 }
 

@@ -147,7 +147,7 @@ inline int independent_rows(System<double>& s, double time, const double* q, dou
   double* J = const_cast<double*>(e.matrix.J);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
-    if (c.driven || c.law) std::fill(J, J + c.columns * c.rows, 0.0);
+    if (c.driven) std::fill(J, J + c.columns * c.rows, 0.0);
     J += c.columns * c.rows;
   }
   const Factor<double> factor = factorise_tightly(e, s.arena);

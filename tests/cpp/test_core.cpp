@@ -139,27 +139,24 @@ Description every_constraint(unsigned seed) {
     if (k.kind == JointKind::spherical) j.actuated = true;
     d.joints.push_back(j);
   }
-  LawDescription law{{0.0, 0.5}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, {0.2, 3.0, 0.1}};
+  Law law{{0.0, 0.5}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, {0.2, 3.0, 0.1}};
   d.joints.back().laws = {law, std::nullopt, std::nullopt, std::nullopt, std::nullopt, law};
-  const auto add = [&](ConstraintKind kind, const char* name) -> ConstraintDescription& {
-    ConstraintDescription c{};
-    c.name = name, c.kind = kind, c.parent = body(0.0, 10.0), c.child = body(16.0, 31.0);
-    c.at_parent = random.vector(0.3), c.at_child = random.vector(0.3), c.normal = random.axis(), c.axle = random.axis(),
-    c.length = 0.5;
-    d.constraints.push_back(c);
-    return d.constraints.back();
+  const auto between_bodies = [&](const char* name, const AnyConstraint& kind) {
+    d.constraints.push_back({name, kind, body(0.0, 10.0), body(16.0, 31.0), random.transform(), random.transform(), {}});
   };
-  add(ConstraintKind::distance, "rod");
-  add(ConstraintKind::rolling, "disc").rolling = Rolling::disc_on_plane;
-  add(ConstraintKind::rolling, "ball").rolling = Rolling::sphere_on_plane;
-  ConstraintDescription& balls = add(ConstraintKind::rolling, "balls");
-  balls.rolling = Rolling::sphere_on_sphere, balls.other_radius = 0.7;
-  ConstraintDescription& coupler = add(ConstraintKind::coupler, "coupler");
-  coupler.terms = {{"joint1", 0, {1.0, 0.5}}, {"joint3", 0, {2.0}}}, coupler.law = law;
-  ConstraintDescription& rows = add(ConstraintKind::pfaffian, "rows");
-  rows.joints = {"joint4", "joint0"}, rows.rows = 1, rows.matrix = {1, 2, 3, 4, 5, 6, 7}, rows.value = {0.1};
-  ConstraintDescription& given = add(ConstraintKind::pfaffian, "given");
-  given.joints = {"joint8", "joint1"}, given.rows = 2, given.value = {0.0, 0.0};
+  between_bodies("rod", Distance{{}, 0.5});
+  between_bodies("disc", Rolling{{}, 0.5, 0.0, true, false});
+  between_bodies("ball", Rolling{{}, 0.5, 0.0, false, false});
+  between_bodies("balls", Rolling{{}, 0.5, 0.7, false, true});
+  const auto between_coordinates = [&](const char* name, const AnyConstraint& kind,
+                                       std::vector<ConstraintDescription::Coordinate> coordinates) {
+    ConstraintDescription c{};
+    c.name = name, c.kind = kind, c.coordinates = std::move(coordinates);
+    d.constraints.push_back(c);
+  };
+  between_coordinates("coupler", Coupler{{}, {{1.0, 0.5}, {2.0}}, 0.0, law}, {{"joint1", 0}, {"joint3", 0}});
+  between_coordinates("rows", Pfaffian{{}, {1, 2, 3, 4, 5, 6, 7}, {0.1}}, {{"joint4", -1}, {"joint0", -1}});
+  between_coordinates("rows with the call", Pfaffian{{}, {}, {0.0, 0.0}}, {{"joint8", -1}, {"joint1", -1}});
   for (JointDescription& j : d.joints)
     if (j.name == "joint1" || j.name == "joint17" || j.name == "joint22") j.actuated = true;
   return d;
@@ -445,7 +442,7 @@ void wrong_descriptions() {
   });
   refused("a coupler of a joint that is not there", [](Description& d) {
     ConstraintDescription c{};
-    c.name = "c", c.kind = ConstraintKind::coupler, c.terms = {{"nothing", 0, {1.0}}};
+    c.name = "c", c.kind = Coupler{{}, {{1.0}}, 0.0, {}}, c.coordinates = {{"nothing", 0}};
     d.constraints.push_back(c);
   });
   refused("two frames of one name", [](Description& d) { d.frames[0].name = d.frames[1].name; });
@@ -457,8 +454,7 @@ void wrong_descriptions() {
 void simulations(const Mechanism& m, const States& states) {
   const Tree& t = m.tree();
   if (t.nv == 0) return;  // nothing to act on
-  const double start[] = {0.0}, coefficient[] = {0.3, 0.1};
-  const Law law = {1, 2, 0, start, coefficient, nullptr};
+  const Law law = {{0.0}, {0.3, 0.1}, {}};
   const Freedom* freedom = t.freedom;
   int iv = 0;  // a velocity whose coordinate adds up
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
