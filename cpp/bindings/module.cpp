@@ -62,7 +62,11 @@ void read(const py::handle& h, std::optional<Law>& law) { law = to_law(h); }
 ConstraintDescription to_constraint(const py::dict& d) {
   ConstraintDescription c{};
   c.name = d["name"].cast<std::string>();
-  c.kind = constraint_named(d["kind"].cast<std::string>());
+  const auto name = d["kind"].cast<std::string>();
+  each_constraint([&](const auto& kind) {
+    if (name == kind.name) c.kind = kind;
+  });
+  if (std::holds_alternative<LoopJoint>(c.kind)) throw ModelError("constraint '" + c.name + "' is of no kind: '" + name + "'");
   visit_constraint(c.kind, [&](auto& kind) {
     if constexpr (kind.between_bodies) {
       c.parent = d["parent"].cast<std::string>(), c.child = d["child"].cast<std::string>();
@@ -152,6 +156,13 @@ py::list placed_joints(const py::object& self) {
   return all;
 }
 
+/// Names of all kinds of constraint.
+std::vector<std::string> constraint_kinds() {
+  std::vector<std::string> names;
+  each_constraint([&](const auto& kind) { names.push_back(kind.name); });
+  return names;
+}
+
 std::string compiler() {
 #if defined(__clang__)
   return "Clang " __clang_version__;
@@ -212,6 +223,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       },
       py::arg("normal"));
   m.def("compiler", &compiler);
+  m.def("constraint_kinds", &constraint_kinds);
   m.def("level", [] { return kernels().level; });
   m.def("lanes", [] { return kernels().lanes; });
   m.def(

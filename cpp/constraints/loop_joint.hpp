@@ -16,6 +16,7 @@ namespace sarrus {
 
 struct LoopJoint : BetweenBodies {
   static constexpr const char* name = "";  // made of a described joint
+  static constexpr bool one_length = false;
   JointKind joint;
   JointConstants constants;
   int held = 0;  // rows

@@ -26,14 +26,12 @@ template <int I = 0, class Any, class Ask> SARRUS_INLINE auto visit_constraint(A
   return ask(*std::get_if<I>(&any));
 }
 
-/// The kind of that name with its numbers still to come; what it holds is a LoopJoint where there is none.
-template <int I = 1> AnyConstraint constraint_named(const std::string& name) {
+/// add(kind) for every kind but joints, with its numbers still to come.
+template <int I = 1, class Add> void each_constraint(Add add) {
   if constexpr (I < std::variant_size_v<AnyConstraint>) {
-    using Kind = std::variant_alternative_t<I, AnyConstraint>;
-    if (name == Kind::name) return Kind();
-    return constraint_named<I + 1>(name);
+    add(std::variant_alternative_t<I, AnyConstraint>());
+    each_constraint<I + 1>(add);
   }
-  return LoopJoint();
 }
 
 }  // namespace sarrus
