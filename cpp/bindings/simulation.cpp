@@ -74,8 +74,8 @@ class Simulation {
     for (const auto& [of, at, lower, upper] : limits) limits_.push_back({static_cast<Quantity>(of), at, lower, upper});
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     // implicit steps are stable whatever the rate, adaptive ones see to it themselves; and rows that ask Python would be asked more often
-    plan_.watches_rates = plan_.method != Method::implicit_midpoint && plan_.method != Method::dopri5 && tree_.loops.given == 0 &&
-                          has_rates(tree_, plan_.actions);
+    plan_.watches_rates = plan_.method != Method::implicit_midpoint && plan_.method != Method::dopri5 &&
+                          tree_.loops.pfaffian_values == 0 && has_rates(tree_, plan_.actions);
     plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
     record_.resize(record_size(plan_));
     begin_record(plan_, record_.data());
@@ -453,9 +453,9 @@ class Simulation {
     Simulation& s = *static_cast<Simulation*>(self);
     const WithGil held;
     try {
-      const Numbers given =
+      const Numbers values =
           py::cast<Numbers>(call_python(s.pfaffian_, py::make_tuple(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv))));
-      std::copy(given.data(), given.data() + s.tree_.loops.given, numbers);
+      std::copy(values.data(), values.data() + s.tree_.loops.pfaffian_values, numbers);
       return true;
     } catch (py::error_already_set& e) {
       e.restore();

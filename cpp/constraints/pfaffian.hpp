@@ -27,13 +27,13 @@ struct Pfaffian : BetweenCoordinates {
   template <class F> void fields(F field) { field("matrix", matrix), field("value", value); }
 
   template <class T, class Entry> SARRUS_INLINE CoordinateRow<T> evaluate(const CoordinateState<T>& s, int r, Entry entry) const {
-    const T* given = matrix.empty() ? s.values : nullptr;
+    const T* values = matrix.empty() ? s.values : nullptr;
     for (int i = 0; i < s.columns; ++i) {
-      const T x = given ? given[r * s.columns + i] : T(matrix[r * s.columns + i]);
+      const T x = values ? values[r * s.columns + i] : T(matrix[r * s.columns + i]);
       entry(i, x, x);
     }
-    if (!given) return {T(0.0), T(value[r]), T(0.0)};
-    return {T(0.0), given[rows() * s.columns + r], given[rows() * (s.columns + 1) + r]};
+    if (!values) return {T(0.0), T(value[r]), T(0.0)};
+    return {T(0.0), values[rows() * s.columns + r], values[rows() * (s.columns + 1) + r]};
   }
 };
 

@@ -22,10 +22,10 @@ template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, cons
 
 /// gamma: what J a must be.
 template <class T>
-void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* given, T* out) {
+void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out) {
   const T* rest = zeros<T>(arena, tree.nv);
   const auto work = rnea(tree, arena, RneaInput<T>{q, v, rest}, arena.take<T>(tree.nv));
-  LoopState<T> state = {q, v, time, given, nullptr, nullptr, work.body};
+  LoopState<T> state = {q, v, time, pfaffian_values, nullptr, nullptr, work.body};
   place(tree, arena, work.poses(), work.columns, state);
   ConstraintRows<T> wanted;
   wanted.gamma = out;

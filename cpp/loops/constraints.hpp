@@ -149,7 +149,8 @@ SARRUS_NOINLINE void rows_between_bodies(const Tree& tree, Arena& arena, const L
 
 template <class T> SARRUS_NOINLINE void rows_between_coordinates(const LoopState<T>& s, const Constraint& c,
                                                                  const ConstraintRows<T>& out) {
-  const CoordinateState<T> state = {s.q, s.v, s.time, s.given ? s.given + c.values : nullptr, c.coordinate, c.column, c.columns};
+  const CoordinateState<T> state = {s.q,          s.v,      s.time,   s.pfaffian_values ? s.pfaffian_values + c.values : nullptr,
+                                    c.coordinate, c.column, c.columns};
   visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
     if constexpr (!kind.between_bodies) {
       for (int r = 0; r < c.rows; ++r) {

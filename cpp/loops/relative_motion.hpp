@@ -8,7 +8,7 @@ namespace sarrus {
 /// Where the bodies are and, if asked for, how they accelerate while the joints' accelerations are zero.
 template <class T> struct LoopState {
   const T *q, *v;  // v may be null: at rest
-  const T *time, *given;  // may be null: time 0, no Pfaffian values
+  const T *time, *pfaffian_values;  // may be null: time 0, no Pfaffian values
   Transform<T>* X;  // of the bodies, in the world
   Motion<T>* column;  // of the velocities, in world axes at the origin of the body that they move
   const RneaBody<T>* body;  // null: no accelerations asked
@@ -33,8 +33,9 @@ SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Mot
 }
 
 /// From q alone.
-template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given) {
-  LoopState<T> state = {q, nullptr, time, given, nullptr, nullptr, nullptr};
+template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& arena, const T* q, const T* time,
+                                                      const T* pfaffian_values) {
+  LoopState<T> state = {q, nullptr, time, pfaffian_values, nullptr, nullptr, nullptr};
   Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   joint_poses(tree, arena, q, X, columns);

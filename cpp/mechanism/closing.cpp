@@ -95,8 +95,8 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
       between(d, o, c);
       if (const std::string fault = kind.fault(c.columns); !fault.empty())
         throw ModelError("constraint '" + o.name + "' " + fault);
-      c.values = tree_.loops.given;
-      tree_.loops.given += kind.values_with_call(c.columns);
+      c.values = tree_.loops.pfaffian_values;
+      tree_.loops.pfaffian_values += kind.values_with_call(c.columns);
     }
   });
   return c;

@@ -56,7 +56,7 @@ struct Elimination {
 };
 
 struct Loops {
-  int constraints, rows, entries, given;
+  int constraints, rows, entries, pfaffian_values;
   int soft_constraints, soft_rows, soft_entries;  // after those: motors in joints that close loops (statics only)
   const Constraint* constraint;
   int actuators;

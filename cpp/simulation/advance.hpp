@@ -48,7 +48,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
     s.kept = false;
     std::optional<LeastMotion<T>> start;
     if (projects && (plan.close_stages || plan.method == Method::implicit_midpoint))
-      s.least = &start.emplace(tree, arena, x.q, now, s.given(x.q, x.v));
+      s.least = &start.emplace(tree, arena, x.q, now, s.pfaffian_values(x.q, x.v));
     switch (plan.method) {
       case Method::euler: euler_step(s, now, step, x, false); break;
       case Method::semi_implicit:

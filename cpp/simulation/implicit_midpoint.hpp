@@ -159,7 +159,8 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
     const Arena::Scope scope(arena);
     ConstraintRows<double> wanted;
     wanted.residual = off, wanted.target = off + rows, wanted.J = J;
-    constraint_rows(tree, arena, place(tree, arena, at.q, &when, s.given(at.q, at.v)), wanted, 0, tree.loops.constraints);
+    constraint_rows(tree, arena, place(tree, arena, at.q, &when, s.pfaffian_values(at.q, at.v)), wanted, 0,
+                    tree.loops.constraints);
     add_motion_along_rows(tree, J, at.v, -1.0, off + rows);
     return sum_of_squares(off, rows) + sum_of_squares(off + rows, rows) / (1.0 + sum_of_squares(at.v, nv));
   };
@@ -172,7 +173,7 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
   std::copy(row, row + size, end);
   const auto at_end = SimulationState<double>::of(tree, end);
   project(s, time + h, at_end.q, at_end.v);
-  LeastMotion<double> last(tree, arena, at_end.q, time + h, s.given(at_end.q, at_end.v));
+  LeastMotion<double> last(tree, arena, at_end.q, time + h, s.pfaffian_values(at_end.q, at_end.v));
   std::optional<LeastMotion<double>> middle;
   if (s.plan.close_stages) {  // seen from either end the same
     double* u = arena.take<double>(nv);
@@ -180,7 +181,7 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
     for (int k = 0; k < nv; ++k) u[k] *= 0.5;
     integrate(tree, x.q, u, q);
     project(s, time + 0.5 * h, q, at_end.v, nullptr, false);
-    s.least = &middle.emplace(tree, arena, q, time + 0.5 * h, s.given(q, at_end.v));
+    s.least = &middle.emplace(tree, arena, q, time + 0.5 * h, s.pfaffian_values(q, at_end.v));
   }
   double left = HUGE_VAL;
   for (int round = 0; round < 10 && s.status == 0.0; ++round) {

@@ -65,7 +65,7 @@ template <class T> struct System {
   void accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {
     if (tree.loops.rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
     LoopInput<T> in{q, v, tau};
-    in.time = &time, in.given = given(q, v);
+    in.time = &time, in.pfaffian_values = pfaffian_values(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
     if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
     reproach(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
@@ -80,9 +80,9 @@ template <class T> struct System {
   }
 
   /// Rows that the caller gives as a function of q, and their gamma.
-  const T* given(const T* q, const T* v) {
-    if (tree.loops.given == 0) return nullptr;
-    T* numbers = arena.template take<T>(tree.loops.given);
+  const T* pfaffian_values(const T* q, const T* v) {
+    if (tree.loops.pfaffian_values == 0) return nullptr;
+    T* numbers = arena.template take<T>(tree.loops.pfaffian_values);
     if constexpr (std::is_same_v<T, double>)
       if (status == 0.0 && !plan.pfaffian(plan.self, q, v, numbers)) status = caller_failed;
     return numbers;
@@ -98,7 +98,7 @@ template <class T> struct System {
     reproach(solve_tightly(e, arena, e.b, x));
     ConstraintRows<T> wanted;
     wanted.residual = phi, wanted.target = target;
-    constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.given), wanted, 0, tree.loops.constraints);
+    constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.pfaffian_values), wanted, 0, tree.loops.constraints);
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
     for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
@@ -123,8 +123,8 @@ template <class T> struct LeastMotion {
   Factor<T> factor;
   T *x, *work;
 
-  LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* given, const bool* held = nullptr)
-      : tree(t), e(metric_equation(t, arena, q, &time, given, held != nullptr)) {
+  LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
+      : tree(t), e(metric_equation(t, arena, q, &time, pfaffian_values, held != nullptr)) {
     if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows), work = arena.take<T>(tree.nv + e.matrix.rows);
@@ -143,7 +143,8 @@ template <class T> struct LeastMotion {
 inline int independent_rows(System<double>& s, double time, const double* q, double* weakest) {
   const Tree& tree = s.tree;
   const Arena::Scope scope(s.arena);
-  const LoopEquation<double> e = metric_equation(tree, s.arena, q, &time, s.given(q, zeros<double>(s.arena, tree.nv)), false);
+  const LoopEquation<double> e =
+      metric_equation(tree, s.arena, q, &time, s.pfaffian_values(q, zeros<double>(s.arena, tree.nv)), false);
   double* J = const_cast<double*>(e.matrix.J);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
@@ -172,7 +173,7 @@ SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* h
   if (tree.loops.rows == 0) return T(0.0);
   Arena& arena = s.arena;
   const Arena::Scope scope(arena);
-  const T* given = s.given(q, v);
+  const T* pfaffian_values = s.pfaffian_values(q, v);
   const int nv = tree.nv, rows = tree.loops.rows;
   T *phi = arena.take<T>(rows), *phi_there = arena.take<T>(rows), *missing = arena.take<T>(rows), *there = arena.take<T>(tree.nq),
     *J = arena.take<T>(tree.loops.entries);
@@ -180,7 +181,7 @@ SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* h
     const Arena::Scope inner(arena);
     ConstraintRows<T> wanted;
     wanted.residual = residual, wanted.target = missing, wanted.J = J;
-    constraint_rows(tree, arena, place(tree, arena, at, &time, given), wanted, 0, tree.loops.constraints);
+    constraint_rows(tree, arena, place(tree, arena, at, &time, pfaffian_values), wanted, 0, tree.loops.constraints);
     return sum_of_squares(residual, rows);
   };
   const T fine = T(closed) * (T(1.0) + sum_of_squares(v, nv));
@@ -195,7 +196,7 @@ SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* h
   LeastMotion<T>* least = held ? nullptr : s.least;
   std::optional<LeastMotion<T>> own;
   for (int factors = 0; factors < 4; ++factors) {
-    if (!least) least = &own.emplace(tree, arena, q, time, given, held);
+    if (!least) least = &own.emplace(tree, arena, q, time, pfaffian_values, held);
     for (int round = 0; round < 8 && any(going); ++round) {
       integrate(tree, q, least->along(phi, -1.0), there);
       const T now = look(there, phi_there);
@@ -212,7 +213,7 @@ SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* h
     least = nullptr;
   }
   if (!velocities) return left;
-  if (!least) least = &own.emplace(tree, arena, q, time, given, held);
+  if (!least) least = &own.emplace(tree, arena, q, time, pfaffian_values, held);
 
   add_motion_along_rows(tree, J, v, T(-1.0), missing);
   T slips = sum_of_squares(missing, rows);

@@ -212,7 +212,7 @@ int size_of(const std::string& input, const Tree& t) {
   if (input[0] == 'q') return t.nq;
   if (input == "time" || input == "restitution") return 1;
   if (input == "multipliers") return t.loops.rows;
-  if (input == "given") return t.loops.given;
+  if (input == "pfaffian_values") return t.loops.pfaffian_values;
   if (input == "known") return Kinematics<double>::size(t);
   return input.rfind("base_", 0) == 0 ? 6 : t.nv;
 }
@@ -240,7 +240,7 @@ class States {
     Random random{std::mt19937_64(seed)};
     const Tree& t = m.tree();
     for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "known", "time",
-                             "restitution", "multipliers", "given"}) {
+                             "restitution", "multipliers", "pfaffian_values"}) {
       const int n = size_of(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
@@ -347,7 +347,7 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !infos[op].has_frame) continue;
         // rows that depend on q come with every call; a walk of many steps carries rounding far
-        if (!with_optional && m.tree().loops.given > 0 && std::strstr(infos[op].inputs, "given")) continue;
+        if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
         const bool walks = !std::strncmp(infos[op].name, "configuration", 13);
         const std::string name = std::string(infos[op].name) + " of " + std::to_string(m.tree().nv) + " velocities";
         const Array one = states.one(op, in, with_optional), many = states.many(op, in, with_optional, 1);
@@ -469,9 +469,9 @@ void simulations(const Mechanism& m, const States& states) {
   const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5}, {Quantity::effort, controller.iv, -0.1, 0.1}};
   Plan plan{};
   plan.actions = {1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(), nullptr, 0, 2, 19};
-  plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.given == 0;
-  std::vector<double> given(t.loops.given, 0.0);
-  plan.self = &given;
+  plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
+  std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
+  plan.self = &pfaffian_values;
   plan.pfaffian = [](void* self, const double*, const double*, double* numbers) {
     const auto& zeros = *static_cast<std::vector<double>*>(self);
     std::copy(zeros.begin(), zeros.end(), numbers);
@@ -493,7 +493,7 @@ void simulations(const Mechanism& m, const States& states) {
       }
       std::vector<double> together = x;
       for (long i = 0; i < count; ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * wide);
-      if (t.loops.given > 0) continue;  // rows that a caller gives cannot run side by side
+      if (t.loops.pfaffian_values > 0) continue;  // rows that a caller gives cannot run side by side
       std::vector<signed char> status(count);
       kernels.advance_many(t, plan, {0.0, 1e-5, 0, 2}, {together.data(), wide, parameter, 0, status.data()}, 0, count);
       if (t.loops.rows > 0) continue;  // open loops have no one answer to compare
