@@ -9,7 +9,7 @@
 
 namespace sarrus::bindings {
 
-enum class Size : char { q, v, six, known, one, rows, given };
+enum class Size : char { q, v, six, known, one, rows, pfaffian_values };
 
 struct Input {
   std::string name;
@@ -25,7 +25,7 @@ struct Info {
   bool has_frame, has_wrenches, has_reactions, divides, needs_mass, any_length, checks = false;
   bool dense = false;  // works on an nv x nv matrix, whatever its result
   const char* beyond = nullptr;  // the method that answers where keywords ask for more
-  int given = -1;  // which input the core asks the mechanism itself for
+  int pfaffian_values = -1;  // which input the core asks the mechanism itself for
 };
 
 inline Info read(const char* name, const char* inputs, const char* axes, bool has_frame, bool has_wrenches) {
@@ -41,7 +41,8 @@ inline Info read(const char* name, const char* inputs, const char* axes, bool ha
     if (in.name == "known") in.size = Size::known;
     if (in.name == "multipliers") in.size = Size::rows;
     if (in.name == "restitution" || in.name == "time") in.size = Size::one, in.by_keyword = true;
-    if (in.name == "given") in.size = Size::given, in.by_keyword = true, info.given = static_cast<int>(info.inputs.size());
+    if (in.name == "pfaffian_values")
+      in.size = Size::pfaffian_values, in.by_keyword = true, info.pfaffian_values = static_cast<int>(info.inputs.size());
     if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;
     in.key = PyUnicode_InternFromString(in.name.c_str());
     info.positional += !in.by_keyword, info.required += !in.optional;
@@ -77,7 +78,7 @@ inline int size_of(Size s, const Tree& t) {
     case Size::six: return 6;
     case Size::one: return 1;
     case Size::rows: return t.loops.rows;
-    case Size::given: return t.loops.given;
+    case Size::pfaffian_values: return t.loops.pfaffian_values;
     default: return kept_motion_size(t);
   }
 }

@@ -50,40 +50,33 @@ JointKind to_kind(const std::string& name) {
 }
 
 /// (starts, coefficients piece by piece, harmonics) or None.
-std::optional<LawDescription> to_law(const py::handle& h) {
+std::optional<Law> to_law(const py::handle& h) {
   if (h.is_none()) return std::nullopt;
   const auto t = h.cast<py::tuple>();
-  return LawDescription{t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
+  return Law{t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
 }
+
+template <class T> void read(const py::handle& h, T& x) { x = h.cast<T>(); }
+void read(const py::handle& h, std::optional<Law>& law) { law = to_law(h); }
 
 ConstraintDescription to_constraint(const py::dict& d) {
   ConstraintDescription c{};
   c.name = d["name"].cast<std::string>();
-  const auto kind = d["kind"].cast<std::string>();
-  const auto numbers = [&](const char* key) { return d[key].cast<std::vector<double>>(); };
-  if (kind == "Coupler") {
-    c.kind = ConstraintKind::coupler;
-    c.offset = d["offset"].cast<double>(), c.law = to_law(d["law"]);
-    for (const auto& term : d["terms"].cast<py::list>()) {
-      const auto t = term.cast<py::tuple>();
-      c.terms.push_back({t[0].cast<std::string>(), t[1].cast<int>(), t[2].cast<std::vector<double>>()});
+  const auto name = d["kind"].cast<std::string>();
+  each_constraint([&](const auto& kind) {
+    if (name == kind.name) c.kind = kind;
+  });
+  if (std::holds_alternative<LoopJoint>(c.kind)) throw ModelError("constraint '" + c.name + "' is of no kind: '" + name + "'");
+  visit_constraint(c.kind, [&](auto& kind) {
+    if constexpr (kind.between_bodies) {
+      c.parent = d["parent"].cast<std::string>(), c.child = d["child"].cast<std::string>();
+      c.at_parent = to_transform(d["at_parent"]), c.at_child = to_transform(d["at_child"]);
+    } else {
+      for (const auto& [joint, index] : d["coordinates"].cast<std::vector<std::pair<std::string, int>>>())
+        c.coordinates.push_back({joint, index});
     }
-  } else if (kind == "Pfaffian") {
-    c.kind = ConstraintKind::pfaffian;
-    c.joints = d["joints"].cast<std::vector<std::string>>();
-    c.matrix = numbers("matrix"), c.value = numbers("value"), c.rows = d["rows"].cast<int>();
-  } else {
-    c.kind = kind == "Distance" ? ConstraintKind::distance : ConstraintKind::rolling;
-    c.parent = d["parent"].cast<std::string>(), c.child = d["child"].cast<std::string>();
-    c.at_parent = to_vec3(d["at_parent"]), c.at_child = to_vec3(d["at_child"]);
-    c.length = d["length"].cast<double>();
-    if (c.kind == ConstraintKind::rolling) {
-      c.normal = to_vec3(d["normal"]);
-      c.rolling = Rolling::sphere_on_plane;
-      if (!d["axle"].is_none()) c.axle = to_vec3(d["axle"]), c.rolling = Rolling::disc_on_plane;
-      if (!d["other_radius"].is_none()) c.other_radius = d["other_radius"].cast<double>(), c.rolling = Rolling::sphere_on_sphere;
-    }
-  }
+    kind.fields([&](const char* key, auto& x) { read(d[key], x); });
+  });
   return c;
 }
 
@@ -140,15 +133,17 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
   return std::make_unique<Mechanism>(d);
 }
 
-/// (name, first row, rows, [the rows' components of the relative motion, or -1]) of each constraint.
+/// (name, first row, [name of each row], [whether it holds positions too]) of each constraint.
 py::list placed_constraints(const py::object& self) {
   const Mechanism& m = built(self);
   py::list all;
   for (std::size_t i = 0; i < m.constraints().size(); ++i) {
     const Constraint& c = m.tree().loops.constraint[m.constraints()[i]];
-    py::list components;
-    for (int r = 0; r < c.rows; ++r) components.append(c.component[r < 6 ? r : 5]);
-    all.append(py::make_tuple(m.constraint_name(static_cast<int>(i)), c.row, c.rows, components));
+    py::list names, holonomic;
+    visit_constraint(c.kind, [&](const auto& kind) {
+      for (int r = 0; r < c.rows; ++r) names.append(kind.row_name(r)), holonomic.append(kind.holonomic(r));
+    });
+    all.append(py::make_tuple(m.constraint_name(static_cast<int>(i)), c.row, names, holonomic));
   }
   return all;
 }
@@ -159,6 +154,13 @@ py::list placed_joints(const py::object& self) {
   for (const auto& j : built(self).joints())
     all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.part));
   return all;
+}
+
+/// Names of all kinds of constraint.
+std::vector<std::string> constraint_kinds() {
+  std::vector<std::string> names;
+  each_constraint([&](const auto& kind) { names.push_back(kind.name); });
+  return names;
 }
 
 std::string compiler() {
@@ -221,6 +223,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       },
       py::arg("normal"));
   m.def("compiler", &compiler);
+  m.def("constraint_kinds", &constraint_kinds);
   m.def("level", [] { return kernels().level; });
   m.def("lanes", [] { return kernels().lanes; });
   m.def(

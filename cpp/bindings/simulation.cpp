@@ -110,7 +110,7 @@ class PySimulation {
     return s.ask([&] {
       const auto values =
           py::cast<Numbers>(call_python(s.pfaffian_, py::make_tuple(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv))));
-      std::copy(values.data(), values.data() + s.tree_.loops.given, numbers);
+      std::copy(values.data(), values.data() + s.tree_.loops.pfaffian_values, numbers);
     });
   }
 

@@ -53,20 +53,20 @@ constexpr int max_inputs = 5;
   X(normalize, "q", "q", false, false)                                             \
   X(motion_space, "q", "6v", false, false)
 
-#define SARRUS_LOOP_OPERATIONS(X)                                      \
-  X(forward_dynamics, "q v tau time? given?", "v", false, true)        \
-  X(constrained_motion, "q v tau time? given?", "m", false, true)      \
-  X(constraint_jacobian, "q time? given?", "cv", false, false)         \
-  X(constraint_velocity, "q time? given?", "c", false, false)          \
-  X(constraint_bias, "q v time? given?", "c", false, false)            \
-  X(loop_residual, "q time? given?", "c", false, false)                \
-  X(loop_wrenches, "q multipliers time?", "w6", false, false)          \
-  X(velocity_by_mass, "q v time? given?", "v", false, false)           \
-  X(velocity_plain, "q v time? given?", "v", false, false)             \
-  X(velocity_jump, "q v restitution? time? given?", "i", false, false) \
-  X(configuration_by_mass, "q time? given?", "q", false, false)        \
-  X(configuration_plain, "q time? given?", "q", false, false)          \
-  X(actuator_efforts, "q v a time? given?", "u", false, true)
+#define SARRUS_LOOP_OPERATIONS(X)                                                \
+  X(forward_dynamics, "q v tau time? pfaffian_values?", "v", false, true)        \
+  X(constrained_motion, "q v tau time? pfaffian_values?", "m", false, true)      \
+  X(constraint_jacobian, "q time? pfaffian_values?", "cv", false, false)         \
+  X(constraint_velocity, "q time? pfaffian_values?", "c", false, false)          \
+  X(constraint_bias, "q v time? pfaffian_values?", "c", false, false)            \
+  X(loop_residual, "q time? pfaffian_values?", "c", false, false)                \
+  X(loop_wrenches, "q multipliers time?", "w6", false, false)                    \
+  X(velocity_by_mass, "q v time? pfaffian_values?", "v", false, false)           \
+  X(velocity_plain, "q v time? pfaffian_values?", "v", false, false)             \
+  X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", false, false) \
+  X(configuration_by_mass, "q time? pfaffian_values?", "q", false, false)        \
+  X(configuration_plain, "q time? pfaffian_values?", "q", false, false)          \
+  X(actuator_efforts, "q v a time? pfaffian_values?", "u", false, true)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
 

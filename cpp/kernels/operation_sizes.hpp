@@ -11,7 +11,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input[0] == 'q') return t.nq;
   if (input == "time" || input == "restitution") return 1;
   if (input == "multipliers") return t.loops.rows;
-  if (input == "given") return t.loops.given;
+  if (input == "pfaffian_values") return t.loops.pfaffian_values;
   if (input == "known") return kept_motion_size(t);
   return input.rfind("base_", 0) == 0 ? 6 : t.nv;
 }

@@ -42,7 +42,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
   std::optional<LeastMotion<double>> start;
-  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, time, s.given(x, x + tree.nq));
+  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
   Trial<double> trial = {there, 0.0, dense};
   if (plan.limits > 0) s.demanded = error + 1;  // there is room behind it
   embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
@@ -59,7 +59,7 @@ void between_steps(const Tree& tree, const Plan& plan, const double* parameter, 
   between(tree, plan.force_elements.nz, x, dense, (time - from) / step, arena.take<double>(tree.nv), there);
   System<double> s{tree, arena, plan, parameter};
   std::optional<LeastMotion<double>> start;
-  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, from, s.given(x, x + tree.nq));
+  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
   const auto state = SimulationState<double>::of(tree, there);
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
 }

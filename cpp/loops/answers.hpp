@@ -22,10 +22,10 @@ template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, cons
 
 /// gamma: what J a must be.
 template <class T>
-void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* given, T* out) {
+void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out) {
   const T* rest = zeros<T>(arena, tree.nv);
   const auto work = rnea(tree, arena, RneaInput<T>{q, v, rest}, arena.take<T>(tree.nv));
-  LoopState<T> state = {q, v, time, given, nullptr, nullptr, work.body};
+  LoopState<T> state = {q, v, time, pfaffian_values, nullptr, nullptr, work.body};
   place(tree, arena, work.poses(), work.columns, state);
   ConstraintRows<T> wanted;
   wanted.gamma = out;
@@ -40,26 +40,22 @@ void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, co
     const Arena::Scope scope(arena);
     const Constraint& c = loops.constraint[i];
     Force<T> f = Force<T>::zero();
-    if (c.kind != ConstraintKind::coupler && c.kind != ConstraintKind::pfaffian) {
-      // between two free frames the columns would be the unit motions, and J the rows themselves
-      RelativeMotion<T> m;
-      relative_motion(tree, arena, state, c, m);
-      Motion<T> unit[6];
-      for (int k = 0; k < 6; ++k) unit[k] = unit_motion<T>(k);
-      m.column = unit;
-      Constraint alone = c;
-      alone.columns = 6, alone.row = alone.entry = 0;
-      T J[36];
-      ConstraintRows<T> wanted;
-      wanted.J = J;
-      rows_of(alone, m, false, wanted);
+    const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
+    if (joint && joint->plain()) {
       for (int r = 0; r < c.rows; ++r) {
-        const T& m = multipliers[c.row + r];
-        f += {vec3<T>(J[r], J[c.rows + r], J[2 * c.rows + r]) * m,
-              vec3<T>(J[3 * c.rows + r], J[4 * c.rows + r], J[5 * c.rows + r]) * m};
+        const int k = joint->component[r];
+        (k < 3 ? f.angular(k) : f.linear(k - 3)) += multipliers[c.row + r];
       }
+    } else if (c.child >= 0) {
+      RelativeMotion<T> m;
+      Columns<T> columns;
+      relative_motion(tree, arena, state, c, m, columns, true, static_cast<const T*>(nullptr));
+      Row<T> rows[6];
+      evaluate(c, m, rows);
+      for (int r = 0; r < c.rows; ++r)
+        f += {rows[r].force.angular * multipliers[c.row + r], rows[r].force.linear * multipliers[c.row + r]};
     }
-    const Mat3<T> R = cast<T>(c.R_joint);
+    const Mat3<T> R = cast<T>(c.told_in);
     store(Force<T>{times(R, f.angular), times(R, f.linear)}, out + 6 * i);
   }
 }

@@ -19,7 +19,7 @@ template <class T> struct LoopInput {
   const T *q, *v, *tau;
   int wrenches = 0;
   const ExternalWrench<T>* wrench = nullptr;
-  const T *time = nullptr, *given = nullptr;
+  const T *time = nullptr, *pfaffian_values = nullptr;
   double velocity_gain = 0.0, position_gain = 0.0;  // J a = gamma - velocity_gain (J v - c) - position_gain phi
   OffLoops<T>* off = nullptr;  // if asked for, how far q and v are off the loops
 };
@@ -83,12 +83,12 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
       b,
       arena.take<T>(loops.rows),
       T(0.0)};
-  LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.given, nullptr, nullptr, work.body};
+  LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.pfaffian_values, nullptr, nullptr, work.body};
   place(tree, arena, work.poses(), work.columns, state);
   T* J = arena.take<T>(loops.entries);
   ConstraintRows<T> rows;
   rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;
-  rows.mobility = mobilities(tree, arena, M), rows.terms = terms + tree.nv, rows.off = in.off;
+  rows.mobility = mobilities(tree, arena, M), rows.gamma_size = terms + tree.nv, rows.off = in.off;
   const bool corrects = in.velocity_gain != 0.0 || in.position_gain != 0.0;
   if (corrects) rows.residual = arena.take<T>(loops.rows), rows.target = arena.take<T>(loops.rows);
   constraint_rows(tree, arena, state, rows, 0, loops.constraints);

@@ -63,7 +63,7 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
 
 /// u, and the part of the needed force that nobody gives, relative; if asked for, how far the state is off the loops.
 template <class T>
-T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* given, T* u,
+T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values, T* u,
                    OffLoops<T>* off) {
   T* tau = arena.take<T>(tree.nv);
   const auto work = rnea(tree, arena, in, tau);
@@ -79,7 +79,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
     for (int k = 0; k < tree.nv; ++k) missing += tau[k] * tau[k];
     return sqrt(missing / size);
   }
-  LoopState<T> state = {in.q, in.v, time, given, nullptr, nullptr, nullptr};
+  LoopState<T> state = {in.q, in.v, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
   return sqrt(share_out(tree, arena, state, tau, u, off) / size);
 }

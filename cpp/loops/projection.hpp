@@ -9,13 +9,13 @@ namespace sarrus {
 
 /// The matrix at q with M, or with 1 in its place; on the right are zeros.
 template <class T>
-LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given, bool plain) {
+LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values, bool plain) {
   const Loops& loops = tree.loops;
   const int rows = plain ? loops.rows + loops.soft_rows : loops.rows;
   T *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M, *mobility;
   for (int k = 0; k < tree.nv + rows; ++k) b[k] = T(0.0);
   for (int r = loops.rows; r < rows; ++r) scale[r] = T(1.0);  // motors have no say here
-  const LoopState<T> state = place(tree, arena, q, time, given);
+  const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   if (plain) {
     M = mobility = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) M[k] = T(1.0);
@@ -35,9 +35,9 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
 
 /// What J v lacks of c.
 template <class T> void missing_velocity(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const T* q, const T* v,
-                                         const T* time, const T* given, T* out) {
+                                         const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
-  const LoopState<T> state = place(tree, arena, q, time, given);
+  const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   ConstraintRows<T> wanted;
   wanted.target = out;
   constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
@@ -46,12 +46,12 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
 
 /// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual.
 template <class T>
-T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time, const T* given,
-                  bool plain, T* after, T* impulses) {
+T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
+                  const T* pfaffian_values, bool plain, T* after, T* impulses) {
   for (int k = 0; k < tree.nv; ++k) after[k] = v[k];
   if (tree.loops.rows == 0) return T(0.0);
-  LoopEquation<T> e = metric_equation(tree, arena, q, time, given, plain);
-  missing_velocity(tree, arena, e, q, v, time, given, e.b + tree.nv);
+  LoopEquation<T> e = metric_equation(tree, arena, q, time, pfaffian_values, plain);
+  missing_velocity(tree, arena, e, q, v, time, pfaffian_values, e.b + tree.nv);
   e.terms = T(0.0);
   for (int k = 0; k < tree.nv; ++k) {
     const T& share = e.matrix.mobility[k];
@@ -75,14 +75,14 @@ constexpr double closed_limit = 1e-9;  // [rad, m]: what Newton's steps leave of
 /// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. Returns what is left,
 /// squared: how much the velocities that a row touches would have to move, of the row that is farthest from closed.
 template <class T>
-T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* time, const T* given, bool plain, T* out) {
+T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values, bool plain, T* out) {
   const Loops& loops = tree.loops;
   T *next = arena.take<T>(tree.nq), *phi = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nq; ++k) out[k] = q[k];
   if (loops.rows == 0) return T(0.0);
   const auto open = [&](const T* at) {  // the residual, squared
     const Arena::Scope scope(arena);
-    const LoopState<T> state = place(tree, arena, at, time, given);
+    const LoopState<T> state = place(tree, arena, at, time, pfaffian_values);
     ConstraintRows<T> wanted;
     wanted.residual = phi;
     constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
@@ -94,7 +94,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* tim
   auto going = left > T(1e-31);
   for (int step = 0; step < 50 && any(going); ++step) {  // near singular positions each takes away a part only
     const Arena::Scope scope(arena);
-    const LoopEquation<T> e = metric_equation(tree, arena, out, time, given, plain);
+    const LoopEquation<T> e = metric_equation(tree, arena, out, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -phi[r];
     T* x = arena.take<T>(tree.nv + e.matrix.rows);
     solve_tightly(e, arena, e.b, x);
@@ -109,7 +109,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* tim
   for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
   ConstraintRows<T> rows;
   rows.residual = phi, rows.scale = scale, rows.mobility = one;
-  constraint_rows(tree, arena, place(tree, arena, out, time, given), rows, 0, loops.constraints);
+  constraint_rows(tree, arena, place(tree, arena, out, time, pfaffian_values), rows, 0, loops.constraints);
   T farthest = T(0.0);
   for (int r = 0; r < loops.rows; ++r) {
     const T motion = phi[r] * phi[r] / scale[r];

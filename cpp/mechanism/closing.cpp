@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../joints/closing.hpp"
 #include "mechanism.hpp"
 
 namespace sarrus {
@@ -17,122 +16,89 @@ std::vector<int> way_to_ground(const Tree& tree, int body) {
 
 }  // namespace
 
-const Law* Mechanism::keep(const LawDescription& law) {
-  const int pieces = static_cast<int>(law.start.size());
-  numbers_.push_back(law.start);
-  const double* start = numbers_.back().data();
-  numbers_.push_back(law.coefficient);
-  const double* coefficient = numbers_.back().data();
-  numbers_.push_back(law.harmonic);
-  laws_.push_back({pieces, static_cast<int>(law.coefficient.size()) / pieces, static_cast<int>(law.harmonic.size()) / 3, start,
-                   coefficient, numbers_.back().data()});
-  return &laws_.back();
+const int* Mechanism::keep(std::vector<int> numbers) {
+  columns_.push_back(std::move(numbers));
+  return columns_.back().data();
 }
 
 /// The bodies, and the velocities that move one of them and not the other: what moves both cancels.
-void Mechanism::between(const std::string& parent, const std::string& child, Constraint& c, std::vector<int>& own,
-                        std::vector<int>& rest) const {
-  const PlacedFrame &p = frames_.at(parent), &k = frames_.at(child);
-  c.parent = p.body, c.child = k.body;
-  own = way_to_ground(tree_, c.child), rest = way_to_ground(tree_, c.parent);
+void Mechanism::between(const std::string& parent, const std::string& child, Constraint& c) {
+  c.parent = frames_.at(parent).body, c.child = frames_.at(child).body;
+  std::vector<int> own = way_to_ground(tree_, c.child), rest = way_to_ground(tree_, c.parent);
   while (!own.empty() && !rest.empty() && own.back() == rest.back()) own.pop_back(), rest.pop_back();
+  c.own = static_cast<int>(own.size());
+  own.insert(own.end(), rest.begin(), rest.end());
+  c.columns = static_cast<int>(own.size()), c.column = keep(std::move(own));
 }
 
-void Mechanism::add(Constraint c, const std::vector<int>& own, const std::vector<int>& rest) {
-  columns_.push_back(own);
-  columns_.back().insert(columns_.back().end(), rest.begin(), rest.end());
-  c.column = columns_.back().data();
-  c.columns = static_cast<int>(columns_.back().size());
-  c.own = static_cast<int>(own.size());
+/// The coordinates and velocities that it names.
+void Mechanism::between(const Description& d, const ConstraintDescription& o, Constraint& c) {
+  std::vector<int> columns, coordinates;
+  for (const auto& [name, index] : o.coordinates) {
+    std::size_t k = 0;
+    while (k < d.joints.size() && d.joints[k].name != name) ++k;
+    if (k == d.joints.size())
+      throw ModelError("constraint '" + o.name + "' refers to joint '" + name + "', which does not exist");
+    const PlacedJoint& j = joints_[k];
+    if (j.closes_a_loop)
+      throw ModelError("constraint '" + o.name + "' refers to joint '" + name +
+                       "', which closes a loop and so has no coordinates: add it with tree=True");
+    for (int i = index < 0 ? 0 : index; i < (index < 0 ? j.nv : index + 1); ++i)
+      columns.push_back(j.iv + i), coordinates.push_back(j.iq + i);
+  }
+  c.columns = static_cast<int>(columns.size());
+  c.column = keep(std::move(columns)), c.coordinate = keep(std::move(coordinates));
+}
+
+void Mechanism::add(Constraint c) {
+  c.rows = visit_constraint(c.kind, [](const auto& kind) { return kind.rows(); });
   c.row = tree_.loops.rows, c.entry = tree_.loops.entries;
   tree_.loops.rows += c.rows, tree_.loops.entries += c.rows * c.columns;
-  constraints_.push_back(c);
+  constraints_.push_back(std::move(c));
 }
 
 Constraint Mechanism::closing_joint(const Description& d, int joint) {
   const JointDescription& j = d.joints[joint];
   Constraint c{};
-  c.kind = ConstraintKind::joint, c.joint = j.kind, c.constants = j.constants, c.rows = 6 - j.nv;
-  const Mat3<double> axes = joint_axes(j, 1.0);
-  c.R_joint = axes;
-  const Transform<double> turn = {axes, zero3<double>()};
+  c.told_in = joint_axes(j, 1.0);
+  const Transform<double> turn = {c.told_in, zero3<double>()};
   c.X_parent = frames_.at(j.parent).X * j.at_parent * turn;
   c.X_child = frames_.at(j.child).X * j.at_child * turn;
+  JointConstants constants = j.constants;
   if (j.kind == JointKind::universal) {
-    const Vec3<double> first = transpose_times(axes, j.axis);
-    c.constants.first_axis[0] = first(0), c.constants.first_axis[1] = first(2);
+    const Vec3<double> first = transpose_times(c.told_in, j.axis);
+    constants.first_axis[0] = first(0), constants.first_axis[1] = first(2);
     if (std::abs(first(0)) < 1e-9)
       throw ModelError("joint '" + j.name + "' closes a loop, and its two axes are parallel: use a Revolute");
   }
-  const int free = free_components(j.kind);
-  std::fill(c.component, c.component + 6, -1);
-  for (int k = 0, r = 0; free >= 0 && k < 6; ++k)
-    if (!(free >> k & 1)) c.component[r++] = k;
-  c.turns = free < 0 || (free & 7) != 7;
-  for (std::size_t k = 0; k < j.laws.size(); ++k)
-    if (j.laws[k]) c.laws[k] = keep(*j.laws[k]), c.driven = true;
+  const LoopJoint kind(j.kind, constants, 6 - j.nv);
+  c.kind = kind;
+  c.turns = !kind.plain() || kind.component[0] < 3;
+  c.carried = j.laws;
+  for (const auto& law : j.laws) c.driven = c.driven || law.has_value();
+  between(j.parent, j.child, c);
   return c;
 }
 
 Constraint Mechanism::other_constraint(const Description& d, const ConstraintDescription& o) {
   Constraint c{};
-  c.kind = o.kind, c.length = o.length, c.other_radius = o.other_radius, c.rolling = o.rolling, c.offset = o.offset;
-  c.rows = o.kind == ConstraintKind::rolling ? 3 : o.kind == ConstraintKind::pfaffian ? o.rows : 1;
-  std::fill(c.component, c.component + 6, -1);
-  c.turns = true;
-  c.R_joint = Mat3<double>::Identity();
-  c.X_parent = c.X_child = Transform<double>::identity();
-  if (o.law) c.law = keep(*o.law);
-  if (o.kind == ConstraintKind::distance || o.kind == ConstraintKind::rolling) {
-    const auto axes = [](const Vec3<double>& z) { return axis_frame(z); };
-    const bool rolls = o.kind == ConstraintKind::rolling;
-    const Mat3<double> identity = Mat3<double>::Identity();
-    c.X_parent = frames_.at(o.parent).X *
-                 Transform<double>{rolls && o.rolling != Rolling::sphere_on_sphere ? axes(o.normal) : identity, o.at_parent};
-    if (rolls && o.rolling == Rolling::disc_on_plane) c.R_joint = axes(o.axle);
-    c.X_child = frames_.at(o.child).X * Transform<double>{c.R_joint, o.at_child};
-  }
-  const auto placed = [&](const std::string& name) -> const PlacedJoint& {
-    for (std::size_t k = 0; k < d.joints.size(); ++k)
-      if (d.joints[k].name == name) {
-        if (joints_[k].closes_a_loop)
-          throw ModelError("constraint '" + o.name + "' refers to joint '" + name +
-                           "', which closes a loop and so has no coordinates: add it with tree=True");
-        return joints_[k];
-      }
-    throw ModelError("constraint '" + o.name + "' refers to joint '" + name + "', which does not exist");
-  };
-  std::vector<int> columns;
-  if (o.kind == ConstraintKind::coupler) {
-    terms_.emplace_back();
-    for (const auto& t : o.terms) {
-      const PlacedJoint& j = placed(t.joint);
-      numbers_.push_back(t.coefficient);
-      terms_.back().push_back({j.iq + t.index, j.iv + t.index, static_cast<int>(t.coefficient.size()), numbers_.back().data()});
-      columns.push_back(j.iv + t.index);
-    }
-    c.term = terms_.back().data(), c.terms = static_cast<int>(terms_.back().size());
-  } else if (o.kind == ConstraintKind::pfaffian) {
-    for (const std::string& name : o.joints) {
-      const PlacedJoint& j = placed(name);
-      for (int k = 0; k < j.nv; ++k) columns.push_back(j.iv + k);
-    }
-    if (o.matrix.empty()) {
-      c.given = tree_.loops.given;
-      tree_.loops.given += o.rows * (static_cast<int>(columns.size()) + 2);
+  c.kind = o.kind;
+  visit_constraint(c.kind, [&](const auto& kind) {
+    c.driven = kind.driven();
+    if constexpr (kind.between_bodies) {
+      c.turns = true;
+      c.told_in = o.at_child.R;
+      c.X_parent = frames_.at(o.parent).X * o.at_parent;
+      c.X_child = frames_.at(o.child).X * o.at_child;
+      between(o.parent, o.child, c);
     } else {
-      numbers_.push_back(o.matrix);
-      c.pfaffian = numbers_.back().data();
-      if (o.matrix.size() != columns.size() * o.rows)
-        throw ModelError("constraint '" + o.name + "' has rows of " + std::to_string(o.matrix.size() / o.rows) +
-                         " entries; its joints have " + std::to_string(columns.size()) + " velocities");
+      between(d, o, c);
+      if (const std::string fault = kind.fault(c.columns); !fault.empty())
+        throw ModelError("constraint '" + o.name + "' " + fault);
+      c.values = tree_.loops.pfaffian_values;
+      tree_.loops.pfaffian_values += kind.values_with_call(c.columns);
     }
-    numbers_.push_back(o.value);
-    c.value = numbers_.back().data();
-  }
-  std::vector<int> rest;
-  if (o.kind == ConstraintKind::distance || o.kind == ConstraintKind::rolling) between(o.parent, o.child, c, columns, rest);
-  add(c, columns, rest);
+  });
   return c;
 }
 
@@ -144,15 +110,12 @@ void Mechanism::close(const Description& d) {
   };
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     if (!joints_[j].closes_a_loop) continue;
-    std::vector<int> own, rest;
-    Constraint c = closing_joint(d, static_cast<int>(j));
-    between(d.joints[j].parent, d.joints[j].child, c, own, rest);
     joints_[j].constraint = static_cast<int>(constraints_.size());
-    add(c, own, rest);
+    add(closing_joint(d, static_cast<int>(j)));
     describe(d.joints[j].name);
   }
   for (const ConstraintDescription& o : d.constraints) {
-    other_constraint(d, o);
+    add(other_constraint(d, o));
     describe(o.name);
   }
   const int hard = loops.rows, hard_constraints = static_cast<int>(constraints_.size()), hard_entries = loops.entries;
@@ -165,16 +128,13 @@ void Mechanism::close(const Description& d) {
       continue;
     }
     Constraint c = constraints_[joints_[j].constraint];
-    const int free = free_components(c.joint);
-    if (free < 0 || c.joint == JointKind::free)
+    const LoopJoint& joint = std::get<LoopJoint>(c.kind);
+    if (!joint.takes_motor())
       throw ModelError("joint '" + d.joints[j].name +
                        "' is actuated and closes a loop, which this type cannot: add it with tree=True");
-    c.rows = 0, c.turns = true;
-    for (const int k : {0, 1, 3, 4, 2, 5})  // a planar joint counts its displacements first
-      if (free >> k & 1) c.component[c.rows++] = k;
-    const std::vector<int> own(c.column, c.column + c.own), rest(c.column + c.own, c.column + c.columns);
-    for (int k = 0; k < c.rows; ++k) actuators_.push_back(tree_.nv + loops.rows + k);
-    add(c, own, rest);
+    c.kind = joint.motor(), c.turns = true;
+    for (int k = 0; k < d.joints[j].nv; ++k) actuators_.push_back(tree_.nv + loops.rows + k);
+    add(std::move(c));
   }
   loops.soft_rows = loops.rows - hard, loops.soft_entries = loops.entries - hard_entries;
   loops.soft_constraints = static_cast<int>(constraints_.size()) - hard_constraints;

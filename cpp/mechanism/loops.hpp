@@ -1,60 +1,40 @@
-// The constraints that a mechanism has besides its tree, as the kernels see them: plain constants in plain arrays.
+// The constraints that a mechanism has besides its tree, as the kernels see them.
 #pragma once
 
-#include "../joints/joint.hpp"
+#include "../constraints/set.hpp"
 
 namespace sarrus {
 
-enum class ConstraintKind : int { joint, distance, rolling, coupler, pfaffian };
-
-/// A coordinate as a function of time: piecewise polynomial plus harmonics.
-struct Law {
-  int pieces, terms, harmonics;
-  const double* start;        // of each piece
-  const double* coefficient;  // pieces x terms, of (t - start)^k
-  const double* harmonic;     // amplitude, rate, phase each
-};
-
-/// A coupler's share of one coordinate: c1 q + c2 q^2 + ...
-struct CouplerTerm {
-  int iq, iv, degree;
-  const double* coefficient;
-};
-
-enum class Rolling : int { disc_on_plane, sphere_on_plane, sphere_on_sphere };
-
-/// Rows that tie velocities to each other: what a closing joint does not leave free, or a relation of another kind.
+/// Rows that tie velocities to each other: its place among those of all constraints, what it ties, and of which kind it is.
 struct Constraint {
-  ConstraintKind kind;
-  int row, rows;      // its place among the rows of all constraints
-  int entry;          // of its block of J, rows x columns, column by column, within the blocks of all constraints
+  int row, rows;
+  int entry;          // where its block of J starts, rows x columns, column by column, within the blocks of all constraints
   int columns;        // velocities that it touches
   const int* column;  // which
-  int own;            // the first so many move the child, the rest the parent
+  AnyConstraint kind;
+  bool driven;        // laws of time have a say in it
 
   // between two bodies: a frame on the parent and one on the child (a joint's axis on z)
-  JointKind joint;
-  JointConstants constants;
-  int parent, child;
+  int parent, child = -1;  // -1: it is between coordinates
+  int own;                 // the first so many columns move the child, the rest the parent
+  bool turns;              // whether a row looks at rotation
   Transform<double> X_parent, X_child;
-  Mat3<double> R_joint;     // the frames' axes in those in which the joint was described
-  int component[6];         // of a row that is a component of the relative motion; -1: it is a combination
-  const Law* laws[6];       // rx .. tz of a gimbal that carries the frame on the parent along, or null
-  bool driven;
-  bool turns;               // whether a row looks at rotation
-  double length;            // of a rod; of a rolling body's radius
-  double other_radius;      // of the sphere that a sphere rolls on
-  Rolling rolling;
+  Mat3<double> told_in;                   // the frames' axes in those in which its wrench is told
+  std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
 
   // between coordinates
-  int terms;
-  const CouplerTerm* term;
-  double offset;
-  const Law* law;
-  const double* pfaffian;   // rows x columns, row by row; null: given with the call
-  const double* value;      // c of A v = c
-  int given;                // where the call's numbers for this constraint start: A, c and gamma
+  const int* coordinate;  // of each column, in q
+  int values;             // where what the call gives for it starts
 };
+
+/// Whether all of its rows hold positions.
+inline bool holonomic(const Constraint& c) {
+  return visit_constraint(c.kind, [&](const auto& kind) {
+    int held = 0;
+    for (int r = 0; r < c.rows; ++r) held += kind.holonomic(r);
+    return held == c.rows;
+  });
+}
 
 /// In which order the unknowns of [M J^T; J -mu] are eliminated, and where every number of L D L^T stands. Made once a mechanism.
 ///
@@ -76,7 +56,7 @@ struct Elimination {
 };
 
 struct Loops {
-  int constraints, rows, entries, given;
+  int constraints, rows, entries, pfaffian_values;
   int soft_constraints, soft_rows, soft_entries;  // after those: motors in joints that close loops (statics only)
   const Constraint* constraint;
   int actuators;

@@ -23,10 +23,6 @@ struct BodyDescription {
   Inertia<double> inertia;  // about the body frame's origin, in its axes
 };
 
-struct LawDescription {
-  std::vector<double> start, coefficient, harmonic;  // of each piece; pieces x terms; three numbers each
-};
-
 struct JointDescription {
   std::string name, parent, child;
   JointKind kind;
@@ -37,29 +33,20 @@ struct JointDescription {
   std::vector<double> armature, damping, friction, stiffness, rest;  // per velocity
   int nq, nv;
   bool keep_in_tree, close_loop;  // hints
-  std::vector<std::optional<LawDescription>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
+  std::vector<std::optional<Law>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
 };
 
-/// A constraint that is no joint.
+/// A constraint that is no joint, between two bodies or between coordinates: its kind tells which.
 struct ConstraintDescription {
-  struct Term {
+  struct Coordinate {
     std::string joint;
-    int index;
-    std::vector<double> coefficient;
+    int index;  // -1: all velocities of the joint
   };
   std::string name;
-  ConstraintKind kind;
-  std::string parent, child;  // distance, rolling
-  Vec3<double> at_parent, at_child;  // points; a rolling body's centre
-  Vec3<double> normal, axle;  // of the plane, in the parent; of the disc, in the child
-  double length, other_radius;
-  Rolling rolling;
-  std::vector<Term> terms;
-  double offset;
-  std::optional<LawDescription> law;
-  std::vector<std::string> joints;  // Pfaffian: whose velocities its columns are
-  int rows;
-  std::vector<double> matrix, value;  // Pfaffian: rows x columns, or empty where it is given with each call
+  AnyConstraint kind;
+  std::string parent, child;
+  Transform<double> at_parent, at_child;  // its frames; its wrench is told in the child's axes
+  std::vector<Coordinate> coordinates;
 };
 
 struct FrameDescription {
@@ -127,10 +114,10 @@ class Mechanism {
   void close(const Description&);
   Constraint closing_joint(const Description&, int joint);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
-  void add(Constraint c, const std::vector<int>& own, const std::vector<int>& rest);
-  void between(const std::string& parent, const std::string& child, Constraint& c, std::vector<int>& own,
-               std::vector<int>& rest) const;
-  const Law* keep(const LawDescription&);
+  void add(Constraint c);
+  void between(const std::string& parent, const std::string& child, Constraint& c);
+  void between(const Description&, const ConstraintDescription&, Constraint& c);
+  const int* keep(std::vector<int> numbers);
 
   std::vector<int> order_;  // described bodies, ground first (-1), depth first
   std::vector<int> carrier_;  // joint that carries each described body
@@ -145,10 +132,7 @@ class Mechanism {
   double mass_ = 0.0;
   std::vector<Constraint> constraints_;
   std::vector<int> described_constraints_, actuators_, mass_first_;
-  std::deque<std::vector<int>> columns_;  // deques: what they hold stays where it is
-  std::deque<std::vector<double>> numbers_;
-  std::deque<std::vector<CouplerTerm>> terms_;
-  std::deque<Law> laws_;
+  std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
   EliminationPlan dynamics_, statics_;
   Tree tree_{};
 };

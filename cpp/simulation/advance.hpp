@@ -12,8 +12,7 @@ namespace sarrus {
 /// Whether a row ties velocities only, so that no configuration can be brought back onto it.
 inline bool nonholonomic(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i)
-    if (tree.loops.constraint[i].kind == ConstraintKind::rolling || tree.loops.constraint[i].kind == ConstraintKind::pfaffian)
-      return true;
+    if (!holonomic(tree.loops.constraint[i])) return true;
   return false;
 }
 
@@ -49,7 +48,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
     s.kept = false;
     std::optional<LeastMotion<T>> start;
     if (projects && (plan.close_stages || plan.method == Method::implicit_midpoint))
-      s.least = &start.emplace(tree, arena, x.q, now, s.given(x.q, x.v));
+      s.least = &start.emplace(tree, arena, x.q, now, s.pfaffian_values(x.q, x.v));
     switch (plan.method) {
       case Method::euler: euler_step(s, now, step, x, false); break;
       case Method::semi_implicit:

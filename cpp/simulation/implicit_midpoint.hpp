@@ -118,7 +118,7 @@ struct MidpointRule {
   }
 };
 
-/// `guess`, if given: of (v, z) at the end.
+/// `guess`, if pfaffian_values: of (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
   MidpointRule rule{s, time, h, x};
@@ -184,7 +184,7 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
   implicit_midpoint_step(s, time, h, at);
   std::copy(row, row + size, end);
   project(s, time + h, at_end.q, at_end.v);
-  LeastMotion<double> last(tree, arena, at_end.q, time + h, s.given(at_end.q, at_end.v));
+  LeastMotion<double> last(tree, arena, at_end.q, time + h, s.pfaffian_values(at_end.q, at_end.v));
   std::optional<LeastMotion<double>> middle;
   if (s.plan.close_stages) {  // seen from either end the same
     double* u = take(nv);
@@ -192,7 +192,7 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
     for (int k = 0; k < nv; ++k) u[k] *= 0.5;
     integrate(tree, x.q, u, q);
     project(s, time + 0.5 * h, q, at_end.v, nullptr, false);
-    s.least = &middle.emplace(tree, arena, q, time + 0.5 * h, s.given(q, at_end.v));
+    s.least = &middle.emplace(tree, arena, q, time + 0.5 * h, s.pfaffian_values(q, at_end.v));
   }
   const auto as_in_the_middle = [&](double* change) {  // what rows can agree on there
     const double* motion = middle->along(change, 1.0);
@@ -204,7 +204,7 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
   for (int round = 0; round < 10 && s.status == 0.0; ++round) {
     const Arena::Scope scope(arena);
     const double there = time + h;
-    LoopRows<double> open(s, there, s.given(at.q, at.v));
+    LoopRows<double> open(s, there, s.pfaffian_values(at.q, at.v));
     const double phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
     const double now = phi + slip / (1.0 + sum_of_squares(at.v, nv));
     if (!(now < residual) && !(now < closed))

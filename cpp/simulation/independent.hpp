@@ -23,7 +23,7 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
   std::fill(one, one + nv, 1.0);
   ConstraintRows<double> wanted;
   wanted.J = entries, wanted.scale = scale, wanted.mobility = one;
-  constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.given(q, v)), wanted, 0, tree.loops.constraints);
+  constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.pfaffian_values(q, v)), wanted, 0, tree.loops.constraints);
   std::fill(J, J + rows * nv, 0.0);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

@@ -25,7 +25,7 @@ inline bool has_rates(const Tree& tree, const ForceElements& elements) {
 
 /// Whether rates can be too fast for the steps. Rows that ask a function of the caller would be asked more often, so theirs are not looked for.
 inline bool rates_matter(const Tree& tree, const Plan& plan) {
-  return facts(plan.method).stable < HUGE_VAL && tree.loops.given == 0 && has_rates(tree, plan.force_elements);
+  return facts(plan.method).stable < HUGE_VAL && tree.loops.pfaffian_values == 0 && has_rates(tree, plan.force_elements);
 }
 
 inline int record_size(const Plan& plan) { return plan.records ? 3 + 2 * plan.limits : 0; }
@@ -34,7 +34,7 @@ inline void begin_record(const Plan& plan, double* record) {
   for (int i = 0; i < record_size(plan); ++i) record[i] = i == 2 ? -HUGE_VAL : i > 2 && i % 2 ? HUGE_VAL : 0.0;
 }
 
-/// Of the quantities that are given (others: null).
+/// Of the quantities that are pfaffian_values (others: null).
 template <class T> void note_limits(const Plan& plan, const T& time, const T* q, const T* v, const T* motor, T* record) {
   for (int i = 0; i < plan.limits; ++i) {
     const Limit& limit = plan.limit[i];

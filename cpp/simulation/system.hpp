@@ -65,7 +65,7 @@ template <class T> struct System {
   void accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {
     if (tree.loops.rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
     LoopInput<T> in{q, v, tau};
-    in.time = &time, in.given = given(q, v);
+    in.time = &time, in.pfaffian_values = pfaffian_values(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
     if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
     flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
@@ -80,9 +80,9 @@ template <class T> struct System {
   }
 
   /// Rows that the caller gives as a function of q, and their gamma.
-  const T* given(const T* q, const T* v) {
-    if (tree.loops.given == 0) return nullptr;
-    T* numbers = arena.template take<T>(tree.loops.given);
+  const T* pfaffian_values(const T* q, const T* v) {
+    if (tree.loops.pfaffian_values == 0) return nullptr;
+    T* numbers = arena.template take<T>(tree.loops.pfaffian_values);
     if constexpr (std::is_same_v<T, double>)
       if (status == 0.0 && !plan.pfaffian(plan.self, q, v, numbers)) status = caller_failed;
     return numbers;
@@ -100,7 +100,7 @@ template <class T> struct System {
     flag_contradiction(solve_tightly(e, arena, e.b, x));
     ConstraintRows<T> out;
     out.residual = phi, out.target = target;
-    constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.given), out, 0, tree.loops.constraints);
+    constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.pfaffian_values), out, 0, tree.loops.constraints);
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
     for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
@@ -118,15 +118,15 @@ template <class T> void hold(const Tree& tree, const bool* held, T* J) {
   }
 }
 
-/// The motion, least in the metric of M, along which rows change by what is given; or, where velocities are `held`, that of the others.
+/// The motion, least in the metric of M, along which rows change by what is pfaffian_values; or, where velocities are `held`, that of the others.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;
   Factor<T> factor;
   T *x, *work;
 
-  LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* given, const bool* held = nullptr)
-      : tree(t), e(metric_equation(t, arena, q, &time, given, held != nullptr)) {
+  LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
+      : tree(t), e(metric_equation(t, arena, q, &time, pfaffian_values, held != nullptr)) {
     if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows), work = arena.take<T>(tree.nv + e.matrix.rows);
@@ -145,11 +145,12 @@ template <class T> struct LeastMotion {
 inline int independent_rows(System<double>& s, double time, const double* q, double* weakest) {
   const Tree& tree = s.tree;
   const Arena::Scope scope(s.arena);
-  const LoopEquation<double> e = metric_equation(tree, s.arena, q, &time, s.given(q, zeros<double>(s.arena, tree.nv)), false);
+  const LoopEquation<double> e =
+      metric_equation(tree, s.arena, q, &time, s.pfaffian_values(q, zeros<double>(s.arena, tree.nv)), false);
   double* J = const_cast<double*>(e.matrix.J);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
-    if (c.driven || c.law) std::fill(J, J + c.columns * c.rows, 0.0);
+    if (c.driven) std::fill(J, J + c.columns * c.rows, 0.0);
     J += c.columns * c.rows;
   }
   const Factor<double> factor = factorise_tightly(e, s.arena);
@@ -168,10 +169,10 @@ inline int independent_rows(System<double>& s, double time, const double* q, dou
 template <class T> struct LoopRows {
   System<T>& s;
   const T& time;
-  const T* given;
+  const T* pfaffian_values;
   T *phi, *J, *slip;
 
-  LoopRows(System<T>& system, const T& now, const T* given_numbers) : s(system), time(now), given(given_numbers) {
+  LoopRows(System<T>& system, const T& now, const T* values) : s(system), time(now), pfaffian_values(given_numbers) {
     const Loops& loops = s.tree.loops;
     phi = s.arena.template take<T>(loops.rows), slip = s.arena.template take<T>(loops.rows);
     J = s.arena.template take<T>(loops.entries);
@@ -182,7 +183,7 @@ template <class T> struct LoopRows {
     const Arena::Scope scope(s.arena);
     ConstraintRows<T> out;
     out.residual = residual, out.target = slip, out.J = J;
-    constraint_rows(s.tree, s.arena, place(s.tree, s.arena, q, &time, given), out, 0, s.tree.loops.constraints);
+    constraint_rows(s.tree, s.arena, place(s.tree, s.arena, q, &time, pfaffian_values), out, 0, s.tree.loops.constraints);
     return sum_of_squares(residual, size());
   }
   /// Squares of slip, from which J v is taken.
@@ -196,13 +197,13 @@ template <class T> struct LoopRows {
 template <class T> struct Corrections {
   System<T>& s;
   const T& time;
-  const T* given;
+  const T* pfaffian_values;
   const bool* held;  // velocities that stay what they are, or null
   LeastMotion<T>* least = held ? nullptr : s.least;
   std::optional<LeastMotion<T>> own{};
 
   LeastMotion<T>& at(const T* q) {
-    if (!least) least = &own.emplace(s.tree, s.arena, q, time, given, held);
+    if (!least) least = &own.emplace(s.tree, s.arena, q, time, pfaffian_values, held);
     return *least;
   }
   void renew() { least = nullptr; }
@@ -256,9 +257,9 @@ template <class T>
 SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* held = nullptr, bool velocities = true) {
   if (s.tree.loops.rows == 0) return T(0.0);
   const Arena::Scope scope(s.arena);
-  const T* given = s.given(q, v);
-  LoopRows<T> rows(s, time, given);
-  Corrections<T> corrections{s, time, given, held};
+  const T* pfaffian_values = s.pfaffian_values(q, v);
+  LoopRows<T> rows(s, time, pfaffian_values);
+  Corrections<T> corrections{s, time, pfaffian_values, held};
   const T residual = close_positions(rows, corrections, rows.evaluate(q, rows.phi), q);
   if (velocities) close_velocities(rows, corrections, q, v);
   return residual;

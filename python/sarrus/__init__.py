@@ -15,19 +15,15 @@ from typing import TYPE_CHECKING, Any
 from . import errors, laws
 from ._build import __version__, build_info
 from .builder import Builder
-from .constraint import Constraint
+from .constraints import CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from .description import (
     BodySpec,
     Box,
-    CouplerSpec,
     Cylinder,
     Description,
-    DistanceSpec,
     FrameSpec,
     JointSpec,
     Mesh,
-    PfaffianSpec,
-    RollingSpec,
     Sphere,
     SpringSpec,
     VisualSpec,
@@ -53,7 +49,7 @@ from .loops.mobility import ActuationMobility, Mobility
 from .loops.projected import ProjectedEquations
 from .loops.reduced import ReducedForm
 from .loops.reference_member import ReferenceMemberSolution
-from .mechanism import Joint, Kinematics, Mechanism
+from .mechanism import Constraint, Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:

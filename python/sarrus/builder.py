@@ -12,19 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from .description import (
     BodySpec,
     Box,
-    ConstraintSpec,
-    CouplerSpec,
     Cylinder,
     Description,
-    DistanceSpec,
     FrameSpec,
     JointSpec,
     Mesh,
-    PfaffianSpec,
-    RollingSpec,
     Shape,
     Sphere,
     SpringSpec,

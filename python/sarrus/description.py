@@ -5,14 +5,20 @@ Plain data, which pickles, compares and hashes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from .constraints import ConstraintSpec
+from .constraints import CouplerSpec as CouplerSpec
+from .constraints import DistanceSpec as DistanceSpec
+from .constraints import PfaffianSpec as PfaffianSpec
+from .constraints import RollingSpec as RollingSpec
+from .errors import ModelError
 from .joints import JointType
-from .laws import Law
+from .laws import Law, law_terms
 from .spatial import Inertia, Transform
 
 
@@ -43,57 +49,18 @@ class JointSpec:
     loop: bool = False
     laws: tuple[Law | None, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """Name of the joint's type."""
+        return self.joint.kind
 
-@dataclass(frozen=True)
-class DistanceSpec:
-    """A massless rod between a point of one body and a point of another."""
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """(parent, child)."""
+        return (self.parent, self.child)
 
-    name: str
-    first: tuple[str, tuple[float, float, float]]
-    second: tuple[str, tuple[float, float, float]]
-    length: float
-
-
-@dataclass(frozen=True)
-class CouplerSpec:
-    """A relation between joint coordinates: the sum of polynomials without constants, one a coordinate, equals offset + law(t).
-
-    `terms` are (joint, index of its coordinate, coefficients of q, q2, ...).
-    """
-
-    name: str
-    terms: tuple[tuple[str, int, tuple[float, ...]], ...]
-    offset: float = 0.0
-    law: Law | None = None
-
-
-@dataclass(frozen=True)
-class RollingSpec:
-    """A disc (where it has an axle) or a sphere of a body, which rolls on a plane of another, or on a sphere about `point`."""
-
-    name: str
-    body: str
-    radius: float
-    center: tuple[float, float, float]
-    axle: tuple[float, float, float] | None
-    on: str
-    point: tuple[float, float, float]
-    normal: tuple[float, float, float]
-    on_radius: float | None
-
-
-@dataclass(frozen=True)
-class PfaffianSpec:
-    """Rows A(q) v = c over the velocities of some joints: constant numbers, row by row, or a function of q."""
-
-    name: str
-    rows: tuple[tuple[float, ...], ...] | Callable[[Any], Any]
-    joints: tuple[str, ...]
-    value: tuple[float, ...]
-    derivative: Callable[[Any, Any], Any] | None = None
-
-
-ConstraintSpec = DistanceSpec | CouplerSpec | RollingSpec | PfaffianSpec
+    def __str__(self) -> str:
+        return f"{self.name}: {self.joint} ─ from {self.parent} to {self.child}{', driven' if self.laws else ''}"
 
 
 @dataclass(frozen=True)
@@ -227,3 +194,68 @@ def without_effect(joints: Iterable[JointSpec], closing: Iterable[str]) -> Itera
             yield f"joint '{spec.name}' has a rest without a stiffness, which acts on nothing"
         if spec.actuated and joint.nv == 0:
             yield f"joint '{spec.name}' is actuated and does not move: its motor acts on nothing"
+
+
+# ---- what the core takes -------------------------------------------------------------------------------------------------------------
+
+_PARTS: dict[str, Any] = {
+    "bodies": BodySpec,
+    "joints": JointSpec,
+    "frames": FrameSpec,
+    "constraints": ConstraintSpec,
+    "springs": SpringSpec,
+}
+
+
+def core_terms(d: Description) -> tuple[Any, ...]:
+    """The arguments of the core's Mechanism; TypeError or ModelError where the description holds something else than it should."""
+    if not isinstance(d, Description):
+        raise TypeError(f"a Mechanism is made of a description, as Builder.build() makes one; got {d!r}")
+    for name, kind in _PARTS.items():
+        given = getattr(d, name)
+        if not isinstance(given, Sequence) or not all(isinstance(part, kind) for part in given):
+            raise ModelError(f"a description's {name} are a tuple of such parts; got {given!r}")
+    return (
+        d.name,
+        list(d.gravity),
+        [(b.name, _inertia(b.inertia)) for b in d.bodies],
+        [_joint(j) for j in d.joints],
+        [(f.name, f.body, _twelve(f.placement)) for f in d.frames],
+        [c._core_terms() for c in d.constraints],
+        [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
+    )
+
+
+def _joint(j: JointSpec) -> dict[str, Any]:
+    passive = ("armature", "damping", "friction", "stiffness", "rest")
+    return {
+        "axis": [0.0, 0.0, 1.0],
+        "axis2": [0.0, 0.0, 1.0],
+        "pitch": 0.0,
+        "mask": 0,
+        "fixed": [0.0] * 6,
+        **j.joint._core_parameters(),
+        **{key: getattr(j.joint, key).tolist() for key in passive},
+        "name": j.name,
+        "kind": j.joint.kind,
+        "parent": j.parent,
+        "child": j.child,
+        "at_parent": _twelve(j.at_parent),
+        "at_child": _twelve(j.at_child),
+        "actuated": j.actuated,
+        "nq": j.joint.nq,
+        "nv": j.joint.nv,
+        "tree": j.tree,
+        "loop": j.loop,
+        "laws": tuple(law_terms(law) for law in j.laws),
+    }
+
+
+def _twelve(placement: Transform) -> list[float]:
+    return [*placement.rotation.ravel().tolist(), *placement.translation.tolist()]
+
+
+def _inertia(inertia: Inertia) -> list[float]:
+    """The core stores a symmetric matrix row by row, xx xy xz yy yz zz; the regressor's order is xx xy yy xz yz zz."""
+    numbers: list[float] = inertia.parameters[[0, 1, 2, 3, 4, 5, 7, 6, 8, 9]].tolist()
+    return numbers

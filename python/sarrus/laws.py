@@ -113,6 +113,11 @@ class Law:
         return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
 
 
+def law_terms(law: Law | None) -> tuple[Any, ...] | None:
+    """What the core takes of a law."""
+    return None if law is None else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist())
+
+
 def as_law(value: object, what: str) -> Law:
     """The law itself, or the constant one of a number; ModelError, which says what is wrong, for anything else.
 

@@ -11,9 +11,9 @@ from .loops.projected import ProjectedDynamics
 from .loops.reactions import Reactions
 from .loops.reduced import ReducedDynamics
 from .loops.reference_member import ReferenceMember
-from .state import Joint, Kinematics
+from .state import Constraint, Joint, Kinematics
 
-__all__ = ["Joint", "Kinematics", "Mechanism"]
+__all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
 class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, ProjectedDynamics, ReferenceMember, Reactions):

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .description import BodySpec, DistanceSpec, JointSpec, RollingSpec
+from .constraints import DistanceSpec, RollingSpec
+from .description import BodySpec, JointSpec
 from .errors import ShapeError, raise_no_such_name, real_array
 from .joints import PARAMETERS, Gimbal
 from .mechanism import Mechanism, checked_mechanism

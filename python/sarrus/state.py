@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -11,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._terms import core_terms
-from .constraint import Constraint
-from .description import Description, without_effect
+from .constraints import ConstraintSpec
+from .description import Description, JointSpec, core_terms, without_effect
 from .errors import ModelError, ShapeError, StateError, raise_no_such_name, real_array
 from .joints import JointType
 
@@ -133,6 +133,42 @@ class Joint:
         return f"<joint '{self.name}': {self.type} from '{self.parent}' to '{self.child}'>"
 
 
+@dataclass(frozen=True)
+class Constraint:
+    """A joint that closes a loop, or another relation between velocities.
+
+    Attributes
+    ----------
+    spec : as it was described
+    rows : slice into the nc rows of all constraints
+    row_names : one name a row
+    holonomic : per row, whether it also holds positions
+    """
+
+    spec: JointSpec | ConstraintSpec
+    rows: slice
+    row_names: tuple[str, ...]
+    holonomic: tuple[bool, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.spec.name
+
+    @property
+    def kind(self) -> str:
+        """The joint's type, or Distance, Coupler, PrescribedMotion, Rolling, Pfaffian."""
+        return self.spec.kind
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """(parent, child), or () where it relates coordinates."""
+        return self.spec.bodies
+
+    def __str__(self) -> str:
+        return str(self.spec)
+
+
 class StateFunctions(_core.Mechanism):
     """A mechanism as a tree, and the functions of a state; :class:`~sarrus.Mechanism` tells what all of them share."""
 
@@ -154,10 +190,11 @@ class StateFunctions(_core.Mechanism):
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
         ]
         warnings += without_effect(description.joints, (name for name, joint in made.items() if joint.closes_loop))
-        specs: dict[str, Any] = {spec.name: spec for spec in (*description.joints, *description.constraints)}
+        described: list[JointSpec | ConstraintSpec] = [*description.joints, *description.constraints]
+        specs = {spec.name: spec for spec in described}
         constraints = {
-            name: Constraint.placed(specs[name], row, components)
-            for name, row, _, components in self._placed_constraints
+            name: Constraint(specs[name], slice(row, row + len(rows)), tuple(f"{name}: {r}" for r in rows), tuple(held))
+            for name, row, rows, held in self._placed_constraints
         }
         for name, value in (
             ("description", description),

@@ -139,27 +139,24 @@ Description every_constraint(unsigned seed) {
     if (k.kind == JointKind::spherical) j.actuated = true;
     d.joints.push_back(j);
   }
-  LawDescription law{{0.0, 0.5}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, {0.2, 3.0, 0.1}};
+  Law law{{0.0, 0.5}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, {0.2, 3.0, 0.1}};
   d.joints.back().laws = {law, std::nullopt, std::nullopt, std::nullopt, std::nullopt, law};
-  const auto add = [&](ConstraintKind kind, const char* name) -> ConstraintDescription& {
-    ConstraintDescription c{};
-    c.name = name, c.kind = kind, c.parent = body(0.0, 10.0), c.child = body(16.0, 31.0);
-    c.at_parent = random.vector(0.3), c.at_child = random.vector(0.3), c.normal = random.axis(), c.axle = random.axis(),
-    c.length = 0.5;
-    d.constraints.push_back(c);
-    return d.constraints.back();
+  const auto between_bodies = [&](const char* name, const AnyConstraint& kind) {
+    d.constraints.push_back({name, kind, body(0.0, 10.0), body(16.0, 31.0), random.transform(), random.transform(), {}});
   };
-  add(ConstraintKind::distance, "rod");
-  add(ConstraintKind::rolling, "disc").rolling = Rolling::disc_on_plane;
-  add(ConstraintKind::rolling, "ball").rolling = Rolling::sphere_on_plane;
-  ConstraintDescription& balls = add(ConstraintKind::rolling, "balls");
-  balls.rolling = Rolling::sphere_on_sphere, balls.other_radius = 0.7;
-  ConstraintDescription& coupler = add(ConstraintKind::coupler, "coupler");
-  coupler.terms = {{"joint1", 0, {1.0, 0.5}}, {"joint3", 0, {2.0}}}, coupler.law = law;
-  ConstraintDescription& rows = add(ConstraintKind::pfaffian, "rows");
-  rows.joints = {"joint4", "joint0"}, rows.rows = 1, rows.matrix = {1, 2, 3, 4, 5, 6, 7}, rows.value = {0.1};
-  ConstraintDescription& given = add(ConstraintKind::pfaffian, "given");
-  given.joints = {"joint8", "joint1"}, given.rows = 2, given.value = {0.0, 0.0};
+  between_bodies("rod", Distance{{}, 0.5});
+  between_bodies("disc", Rolling{{}, 0.5, 0.0, true, false});
+  between_bodies("ball", Rolling{{}, 0.5, 0.0, false, false});
+  between_bodies("balls", Rolling{{}, 0.5, 0.7, false, true});
+  const auto between_coordinates = [&](const char* name, const AnyConstraint& kind,
+                                       std::vector<ConstraintDescription::Coordinate> coordinates) {
+    ConstraintDescription c{};
+    c.name = name, c.kind = kind, c.coordinates = std::move(coordinates);
+    d.constraints.push_back(c);
+  };
+  between_coordinates("coupler", Coupler{{}, {{1.0, 0.5}, {2.0}}, 0.0, law}, {{"joint1", 0}, {"joint3", 0}});
+  between_coordinates("rows", Pfaffian{{}, {1, 2, 3, 4, 5, 6, 7}, {0.1}}, {{"joint4", -1}, {"joint0", -1}});
+  between_coordinates("rows with the call", Pfaffian{{}, {}, {0.0, 0.0}}, {{"joint8", -1}, {"joint1", -1}});
   for (JointDescription& j : d.joints)
     if (j.name == "joint1" || j.name == "joint17" || j.name == "joint22") j.actuated = true;
   return d;
@@ -224,7 +221,7 @@ class States {
     Random random{std::mt19937_64(seed)};
     const Tree& t = m.tree();
     for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "known", "time",
-                             "restitution", "multipliers", "given"}) {
+                             "restitution", "multipliers", "pfaffian_values"}) {
       const int n = size_of_input(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
@@ -337,7 +334,7 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !infos[op].has_frame) continue;
         // rows that depend on q come with every call; a walk of many steps carries rounding far
-        if (!with_optional && m.tree().loops.given > 0 && std::strstr(infos[op].inputs, "given")) continue;
+        if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
         const bool walks = !std::strncmp(infos[op].name, "configuration", 13);
         const std::string name = std::string(infos[op].name) + " of " + std::to_string(m.tree().nv) + " velocities";
         const Array one = states.one(op, in, with_optional), many = states.many(op, in, with_optional, 1);
@@ -434,7 +431,7 @@ void wrong_descriptions() {
   });
   refused("a coupler of a joint that is not there", [](Description& d) {
     ConstraintDescription c{};
-    c.name = "c", c.kind = ConstraintKind::coupler, c.terms = {{"nothing", 0, {1.0}}};
+    c.name = "c", c.kind = Coupler{{}, {{1.0}}, 0.0, {}}, c.coordinates = {{"nothing", 0}};
     d.constraints.push_back(c);
   });
   refused("two frames of one name", [](Description& d) { d.frames[0].name = d.frames[1].name; });
@@ -446,8 +443,7 @@ void wrong_descriptions() {
 void simulations(const Mechanism& m, const States& states) {
   const Tree& t = m.tree();
   if (t.nv == 0) return;  // nothing to act on
-  const double start[] = {0.0}, coefficient[] = {0.3, 0.1};
-  const Law law = {1, 2, 0, start, coefficient, nullptr};
+  const Law law = {{0.0}, {0.3, 0.1}, {}};
   const Freedom* freedom = t.freedom;
   int iv = 0;  // a velocity whose coordinate adds up
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
@@ -463,9 +459,9 @@ void simulations(const Mechanism& m, const States& states) {
   Plan plan{};
   plan.force_elements = {1,       1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(),
                          nullptr, 0, 2, 19};
-  plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.given == 0;
-  std::vector<double> given(t.loops.given, 0.0);
-  plan.self = &given;
+  plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
+  std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
+  plan.self = &pfaffian_values;
   plan.pfaffian = [](void* self, const double*, const double*, double* numbers) {
     const auto& zeros = *static_cast<std::vector<double>*>(self);
     std::copy(zeros.begin(), zeros.end(), numbers);
@@ -487,7 +483,7 @@ void simulations(const Mechanism& m, const States& states) {
       }
       std::vector<double> together = x;
       for (long i = 0; i < count; ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * wide);
-      if (t.loops.given > 0) continue;  // rows that a caller gives cannot run side by side
+      if (t.loops.pfaffian_values > 0) continue;  // rows that a caller gives cannot run side by side
       std::vector<signed char> status(count);
       kernels.advance_many(t, plan, {0.0, 1e-5, 0, 2}, {together.data(), wide, parameter, 0, status.data()}, 0, count);
       if (t.loops.rows > 0) continue;  // open loops have no one answer to compare

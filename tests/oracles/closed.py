@@ -106,19 +106,22 @@ class Closed(Dense):
                 both = bases[name].T @ (both - Phi @ share_of(Phi, both))
                 J[rows], c[rows] = both[:, :-1], both[:, -1]
             else:
-                spec = self.relations[name]
-                ask = {
-                    "DistanceSpec": self._distance,
-                    "RollingSpec": self._rolling,
-                    "CouplerSpec": self._coupler,
-                    "PfaffianSpec": self._pfaffian,
-                }[type(spec).__name__]
-                J[rows], c[rows], _ = ask(spec, q, place, time)
+                J[rows], c[rows], _ = self._relation(self.relations[name], q, place, time)
         return J, c
 
     def _point(self, place, body, point):
         b = self.index[body]
         return b, place.p[b] + place.R[b] @ np.asarray(point)
+
+    def _relation(self, spec, q, place, time):
+        """Its rows of J and c, and phi."""
+        ask = {
+            "DistanceSpec": self._distance,
+            "RollingSpec": self._rolling,
+            "CouplerSpec": self._coupler,
+            "PfaffianSpec": self._pfaffian,
+        }
+        return ask[type(spec).__name__](spec, q, place, time)
 
     def _distance(self, spec, q, place, time):
         (b_0, p_0), (b_1, p_1) = (self._point(place, *end) for end in (spec.first, spec.second))
@@ -209,10 +212,7 @@ class Closed(Dense):
                 turned = np.array([off[2, 1] - off[1, 2], off[0, 2] - off[2, 0], off[1, 0] - off[0, 1]]) / 2
                 phi[rows] = bases[name].T @ np.concatenate([turned, p - p_J])
             else:
-                spec = self.relations[name]
-                ask = {"DistanceSpec": self._distance, "RollingSpec": self._rolling, "CouplerSpec": self._coupler}
-                if (kind := type(spec).__name__) in ask:
-                    phi[rows] = ask[kind](spec, q, place, time)[2]
+                phi[rows] = self._relation(self.relations[name], q, place, time)[2]
         return phi
 
     def close(self, q, *, time=0.0, fixed=(), tolerance=1e-13):

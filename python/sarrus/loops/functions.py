@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description import PfaffianSpec
+from ..constraints import PfaffianSpec
 from ..errors import NotRealizableError, ShapeError, StateError, real_array
 from ..state import Array, StateFunctions, _operation, common_axes, into, real_rows
 

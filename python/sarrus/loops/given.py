@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description import CouplerSpec
 from ..errors import ModelError, ShapeError, StateError, real_array
 from ..state import Array, Joint
 from .functions import LoopFunctions
@@ -63,10 +62,9 @@ def start_near(
             )
         q = robot.normalize(near)
     for spec in robot.description.constraints:
-        if isinstance(spec, CouplerSpec) and spec.law is not None and len(spec.terms) == 1:
-            joint, index, coefficients = spec.terms[0]
-            if coefficients == (1.0,):  # by then it may have gone far
-                q[robot.joint(joint).q_slice.start + index] = spec.offset + spec.law(time or 0.0)
+        if coordinate := spec.prescribed(time or 0.0):  # by then it may have gone far
+            joint, index, prescribed = coordinate
+            q[robot.joint(joint).q_slice.start + index] = prescribed
     for name, value in given.items():
         q[robot.joint(name).q_slice] = value
     return q

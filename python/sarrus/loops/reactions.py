@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description import DistanceSpec, JointSpec
-from ..spatial import Transform
 from ..state import Array, real_rows
 from .functions import LoopFunctions
 
@@ -92,7 +90,7 @@ def carried_by_tree(robot: LoopFunctions, q: ArrayLike, wrenches: Array) -> dict
         if not constraint.bodies:
             continue
         parent, child = constraint.bodies
-        wrench = _in_world(placed[child] @ _place_on_child(constraint.spec).matrix, wrenches[..., k, :])
+        wrench = _in_world(placed[child] @ constraint.spec.at_child.matrix, wrenches[..., k, :])
         for body, sign in ((child, 1.0), (parent, -1.0)):
             while body in below:
                 joint = below[body]
@@ -105,13 +103,6 @@ def carried_by_tree(robot: LoopFunctions, q: ArrayLike, wrenches: Array) -> dict
             at = spec.at_parent if joint.reversed else spec.at_child
             through[joint.name] = _in_frame(placed[body] @ at.matrix, beyond[joint.name])
     return through
-
-
-def _place_on_child(spec: Any) -> Transform:
-    """Frame of a constraint on its child, in whose axes its wrench is: those of the child, unless a joint has its own."""
-    if isinstance(spec, JointSpec):
-        return spec.at_child
-    return Transform(translation=spec.second[1] if isinstance(spec, DistanceSpec) else spec.center)
 
 
 def _in_world(pose: Array, wrench: Array) -> Array:

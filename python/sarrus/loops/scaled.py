@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description import CouplerSpec, Description, DistanceSpec, RollingSpec
+from ..constraints import ConstraintSpec
+from ..description import Description
 from ..errors import AssemblyError
 from ..joints import Gimbal, JointType
 from ..state import Array
@@ -43,14 +44,10 @@ class ScaledLoops:
         wrenches = robot.loop_wrenches(q, np.eye(robot.nc)) * six(1.0, self.length)
         sizes = np.sqrt((wrenches**2).sum(axis=(1, 2)))
         J = robot.constraint_jacobian(q, time=self.time) * self.column_scale
-        for name in robot.constraints:
-            rows, spec = robot.constraint(name).rows, robot.constraint(name).spec
-            if isinstance(spec, CouplerSpec):  # as where all coordinates are one
-                units = [self.column_scale[robot.joint(joint).v_slice][index] for joint, index, _ in spec.terms]
-                terms = zip(units, (term[2] for term in spec.terms), strict=True)
-                sizes[rows] = np.linalg.norm([sum(k * abs(c) * x**k for k, c in enumerate(cs, 1)) for x, cs in terms])
-            elif not robot.constraint(name).bodies:
-                sizes[rows] = np.linalg.norm(J[rows], axis=1)
+        for constraint in map(robot.constraint, robot.constraints):
+            rows, spec = constraint.rows, constraint.spec
+            if isinstance(spec, ConstraintSpec) and not spec.bodies:
+                sizes[rows] = spec.row_sizes(J[rows], lambda joint: self.column_scale[robot.joint(joint).v_slice])
         return np.where(sizes > 0.0, sizes, 1.0)
 
     def jacobian(self, q: Array) -> Array:
@@ -101,13 +98,9 @@ def characteristic_length(description: Description) -> float:
         places.setdefault(joint.parent, []).append(joint.at_parent.translation)
         places.setdefault(joint.child, []).append(joint.at_child.translation)
     for spec in description.constraints:
-        if isinstance(spec, DistanceSpec):
-            for body, point in (spec.first, spec.second):
-                places.setdefault(body, []).append(point)
-            sizes.append(spec.length)
-        elif isinstance(spec, RollingSpec):
-            places.setdefault(spec.body, []).append(spec.center)
-            sizes.append(spec.radius)
+        for body, point in spec.points:
+            places.setdefault(body, []).append(point)
+        sizes += spec.lengths
     apart = {body: np.array(points)[:, None] - np.array(points) for body, points in places.items()}
     spans = {body: float(np.linalg.norm(d, axis=-1).max()) for body, d in apart.items()}
     ground = spans.pop("ground", 0.0)

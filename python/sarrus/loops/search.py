@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..description import CouplerSpec
 from ..state import Array, checked_count
 from .closing import SMALL, SOLVED, damped_steps, sizes, undamped_steps
 from .functions import LoopFunctions
@@ -35,9 +34,7 @@ class Search:
         self.loops = ScaledLoops(robot, away, time)
         self.weights = np.ones(int(self.loops.holonomic.sum()))
         joints = tree_joints(robot)
-        driven = {
-            name for spec in robot.description.constraints if isinstance(spec, CouplerSpec) for name, *_ in spec.terms
-        }
+        driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in self.held) for j in joints)])
         # coordinates of joints that may move: their limits, and whether whole turns make no difference to anything else
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)

@@ -1,0 +1,30 @@
+// A massless rod keeps two points apart: the origins of both frames, d from the parent's to the child's, n = d/|d|.
+//   phi   = |d| - length                                        (1) [m]
+//   J     = n . (velocity of the child's point relative to the parent's)    the rod pushes along itself
+//   gamma = -(n . a + (u . u - (n . u)^2) / |d|)                [m/s2]      u, a in the parent's turning axes
+// removes 1 dof. Two points that coincide are a spherical joint: there n has no direction.
+#pragma once
+
+#include "row.hpp"
+
+namespace sarrus {
+
+struct Distance : BetweenBodies {
+  static constexpr const char* name = "Distance";
+  double length;
+
+  int rows() const { return 1; }
+  std::string row_name(int) const { return "length"; }
+  template <class F> void fields(F field) { field("length", length); }
+
+  template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
+    const Vec3<T> d = m.position(), n = unit(d), &u = m.V.linear;
+    const T distance = sqrt(dot(d, d)), along = dot(n, u);
+    row->force = {zero3<T>(), n};
+    row->residual = distance - T(length);
+    row->size = m.velocity_size.linear;
+    if (m.accelerates) row->gamma = -(dot(n, m.acceleration()) + (dot(u, u) - along * along) / distance);
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,44 @@
+// A coordinate as a function of time g(t): piecewise polynomial plus harmonics, with g-dot and g-dot-dot.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "../simd/packet.hpp"
+
+namespace sarrus {
+
+struct Law {
+  std::vector<double> start;        // of each piece [s]
+  std::vector<double> coefficient;  // pieces x terms, of (t - start)^k
+  std::vector<double> harmonic;     // amplitude, rate [rad/s], phase each
+};
+
+/// Value, rate and acceleration of a law. Rare, so lane by lane.
+inline void evaluate(const Law& law, double t, double* out) {
+  const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
+  int piece = 0;
+  while (piece + 1 < pieces && t >= law.start[piece + 1]) ++piece;
+  const double* c = law.coefficient.data() + piece * terms;
+  const double s = t - law.start[piece];
+  out[0] = out[1] = out[2] = 0.0;
+  for (int k = terms - 1; k >= 0; --k) {  // Horner, with its derivatives
+    out[2] = out[2] * s + 2.0 * out[1];
+    out[1] = out[1] * s + out[0];
+    out[0] = out[0] * s + c[k];
+  }
+  for (std::size_t h = 0; h < law.harmonic.size(); h += 3) {
+    const double *x = law.harmonic.data() + h, phase = x[1] * t + x[2], s1 = x[0] * std::sin(phase);
+    out[0] += s1, out[1] += x[0] * x[1] * std::cos(phase), out[2] -= x[1] * x[1] * s1;
+  }
+}
+inline void evaluate(const Law& law, const double* time, double (&out)[3]) { evaluate(law, time ? *time : 0.0, out); }
+template <int W> void evaluate(const Law& law, const Packet<W>* time, Packet<W> (&out)[3]) {
+  for (int l = 0; l < W; ++l) {
+    double x[3];
+    evaluate(law, time ? time->lanes[l] : 0.0, x);
+    for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
+  }
+}
+
+}  // namespace sarrus

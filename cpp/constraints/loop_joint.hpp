@@ -1,0 +1,74 @@
+// A joint that closes a loop holds what it does not leave free. With X the pose of the child's frame in the parent's, V its relative
+// velocity and Phi_c a basis of the complement of the joint's motion space (van der Merwe 2.10-2.16, 5.22):
+//   phi   = how far X is from a pose that the joint can take, along the rows    (6 - nv) [rad, m]
+//   J     = Phi_c^T V
+//   gamma = Phi_c^T (phi-dot q-dot - A)      A: the apparent derivative of V; the rate of Phi_c is never needed
+// removes 6 - nv dof. Of most joints the rows are plain components of V in the child's frame, whose z is the joint's axis: theirs is the
+// short way in constraint_rows.hpp. The mathematics of each joint is in joints/closing.hpp.
+//
+// The frame on the parent may be carried along by laws of time; X and V are then relative to the moving frame.
+#pragma once
+
+#include "../joints/closing.hpp"
+#include "row.hpp"
+
+namespace sarrus {
+
+struct LoopJoint : BetweenBodies {
+  static constexpr const char* name = "";  // made of a described joint
+  static constexpr bool one_length = false;
+  JointKind joint;
+  JointConstants constants;
+  int held = 0;  // rows
+  int component[6];  // of [angular; linear], one a row; -1: it is a combination
+
+  LoopJoint() = default;
+  LoopJoint(JointKind kind, const JointConstants& k, int rows) : joint(kind), constants(k) {
+    const int free = free_components(kind);
+    if (free < 0)
+      for (; held < rows; ++held) component[held] = -1;
+    else
+      for (const int k : {0, 1, 2, 3, 4, 5})
+        if (!(free >> k & 1)) component[held++] = k;
+  }
+  bool takes_motor() const { return joint != JointKind::free && free_components(joint) >= 0; }
+  /// What a motor in it drives: the components that it leaves free, in the order of its velocities.
+  LoopJoint motor() const {
+    LoopJoint m = *this;
+    m.held = 0;
+    for (const int k : {0, 1, 3, 4, 2, 5})  // a planar joint counts its displacements first
+      if (free_components(joint) >> k & 1) m.component[m.held++] = k;
+    return m;
+  }
+
+  int rows() const { return held; }
+  bool plain() const { return held > 0 && component[0] >= 0; }
+  std::string row_name(int r) const {
+    static const char* const names[] = {"rotation about x", "rotation about y", "rotation about z", "x", "y", "z"};
+    const int k = component[r];
+    if (k < 0) return "row " + std::to_string(r + 1);
+    const bool has_axis = joint != JointKind::fixed && joint != JointKind::spherical;
+    return std::string(names[k]) + (has_axis && k % 3 < 2 ? " across" : "");
+  }
+  template <class F> void fields(F) {}
+
+  template <class T> static SARRUS_INLINE Motion<T> apparent_acceleration(const RelativeMotion<T>& m) {
+    return {m.dw + cross(m.w_child, m.w_parent), m.a - cross(Vec3<T>(m.w_parent + m.w_child), m.V.linear)};
+  }
+  /// Where the rows are no plain components.
+  template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
+    ClosingJoint<T> closing;
+    close_joint(joint, constants, m.X, m.V, closing);
+    Motion<T> A;
+    if (m.accelerates) A = apparent_acceleration(m);
+    for (int r = 0; r < held; ++r) {
+      const Force<T>& force = row[r].force = closing.row[r];
+      row[r].residual = closing.residual[r];
+      row[r].size =
+          m.velocity_size.angular * dot(force.angular, force.angular) + m.velocity_size.linear * dot(force.linear, force.linear);
+      if (m.accelerates) row[r].gamma = dot(closing.bias, force) - dot(A, force);
+    }
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,65 @@
+// A disc or a sphere rolls without slip on a plane, or a sphere on a sphere, in lasting contact (Li and Wu 2011, 4.6). The child's origin is
+// its centre, z of the child's frame a disc's axle; z of the parent's frame is the plane's normal, or its origin the other sphere's centre.
+// The point of contact is at rho from the centre; there both bodies have one velocity, along the normal e_0 and across it along e_1, e_2:
+//   phi   = height of the lowest point, 0, 0          (3) [m]      the slip holds no position: nonholonomic
+//   J     = e_r . (u + w x rho)                       along e_0 that is the rate of the height
+//   gamma = -e_r . (a + alpha x rho + w x rho-dot)    [m/s2]       all in the parent's turning axes
+// removes 3 dof of velocity, 1 of position; a disc that lies flat has no lowest point.
+#pragma once
+
+#include "../joints/closing.hpp"
+#include "row.hpp"
+
+namespace sarrus {
+
+struct Rolling : BetweenBodies {
+  static constexpr const char* name = "Rolling";
+  double radius, on_radius;  // of the sphere that it rolls on: negative inside it
+  bool disc, on_sphere;
+
+  int rows() const { return 3; }
+  std::string row_name(int r) const { return r == 0 ? "contact" : "slip " + std::to_string(r); }
+  bool holonomic(int r) const { return r == 0; }
+  template <class F> void fields(F field) {
+    field("radius", radius), field("on_radius", on_radius), field("disc", disc), field("on_sphere", on_sphere);
+  }
+
+  template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
+    const Vec3<T> z = Vec3<T>(m.X.R.row(2)), d = m.position(), &u = m.V.linear, &w = m.V.angular;
+    Vec3<T> e[3], rho, rho_dot = zero3<T>();
+    T height;
+    if (on_sphere) {
+      const double reach = radius + on_radius;
+      const T distance = sqrt(dot(d, d)), side = T(reach < 0.0 ? -1.0 : 1.0);
+      e[0] = unit(d);
+      rho = e[0] * (side * T(-radius));
+      rho_dot = (u - e[0] * dot(e[0], u)) * (side * T(-radius) / distance);
+      height = distance - T(std::abs(reach));
+      perpendiculars(e[0], e[1], e[2]);
+    } else {
+      e[0] = z, e[1] = Vec3<T>(m.X.R.row(0)), e[2] = Vec3<T>(m.X.R.row(1));
+      rho = z * T(-radius);
+      if (disc) {
+        // the lowest point of the rim: the normal's part across the axle, downwards
+        const Vec3<T> axle = unit_motion<T>(2).angular, axle_dot = cross(w, axle);
+        const T tilt = dot(z, axle);
+        const Vec3<T> across = z - axle * tilt, across_dot = -(axle * dot(z, axle_dot) + axle_dot * tilt);
+        const T inverse = T(1.0) / sqrt(dot(across, across));
+        const Vec3<T> up = across * inverse;
+        rho = up * T(-radius);
+        rho_dot = (across_dot - up * dot(up, across_dot)) * (inverse * T(-radius));
+      }
+      height = dot(z, Vec3<T>(d + rho));
+    }
+    Vec3<T> a = zero3<T>();
+    if (m.accelerates) a = m.acceleration() + cross(Vec3<T>(m.dw - cross(m.w_parent, m.w_child)), rho) + cross(w, rho_dot);
+    for (int r = 0; r < 3; ++r) {
+      row[r].force = {cross(rho, e[r]), e[r]};
+      row[r].residual = r == 0 ? height : T(0.0);
+      row[r].gamma = -dot(e[r], a);
+      row[r].size = m.velocity_size.linear + m.velocity_size.angular * T(radius * radius);
+    }
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,87 @@
+// What a kind of constraint is asked, and what it answers. A constraint is rows J v = c with J a = gamma, most of them the rate of a
+// residual phi(q, t) that is zero where the constraint holds. There are two sorts:
+//
+//   between two bodies     a row is a force Phi on the child, J = Phi . (the velocity of the child's frame relative to the parent's);
+//                          a kind never sees q or the tree: it is told the relative motion
+//   between coordinates    a row is a sum over velocities of the tree, told q and v
+//
+// A kind is a struct with its numbers, and
+//
+//   name                   what descriptions call it
+//   rows()                 how many
+//   row_name(r)            what messages and tables call row r
+//   holonomic(r)           whether row r holds positions too
+//   driven()               whether laws of time drive it
+//   fields(field)          field("key", number) for each of its numbers, as a description has them
+//   evaluate(...)          phi, J and gamma: see below
+#pragma once
+
+#include <string>
+
+#include "../joints/joint.hpp"
+
+namespace sarrus {
+
+template <class T> SARRUS_INLINE T square(const T& x) { return x * x; }
+
+/// A size, squared, of rotations and of displacements.
+template <class T> struct Size {
+  T angular, linear;
+};
+
+/// How the child's frame moves relative to the parent's: in the child's axes, at its origin.
+template <class T> struct RelativeMotion {
+  Transform<T> X;  // pose of the child's frame in the parent's
+  Motion<T> V;
+  bool accelerates;  // whether there is an answer to what follows: accelerations while those of the joints are zero
+  Vec3<T> w_parent, w_child;  // angular velocities
+  Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child - acceleration of the parent's point that is there
+  Size<T>
+      velocity_size;  // of a unit of the velocities, each divided by its inertia: no rounding of a difference counts as motion
+  Size<T> acceleration_size;  // of what dw and a are differences of
+
+  /// The child's origin seen from the parent's turning axes (written in the child's): where it is, and how it accelerates; V.linear is
+  /// its velocity there.
+  SARRUS_INLINE Vec3<T> position() const { return transpose_times(X.R, X.p); }
+  SARRUS_INLINE Vec3<T> acceleration() const { return a - cross(w_parent, V.linear) * T(2.0); }
+};
+
+template <class T> struct Row {
+  Force<T> force;  // Phi: what a multiplier of one does to the child, in its axes at its origin
+  T residual;  // phi
+  T gamma;  // wanted where the motion accelerates
+  T size;  // squared: of J, if the row were no small difference of large numbers
+};
+
+/// Between two bodies, and  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has six rows at most.
+struct BetweenBodies {
+  static constexpr bool between_bodies = true;
+  static constexpr bool one_length = true;  // its rows are parts of one length [m], which is off or not; false: each for itself
+  bool holonomic(int) const { return true; }
+  bool driven() const { return false; }
+};
+
+/// The state, as a relation between coordinates sees it: of the velocity k that it touches, q[coordinate[k]] and v[column[k]].
+template <class T> struct CoordinateState {
+  const T *q, *v, *time;  // v may be null: at rest; time too: 0
+  const T* values;  // what the call gives for this constraint
+  const int *coordinate, *column;
+  int columns;
+};
+
+template <class T> struct CoordinateRow {
+  T residual, velocity, gamma;  // phi, c and gamma
+};
+
+/// Between coordinates, and  template <class T, class Entry> CoordinateRow<T> evaluate(const CoordinateState<T>&, int row, Entry entry)
+/// const;  it calls entry(k, J_k, size of the terms of J_k) for each velocity k that it touches.
+struct BetweenCoordinates {
+  static constexpr bool between_bodies = false;
+  std::string row_name(int r) const { return "row " + std::to_string(r + 1); }
+  bool holonomic(int) const { return true; }
+  bool driven() const { return false; }
+  int values_with_call(int) const { return 0; }  // numbers that every call brings along, with so many columns
+  std::string fault(int) const { return {}; }  // what is wrong with it on so many columns; empty: nothing
+};
+
+}  // namespace sarrus

@@ -1,0 +1,37 @@
+// The set of all kinds of constraint, a line each, and the one switch over them.
+#pragma once
+
+#include <variant>
+
+#include "coupler.hpp"
+#include "distance.hpp"
+#include "loop_joint.hpp"
+#include "pfaffian.hpp"
+#include "rolling.hpp"
+
+namespace sarrus {
+
+using AnyConstraint = std::variant<  //
+    LoopJoint,                       //
+    Distance,                        //
+    Rolling,                         //
+    Coupler,                         //
+    Pfaffian                         //
+    >;
+
+/// Calls `ask` with the kind as it is.
+template <int I = 0, class Any, class Ask> SARRUS_INLINE auto visit_constraint(Any& any, Ask&& ask) {
+  if constexpr (I + 1 < std::variant_size_v<AnyConstraint>)
+    if (any.index() != I) return visit_constraint<I + 1>(any, ask);
+  return ask(*std::get_if<I>(&any));
+}
+
+/// add(kind) for every kind but joints, with its numbers still to come.
+template <int I = 1, class Add> void each_constraint(Add add) {
+  if constexpr (I < std::variant_size_v<AnyConstraint>) {
+    add(std::variant_alternative_t<I, AnyConstraint>());
+    each_constraint<I + 1>(add);
+  }
+}
+
+}  // namespace sarrus

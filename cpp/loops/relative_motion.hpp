@@ -1,0 +1,161 @@
+// How the frames of a constraint between two bodies move relative to each other: what its kind is told.
+#pragma once
+
+#include "../dynamics/rnea.hpp"
+
+namespace sarrus {
+
+/// Where the bodies are and, if asked for, how they accelerate while the joints' accelerations are zero.
+template <class T> struct LoopState {
+  const T *q, *v;  // v may be null: at rest
+  const T *time, *pfaffian_values;  // may be null: time 0, no Pfaffian values
+  Transform<T>* X;  // of the bodies, in the world
+  Motion<T>* column;  // of the velocities, in world axes at the origin of the body that they move
+  const RneaBody<T>* body;  // null: no accelerations asked
+  const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
+  const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
+};
+
+/// Poses and columns in the world from those in the parents.
+template <class T>
+SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, LoopState<T>& state) {
+  state.X = arena.take<Transform<T>>(tree.bodies);
+  state.column = arena.take<Motion<T>>(tree.nv);
+  state.X[0] = Transform<T>::identity();
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    state.X[i] = b.parent == 0 ? X[i] : state.X[b.parent] * X[i];
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      const auto S = joint.subspace(columns + b.iv);
+      for (int k = 0; k < joint.nv; ++k) state.column[b.iv + k] = turned(state.X[i].R, S.column[k]);
+    });
+  }
+}
+
+/// From q alone.
+template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& arena, const T* q, const T* time,
+                                                      const T* pfaffian_values) {
+  LoopState<T> state = {q, nullptr, time, pfaffian_values, nullptr, nullptr, nullptr};
+  Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
+  Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
+  joint_poses(tree, arena, q, X, columns);
+  place(tree, arena, Poses<T>{X}, columns, state);
+  state.in_parent = X, state.stored = columns;
+  return state;
+}
+
+/// What ties the velocities that one constraint between bodies touches to the relative motion of its frames.
+template <class T> struct Columns {
+  Motion<T>* column;  // child's axes at its origin, those of the parent negative
+  Motion<T> drive;  // velocity at which laws carry the parent's frame along
+  Transform<T> child;  // its frame in the world
+  T mobility, speed;  // of the velocities: sum of 1/M_ii, sum of squares
+};
+
+/// A frame that is carried along by a gimbal, as both were described: X becomes X R^T Gimbal(g(t)) R, where R turns the joint's axis onto
+/// z. V and A (apparent) are what it adds, in the moved frame.
+template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const T* time, Transform<T>& X, Motion<T>& V, Motion<T>& A) {
+  T q[6], sin[3], cos[3], v[6], a[6];
+  for (int k = 0; k < 6; ++k) {
+    T x[3] = {T(0.0), T(0.0), T(0.0)};
+    if (c.carried[k]) evaluate(*c.carried[k], time, x);
+    q[k] = x[0], v[k] = x[1], a[k] = x[2];
+  }
+  sincos(3, q, sin, cos);
+  JointConstants all;
+  all.mask = 63;
+  const Coordinates<T> coordinates = {q, sin, cos, &all};
+  const Mat3<T> R = cast<T>(c.told_in);
+  X = X * pure_rotation(Mat3<T>(R.transpose())) * Gimbal<6>::transform(coordinates) * pure_rotation(R);
+  const auto S = Gimbal<6>::subspace(coordinates);
+  V = in_axes(R, S * v);
+  A = in_axes(R, S * a + Gimbal<6>::subspace_rate(coordinates, v) * v);
+}
+
+template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>& s, const Constraint& c) {
+  const Transform<T> X = c.X_parent.template cast<T>();
+  return c.parent == 0 ? X : s.X[c.parent] * X;
+}
+
+/// How the frames accelerate while the joints do not; `carried` and A: velocity and apparent acceleration at which laws carry the parent's.
+template <class T>
+SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
+                                         const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {
+  const auto motion_at = [&](int body, const Vec3<T>& p, const Mat3<T>& R, Vec3<T>& w, Vec3<T>& dw, Vec3<T>& a) SARRUS_INLINED {
+    // R: the child's axes in the body's
+    const RneaBody<T>& b = s.body[body];
+    w = transpose_times(R, b.w), dw = transpose_times(R, b.dw);
+    a = transpose_times(R, Vec3<T>(b.a + times(b.Omega, p)));
+  };
+  Vec3<T> dw_child, a_child, w_parent, dw_parent, a_parent;
+  motion_at(c.child, cast<T>(c.X_child.p), cast<T>(c.X_child.R), m.w_child, dw_child, a_child);
+  if (c.parent == 0) {
+    w_parent = dw_parent = zero3<T>();
+    a_parent = transpose_times(X_child.R, s.body[0].a);
+  } else {
+    const Transform<T>& X = s.X[c.parent];
+    motion_at(c.parent, transpose_times(X.R, Vec3<T>(X_child.p - X.p)), times(Mat3<T>(X.R.transpose()), X_child.R), w_parent,
+              dw_parent, a_parent);
+  }
+  if (c.driven) {
+    // the moved frame turns with w_parent + w_d; a point that it carries along at the child's origin moves with u_d besides
+    const Vec3<T>&w_d = carried.angular, &u_d = carried.linear;
+    const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // from the moved frame's origin, child's axes
+    const Vec3<T> dw_d = transpose_times(m.X.R, A.angular);
+    const Vec3<T> a_origin = transpose_times(m.X.R, A.linear) + cross(w_d, Vec3<T>(u_d - cross(w_d, r)));
+    a_parent = a_parent + cross(Vec3<T>(w_parent * T(2.0)), u_d) + a_origin + cross(dw_d, r) + cross(w_d, cross(w_d, r));
+    dw_parent = dw_parent + dw_d + cross(w_parent, w_d);
+    w_parent = w_parent + w_d;
+  }
+  m.w_parent = w_parent;
+  m.dw = dw_child - dw_parent;
+  m.a = a_child - a_parent;
+  m.acceleration_size.angular =
+      dot(dw_child, dw_child) + dot(dw_parent, dw_parent) + dot(m.w_child, m.w_child) * dot(w_parent, w_parent);
+  m.acceleration_size.linear = dot(a_child, a_child) + dot(a_parent, a_parent);
+}
+
+/// `posed`: m.X is wanted too; `mobility`: m.velocity_size, l.mobility.
+template <class T>
+SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
+                                   RelativeMotion<T>& m, Columns<T>& l, bool posed, const T* mobility) {
+  const Transform<T> X_child = s.X[c.child] * c.X_child.template cast<T>();
+  l.child = X_child;
+  Motion<T> A_drive;
+  l.drive = Motion<T>::zero();
+  if (posed || c.driven) {
+    Transform<T> X_parent = frame_on_parent(s, c);
+    if (c.driven) carry(c, s.time, X_parent, l.drive, A_drive);
+    m.X = {times(Mat3<T>(X_parent.R.transpose()), X_child.R), transpose_times(X_parent.R, Vec3<T>(X_child.p - X_parent.p))};
+  }
+
+  l.column = arena.take<Motion<T>>(c.columns);
+  m.V = Motion<T>::zero();
+  m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
+  m.acceleration_size.angular = m.acceleration_size.linear = T(0.0);
+  const T far = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of no length is the rounding of two places
+  for (int i = 0; i < c.columns; ++i) {
+    const int k = c.column[i];
+    const Motion<T>& world = s.column[k];
+    const Vec3<T> r = X_child.p - s.X[tree.column_body[k]].p;
+    Motion<T>& here = l.column[i];
+    here.linear = transpose_times(X_child.R, Vec3<T>(world.linear + cross(world.angular, r)));
+    here.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
+    if (i >= c.own) here = here * T(-1.0);
+    if (mobility) {
+      l.mobility += mobility[k];
+      const T turn = dot(world.angular, world.angular) * mobility[k];
+      m.velocity_size.angular += turn;
+      m.velocity_size.linear += dot(world.linear, world.linear) * mobility[k] + (dot(r, r) + far) * turn;
+    }
+    if (s.v) m.V = m.V + here * s.v[k], l.speed += s.v[k] * s.v[k];
+  }
+  if (c.driven) {  // what the drive moves is taken away
+    l.drive = m.X.to_child(l.drive);
+    m.V = m.V + l.drive * T(-1.0);
+  }
+  m.accelerates = s.body;
+  if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
+}
+
+}  // namespace sarrus

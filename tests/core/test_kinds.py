@@ -1,0 +1,43 @@
+"""Every kind of constraint stands in all its places: the core, Python, the random mechanisms and the oracle."""
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus import _core
+from sarrus.constraints import ConstraintSpec
+from tests.random_closed import RELATIONS, random_closed
+
+SPECS = {cls.__name__.removesuffix("Spec"): cls for cls in ConstraintSpec.__subclasses__()}
+DRAWN = [random_closed(7, kinds=(kind,), loops=1, bodies=5).description.constraints[0] for kind in RELATIONS]
+
+
+def test_core_and_python_know_the_same_kinds():
+    assert sorted(_core.constraint_kinds()) == sorted(SPECS)
+
+
+@pytest.mark.parametrize("kind", _core.constraint_kinds())
+def test_a_kind_is_drawn(kind):
+    """By the oracle, which finds states that the others do not contradict: so it knows the kind too."""
+    assert any(type(spec) is SPECS[kind] for spec in DRAWN), f"tests/random_closed.py draws no {kind}"
+
+
+@pytest.mark.parametrize("spec", DRAWN, ids=lambda spec: type(spec).__name__)
+def test_a_spec_answers_for_itself(spec):
+    """What Python derives from a spec alone is what the mechanism has."""
+    assert len(spec.bodies) in (0, 2)
+    assert {body for body, _ in spec.points} <= set(spec.bodies)
+    assert all(length > 0.0 for length in spec.lengths)
+    assert str(spec).startswith(f"{spec.name}: {spec.kind}")
+
+
+def test_a_kind_that_the_core_does_not_know_is_refused():
+    class StrangeSpec(ConstraintSpec):
+        pass
+
+    b = sarrus.Builder("pendulum")
+    b.add_body("bob", sarrus.Inertia(1.0, (0.0, 0.0, -1.0), np.eye(3)))
+    b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+    b._constraints["strange"] = StrangeSpec("strange")
+    with pytest.raises(sarrus.ModelError, match="constraint 'strange' is of no kind: 'Strange'"):
+        b.build()
