@@ -53,17 +53,13 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   const JointDescription& j = d.joints[joint];
   Constraint c{};
   c.kind = ConstraintKind::joint, c.joint = j.kind, c.constants = j.constants, c.rows = 6 - j.nv;
-  const Mat3<double> axes = joint_axes(j, 1.0);
+  const Mat3<double> axes = joint_axes(j, 1.0, c.constants);
   c.R_joint = axes;
   const Transform<double> turn = {axes, zero3<double>()};
   c.X_parent = frames_.at(j.parent).X * j.at_parent * turn;
   c.X_child = frames_.at(j.child).X * j.at_child * turn;
-  if (j.kind == JointKind::universal) {
-    const Vec3<double> first = transpose_times(axes, j.axis);
-    c.constants.first_axis[0] = first(0), c.constants.first_axis[1] = first(2);
-    if (std::abs(first(0)) < 1e-9)
-      throw ModelError("joint '" + j.name + "' closes a loop, and its two axes are parallel: use a Revolute");
-  }
+  if (const char* why = visit_every(j.kind, 0, [&](auto joint) { return joint.cannot_close(c.constants); }))
+    throw ModelError("joint '" + j.name + "' closes a loop, and " + why);
   const int free = free_components(j.kind);
   std::fill(c.component, c.component + 6, -1);
   for (int k = 0, r = 0; free >= 0 && k < 6; ++k)
@@ -165,13 +161,14 @@ void Mechanism::close(const Description& d) {
       continue;
     }
     Constraint c = constraints_[joints_[j].constraint];
-    const int free = free_components(c.joint);
-    if (free < 0 || c.joint == JointKind::free)
+    c.rows = 0, c.turns = true;
+    visit_every(c.joint, 0, [&](auto joint) {
+      if constexpr (joint.free_components != combined)
+        for (const int k : joint.components) c.component[c.rows++] = k;
+    });
+    if (c.rows == 0 || c.rows == 6)
       throw ModelError("joint '" + d.joints[j].name +
                        "' is actuated and closes a loop, which this type cannot: add it with tree=True");
-    c.rows = 0, c.turns = true;
-    for (const int k : {0, 1, 3, 4, 2, 5})  // a planar joint counts its displacements first
-      if (free >> k & 1) c.component[c.rows++] = k;
     const std::vector<int> own(c.column, c.column + c.own), rest(c.column + c.own, c.column + c.columns);
     for (int k = 0; k < c.rows; ++k) actuators_.push_back(tree_.nv + loops.rows + k);
     add(c, own, rest);
