@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "../joints/visit.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "processor.hpp"
 #include "simulation.hpp"
@@ -39,14 +40,31 @@ Inertia<double> to_inertia(const py::handle& h) {
 }
 
 JointKind to_kind(const std::string& name) {
-  static const std::unordered_map<std::string, JointKind> kinds = {
-      {"Fixed", JointKind::fixed},     {"Revolute", JointKind::revolute},       {"Prismatic", JointKind::prismatic},
-      {"Helical", JointKind::helical}, {"Cylindrical", JointKind::cylindrical}, {"Universal", JointKind::universal},
-      {"Planar", JointKind::planar},   {"Spherical", JointKind::spherical},     {"Free", JointKind::free},
-      {"Gimbal", JointKind::gimbal}};
-  const auto at = kinds.find(name);
-  if (at == kinds.end()) throw py::value_error("no joint is of kind '" + name + "'");
-  return at->second;
+  for (const JointKind kind : joint_kinds)
+    if (visit_every(kind, 0, [&](auto joint) { return name == joint.name; })) return kind;
+  throw py::value_error("no joint is of kind '" + name + "'");
+}
+
+/// What there is to know of each type of joint, by name: see JointType in joints.py.
+py::dict joint_table() {
+  py::dict table;
+  const auto listed = [](const CoordinateList& list) {
+    py::list names;
+    for (const Coordinate& c : list) names.append(py::make_tuple(c.name, c.unit));
+    return py::tuple(names);
+  };
+  for (const JointKind kind : joint_kinds)
+    visit_every(kind, 0, [&](auto joint) {
+      py::list rates;
+      for (std::size_t k = 0; k < joint.coordinates.size(); ++k) rates.append(joint.is_rate(static_cast<int>(k)));
+      py::dict row;
+      row["coordinates"] = listed(joint.coordinates), row["velocities"] = listed(joint.velocities);
+      row["rates"] = py::tuple(rates);
+      row["quaternion"] = joint.has_quaternion;
+      row["whole_turns_return"] = joint.whole_turns_return, row["constant_subspace"] = joint.constant_subspace;
+      table[joint.name] = row;
+    });
+  return table;
 }
 
 /// (starts, coefficients piece by piece, harmonics) or None.
@@ -222,6 +240,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
         return rows;
       },
       py::arg("normal"));
+  m.def("joint_table", &joint_table);
   m.def("compiler", &compiler);
   m.def("constraint_kinds", &constraint_kinds);
   m.def("level", [] { return kernels().level; });

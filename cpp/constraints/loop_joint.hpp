@@ -36,8 +36,10 @@ struct LoopJoint : BetweenBodies {
   LoopJoint motor() const {
     LoopJoint m = *this;
     m.held = 0;
-    for (const int k : {0, 1, 3, 4, 2, 5})  // a planar joint counts its displacements first
-      if (free_components(joint) >> k & 1) m.component[m.held++] = k;
+    visit_every(joint, 0, [&](auto type) {
+      if constexpr (type.free_components != combined)
+        for (const int k : type.components) m.component[m.held++] = k;
+    });
     return m;
   }
 

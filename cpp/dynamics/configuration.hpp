@@ -35,7 +35,7 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
     const Body& b = tree.body[i];
     visit_every(b.described, b.nv, [&](auto joint) {
       constexpr int n = joint.nv;
-      T once[n], twice[n], thrice[n], four[n];
+      T once[6], twice[6], thrice[6], four[6];
       joint.bracket(u + b.iv, v + b.iv, once);
       joint.bracket(u + b.iv, once, twice);
       joint.bracket(u + b.iv, twice, thrice);
@@ -51,7 +51,7 @@ template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   for (int k = 0; k < tree.nq; ++k) q1[k] = q[k];
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
-    if (b.described != JointKind::spherical && b.described != JointKind::free) continue;
+    if (!has_quaternion(b.described)) continue;
     T largest = abs(q[b.iq]);  // taken out first: the squares of very long or short ones do not exist
     for (int k = 1; k < 4; ++k) largest = select(abs(q[b.iq + k]) > largest, abs(q[b.iq + k]), largest);
     for (int k = 0; k < 4; ++k) q1[b.iq + k] = q[b.iq + k] / largest;

@@ -104,7 +104,7 @@ template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, 
     const Mass<T> mass = mass_of(b, k.body[i]);
     U -= mass.m * dot(cast<T>(tree.gravity), mass.c);
     Vec3<T> ball = zero3<T>();
-    if (b.described == JointKind::spherical) ball = log(Quaternion<T>::load(q + b.iq).normalized());
+    if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
     for (int l = 0; l < b.nv; ++l) {
       const Freedom& f = tree.freedom[b.iv + l];
       const T deflection = f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball(l < 3 ? l : 2);

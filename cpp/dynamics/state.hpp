@@ -76,7 +76,7 @@ template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* 
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
     Vec3<T> ball = zero3<T>();
-    if (b.described == JointKind::spherical) ball = log(Quaternion<T>::load(q + b.iq).normalized());
+    if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
     for (int k = 0; k < b.nv; ++k)
       tau[b.iv + k] += scale * joint_force(tree.freedom[b.iv + k], q, v[b.iv + k], ball(k < 3 ? k : 2));
   }

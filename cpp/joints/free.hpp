@@ -1,18 +1,19 @@
 #pragma once
-#include "joint.hpp"
+#include "closing_rows.hpp"
 
 namespace sarrus {
 
 /// No joint at all. q = (quaternion x y z w, position) of the successor; v = its velocity [angular; linear] in its own axes.
-struct Free : ConstantSubspace<6> {
-  static constexpr int nq = 7, nv = 6;
+struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
+  static constexpr const char* name = "Free";
+  static constexpr CoordinateList coordinates = {{"qx", "1"}, {"qy", "1"}, {"qz", "1"}, {"qw", "1"},
+                                                 {"x", "m"},  {"y", "m"},  {"z", "m"}},
+                                  velocities = {{"rx", "rad"}, {"ry", "rad"}, {"rz", "rad"}, {"x", "m"}, {"y", "m"}, {"z", "m"}};
+  static constexpr int nq = 7;
+  static constexpr bool has_quaternion = true;
+  static constexpr bool is_rate(int) { return false; }
   template <class T> static SARRUS_INLINE Transform<T> transform(const Coordinates<T>& c) {
     return {rotation(Quaternion<T>::load(c.q)), vec3<T>(c.q[4], c.q[5], c.q[6])};
-  }
-  template <class T> static SARRUS_INLINE Subspace<T, 6> subspace(const Coordinates<T>&) {
-    Subspace<T, 6> S;
-    for (int k = 0; k < 6; ++k) S.column[k] = unit_motion<T>(k);
-    return S;
   }
   template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>& A) {
     A = {Sym3<T>::zero(), skew(zero3<T>()), Sym3<T>::zero()};  // a free body passes nothing on
@@ -38,6 +39,15 @@ struct Free : ConstantSubspace<6> {
   template <class T> static void bracket(const T* u, const T* v, T* uv) {
     const Motion<T> a = load_motion(u), b = load_motion(v);
     store(Motion<T>{cross(a.angular, b.angular), cross(a.angular, b.linear) + cross(a.linear, b.angular)}, uv);
+  }
+  template <class T> static void close(const JointConstants&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&) {}
+  /// The way of the origin is h (v0 + c x v0), with v0 the mean velocity and c = h w/2: what uniform motion of that point makes of it.
+  static void cayley_to_exponential(double* u) {
+    const Vec3<double> turn = vec3<double>(u[0], u[1], u[2]), along = vec3<double>(u[3], u[4], u[5]);
+    const double c2 = 0.25 * dot(turn, turn), share = cayley_share(turn);
+    if (c2 == 0.0) return;
+    const Vec3<double> across = cross(turn, cross(turn, along)) * (-0.25 / c2);  // the part of it across the axis
+    for (int k = 0; k < 3; ++k) u[k] *= share, u[3 + k] += across(k) * (share * (1.0 + c2) - 1.0);
   }
 };
 

@@ -1,14 +1,100 @@
 #pragma once
-#include "joint.hpp"
+#include "closing_rows.hpp"
 
 namespace sarrus {
+
+template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, const T& cos) {
+  return axis == 0 ? rotation_x(sin, cos) : axis == 1 ? rotation_y(sin, cos) : rotation_z(sin, cos);
+}
+
+/// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being held. None is lost at a quarter
+/// turn about y: held angles are known and need not be told from the free ones.
+template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
+  const auto read = [&](int k, const T& s, const T& c) {
+    const T share = T(1.0) / sqrt(s * s + c * c + T(1e-300));
+    sin[k] = s * share, cos[k] = c * share;
+  };
+  if (free == 5) {  // y is held between them
+    const T side = select(cos[1] < T(0.0), T(-1.0), T(1.0));
+    read(0, -side * R(1, 2), side * R(2, 2));
+    read(2, -side * R(0, 1), side * R(0, 0));
+    return;
+  }
+  // take the held ones away on both sides
+  for (int k = 0; k < 3 && !(free >> k & 1); ++k) R = times(turn_about(k, T(-sin[k]), cos[k]), R);
+  for (int k = 2; k >= 0 && !(free >> k & 1); --k) R = times(R, turn_about(k, T(-sin[k]), cos[k]));
+  if (free == 3)
+    read(0, R(2, 1), R(1, 1)), read(1, R(0, 2), R(0, 0));
+  else if (free == 6)
+    read(1, R(0, 2), R(2, 2)), read(2, R(1, 0), R(1, 1));
+  else
+    for (int k = 0; k < 3; ++k) {
+      const int a = (k + 1) % 3, b = (k + 2) % 3;
+      if (free >> k & 1) read(k, R(b, a) - R(a, b), R(a, a) + R(b, b));
+    }
+}
+
+/// The thesis' general joint. The free angles are read off R given the held ones; what is left of R when they are taken away is how far
+/// it is open. The displacement is along the turned axes.
+template <class T> SARRUS_NOINLINE void close_gimbal(const JointConstants& k, const Transform<T>& X, const Motion<T>& V,
+                                                     ClosingJoint<T>& out) {
+  const Mat3<T>& R = X.R;
+  const Vec3<T>& w = V.angular;
+  const int free = k.mask & 7;
+  Vec3<T> turning = zero3<T>();  // angular part of phi-dot q-dot
+  int row = 0;
+  if (free != 7) {
+    T sin[3], cos[3];
+    for (int r = 0; r < 3; ++r) sin[r] = T(k.parameter[r]), cos[r] = T(k.cosine[r]);
+    read_angles(free, R, sin, cos);
+    const Mat3<T> reached = times(times(rotation_x(sin[0], cos[0]), rotation_y(sin[1], cos[1])), rotation_z(sin[2], cos[2]));
+    const Vec3<T> off = log(times(Mat3<T>(reached.transpose()), R));
+
+    const Vec3<T> axis[3] = {vec3<T>(cos[2] * cos[1], -sin[2] * cos[1], sin[1]), vec3<T>(sin[2], cos[2], T(0.0)),
+                             unit_motion<T>(2).angular};  // in the child's axes (2.38, 2.39)
+    Vec3<T> loose[3], normal[3];
+    int n_loose = 0;
+    for (int r = 0; r < 3; ++r)
+      if (free >> r & 1) loose[n_loose++] = axis[r];
+    if (n_loose == 0)
+      for (int r = 0; r < 3; ++r) normal[r] = unit_motion<T>(r).angular;
+    else if (n_loose == 1)
+      perpendiculars(loose[0], normal[0], normal[1]);
+    else {
+      // the first axis is seen from the child to turn backwards with the second
+      const Vec3<T> across = cross(loose[0], loose[1]);
+      const T size = dot(across, across), first = dot(cross(w, loose[1]), across) / size,
+              second = dot(cross(loose[0], w), across) / size;
+      normal[0] = unit(across);
+      turning = across * (first * second);
+    }
+    for (; row < 3 - n_loose; ++row) {
+      out.row[row] = {normal[row], zero3<T>()};
+      out.residual[row] = dot(normal[row], off);
+    }
+  }
+  const Vec3<T> d = transpose_times(R, X.p), d_dot = V.linear - cross(w, d);
+  for (int t = 0; t < 3; ++t) {
+    if (k.mask >> (3 + t) & 1) continue;
+    const Vec3<T> e = unit_motion<T>(t).angular;
+    out.row[row] = {cross(e, d), e};  // a force through the centre of the rotations
+    out.residual[row++] = d(t) - T(k.parameter[3 + t]);
+  }
+  out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
+}
 
 /// The thesis' general joint: any of rx ry rz tx ty tz free, the others held. Rotations about x, y, z, each axis carried along by
 /// the ones before it (2.26), then a displacement along the axes so turned (2.29); the successor sits at its end. N is how many
 /// are free. Where ry is a quarter turn the columns of phi become dependent; no angle is ever divided by, so inverse dynamics
 /// stays finite there.
-template <int N> struct Gimbal : VectorCoordinates<N> {
-  static constexpr int nq = N, nv = N;
+template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
+  static constexpr const char* name = "Gimbal";
+  static constexpr CoordinateList coordinates = {{"rx", "rad"}, {"ry", "rad"}, {"rz", "rad"},
+                                                 {"tx", "m"},   {"ty", "m"},   {"tz", "m"}},
+                                  velocities = coordinates;  // of which it has those that are free
+  static constexpr int nv = N, free_components = combined;
+  static constexpr bool constant_subspace = false;
+  static bool has(const JointConstants& k, int i) { return k.mask >> i & 1; }
 
   template <class T> struct Stages {
     T sin[3], cos[3];       // of the three rotations
@@ -69,6 +155,10 @@ template <int N> struct Gimbal : VectorCoordinates<N> {
       S.column[i++] = k < 3 ? Motion<T>{axis_dot[k], cross(axis_dot[k], g.d) + cross(g.axis[k], d_dot)} : Motion<T>::zero();
     }
     return S;
+  }
+  template <class T>
+  static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
+    close_gimbal(k, X, V, out);
   }
 };
 

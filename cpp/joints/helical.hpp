@@ -1,11 +1,14 @@
 #pragma once
-#include "joint.hpp"
+#include "closing_rows.hpp"
 
 namespace sarrus {
 
 /// Screw. q = angle about z [rad]; it advances by pitch [m/rad] times that.
-struct Helical : ConstantSubspace<1>, VectorCoordinates<1> {
-  static constexpr int nq = 1, nv = 1;
+struct Helical : OneAxis, ConstantSubspace<1>, VectorCoordinates<1> {
+  static constexpr const char* name = "Helical";
+  static constexpr CoordinateList coordinates = {{"", "rad"}}, velocities = coordinates;
+  static constexpr int free_components = combined;
+  static constexpr bool whole_turns_return = false;
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return {rotation_z(c.sin[0], c.cos[0]), vec3<T>(T(0.0), T(0.0), T(c.constants->pitch) * c.q[0])};
   }
@@ -13,6 +16,20 @@ struct Helical : ConstantSubspace<1>, VectorCoordinates<1> {
     Subspace<T, 1> S = {{unit_motion<T>(2)}};
     S.column[0].linear(2) = T(c.constants->pitch);
     return S;
+  }
+  /// The angle of X does not tell how often it has turned: the displacement does.
+  template <class T> static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+    const TurnAboutZ<T> turn(X.R);
+    Transform<T> nearest = {turn.rotation(), zero3<T>()};
+    if (k.pitch != 0.0) {
+      const T angle = turn.angle(), turns = sarrus::nearest((X.p(2) / T(k.pitch) - angle) / T(2 * M_PI));
+      nearest.p(2) = T(k.pitch) * (angle + T(2 * M_PI) * turns);
+    }
+    const Motion<T> off = off_by(X, nearest);
+    const Vec3<T> x = unit_motion<T>(rx).angular, y = unit_motion<T>(ry).angular, z = unit_motion<T>(rz).angular, o = zero3<T>();
+    const Force<T> row[5] = {{x, o}, {y, o}, {o, x}, {o, y}, {z * T(-k.pitch), z}};
+    const T residual[5] = {off.angular(0), off.angular(1), off.linear(0), off.linear(1), off.linear(2)};
+    for (int r = 0; r < 5; ++r) out.row[r] = row[r], out.residual[r] = residual[r];
   }
 };
 

@@ -1,45 +1,53 @@
-// What a joint is to the algorithms (van der Merwe 2.9-2.16): the pose of its successor in its predecessor, the motion space phi
-// that the joint leaves free, and its rate phi-dot. A joint is a type with static functions of its coordinates:
+// What a joint is to the library (van der Merwe 2.9-2.16): the pose of its successor in its predecessor, the motion space phi that it
+// leaves free, the rate of that, and what else there is to know. A joint is a type with constants and static functions; joint_set.hpp
+// lists all of them, and nothing outside its own file knows one from another.
 //
-//   nq, nv                 how many coordinates and velocities
-//   transform(c)           successor's pose in the predecessor
-//   subspace(c)            the columns of phi, in the successor's axes at the successor's origin
-//   subspace_rate(c, v)    phi-dot, the apparent derivative of those columns in the successor's axes
-//   integrate, difference  along a constant velocity from q for unit time, and back
-//   rate(q, v)             the rate of the coordinates themselves
-//   bracket(u, v)          u v - v u of velocities in the successor's axes: what order makes of two motions
-//   clear_transmitted(I)   zeroes, exactly, what cannot pass along a free axis (only where phi is made of unit vectors)
+//   name                        as users write it
+//   coordinates, velocities     what each is called and counts
+//   nq, nv                      how many there are
+//   is_rate(k)                  whether velocity k is the rate of coordinate k
+//   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is no unit vectors
+//   constant_subspace           whether phi is the same everywhere
+//   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
+//   its_own_reverse             seen from its successor it is of its own kind, with the axis turned round
+//
+//   transform(c)                successor's pose in the predecessor
+//   subspace(c)                 the columns of phi, in the successor's axes at the successor's origin
+//   subspace_rate(c, v)         phi-dot, the apparent derivative of those columns in the successor's axes
+//   integrate, difference       along a constant velocity from q for unit time, and back
+//   rate(q, v)                  the rate of the coordinates themselves
+//   bracket(u, v)               u v - v u of velocities in the successor's axes: what order makes of two motions
+//   close(k, X, V, out)         its rows where it closes a loop, see closing_rows.hpp
+//   clear_transmitted(I)        zeroes, exactly, what cannot pass along a free axis (only where visit() inlines the joint)
 //
 // Axes have been turned onto z when the mechanism was built, so that the zeros and ones of phi fold away when this is inlined.
 #pragma once
+
+#include <initializer_list>
 
 #include "../spatial/exponential.hpp"
 #include "../spatial/inertia.hpp"
 
 namespace sarrus {
 
-enum class JointKind : int {
-  fixed,
-  revolute,
-  prismatic,
-  helical,
-  cylindrical,
-  universal,
-  planar,
-  spherical,
-  free,
-  gimbal,
-  reversed
+enum class JointKind : int;  // joint_set.hpp
+
+/// Name and unit of a coordinate or, per second, of a velocity: "rad", "m", or "1" of the parts of a quaternion. The name is empty where
+/// there is but one.
+struct Coordinate {
+  const char *name, *unit;
+  constexpr bool is_angle() const { return unit[0] == 'r'; }
 };
+using CoordinateList = std::initializer_list<Coordinate>;
 
 /// Numbers that belong to one joint and do not change. `gimbal` uses all; the others say what they use.
 struct JointConstants {
-  JointKind reversed = JointKind::fixed;  // reversed: which joint it is, passed from its successor to its predecessor
-  double pitch = 0.0;                     // helical [m/rad]
-  double first_axis[2] = {0.0, 0.0};      // universal: x and z of the first axis (the second is z)
-  int mask = 0;                           // gimbal: bit k set where parameter k of rx ry rz tx ty tz is free
+  JointKind reversed = {};  // reversed: which joint it is, passed from its successor to its predecessor
+  double pitch = 0.0;  // helical [m/rad]
+  double first_axis[2] = {0.0, 0.0};  // universal: x and z of the first axis (the second is z)
+  int mask = 0;  // gimbal: bit k set where parameter k of rx ry rz tx ty tz is free
   double parameter[6] = {0, 0, 0, 0, 0, 0};  // gimbal: sine of a fixed rotation, fixed displacement
-  double cosine[3] = {1, 1, 1};           // gimbal: cosine of a fixed rotation
+  double cosine[3] = {1, 1, 1};  // gimbal: cosine of a fixed rotation
 };
 
 /// Where a joint reads its coordinates: q itself, and sine and cosine of those that are angles, in their order.
@@ -64,7 +72,10 @@ template <class T> SARRUS_INLINE void project(int n, const Motion<T>* column, co
 /// Columns that a joint's type knows.
 template <class T, int N> struct Subspace {
   Motion<T> column[N == 0 ? 1 : N];
-  SARRUS_INLINE Motion<T> operator*(const T* v) const { return combination(N, column, v); }
+  SARRUS_INLINE Motion<T> operator*(const T* v) const {
+    if constexpr (N == 0) return Motion<T>::zero();
+    return combination(N, column, v);
+  }
   SARRUS_INLINE void project(const Force<T>& f, T* tau) const { sarrus::project(N, column, f, tau); }
 };
 /// Columns that were stored, as many as the joint has.
@@ -75,17 +86,68 @@ template <class T> struct StoredSubspace {
   SARRUS_INLINE void project(const Force<T>& f, T* tau) const { sarrus::project(n, column, f, tau); }
 };
 
+template <class T> SARRUS_INLINE Motion<T> unit_motion(int k) {
+  Motion<T> m = Motion<T>::zero();
+  (k < 3 ? m.angular(k) : m.linear(k - 3)) = T(1.0);
+  return m;
+}
+template <class T> SARRUS_INLINE Transform<T> pure_rotation(const Mat3<T>& R) { return {R, zero3<T>()}; }
+
+/// A frame whose third axis is n: x of it is the x-axis (where that is too near n, the y-axis) made perpendicular to n.
+inline Mat3<double> axis_frame(const Vec3<double>& n) {
+  const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
+  const Vec3<double> across = start - n * dot(start, n);
+  Mat3<double> Q;
+  Q.col(2) = n, Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
+  return Q;
+}
+
+/// What holds of a joint that does not say otherwise.
+struct JointDefaults {
+  static constexpr bool its_own_reverse = false;
+  static constexpr bool has_quaternion = false;  // q starts with one
+  static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
+  static constexpr bool whole_turns_return = true;  // an angle that has made a whole turn is where it was
+  static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
+  /// Whether coordinate i of those that are listed is one of its own.
+  static bool has(const JointConstants&, int) { return true; }
+  /// Why it cannot close a loop, or null.
+  static const char* cannot_close(const JointConstants&) { return nullptr; }
+  /// Makes u, half of which Cayley's map takes to a turn, what the exponential takes there.
+  static void cayley_to_exponential(double*) {}
+};
+/// What a joint with one axis has: that is turned onto z.
+struct OneAxis : JointDefaults {
+  static constexpr bool its_own_reverse = true;
+  static Mat3<double> axes(const Vec3<double>& axis, const Vec3<double>&, JointConstants&) { return axis_frame(axis); }
+};
+
 /// What most joints have: columns that do not change in the successor's axes.
 template <int N> struct ConstantSubspace {
+  static constexpr int nv = N;
+  static constexpr bool constant_subspace = true;
   template <class T> static SARRUS_INLINE Subspace<T, N> subspace_rate(const Coordinates<T>&, const T*) {
     Subspace<T, N> rate;
     for (int k = 0; k < N; ++k) rate.column[k] = Motion<T>::zero();
     return rate;
   }
 };
+enum Component { rx, ry, rz, tx, ty, tz };  // of [angular; linear]
+constexpr int combined = -1;  // free_components of columns that are no unit vectors
 
-/// What most joints have: coordinates that add up.
+/// Columns that are unit vectors: components of the velocity are free.
+template <Component... free> struct UnitSubspace : ConstantSubspace<sizeof...(free)> {
+  static constexpr std::initializer_list<int> components = {free...};
+  static constexpr int free_components = (0 | ... | (1 << free));
+  template <class T> static SARRUS_INLINE Subspace<T, sizeof...(free)> subspace(const Coordinates<T>&) {
+    return {{unit_motion<T>(free)...}};
+  }
+};
+
+/// What most joints have: coordinates that add up, and whose rates are the velocities.
 template <int N> struct VectorCoordinates {
+  static constexpr int nq = N;
+  static constexpr bool is_rate(int) { return true; }
   template <class T> static void integrate(const T* q, const T* dv, T* q1) {
     for (int k = 0; k < N; ++k) q1[k] = q[k] + dv[k];
   }
@@ -99,12 +161,5 @@ template <int N> struct VectorCoordinates {
     for (int k = 0; k < N; ++k) uv[k] = T(0.0);
   }
 };
-
-template <class T> SARRUS_INLINE Motion<T> unit_motion(int k) {
-  Motion<T> m = Motion<T>::zero();
-  (k < 3 ? m.angular(k) : m.linear(k - 3)) = T(1.0);
-  return m;
-}
-template <class T> SARRUS_INLINE Transform<T> pure_rotation(const Mat3<T>& R) { return {R, zero3<T>()}; }
 
 }  // namespace sarrus

@@ -1,16 +1,17 @@
 #pragma once
-#include "joint.hpp"
+#include "closing_rows.hpp"
 
 namespace sarrus {
 
 /// Glides on a plane. q = (x, y [m], angle about the normal z [rad]); v = (velocity along the successor's own x and y [m/s], rate).
-struct Planar : ConstantSubspace<3> {
-  static constexpr int nq = 3, nv = 3;
+struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
+  static constexpr const char* name = "Planar";
+  static constexpr CoordinateList coordinates = {{"x", "m"}, {"y", "m"}, {"angle", "rad"}}, velocities = coordinates;
+  static constexpr int nq = 3;
+  static constexpr bool is_rate(int k) { return k == 2; }
+  static Mat3<double> axes(const Vec3<double>& normal, const Vec3<double>&, JointConstants&) { return axis_frame(normal); }
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return {rotation_z(c.sin[0], c.cos[0]), vec3<T>(c.q[0], c.q[1], T(0.0))};
-  }
-  template <class T> static Subspace<T, 3> subspace(const Coordinates<T>&) {
-    return {{unit_motion<T>(3), unit_motion<T>(4), unit_motion<T>(2)}};
   }
   template <class T> static void integrate(const T* q, const T* dv, T* q1) {
     const Pose<T> step = exp(Motion<T>{vec3<T>(T(0.0), T(0.0), dv[2]), vec3<T>(dv[0], dv[1], T(0.0))});
@@ -41,6 +42,9 @@ struct Planar : ConstantSubspace<3> {
   }
   template <class T> static void bracket(const T* u, const T* v, T* uv) {
     uv[0] = v[2] * u[1] - u[2] * v[1], uv[1] = u[2] * v[0] - v[2] * u[0], uv[2] = T(0.0);
+  }
+  template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+    close_components(free_components, X, {TurnAboutZ<T>(X.R).rotation(), vec3<T>(X.p(0), X.p(1), T(0.0))}, out);
   }
 };
 

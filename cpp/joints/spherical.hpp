@@ -1,16 +1,18 @@
 #pragma once
-#include "joint.hpp"
+#include "closing_rows.hpp"
 
 namespace sarrus {
 
 /// Ball joint. q = unit quaternion (x, y, z, w); v = angular velocity of the successor in its own axes [rad/s].
-struct Spherical : ConstantSubspace<3> {
-  static constexpr int nq = 4, nv = 3;
+struct Spherical : JointDefaults, UnitSubspace<rx, ry, rz> {
+  static constexpr const char* name = "Spherical";
+  static constexpr CoordinateList coordinates = {{"qx", "1"}, {"qy", "1"}, {"qz", "1"}, {"qw", "1"}},
+                                  velocities = {{"rx", "rad"}, {"ry", "rad"}, {"rz", "rad"}};
+  static constexpr int nq = 4;
+  static constexpr bool has_quaternion = true, has_ball_spring = true;
+  static constexpr bool is_rate(int) { return false; }
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return pure_rotation(rotation(Quaternion<T>::load(c.q)));
-  }
-  template <class T> static Subspace<T, 3> subspace(const Coordinates<T>&) {
-    return {{unit_motion<T>(0), unit_motion<T>(1), unit_motion<T>(2)}};
   }
   template <class T> static void integrate(const T* q, const T* dv, T* q1) {
     (Quaternion<T>::load(q) * exp(vec3<T>(dv[0], dv[1], dv[2]))).normalized().store(q1);
@@ -25,6 +27,13 @@ struct Spherical : ConstantSubspace<3> {
   template <class T> static void bracket(const T* u, const T* v, T* uv) {
     const Vec3<T> c = cross(vec3<T>(u[0], u[1], u[2]), vec3<T>(v[0], v[1], v[2]));
     for (int k = 0; k < 3; ++k) uv[k] = c(k);
+  }
+  template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+    close_components(free_components, X, {X.R, zero3<T>()}, out);
+  }
+  static void cayley_to_exponential(double* u) {
+    const double share = cayley_share(vec3<double>(u[0], u[1], u[2]));
+    for (int k = 0; k < 3; ++k) u[k] *= share;
   }
 };
 

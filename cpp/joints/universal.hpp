@@ -1,12 +1,23 @@
 #pragma once
-#include "joint.hpp"
+#include "closing_rows.hpp"
 
 namespace sarrus {
 
 /// Cross joint: turns by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. a lies in the x-z plane
 /// and need not be perpendicular to z; where it is parallel the two columns of phi coincide, and nothing divides by that.
-struct Universal : VectorCoordinates<2> {
-  static constexpr int nq = 2, nv = 2;
+struct Universal : JointDefaults, VectorCoordinates<2> {
+  static constexpr const char* name = "Universal";
+  static constexpr CoordinateList coordinates = {{"1", "rad"}, {"2", "rad"}}, velocities = coordinates;
+  static constexpr int nv = 2, free_components = combined;
+  static constexpr bool constant_subspace = false;
+  static Mat3<double> axes(const Vec3<double>& first, const Vec3<double>& second, JointConstants& k) {
+    const Vec3<double> across = first - second * dot(first, second);
+    Mat3<double> Q = axis_frame(second);  // parallel axes: any x will do
+    if (across.norm() >= 1e-9) Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
+    const Vec3<double> turned = transpose_times(Q, first);
+    k.first_axis[0] = turned(0), k.first_axis[1] = turned(2);
+    return Q;
+  }
   template <class T> static Vec3<T> first_axis(const Coordinates<T>& c) {
     return vec3<T>(T(c.constants->first_axis[0]), T(0.0), T(c.constants->first_axis[1]));
   }
@@ -20,6 +31,25 @@ struct Universal : VectorCoordinates<2> {
   template <class T> static Subspace<T, 2> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Vec3<T> a = subspace(c).column[0].angular;
     return {{{vec3<T>(a(1) * v[1], -a(0) * v[1], T(0.0)), zero3<T>()}, Motion<T>::zero()}};
+  }
+  static const char* cannot_close(const JointConstants& k) {
+    return std::abs(k.first_axis[0]) < 1e-9 ? "its two axes are parallel: use a Revolute" : nullptr;
+  }
+  /// The angle between the two axes stays: a . R z = a . z, along the row z x a'.
+  template <class T>
+  static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
+    const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, &k}));  // from the child
+    const T across = T(std::abs(k.first_axis[0])), share = T(1.0) / across;
+    const Vec3<T> n = vec3<T>(-a(1) * share, a(0) * share, T(0.0)), e = transpose_times(X.R, X.p), &w = V.angular;
+    out.row[0] = {n, zero3<T>()};
+    out.residual[0] = (a(2) - T(k.first_axis[1])) * share;
+    for (int i = 0; i < 3; ++i) {
+      out.row[1 + i] = {zero3<T>(), unit_motion<T>(i).angular};
+      out.residual[1 + i] = e(i);
+    }
+    // the axis a turns backwards in the child's axes, a-dot = a x w, and the row with it: n-dot . w, also where w is not allowed
+    const T turning = (w(2) * (a(0) * w(0) + a(1) * w(1)) - a(2) * (w(0) * w(0) + w(1) * w(1))) * share;
+    out.bias.angular = n * (-turning / dot(n, n));
   }
 };
 

@@ -1,43 +1,35 @@
-// The closed set of joints, and the one switch that turns a joint's kind into its type. Revolute, prismatic and free joints are
+// The one switch that turns a joint's kind into its type. Revolute, prismatic and free joints are
 // inlined into the algorithms; the rarer ones go through General, which asks the same questions out of line and knows the number of
 // its columns only at run time, so that an algorithm is compiled four times and not fourteen.
 #pragma once
 
-#include "cylindrical.hpp"
-#include "free.hpp"
-#include "gimbal.hpp"
-#include "helical.hpp"
-#include "planar.hpp"
-#include "prismatic.hpp"
-#include "revolute.hpp"
-#include "spherical.hpp"
-#include "universal.hpp"
+#include "joint_set.hpp"
 
 namespace sarrus {
 
-/// Calls f with a value of the joint's own type; fixed joints never get here (they are welded when the mechanism is built).
-template <class F> SARRUS_INLINE void visit_every(JointKind kind, int nv, F&& f) {
+template <class Joint, class... Larger, class F> SARRUS_INLINE auto visit_size(int nv, F&& f) {
+  if constexpr (sizeof...(Larger) > 0)
+    if (nv > Joint::nv) return visit_size<Larger...>(nv, f);
+  return f(Joint{});
+}
+
+/// f of a value of the joint's own type. What does not depend on how many velocities a gimbal has may be asked with nv = 0.
+template <class F> SARRUS_INLINE auto visit_every(JointKind kind, int nv, F&& f) {
   switch (kind) {
-    case JointKind::fixed:
-    case JointKind::reversed: return;
-    case JointKind::revolute: return f(Revolute{});
-    case JointKind::prismatic: return f(Prismatic{});
-    case JointKind::helical: return f(Helical{});
-    case JointKind::cylindrical: return f(Cylindrical{});
-    case JointKind::universal: return f(Universal{});
-    case JointKind::planar: return f(Planar{});
-    case JointKind::spherical: return f(Spherical{});
-    case JointKind::free: return f(Free{});
-    case JointKind::gimbal:
-      switch (nv) {
-        case 1: return f(Gimbal<1>{});
-        case 2: return f(Gimbal<2>{});
-        case 3: return f(Gimbal<3>{});
-        case 4: return f(Gimbal<4>{});
-        case 5: return f(Gimbal<5>{});
-        case 6: return f(Gimbal<6>{});
-      }
+#define SARRUS_CASE(kind, ...) \
+  case JointKind::kind: return visit_size<__VA_ARGS__>(nv, f);
+    SARRUS_JOINTS(SARRUS_CASE)
+#undef SARRUS_CASE
+    case JointKind::reversed: break;  // its own type is in its constants
   }
+  return decltype(f(Fixed{}))();
+}
+
+inline bool has_quaternion(JointKind kind) {
+  return visit_every(kind, 0, [](auto joint) { return joint.has_quaternion; });
+}
+inline bool has_ball_spring(JointKind kind) {
+  return visit_every(kind, 0, [](auto joint) { return joint.has_ball_spring; });
 }
 
 /// Transform, columns, their rates and the bias phi-dot v of any joint, out of line.

@@ -60,17 +60,13 @@ void Mechanism::add(Constraint c) {
 Constraint Mechanism::closing_joint(const Description& d, int joint) {
   const JointDescription& j = d.joints[joint];
   Constraint c{};
-  c.told_in = joint_axes(j, 1.0);
+  JointConstants constants = j.constants;
+  c.told_in = joint_axes(j, 1.0, constants);
   const Transform<double> turn = {c.told_in, zero3<double>()};
   c.X_parent = frames_.at(j.parent).X * j.at_parent * turn;
   c.X_child = frames_.at(j.child).X * j.at_child * turn;
-  JointConstants constants = j.constants;
-  if (j.kind == JointKind::universal) {
-    const Vec3<double> first = transpose_times(c.told_in, j.axis);
-    constants.first_axis[0] = first(0), constants.first_axis[1] = first(2);
-    if (std::abs(first(0)) < 1e-9)
-      throw ModelError("joint '" + j.name + "' closes a loop, and its two axes are parallel: use a Revolute");
-  }
+  if (const char* why = visit_every(j.kind, 0, [&](auto joint) { return joint.cannot_close(constants); }))
+    throw ModelError("joint '" + j.name + "' closes a loop, and " + why);
   const LoopJoint kind(j.kind, constants, 6 - j.nv);
   c.kind = kind;
   c.turns = !kind.plain() || kind.component[0] < 3;

@@ -37,40 +37,8 @@ template <class List> std::string listed(const List& names) {
 
 }  // namespace
 
-Mat3<double> joint_axes(const JointDescription& j, double sign) {
-  switch (j.kind) {
-    case JointKind::revolute:
-    case JointKind::prismatic:
-    case JointKind::helical:
-    case JointKind::cylindrical:
-    case JointKind::planar: return axis_frame(j.axis * sign);
-    case JointKind::universal: {
-      const Vec3<double> across = j.axis - j.axis2 * dot(j.axis, j.axis2);
-      if (across.norm() < 1e-9) return axis_frame(j.axis2);  // parallel axes: any x will do
-      Mat3<double> Q;
-      Q.col(2) = j.axis2, Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
-      return Q;
-    }
-    default: return Mat3<double>::Identity();
-  }
-}
-
-namespace {
-
-/// Seen from its other end a lower pair with one axis is again of its own kind, with the axis turned round.
-bool is_its_own_reverse(JointKind kind) {
-  return kind == JointKind::fixed || kind == JointKind::revolute || kind == JointKind::prismatic || kind == JointKind::helical ||
-         kind == JointKind::cylindrical;
-}
-
-}  // namespace
-
-Mat3<double> axis_frame(const Vec3<double>& n) {
-  const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
-  const Vec3<double> across = start - n * dot(start, n);
-  Mat3<double> Q;
-  Q.col(2) = n, Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
-  return Q;
+Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants) {
+  return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
 
 Mechanism::Mechanism(const Description& d) {
@@ -203,59 +171,46 @@ void Mechanism::place(const Description& d) {
 
     if (j.nv == 0) {
       // welded; a gimbal with nothing free still displaces
-      Transform<double> across = identity;
-      if (j.kind == JointKind::gimbal) {
-        const Coordinates<double> c = {nullptr, nullptr, nullptr, &j.constants};
-        across = Gimbal<1>::transform(c);
-        if (placed.reversed) across = across.inverse();
-      }
+      const Coordinates<double> none = {nullptr, nullptr, nullptr, &j.constants};
+      Transform<double> across = visit_every(j.kind, 0, [&](auto joint) { return joint.transform(none); });
+      if (placed.reversed) across = across.inverse();
       part.X_joint = before.X * near * across;
       part.X = part.X_joint * far.inverse();
     } else {
-      const bool turned_round = placed.reversed && is_its_own_reverse(j.kind);
-      const Transform<double> turn = {joint_axes(j, turned_round ? -1.0 : 1.0), zero3<double>()};
+      const bool turned_round = placed.reversed && visit_every(j.kind, 0, [](auto joint) { return joint.its_own_reverse; });
       Body b{};
+      b.constants = j.constants;
+      const Transform<double> turn = {joint_axes(j, turned_round ? -1.0 : 1.0, b.constants), zero3<double>()};
       b.parent = before.body, b.joint = b.described = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
       b.iangle = static_cast<int>(angles_.size());
       b.X_tree = before.X * near * turn;
       b.R_joint = turn.R;
       b.inertia = Inertia<double>::zero();
-      b.constants = j.constants;
       if (placed.reversed && !turned_round) b.joint = JointKind::reversed, b.constants.reversed = j.kind;
-      if (j.kind == JointKind::universal) {
-        const Vec3<double> first = transpose_times(turn.R, j.axis);
-        b.constants.first_axis[0] = first(0), b.constants.first_axis[1] = first(2);
-      }
       part.body = static_cast<int>(bodies_.size());
       part.X_joint = turn.inverse();
       part.X = part.X_joint * far.inverse();
       b.root = b.parent == 0 ? part.body : bodies_[b.parent].root;
 
       // which coordinates are angles, and what acts along each velocity
-      const auto angle = [&](int k) { angles_.push_back(placed.iq + k); };
-      switch (j.kind) {
-        case JointKind::revolute:
-        case JointKind::helical:
-        case JointKind::cylindrical: angle(0); break;
-        case JointKind::universal: angle(0), angle(1); break;
-        case JointKind::planar: angle(2); break;
-        case JointKind::gimbal:
-          for (int k = 0, free = 0; k < 3; ++k)
-            if (j.constants.mask >> k & 1) angle(free++);
-          break;
-        default: break;
-      }
-      if (j.kind == JointKind::spherical || j.kind == JointKind::free) quaternions_.push_back(placed.iq);
-      for (int k = 0; k < j.nv; ++k) {
-        freedoms_[placed.iv + k] = {j.armature[k],  j.damping[k], j.friction[k],
-                                    j.stiffness[k], j.rest[k],    j.kind == JointKind::spherical ? -1 : placed.iq + k};
-        const bool no_spring = j.kind == JointKind::free || (j.kind == JointKind::planar && k < 2);
-        if (no_spring && j.stiffness[k] != 0.0)
-          throw ModelError("joint '" + j.name + "': a " + (j.kind == JointKind::free ? "free" : "planar") +
-                           " joint takes no stiffness along velocity " + std::to_string(k));
-        tree_.has_armature |= j.armature[k] != 0.0;
-        tree_.has_joint_forces |= j.damping[k] != 0.0 || j.friction[k] != 0.0 || j.stiffness[k] != 0.0;
-      }
+      visit_every(j.kind, j.nv, [&](auto joint) {
+        int listed = 0, iq = placed.iq;
+        for (const Coordinate& c : joint.coordinates) {
+          if (!joint.has(j.constants, listed++)) continue;
+          if (c.is_angle()) angles_.push_back(iq);
+          ++iq;
+        }
+        if (joint.has_quaternion) quaternions_.push_back(placed.iq);
+        for (int k = 0; k < joint.nv; ++k) {
+          freedoms_[placed.iv + k] = {j.armature[k],  j.damping[k], j.friction[k],
+                                      j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : placed.iq + k};
+          if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
+            throw ModelError("joint '" + j.name + "': a " + joint.name + " joint takes no stiffness along velocity " +
+                             std::to_string(k));
+          tree_.has_armature |= j.armature[k] != 0.0;
+          tree_.has_joint_forces |= j.damping[k] != 0.0 || j.friction[k] != 0.0 || j.stiffness[k] != 0.0;
+        }
+      });
       bodies_.push_back(b);
     }
     bodies_[part.body].inertia += transformed(part.X, part.inertia);

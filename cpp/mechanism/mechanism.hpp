@@ -70,10 +70,8 @@ struct Description {
   std::vector<SpringDescription> springs;
 };
 
-/// A frame whose third axis is n: x of it is the x-axis (where that is too near n, the y-axis) made perpendicular to n.
-Mat3<double> axis_frame(const Vec3<double>& n);
-/// Axes in which the joint's own axis, times sign, is z. A cross joint's first axis then lies in the x-z plane.
-Mat3<double> joint_axes(const JointDescription& j, double sign);
+/// The axes that the joint takes for its own, its axis times sign, in those of the description. `constants` gets what depends on them.
+Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants);
 
 class Mechanism {
  public:

@@ -40,23 +40,10 @@ inline bool solve_dense(int n, double* A, double* b) {
   return true;
 }
 
-/// A displacement whose turn is Cayley's becomes one whose turn is the exponential's. The way of a free body's origin is h (v0 + c x v0),
-/// with v0 the mean velocity and c = h w/2: what uniform motion of that point makes of it.
+/// A displacement whose turns are Cayley's becomes one whose turns are the exponential's.
 inline void as_exponential(const Tree& tree, double* u) {
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    if (b.described != JointKind::spherical && b.described != JointKind::free) continue;
-    double* w = u + b.iv;
-    const Vec3<double> turn = vec3<double>(w[0], w[1], w[2]);
-    const double c2 = 0.25 * dot(turn, turn);  // |c|^2
-    if (c2 == 0.0) continue;
-    const double c = std::sqrt(c2), share = std::atan(c) / c;
-    for (int k = 0; k < 3; ++k) w[k] *= share;
-    if (b.described == JointKind::spherical) continue;
-    const Vec3<double> along = vec3<double>(w[3], w[4], w[5]);
-    const Vec3<double> across = cross(turn, cross(turn, along)) * (-0.25 / c2);  // the part of it across the axis
-    for (int k = 0; k < 3; ++k) w[3 + k] += across(k) * (share * (1.0 + c2) - 1.0);
-  }
+  for (int i = 1; i < tree.bodies; ++i)
+    visit_every(tree.body[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.body[i].iv); });
 }
 
 /// Whatever the compiler, which is told that all numbers are finite, makes of comparisons.
@@ -118,7 +105,7 @@ struct MidpointRule {
   }
 };
 
-/// `guess`, if pfaffian_values: of (v, z) at the end.
+/// `guess`, if given: of (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
   MidpointRule rule{s, time, h, x};

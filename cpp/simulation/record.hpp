@@ -34,7 +34,7 @@ inline void begin_record(const Plan& plan, double* record) {
   for (int i = 0; i < record_size(plan); ++i) record[i] = i == 2 ? -HUGE_VAL : i > 2 && i % 2 ? HUGE_VAL : 0.0;
 }
 
-/// Of the quantities that are pfaffian_values (others: null).
+/// Of the quantities that are given (others: null).
 template <class T> void note_limits(const Plan& plan, const T& time, const T* q, const T* v, const T* motor, T* record) {
   for (int i = 0; i < plan.limits; ++i) {
     const Limit& limit = plan.limit[i];

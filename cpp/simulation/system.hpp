@@ -118,7 +118,7 @@ template <class T> void hold(const Tree& tree, const bool* held, T* J) {
   }
 }
 
-/// The motion, least in the metric of M, along which rows change by what is pfaffian_values; or, where velocities are `held`, that of the others.
+/// The motion, least in the metric of M, along which rows change by what is asked; or, where velocities are `held`, that of the others.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;

@@ -40,4 +40,10 @@ template <class T> inline Motion<T> log(const Pose<T>& x) {
   return {w, x.position - wp * T(0.5) + cross(w, wp) * k};
 }
 
+/// exp(share w) is the turn that Cayley's map makes of w: half of it has the tangent |w|/2.
+inline double cayley_share(const Vec3<double>& w) {
+  const double c = std::sqrt(0.25 * dot(w, w));
+  return c == 0.0 ? 1.0 : std::atan(c) / c;
+}
+
 }  // namespace sarrus

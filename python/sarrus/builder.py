@@ -577,7 +577,7 @@ class Builder:
             q = np.atleast_1d(_numbers(coordinates, what, wanted, 1))
             if q.shape != (joint.nq,):
                 raise ModelError(f"{what} needs {wanted}; got {coordinates!r}")
-            if joint.kind in ("Spherical", "Free"):
+            if joint.quaternion:
                 length = np.linalg.norm(q[:4])
                 if length == 0.0:
                     raise ModelError(f"{what} needs a quaternion that is a rotation; got {coordinates!r}")
@@ -686,7 +686,7 @@ class Builder:
             raise ModelError(
                 f"{what}: joint '{name}' ({joint.kind}) has {joint.nq} coordinates; there is none of index {k}"
             )
-        if joint.kind in ("Spherical", "Free") or (joint.kind == "Planar" and k < 2):
+        if not joint.rates[k]:
             raise ModelError(f"{what}: the rate of coordinate {k} of joint '{name}' ({joint.kind}) is no velocity, "
                              "so that nothing can be coupled to it; a chain of one-axis joints will do")  # fmt: skip
         return spec.name, k

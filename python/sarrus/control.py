@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ModelError, ShapeError
-from .joints import Planar, unit_axis
+from .joints import unit_axis
 from .laws import Law, as_law
 from .path import Path, path_through
 from .state import StateFunctions
@@ -321,13 +321,13 @@ def coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> t
     joint = mechanism.joint(name)
     if joint.closes_loop:
         raise ModelError(f"joint '{name}' closes a loop and has no coordinate to act on: add it with tree=True")
-    if joint.nq != joint.nv:
+    if joint.type.quaternion:
         raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
     k = _index(name, joint.nv, index, "coordinates")
-    if isinstance(joint.type, Planar) and k < 2:
+    if not joint.type.rates[k]:
         raise ModelError(
-            f"{what} needs a coordinate whose rate is one of the velocities; those along x and y of '{name}' are not, "
-            "as a planar joint's velocities are along axes that turn with it"
+            f"{what} needs a coordinate whose rate is one of the velocities; that of coordinate {k} of '{name}', {joint.type}, is not, "
+            "as its velocities are along axes that turn with it"
         )
     return joint.q_slice.start + k, joint.v_slice.start + k
 

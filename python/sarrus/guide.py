@@ -102,7 +102,7 @@ def _offset(robot: Mechanism, q: Array, p: Array) -> tuple[Array, Array]:
     for name in robot.joints:
         joint = robot.joint(name)
         iv, x, y = joint.v_slice, q[:, joint.q_slice], p[:, joint.q_slice]
-        if joint.kind in ("Spherical", "Free"):
+        if joint.type.quaternion:
             e = _near(x, y)
             part = np.hstack([2.0 * e[:, :3], x[:, 4:] - y[:, 4:]])
             turns = slice(iv.start, iv.start + 3)
@@ -129,7 +129,7 @@ def _offset_motion(robot: Mechanism, of: Motion, p: Motion) -> tuple[Array, Arra
         iq, iv = joint.q_slice, joint.v_slice
         first = of[0][:, iq], of[1][:, iv], of[2][:, iv]
         second = p[0][:, iq], p[1][:, iv], p[2][:, iv]
-        if joint.kind in ("Spherical", "Free"):
+        if joint.type.quaternion:
             parts = [_turning_offset(first, second)]
             if joint.kind == "Free":
                 (r0, b0), (r1, b1) = _origin(first), _origin(second)

@@ -13,7 +13,7 @@ even small ones do not, the mechanism has reached the end of its range.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,6 @@ from .mechanism import Mechanism
 from .state import Array
 
 CLOSED = 1e-11  # relative residual up to which a moved mechanism counts as closed
-AXES = ("x", "y", "z")
 
 
 class Inputs:
@@ -46,7 +45,7 @@ class Inputs:
         self.names: list[str] = []
         self.joints: list[str] = []
         for name in mechanism.joints:
-            labels = _coordinate_names(mechanism, name)
+            labels = [label for label, _ in mechanism.joint(name).type.velocities]
             self.names += [name] if len(labels) == 1 else [f"{name}: {label}" for label in labels]
             self.joints += [name] * len(labels)
         self.loops = ScaledLoops(mechanism, q, time)
@@ -60,7 +59,7 @@ class Inputs:
         for name in self.mechanism.joints:
             joint = self.mechanism.joint(name)
             x = q[..., joint.q_slice]
-            if joint.kind in ("Spherical", "Free"):
+            if joint.type.quaternion:
                 x = np.concatenate([logarithm(x[..., :4]), x[..., 4:]], axis=-1)
             parts.append(x)
         return np.concatenate(parts, axis=-1)
@@ -142,17 +141,3 @@ class Inputs:
                 take(best)
         chosen.sort()
         return [k for k in chosen if k in motors] + [k for k in chosen if k not in motors]
-
-
-def _coordinate_names(mechanism: Mechanism, name: str) -> Sequence[str]:
-    joint = mechanism.joint(name)
-    turns = tuple(f"r{axis}" for axis in AXES)
-    several: dict[str, Sequence[str]] = {
-        "Gimbal": tuple(getattr(joint.type, "free", ())),
-        "Spherical": turns,
-        "Free": (*turns, *AXES),
-        "Planar": ("x", "y", "angle"),
-        "Universal": ("1", "2"),
-        "Cylindrical": ("angle", "slide"),
-    }
-    return several[joint.kind] if joint.kind in several else ("",) * int(joint.nv)

@@ -41,6 +41,7 @@ from .spatial import real_numbers
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
+_CORE: dict[str, dict[str, Any]] = _core.joint_table()
 
 
 def _frozen(values: ArrayLike) -> Vector:
@@ -119,6 +120,20 @@ class JointType:
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
+    # what the core's joint says of itself: name and unit ("rad", "m", or "1" of a quaternion's parts) of each coordinate, and of each
+    # velocity, then per second; which coordinates have a velocity for their rate; whether q starts with a quaternion, an angle that has
+    # made a whole turn is where it was, and the motion space is the same everywhere
+    coordinates: ClassVar[tuple[tuple[str, str], ...]] = ()
+    velocities: ClassVar[tuple[tuple[str, str], ...]] = ()
+    rates: ClassVar[tuple[bool, ...]] = ()
+    quaternion: ClassVar[bool] = False
+    whole_turns_return: ClassVar[bool] = True
+    constant_subspace: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        for name, fact in _CORE.get(cls.__name__, {}).items():
+            setattr(cls, name, fact)
+        cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)
 
     def __post_init__(self) -> None:
         for name in ("damping", "friction", "armature", "stiffness", "rest"):
@@ -141,7 +156,7 @@ class JointType:
             high = self._per("limits", upper, self.nq, infinite=True)
             if (low > high).any():
                 raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
-            if self.nq > self.nv and np.isfinite((low[:4], high[:4])).any():
+            if self.quaternion and np.isfinite((low[:4], high[:4])).any():
                 raise ModelError(
                     f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
                     f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
@@ -251,8 +266,6 @@ class Revolute(_OneAxis):
     """
 
     axis: Any
-    nq: ClassVar[int] = 1
-    nv: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -265,8 +278,6 @@ class Prismatic(_OneAxis):
     """
 
     axis: Any
-    nq: ClassVar[int] = 1
-    nv: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,8 +291,6 @@ class Helical(_OneAxis):
 
     axis: Any
     pitch: float
-    nq: ClassVar[int] = 1
-    nv: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         pitch = self._per("pitch", self.pitch, 1)
@@ -302,8 +311,6 @@ class Cylindrical(_OneAxis):
     """
 
     axis: Any
-    nq: ClassVar[int] = 2
-    nv: ClassVar[int] = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -319,8 +326,6 @@ class Universal(JointType):
 
     axis1: Any
     axis2: Any
-    nq: ClassVar[int] = 2
-    nv: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         self._set("axis1", unit_axis(self.axis1))
@@ -343,8 +348,6 @@ class Planar(JointType):
     """
 
     normal: Any
-    nq: ClassVar[int] = 3
-    nv: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         self._set("normal", unit_axis(self.normal))
@@ -365,9 +368,6 @@ class Spherical(JointType):
     (4, 3)
     """
 
-    nq: ClassVar[int] = 4
-    nv: ClassVar[int] = 3
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.stiffness != self.stiffness[0]).any() or self.rest.any():
@@ -382,9 +382,6 @@ class Free(JointType):
     >>> Free().nq, Free().nv
     (7, 6)
     """
-
-    nq: ClassVar[int] = 7
-    nv: ClassVar[int] = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -419,8 +416,9 @@ class Gimbal(JointType):
             raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
         self._set("free", tuple(name for name in PARAMETERS if name in names))
         self._set("fixed", _frozen(np.where(np.isin(PARAMETERS, names), 0.0, self._per("fixed", self.fixed, 6))))
-        self._set("nq", len(names))
-        self._set("nv", len(names))
+        own = tuple(c for c in type(self).coordinates if c[0] in names)
+        for name, value in {"coordinates": own, "velocities": own, "nq": len(names), "nv": len(names)}.items():
+            self._set(name, value)
         super().__post_init__()
 
     def _core_parameters(self) -> dict[str, object]:

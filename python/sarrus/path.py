@@ -104,7 +104,7 @@ def path_through(
     for name in mechanism.joints:
         joint = mechanism.joint(name)
         zero = ~q[:, joint.q_slice][:, :4].any(axis=1)
-        if joint.kind in ("Spherical", "Free") and zero.any():
+        if joint.type.quaternion and zero.any():
             raise StateError(
                 f"way-point {int(zero.argmax())}: the quaternion of joint '{name}' is [0, 0, 0, 0], which is no rotation"
             )
@@ -204,7 +204,7 @@ class Path:
         j = self.mechanism.joint(joint)
         if j.closes_loop:
             raise ModelError(f"joint '{joint}' closes a loop and has no coordinate: add it with tree=True")
-        if j.kind in ("Spherical", "Free"):
+        if j.type.quaternion:
             raise ModelError(f"a law is one coordinate's; those of '{joint}', {j.type}, do not add up: use Path.at")
         if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index={index!r} is none of them")
@@ -367,7 +367,7 @@ def _same_signs(mechanism: Mechanism, q: Array) -> Array:
     q = q.copy()
     for name in mechanism.joints:
         joint = mechanism.joint(name)
-        if joint.kind in ("Spherical", "Free"):
+        if joint.type.quaternion:
             x = q[:, joint.q_slice.start : joint.q_slice.start + 4]
             flips = np.where((x[:-1] * x[1:]).sum(axis=1) < -HALF_TURN, -1.0, 1.0)
             x[1:] *= np.cumprod(flips)[:, None]

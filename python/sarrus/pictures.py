@@ -26,21 +26,6 @@ if TYPE_CHECKING:
 
     from .trajectory import Trajectory
 
-_XYZ = ("x", "y", "z")
-# by kind: what each coordinate of q, and each velocity, is called, and whether it turns ("rad"), shifts ("m") or is a quaternion's ("1")
-_Q: dict[str, list[tuple[str, str]]] = {
-    "Fixed": [],
-    "Prismatic": [("", "m")],
-    "Cylindrical": [("angle", "rad"), ("shift", "m")],
-    "Universal": [("1", "rad"), ("2", "rad")],
-    "Planar": [("x", "m"), ("y", "m"), ("angle", "rad")],
-    "Spherical": [(f"q{axis}", "1") for axis in "xyzw"],
-    "Free": [*((f"q{axis}", "1") for axis in "xyzw"), *((axis, "m") for axis in _XYZ)],
-}
-_V: dict[str, list[tuple[str, str]]] = {
-    "Spherical": [(axis, "rad") for axis in _XYZ],
-    "Free": [*((f"turn {axis}", "rad") for axis in _XYZ), *((axis, "m") for axis in _XYZ)],
-}
 _SPACES = {
     "q": ("joint coordinates", "q", {"rad": "rad", "m": "m", "1": "1"}),
     "v": ("joint velocities", "v", {"rad": "rad/s", "m": "m/s"}),
@@ -161,8 +146,5 @@ def _wrenches(run: Trajectory) -> dict[str, Array]:
 
 
 def _components(joint: JointType, space: str) -> list[tuple[str, str]]:
-    if joint.kind == "Gimbal":
-        names: tuple[str, ...] = joint.free  # type: ignore[attr-defined]
-        return [(name if len(names) > 1 else "", "rad" if name[0] == "r" else "m") for name in names]
-    one = _Q.get(joint.kind, [("", "rad")])
-    return one if space == "q" else _V.get(joint.kind, one)
+    parts = joint.coordinates if space == "q" else joint.velocities
+    return [(name if len(parts) > 1 else "", unit) for name, unit in parts]

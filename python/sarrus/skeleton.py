@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from .constraints import DistanceSpec, RollingSpec
 from .description import BodySpec, JointSpec
 from .errors import ShapeError, raise_no_such_name, real_array
-from .joints import PARAMETERS, Gimbal
+from .joints import PARAMETERS, Gimbal, JointType
 from .mechanism import Mechanism, checked_mechanism
 from .state import Array
 
@@ -97,13 +97,13 @@ class Skeleton:
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = checked_mechanism(mechanism)
         d = mechanism.description
-        self.joints = {spec.name: _place(spec) for spec in d.joints if spec.joint.kind != "Free"}
+        self.joints = {spec.name: _place(spec) for spec in d.joints if not _floats(spec.joint)}
         places: dict[str, list[Array]] = {"ground": [], **{body.name: [] for body in d.bodies}}
         for spec in d.joints:
-            # a planar joint glides away from its place on the parent, which is then no part of a shape
-            if spec.joint.kind not in ("Free", "Planar"):
+            # what glides leaves its place on the parent, which is then no part of a shape
+            if not _glides(spec.joint):
                 places[spec.parent].append(spec.at_parent.translation)
-            if spec.joint.kind != "Free":
+            if not _floats(spec.joint):
                 places[spec.child] += [self.joints[spec.name].point, spec.at_child.translation]
         for constraint in d.constraints:
             if isinstance(constraint, DistanceSpec):
@@ -217,11 +217,20 @@ def _place(spec: JointSpec) -> Place:
     return Place(spec.name, joint.kind, spec.child, point, None if axis is None else to_body.rotation @ axis)
 
 
+def _glides(joint: JointType) -> bool:
+    """Whether it shifts along axes that turn with it, as planar and free joints do."""
+    return any(unit == "m" and not rate for (_, unit), rate in zip(joint.coordinates, joint.rates, strict=False))
+
+
+def _floats(joint: JointType) -> bool:
+    return joint.nv == 6 and _glides(joint)
+
+
 def _slides(spec: JointSpec) -> bool:
     """Whether a joint's places on its two bodies move apart, and a bar shows how far. Where the parent's place is driven it does not."""
-    free = getattr(spec.joint, "free", ())
-    along = spec.joint.kind in ("Prismatic", "Helical", "Cylindrical") or any(name[0] == "t" for name in free)
-    return along and not spec.laws
+    joint = spec.joint
+    along = any(unit == "m" for _, unit in joint.coordinates) or not joint.whole_turns_return
+    return along and not _glides(joint) and not spec.laws
 
 
 Lines = list[tuple[Array, Array]]

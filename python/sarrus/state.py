@@ -332,7 +332,7 @@ class StateFunctions(_core.Mechanism):
         """
         q = np.zeros(self.nq)
         for joint in self._joints.values():
-            if not joint.closes_loop and joint.kind in ("Spherical", "Free"):
+            if not joint.closes_loop and joint.type.quaternion:
                 q[joint.q_slice.start + 3] = 1.0
         return q
 
@@ -355,13 +355,14 @@ class StateFunctions(_core.Mechanism):
         for joint in self._joints.values():
             if joint.closes_loop:
                 continue
-            spread = np.array(_spread(joint.type))
+            # where no limit says how far: half a turn, or a metre
+            spread = np.array([np.pi if unit == "rad" else 1.0 for _, unit in joint.type.coordinates])
             low, high = joint.limits if joint.limits is not None else (-spread, spread)
             # a side without a limit ends at the usual spread, or where the other side's limit leaves that much room
             low = np.where(np.isfinite(low), low, np.where(high > -spread, -spread, high - 2 * spread))
             high = np.where(np.isfinite(high), high, np.where(low < spread, spread, low + 2 * spread))
             q[..., joint.q_slice] = rng.uniform(low, high, (*lead, joint.nq))
-            if joint.kind in ("Spherical", "Free"):
+            if joint.type.quaternion:
                 start = joint.q_slice.start
                 four = rng.standard_normal((*lead, 4))
                 q[..., start : start + 4] = four / np.linalg.norm(four, axis=-1, keepdims=True)
@@ -920,14 +921,6 @@ class Kinematics:
     def jacobian_derivative(self, frame: str, *, expressed_in: str = "frame") -> Array:
         """As :meth:`Mechanism.jacobian_derivative`."""
         return self.mechanism._known_jacobian_derivative(self._known, frame, expressed_in=expressed_in)
-
-
-def _spread(joint: JointType) -> list[float]:
-    """How far a random coordinate goes where no limit says so: half a turn, or a metre."""
-    by_kind = {"Prismatic": [1.0], "Cylindrical": [np.pi, 1.0], "Planar": [1.0, 1.0, np.pi], "Free": [1.0] * 7}
-    if joint.kind == "Gimbal":
-        return [np.pi if name[0] == "r" else 1.0 for name in joint.free]  # type: ignore[attr-defined]
-    return by_kind.get(joint.kind, [np.pi] * joint.nq)
 
 
 def _orthonormal_basis(projector: Array, count: int) -> Array:

@@ -203,8 +203,8 @@ BUILDING = {
     "frame on no body": (lambda: bodies("arm").add_frame("f", "amr"), NameNotFoundError, "frame 'f': no body is named 'amr'; did you mean 'arm'?"),
     "frame called like a body": (lambda: bodies("a").add_frame("a", "a"), ModelError, "two frames are named 'a'"),
     "frame called ground": (lambda: bodies("a").add_frame("ground", "a"), ModelError, "two frames are named 'ground'"),
-    "free spring": (lambda: joined(Free(stiffness=1.0)), ModelError, "free joint takes no stiffness"),
-    "planar spring": (lambda: joined(Planar("z", stiffness=1.0)), ModelError, "planar joint takes no stiffness"),
+    "free spring": (lambda: joined(Free(stiffness=1.0)), ModelError, "Free joint takes no stiffness"),
+    "planar spring": (lambda: joined(Planar("z", stiffness=1.0)), ModelError, "Planar joint takes no stiffness"),
 }
 
 JOINTS = {

@@ -150,6 +150,30 @@ def test_neutral(joint):
     assert (robot.nq, robot.nv) == (joint.nq, joint.nv)
 
 
+@every(JOINTS)
+def test_what_the_core_says_of_a_type_is_what_it_does(joint):
+    """The table that the rest of Python reads instead of knowing one type from another."""
+    robot = on_ground(joint)
+    spaces, rates = [], []
+    for q, _, _ in states(robot):
+        spaces.append(robot.joint_bases(q, "joint")[0])
+        columns = [definition.coordinate_rate(joint, q, v) for v in np.eye(joint.nv)]
+        rates.append([k < joint.nv and np.abs(columns[k] - np.eye(joint.nq)[k]).max() < 1e-6 for k in range(joint.nq)])
+        assert [unit == "m" for _, unit in joint.velocities] == [not column[:3].any() for column in spaces[-1].T]
+        for k, (_, unit) in enumerate(joint.coordinates):
+            if unit == "rad" and joint.whole_turns_return:
+                turned = robot.pose(q + 2 * np.pi * np.eye(joint.nq)[k], "body")
+                assert_equal(turned, robot.pose(q, "body"))
+    assert (len(joint.coordinates), len(joint.velocities)) == (joint.nq, joint.nv)
+    assert [*joint.rates[: joint.nq]] == np.all(rates, axis=0).tolist()
+    assert joint.quaternion == (definition.neutral(joint)[:4].tolist() == [0, 0, 0, 1])
+    assert [unit for _, unit in joint.coordinates].count("1") == 4 * joint.quaternion
+    if joint.constant_subspace:
+        assert_equal(np.stack(spaces), np.broadcast_to(spaces[0], (len(spaces), 6, joint.nv)))
+    if joint.kind == "Helical":
+        assert not joint.whole_turns_return
+
+
 @every([sarrus.Spherical(), sarrus.Free()])
 def test_quaternions(joint):
     """Of the two that mean one rotation either will do, and a length that is off by rounding or by 1e-4 does not matter."""

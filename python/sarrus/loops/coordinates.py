@@ -12,15 +12,17 @@ Then E G = P is the most that one can ask; of the G that are right for all possi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description import JointSpec
+from ..description import BodySpec, Description, JointSpec
 from ..errors import ModelError, StateError
-from ..joints import PARAMETERS, axis_frame
-from ..state import Array
+from ..joints import PARAMETERS, Universal
+from ..spatial import Inertia
+from ..state import Array, StateFunctions
 from .functions import LoopFunctions
 from .projected import FreeMotions, applied, solutions, transposed
 
@@ -166,21 +168,15 @@ def constraint_jacobian_rate(robot: LoopFunctions, q: Array, v: Array, time: Arr
 
 def _motion_space(spec: JointSpec, R: Array) -> Array:
     """Motion space (..., 6, nv) of a joint that closes a loop, in its frame on the child, whose rotation in the parent's is R."""
-    joint, kind, none = spec.joint, spec.joint.kind, np.zeros(3)
-    if kind in ("Revolute", "Prismatic", "Helical", "Cylindrical"):
-        axis = joint.axis  # type: ignore[attr-defined]
-        turn, slide = np.concatenate([axis, none]), np.concatenate([none, axis])
-        if kind == "Helical":
-            turn = turn + joint.pitch * slide  # type: ignore[attr-defined]
-        return np.array({"Prismatic": [slide], "Cylindrical": [turn, slide]}.get(kind, [turn])).T
-    if kind == "Planar":
-        x, y, normal = axis_frame(joint.normal).T  # type: ignore[attr-defined]
-        return np.array([[*none, *x], [*none, *y], [*normal, *none]]).T
-    if kind in ("Spherical", "Free"):
-        return np.eye(6)[:, : joint.nv]
-    if kind == "Universal" and not spec.laws:
-        first, second = transposed(R) @ joint.axis1, joint.axis2  # type: ignore[attr-defined]
-        both = np.stack(np.broadcast_arrays(first, second), axis=-1)
+    joint = spec.joint
+    if joint.constant_subspace:  # that of the joint alone, wherever it stands
+        alone = replace(spec, parent="ground", child="body", loop=False, laws=())
+        robot = StateFunctions(
+            Description("", (0.0, 0.0, 0.0), (BodySpec("body", Inertia.sphere(1.0, 1.0)),), (alone,), ())
+        )
+        return robot._motion_space(robot.neutral())
+    if isinstance(joint, Universal) and not spec.laws:
+        both = np.stack(np.broadcast_arrays(transposed(R) @ joint.axis1, joint.axis2), axis=-1)
         return np.concatenate([both, np.zeros_like(both)], axis=-2)
     raise ModelError(
         f"joint '{spec.name}' closes a loop, and what its motor moves depends on how it stands: add it with tree=True"

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..constraints import ConstraintSpec
 from ..description import Description
 from ..errors import AssemblyError
-from ..joints import Gimbal, JointType
+from ..joints import JointType
 from ..state import Array
 from .closing import damped_steps
 from .functions import LoopFunctions
@@ -110,10 +110,7 @@ def characteristic_length(description: Description) -> float:
 
 def sliding(joint: JointType) -> Array:
     """(nv,) which of a joint's velocities are in metres per second."""
-    slides = {"Prismatic": (1,), "Cylindrical": (0, 1), "Planar": (1, 1, 0), "Free": (0, 0, 0, 1, 1, 1)}
-    if isinstance(joint, Gimbal):
-        return np.array([name.startswith("t") for name in joint.free], dtype=bool)
-    return np.array(slides.get(joint.kind, (0,) * joint.nv), dtype=bool)
+    return np.array([unit == "m" for _, unit in joint.velocities], dtype=bool)
 
 
 # ---- linear algebra ------------------------------------------------------------------------------------------------------------------

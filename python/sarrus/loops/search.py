@@ -44,8 +44,8 @@ class Search:
                 continue
             if joint.limits is not None:
                 self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
-            if joint.nq == joint.nv and joint.kind != "Helical" and joint.name not in driven:
-                self.whole_turns[joint.q_slice] = ~self.loops.sliding[joint.v_slice]
+            if joint.type.whole_turns_return and joint.name not in driven:
+                self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
 
     def residual(self, q: Array) -> Array:
         """Weighted residuals (k, rows) of what holds positions."""

@@ -1,0 +1,53 @@
+// A joint that closes a loop is the same joint, asked the other way round: given the pose X of the child's frame in the parent's,
+// how far is it from a pose that the joint can take, and which directions does the joint not leave free? These span the complement
+// of its motion space (van der Merwe 2.10-2.16): Phi_c^T phi = 0, and a relative velocity V is possible where Phi_c^T V = 0.
+//
+// On the constraint Phi_c^T (A - phi-dot q-dot) = 0, so that the rate of Phi_c is never needed; A is the apparent derivative of V in
+// the child's axes. Everything is in the child's axes at its origin, where most joints' rows are plain components of V.
+#pragma once
+
+#include "../spatial/conversions.hpp"
+#include "joint.hpp"
+
+namespace sarrus {
+
+/// The rows, and what is left in them. Where they are plain components only the residual is asked for.
+template <class T> struct ClosingJoint {
+  T residual[6];  // [rad, m], along the rows
+  Force<T> row[6];  // Phi_c
+  Motion<T> bias;  // phi-dot q-dot of the joint coordinates that V makes
+};
+
+/// Two unit vectors that make a right-handed frame with n, smooth but where n is -z.
+template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& x, Vec3<T>& y) {
+  const T s = select(n(2) < T(0.0), T(-1.0), T(1.0)), k = T(-1.0) / (s + n(2)), xy = n(0) * n(1) * k;
+  x = vec3<T>(T(1.0) + s * n(0) * n(0) * k, s * xy, -s * n(0));
+  y = vec3<T>(xy, s + n(1) * n(1) * k, -n(1));
+}
+
+/// The turn about z that is in R.
+template <class T> struct TurnAboutZ {
+  T sin, cos;  // times the same positive number
+  SARRUS_INLINE explicit TurnAboutZ(const Mat3<T>& R) : sin(R(1, 0) - R(0, 1)), cos(R(0, 0) + R(1, 1)) {}
+  SARRUS_INLINE T angle() const { return atan2(sin, cos); }
+  SARRUS_INLINE Mat3<T> rotation() const {
+    const T share = T(1.0) / sqrt(sin * sin + cos * cos + T(1e-300));
+    return rotation_z(T(sin * share), T(cos * share));
+  }
+};
+
+/// How X differs from a pose near it, in X's axes.
+template <class T> SARRUS_INLINE Motion<T> off_by(const Transform<T>& X, const Transform<T>& near) {
+  return {log(times(Mat3<T>(near.R.transpose()), X.R)), transpose_times(X.R, Vec3<T>(X.p - near.p))};
+}
+
+/// Residual of the components that are not free, given the nearest pose that the joint can take.
+template <class T>
+SARRUS_NOINLINE void close_components(int free, const Transform<T>& X, const Transform<T>& nearest, ClosingJoint<T>& out) {
+  const bool turns_freely = (free & 7) == 7;
+  const Motion<T> off = turns_freely ? Motion<T>{zero3<T>(), transpose_times(X.R, Vec3<T>(X.p - nearest.p))} : off_by(X, nearest);
+  for (int i = 0, row = 0; i < 6; ++i)
+    if (!(free >> i & 1)) out.residual[row++] = i < 3 ? off.angular(i) : off.linear(i - 3);
+}
+
+}  // namespace sarrus

@@ -1,0 +1,17 @@
+#pragma once
+#include "closing_rows.hpp"
+
+namespace sarrus {
+
+/// A weld. In the tree it is no joint at all: its two bodies become one when the mechanism is built.
+struct Fixed : JointDefaults, UnitSubspace<>, VectorCoordinates<0> {
+  static constexpr const char* name = "Fixed";
+  static constexpr CoordinateList coordinates = {}, velocities = {};
+  static constexpr bool its_own_reverse = true;
+  template <class T> static Transform<T> transform(const Coordinates<T>&) { return Transform<T>::identity(); }
+  template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+    close_components(free_components, X, Transform<T>::identity(), out);
+  }
+};
+
+}  // namespace sarrus

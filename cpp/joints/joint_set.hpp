@@ -1,0 +1,43 @@
+// All joints: a new one is its file, and a line here beside the include.
+#pragma once
+
+#include "cylindrical.hpp"
+#include "fixed.hpp"
+#include "free.hpp"
+#include "gimbal.hpp"
+#include "helical.hpp"
+#include "planar.hpp"
+#include "prismatic.hpp"
+#include "revolute.hpp"
+#include "spherical.hpp"
+#include "universal.hpp"
+
+namespace sarrus {
+
+// kind, and its type, or types of more and more velocities
+#define SARRUS_JOINTS(X)      \
+  X(fixed, Fixed)             \
+  X(revolute, Revolute)       \
+  X(prismatic, Prismatic)     \
+  X(helical, Helical)         \
+  X(cylindrical, Cylindrical) \
+  X(universal, Universal)     \
+  X(planar, Planar)           \
+  X(spherical, Spherical)     \
+  X(free, Free)               \
+  X(gimbal, Gimbal<1>, Gimbal<2>, Gimbal<3>, Gimbal<4>, Gimbal<5>, Gimbal<6>)
+
+enum class JointKind : int {
+#define SARRUS_KIND(kind, ...) kind,
+  SARRUS_JOINTS(SARRUS_KIND)
+#undef SARRUS_KIND
+      reversed  // any of them, passed from its successor to its predecessor
+};
+
+constexpr JointKind joint_kinds[] = {
+#define SARRUS_KIND(kind, ...) JointKind::kind,
+    SARRUS_JOINTS(SARRUS_KIND)
+#undef SARRUS_KIND
+};
+
+}  // namespace sarrus
