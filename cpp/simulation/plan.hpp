@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../mechanism/loops.hpp"
+#include "../mechanism/status.hpp"
 
 namespace sarrus {
 
@@ -72,8 +73,5 @@ struct Plan {
                    double* numbers);  // rows that depend on q, with their c and gamma
   void* self;
 };
-
-/// How a run may end, besides well.
-constexpr double contradicting = 3.0, caller_failed = 4.0, no_convergence = 5.0, diverged = 6.0, interrupted = 7.0;
 
 }  // namespace sarrus

@@ -88,7 +88,7 @@ template <class T> struct System {
     return numbers;
   }
 
-  SARRUS_INLINE void reproach(const T& left) { status = select(left > T(contradiction), most(status, T(contradicting)), status); }
+  SARRUS_INLINE void reproach(const T& left) { status = select(left > T(contradiction), most(status, T(contradictory)), status); }
 
   /// The chain is let go, and pushed where it was held by lambda and the correction.
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {

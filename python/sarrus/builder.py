@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import real_numbers
 from .description import (
     BodySpec,
     Box,
@@ -35,7 +36,7 @@ from .errors import ModelError, check_printable, did_you_mean, raise_no_such_nam
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
 from .laws import Law, as_law
 from .mechanism import Mechanism
-from .spatial import Inertia, Transform, real_numbers
+from .spatial import Inertia, Transform
 
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]

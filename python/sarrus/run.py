@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
+from ._arrays import Array, real_array
+from ._core import Status
 from .control import Acting, Contact, Stiction, acting
 from .description import Description
-from .errors import IntegrationError, ModelError, ShapeError, StateError, real_array
+from .errors import IntegrationError, ModelError, ShapeError, StateError
 from .limits import STABLE, JointLimits
 from .mechanism import Mechanism
-from .state import Array
 from .trajectory import Trajectory
 
 METHODS = {
@@ -29,10 +30,10 @@ METHODS = {
 STABILISATIONS = {"none": 0, "corrective": 1, "baumgarte": 2, "projection": 3}
 GAINS = {"corrective": (40.0, 60.0), "baumgarte": (20.0, 100.0)}  # the thesis' own (5.5.5); alpha = beta = 10/s
 STAGES = {"euler": 1, "semi_implicit": 1, "rk4": 4, "rkmk4": 4, "dopri5": 7, "independent": 4}
-FAILURES = {
-    3: "the constraints contradict one another",
-    5: "the steps do not converge, or end with open loops (try shorter ones),",
-    6: "the motion diverges",
+FAILURES: dict[int, str] = {
+    Status.CONTRADICTORY: "the constraints contradict one another",
+    Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
+    Status.DIVERGED: "the motion diverges",
 }
 CHUNK = 4096  # steps between looks at the clock and the progress bar
 
@@ -199,7 +200,7 @@ class Run:
                 self._adaptive(end, samples, (rtol, atol), max_step, keep)
             else:
                 self._fixed(end, samples, keep)
-        if status == 7 and samples is not None and self.t > self.shown[0]:
+        if status == Status.INTERRUPTED and samples is not None and self.t > self.shown[0]:
             self.shown = self.t, self.x.copy()
         t, x = np.concatenate(kept_times), np.concatenate(kept)
         if samples is not None and not (len(samples) and samples[0] == first[0]):
@@ -373,7 +374,8 @@ class Run:
             "stiffness": float(record[:1].sum()) if self.method in STABLE else None, "limits": self.limits.left(record),
         }  # fmt: skip
         said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
-        said = {0: said, 7: "interrupted"}.get(status, "diverged")
+        if status:
+            said = "interrupted" if status == Status.INTERRUPTED else "diverged"
         core, parameters = self.core, self.acting.parameters
 
         def efforts(t: Array, q: Array, v: Array, memory: Array) -> Array:

@@ -17,10 +17,10 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array
 from ..description import JointSpec
 from ..errors import ModelError, StateError
 from ..joints import PARAMETERS, axis_frame
-from ..state import Array
 from .functions import LoopFunctions
 from .projected import FreeMotions, applied, solutions, transposed
 
