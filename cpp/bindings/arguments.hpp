@@ -129,7 +129,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
     to = yes;
   };
   if (is(k.return_status)) return flag(a.return_status);
-  if (info.is(fact::checks) && is(k.check)) return flag(a.check);
+  if (info.is(fact::checks_loops) && is(k.check)) return flag(a.check);
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (is(info.inputs[i].key)) return once(a.input[i]);
   PyObject* own = info.declaration ? PyFunction_GetKwDefaults(info.declaration) : nullptr;

@@ -77,7 +77,7 @@ std::int64_t checked_size(const Info& info, const Tree& t) {
 /// What a status other than fine says of one state.
 [[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
                           const double* out) {
-  if (!info.is(fact::closes) && status != contradictory && status != off_loops) no_answer(m, info);
+  if (!info.is(fact::closes_loops) && status != contradictory && status != off_loops) no_answer(m, info);
   py::dict more;
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);

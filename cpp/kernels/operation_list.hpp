@@ -18,14 +18,14 @@ constexpr int max_inputs = 5;
 /// What is to be known of an operation besides what it takes and gives.
 namespace fact {
 enum Fact : unsigned {
-  at_frame = 1,     // takes a frame, and the axes that the result is expressed in
-  loads = 2,        // takes wrenches from outside
-  divides = 4,      // solves for something: there may be no answer in a state that is itself sound
-  needs_mass = 8,   // has no answer in a mechanism without mass
-  any_length = 16,  // takes quaternions of any length
-  checks = 32,      // looks whether the state is on the loops, unless it is told not to
-  closes = 64,      // brings a state onto the loops: where it has no answer, they stay open
-  dense = 128       // works on an nv x nv matrix, whatever its result
+  at_frame = 1,       // takes a frame, and the axes that the result is expressed in
+  loads = 2,          // takes wrenches from outside
+  divides = 4,        // solves for something: there may be no answer in a state that is itself sound
+  needs_mass = 8,     // has no answer in a mechanism without mass
+  any_length = 16,    // takes quaternions of any length
+  checks_loops = 32,  // looks whether the state is on the loops, unless it is told not to
+  closes_loops = 64,  // brings a state onto the loops: where it has no answer, they stay open
+  dense = 128         // works on an nv x nv matrix, whatever its result
 };
 }
 
@@ -67,20 +67,20 @@ enum Fact : unsigned {
   X(normalize, "q", "q", any_length)                                         \
   X(motion_space, "q", "6v", 0)
 
-#define SARRUS_LOOP_OPERATIONS(X)                                              \
-  X(forward_dynamics, "q v tau time? given?", "v", loads | divides | checks)   \
-  X(constrained_motion, "q v tau time? given?", "m", loads | divides | checks) \
-  X(constraint_jacobian, "q time? given?", "cv", 0)                            \
-  X(constraint_velocity, "q time? given?", "c", 0)                             \
-  X(constraint_bias, "q v time? given?", "c", 0)                               \
-  X(loop_residual, "q time? given?", "c", 0)                                   \
-  X(loop_wrenches, "q multipliers time?", "w6", 0)                             \
-  X(velocity_by_mass, "q v time? given?", "v", divides)                        \
-  X(velocity_plain, "q v time? given?", "v", divides)                          \
-  X(velocity_jump, "q v restitution? time? given?", "i", divides)              \
-  X(configuration_by_mass, "q time? given?", "q", closes)                      \
-  X(configuration_plain, "q time? given?", "q", closes)                        \
-  X(actuator_efforts, "q v a time? given?", "u", loads | checks)
+#define SARRUS_LOOP_OPERATIONS(X)                                                    \
+  X(forward_dynamics, "q v tau time? given?", "v", loads | divides | checks_loops)   \
+  X(constrained_motion, "q v tau time? given?", "m", loads | divides | checks_loops) \
+  X(constraint_jacobian, "q time? given?", "cv", 0)                                  \
+  X(constraint_velocity, "q time? given?", "c", 0)                                   \
+  X(constraint_bias, "q v time? given?", "c", 0)                                     \
+  X(loop_residual, "q time? given?", "c", 0)                                         \
+  X(loop_wrenches, "q multipliers time?", "w6", 0)                                   \
+  X(velocity_by_mass, "q v time? given?", "v", divides)                              \
+  X(velocity_plain, "q v time? given?", "v", divides)                                \
+  X(velocity_jump, "q v restitution? time? given?", "i", divides)                    \
+  X(configuration_by_mass, "q time? given?", "q", closes_loops)                      \
+  X(configuration_plain, "q time? given?", "q", closes_loops)                        \
+  X(actuator_efforts, "q v a time? given?", "u", loads | checks_loops)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
 
