@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +23,7 @@ from ._options import (
 )
 from ._terms import core_terms
 from .constraint import Constraint
-from .description import Description, without_effect
+from .description import Description, JointSpec, without_effect
 from .errors import ModelError, ShapeError, StateError, raise_no_such_name
 from .joints import JointType
 
@@ -49,6 +50,7 @@ def _operation(declared: F) -> F:
     return cast(F, _core.method(_core.Mechanism, name, doc, declared))
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joint:
     """A joint of a mechanism: where its coordinates stand in q and v, and what it is.
 
@@ -76,55 +78,19 @@ class Joint:
     reversed: bool
     _part: int
 
-    __slots__ = (
-        "_part",
-        "actuated",
-        "child",
-        "closes_loop",
-        "name",
-        "nq",
-        "nv",
-        "parent",
-        "q_slice",
-        "reversed",
-        "type",
-        "v_slice",
-    )
-
-    def __init__(
-        self, name: str, joint: JointType, parent: str, child: str, actuated: bool, placed: tuple[Any, ...]
-    ) -> None:
-        iq, nq, iv, nv, closes, backwards, part = placed
-        values = {
-            "name": name,
-            "type": joint,
-            "parent": parent,
-            "child": child,
-            "actuated": actuated,
-            "nq": nq,
-            "nv": nv,
-            "q_slice": slice(iq, iq + nq),
-            "v_slice": slice(iv, iv + nv),
-            "closes_loop": bool(closes),
-            "reversed": bool(backwards),
-            "_part": int(part),
-        }
-        for attribute, value in values.items():
-            object.__setattr__(self, attribute, value)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a joint of a mechanism does not change; cannot set '{name}'")
+    @classmethod
+    def placed(
+        cls, spec: JointSpec, iq: int, nq: int, iv: int, nv: int, closes: bool, backwards: bool, part: int
+    ) -> Joint:
+        """As described, where the core has put it."""
+        q, v = slice(iq, iq + nq), slice(iv, iv + nv)
+        return cls(spec.name, spec.joint, spec.parent, spec.child, spec.actuated, nq, nv, q, v, closes, backwards, part)
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        q, v = self.q_slice.start, self.v_slice.start
-        placed = q, self.nq, v, self.nv, self.closes_loop, self.reversed, self._part
-        return type(self), (self.name, self.type, self.parent, self.child, self.actuated, placed)
 
     @property
     def kind(self) -> str:
@@ -152,10 +118,7 @@ class StateFunctions(_core.Mechanism):
         if "description" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         super().__init__(*core_terms(description))
-        made = {
-            j.name: Joint(j.name, j.joint, j.parent, j.child, j.actuated, placed)
-            for j, placed in zip(description.joints, self._placed_joints, strict=True)
-        }
+        made = {j.name: Joint.placed(j, *at) for j, at in zip(description.joints, self._placed_joints, strict=True)}
         warnings = list(description.warnings)
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
