@@ -14,6 +14,8 @@ CPP = ("simd", "spatial", "joints", "constraints", "mechanism", "dynamics", "loo
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
     ("_core", "errors"),
+    ("_arrays",),
+    ("_options",),
     ("_build", "spatial"),
     ("joints",),
     ("laws",),
@@ -42,6 +44,8 @@ PYTHON = (
 
 # where Python may be seen: kernels are compiled without it
 BINDINGS_ONLY = re.compile(r"Python\.h|(pybind11|numpy)/")
+# what Python has to answer is handed over (bindings/from_python.hpp): nothing above is called by its name
+BY_NAME = re.compile(r'import\("sarrus|\(self\)\s*\.attr\(')
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -57,6 +61,8 @@ def _upward_includes(cpp: Path) -> Iterator[str]:
             yield f"{path}: '{here}' has no floor; it needs a place in {Path(__file__).name}"
             continue
         text = path.read_text(encoding="utf-8")
+        for match in BY_NAME.finditer(text):
+            yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {here} looks up by name what Python is to hand over"
         for match in INCLUDE.finditer(text):
             line, (bracket, name) = text.count("\n", 0, match.start(2)) + 1, match.groups()
             if bracket == "<":

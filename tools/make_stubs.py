@@ -1,5 +1,6 @@
 """Type stubs of the extension module that was just linked: ``python tools/make_stubs.py MODULE_FILE FOLDER`` (CMake runs it)."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -8,6 +9,12 @@ import pybind11_stubgen
 
 # what signatures name and a build does not need: stubgen is not to look for it
 ELSEWHERE = ("numpy", "numpy.typing", "typing_extensions")
+# of an enum: members as type checkers know them, and without the methods that it has from its base
+MEMBER, METHODS = (
+    re.compile(r"^    (\w+): typing\.ClassVar\[\w+\].*$", re.MULTILINE),
+    re.compile(r"(?:    @\w+\n)?    def __\w+__\(.*\n(?: {8}.*\n)+"),
+)
+ENUM = re.compile(r"^class \w+\(enum\.\w+\):\n(?:(?:    .*)?\n)+", re.MULTILINE)
 FIRST = "from __future__ import annotations\n"
 
 
@@ -20,6 +27,7 @@ def main() -> None:
     pybind11_stubgen.main([name, "--output-dir", str(folder), "--exit-code", "--ignore-unresolved-names", unresolved])
     for stub in (folder / name).rglob("*.pyi"):
         text = stub.read_text(encoding="utf-8")
+        text = ENUM.sub(lambda found: MEMBER.sub(r"    \1 = ...", METHODS.sub("", found[0])), text)
         missing = [f"import {m}\n" for m in ELSEWHERE if f"{m}." in text and f"import {m}\n" not in text]
         stub.write_text(text.replace(FIRST, FIRST + "".join(missing), 1), encoding="utf-8")
 

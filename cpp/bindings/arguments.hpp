@@ -1,7 +1,7 @@
 // What each function of a state takes and gives, read once from its line in the list, and the arguments of one call.
 #pragma once
 
-#include <cstring>
+#include <string>
 #include <vector>
 
 #include "../kernels/operation_sizes.hpp"
@@ -22,14 +22,15 @@ struct Info {
   std::vector<Input> inputs;
   int positional = 0, required = 0;
   std::string axes;
-  bool has_frame, has_wrenches, has_reactions, divides, needs_mass, any_length, checks = false;
-  bool dense = false;  // works on an nv x nv matrix, whatever its result
-  const char* beyond = nullptr;  // the method that answers where keywords ask for more
-  int pfaffian_values = -1;  // which input the core asks the mechanism itself for
+  unsigned facts;
+  int pfaffian_values = -1;         // which input the core asks the mechanism itself for
+  PyObject* declaration = nullptr;  // the Python function that answers where its own keywords ask for more
+
+  bool is(fact::Fact f) const { return facts & f; }
 };
 
-inline Info read(const char* name, const char* inputs, const char* axes, bool has_frame, bool has_wrenches) {
-  Info info{name, {}, 0, 0, axes, has_frame, has_wrenches, false, false, false, false};
+inline Info read(const char* name, const char* inputs, const char* axes, unsigned facts) {
+  Info info{name, {}, 0, 0, axes, facts};
   const std::string text = inputs;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
@@ -48,23 +49,13 @@ inline Info read(const char* name, const char* inputs, const char* axes, bool ha
     info.positional += !in.by_keyword, info.required += !in.optional;
     info.inputs.push_back(in);
   }
-  info.has_reactions = std::strcmp(name, "inverse_dynamics") == 0 || std::strcmp(name, "forward_dynamics") == 0;
-  if (std::strcmp(name, "actuator_efforts") == 0) info.beyond = "_actuator_efforts";
-  info.needs_mass = std::strncmp(name, "center_of_mass", 14) == 0 || std::strncmp(name, "centroidal", 10) == 0;
-  info.dense = std::strcmp(name, "omega") == 0 || std::strcmp(name, "operational_inertia_inverse") == 0;
-  info.any_length = std::strcmp(name, "normalize") == 0;  // a quaternion that is not unit is what it is for
-  info.checks = std::strcmp(name, "forward_dynamics") == 0 || std::strcmp(name, "constrained_motion") == 0 ||
-                std::strcmp(name, "actuator_efforts") == 0;
-  // only these solve for something, so only these can fail on a state that is itself sound
-  const std::string n = name;
-  info.divides = n == "forward_dynamics" || n == "constrained_motion" || n.rfind("velocity_", 0) == 0 ||
-                 n == "mass_matrix_inverse" || n == "omega" || n == "operational_inertia_inverse";
   return info;
 }
 
-inline const std::vector<Info>& infos() {
-  static const std::vector<Info>* all = new std::vector<Info>{
-#define SARRUS_INFO(name, inputs, axes, frame, wrenches) read(#name, inputs, axes, frame, wrenches),
+inline std::vector<Info>& infos() {
+  using namespace fact;
+  static auto* all = new std::vector<Info>{
+#define SARRUS_INFO(name, ...) read(#name, __VA_ARGS__),
       SARRUS_OPERATIONS(SARRUS_INFO)
 #undef SARRUS_INFO
   };
@@ -84,42 +75,23 @@ inline int size_of(Size s, const Tree& t) {
 }
 
 struct Keys {
-  PyObject *out, *threads, *wrenches, *expressed_in, *return_status, *frame, *return_reactions, *solver, *check;
+  PyObject *out, *threads, *wrenches, *expressed_in, *return_status, *frame, *check;
 };
 inline const Keys& keys() {
-  static const Keys* k = new Keys{PyUnicode_InternFromString("out"),
-                                  PyUnicode_InternFromString("threads"),
-                                  PyUnicode_InternFromString("wrenches"),
-                                  PyUnicode_InternFromString("expressed_in"),
-                                  PyUnicode_InternFromString("return_status"),
-                                  PyUnicode_InternFromString("frame"),
-                                  PyUnicode_InternFromString("return_reactions"),
-                                  PyUnicode_InternFromString("solver"),
-                                  PyUnicode_InternFromString("check")};
+  const auto key = [](const char* name) { return PyUnicode_InternFromString(name); };
+  static const Keys* k = new Keys{key("out"),           key("threads"), key("wrenches"), key("expressed_in"),
+                                  key("return_status"), key("frame"),   key("check")};
   return *k;
 }
 
 struct Arguments {
   PyObject* input[max_inputs] = {};
-  PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr, *solver = nullptr;
-  bool return_status = false, return_reactions = false, check = true;
+  PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
+  bool return_status = false, check = true;
+  bool asks_more = false;  // than the core answers: a keyword of the declaration's own
 };
 
 inline std::string join(const Info& info, const char* what) { return std::string(info.name) + "() " + what; }
-
-/// Whether a keyword asks for more than the core's function does: the Python method beside it then answers.
-inline bool goes_beyond(const Info& info, PyObject* names) {
-  if (!info.beyond || !names) return false;
-  const Keys& k = keys();
-  for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(names); ++n) {
-    PyObject* key = PyTuple_GET_ITEM(names, n);
-    const auto is = [&](PyObject* name) { return key == name || PyUnicode_Compare(key, name) == 0; };
-    bool known = is(k.out) || is(k.threads) || is(k.wrenches) || is(k.return_status) || is(k.check);
-    for (const Input& in : info.inputs) known = known || is(in.key);
-    if (!known) return true;
-  }
-  return false;
-}
 
 inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject* value) {
   const auto once = [&](PyObject*& slot) {
@@ -131,9 +103,9 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
   const Keys& k = keys();
   if (is(k.out)) return once(a.out);
   if (is(k.threads)) return once(a.threads);
-  if (info.has_wrenches && is(k.wrenches)) return once(a.wrenches);
-  if (info.has_frame && is(k.expressed_in)) return once(a.expressed_in);
-  if (info.has_frame && is(k.frame)) return once(a.frame);
+  if (info.is(fact::loads) && is(k.wrenches)) return once(a.wrenches);
+  if (info.is(fact::at_frame) && is(k.expressed_in)) return once(a.expressed_in);
+  if (info.is(fact::at_frame) && is(k.frame)) return once(a.frame);
   const auto flag = [&](bool& to) {
     const int yes = PyObject_IsTrue(value);
     if (yes < 0) {  // an array of several
@@ -143,23 +115,20 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
     to = yes;
   };
   if (is(k.return_status)) return flag(a.return_status);
-  if (info.checks && is(k.check)) return flag(a.check);
-  if (info.has_reactions && is(k.return_reactions)) return flag(a.return_reactions);
-  if (info.has_reactions && is(k.solver)) {
-    if (value == Py_None) return;
-    if (!PyUnicode_Check(value) || text(value) != "reference-member" || std::strcmp(info.name, "forward_dynamics") != 0)
-      throw py::value_error("solver must be None or, for forward_dynamics, 'reference-member'; got " +
-                            py::repr(value).cast<std::string>());
-    return once(a.solver);
-  }
+  if (info.is(fact::checks_loops) && is(k.check)) return flag(a.check);
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (is(info.inputs[i].key)) return once(a.input[i]);
+  PyObject* own = info.declaration ? PyFunction_GetKwDefaults(info.declaration) : nullptr;
+  if (own && PyDict_Contains(own, key) == 1) {
+    a.asks_more = true;
+    return;
+  }
   throw py::type_error(join(info, "got an unexpected keyword argument '") + text(key) + "'");
 }
 
 inline Arguments parse(const Info& info, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   Arguments a;
-  const Py_ssize_t most = info.positional + info.has_frame;
+  const Py_ssize_t most = info.positional + info.is(fact::at_frame);
   if (given > most)
     throw py::type_error(join(info, "takes ") + std::to_string(most) + " positional arguments but " + std::to_string(given) +
                          " were given");
@@ -171,7 +140,7 @@ inline Arguments parse(const Info& info, PyObject* const* args, Py_ssize_t given
     if (!a.input[i] && !info.inputs[i].optional)
       throw py::type_error(join(info, "missing argument: '") + info.inputs[i].name + "'");
   }
-  if (info.has_frame && !a.frame) throw py::type_error(join(info, "missing argument: 'frame'"));
+  if (info.is(fact::at_frame) && !a.frame) throw py::type_error(join(info, "missing argument: 'frame'"));
   if (a.out == Py_None) a.out = nullptr;
   if (a.wrenches == Py_None) a.wrenches = nullptr;
   return a;

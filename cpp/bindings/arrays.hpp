@@ -13,12 +13,6 @@ namespace py = pybind11;
 using Array = py::detail::PyArray_Proxy;
 inline const Array* proxy(PyObject* o) { return py::detail::array_proxy(o); }
 
-[[noreturn]] inline void fail(const char* error, const std::string& message) {
-  const py::object type = py::module_::import("sarrus.errors").attr(error);
-  PyErr_SetString(type.ptr(), message.c_str());
-  throw py::error_already_set();
-}
-
 /// A str as UTF-8, with all its characters; what has no UTF-8 comes out as Python would show it.
 inline std::string text(PyObject* str) {
   Py_ssize_t size = 0;

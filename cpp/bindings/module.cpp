@@ -1,9 +1,12 @@
 // The extension module sarrus._core: mechanisms from their description, the functions of a state, spatial algebra.
+#include <pybind11/native_enum.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "../joints/visit.hpp"
 #include "../mechanism/mechanism.hpp"
+#include "../mechanism/status.hpp"
+#include "from_python.hpp"
 #include "processor.hpp"
 #include "simulation.hpp"
 #include "spatial.hpp"
@@ -205,7 +208,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
     try {
       if (p) std::rethrow_exception(p);
     } catch (const sarrus::ModelError& e) {
-      PyErr_SetString(py::module_::import("sarrus.errors").attr("ModelError").ptr(), e.what());
+      PyErr_SetString(from_python().ModelError, e.what());
     }
   });
 
@@ -227,7 +230,33 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
           "Number of velocities that motors drive.")
       .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); });
 
-  m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"));
+  m.def("hand_over", &hand_over);
+  py::native_enum<sarrus::Status>(
+      m, "Status", "enum.IntEnum",
+      R"(What became of one state, or of one run of a simulation; where it is not 0 the numbers are NaN, of a run from there on.
+
+Attributes
+----------
+FINE, FINISHED : 0
+UNSOUND : 1, NaN, infinite, or a quaternion that is no rotation; of a run also: its start is off the loops, and small steps do not close them
+NO_ANSWER : 2, nothing has inertia there, or steps do not close the loops
+CONTRADICTORY : 3, constraints contradict one another
+OFF_LOOPS : 4, q or v is off the loops
+NO_CONVERGENCE : 5, implicit steps find no end
+DIVERGED : 6, it flew to infinity
+INTERRUPTED : 7, by Ctrl-C
+)")
+      .value("FINE", sarrus::fine)
+      .value("FINISHED", sarrus::fine)
+      .value("UNSOUND", sarrus::unsound)
+      .value("NO_ANSWER", sarrus::no_answer)
+      .value("CONTRADICTORY", sarrus::contradictory)
+      .value("OFF_LOOPS", sarrus::off_loops)
+      .value("NO_CONVERGENCE", sarrus::no_convergence)
+      .value("DIVERGED", sarrus::diverged)
+      .value("INTERRUPTED", sarrus::interrupted)
+      .finalize();
+  m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"), py::arg("declaration"));
   m.def("time_one_state", &time_one_state, py::arg("mechanism"), py::arg("operation"), py::arg("inputs"), py::arg("repeats"),
         py::arg("check") = true);
   m.def(

@@ -6,6 +6,7 @@
 
 #include "../kernels/batch.hpp"
 #include "arguments.hpp"
+#include "from_python.hpp"
 #include "gil.hpp"
 
 namespace sarrus::bindings {
@@ -13,7 +14,7 @@ namespace {
 
 [[noreturn]] void wrong_size(const std::string& name, Size kind, const Array* a, const Tree& t) {
   const int want = size_of(kind, t);
-  if (a->nd == 0) fail("ShapeError", name + " is a single number; it needs an axis of " + std::to_string(want) + " entries");
+  if (a->nd == 0) shape_error(name + " is a single number; it needs an axis of " + std::to_string(want) + " entries");
   const std::int64_t has = a->dimensions[a->nd - 1];
   std::string m = name + " has " + std::to_string(has) + " entries in its last axis; ";
   if (kind == Size::q) {
@@ -27,7 +28,7 @@ namespace {
   } else {
     m += "it is not a motion that kinematics() made for this mechanism";
   }
-  fail("ShapeError", m);
+  shape_error(m);
 }
 
 void require_sound(const Mechanism& m, const Info& info, const std::string& name, Size kind, const double* x) {
@@ -35,49 +36,54 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
   if (!finite(x, n))
     for (int i = 0; i < n; ++i)
       if (!std::isfinite(x[i]))
-        fail("StateError",
-             name + "[" + std::to_string(i) + "] is " + (std::isnan(x[i]) ? "nan" : "infinite") + "; it must be finite");
-  if (kind == Size::q && !sound_quaternions(m, info.any_length, x))
+        state_error(name + "[" + std::to_string(i) + "] is " + (std::isnan(x[i]) ? "nan" : "infinite") + "; it must be finite");
+  if (kind == Size::q && !sound_quaternions(m, info.is(fact::any_length), x))
     for (const int k : m.quaternions()) {
       const double* p = x + k;
       const double norm = std::sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
-      if (info.any_length ? !usable_quaternion(p) : !unit_quaternion(p))
-        fail("StateError", name + "[" + std::to_string(k) + ":" + std::to_string(k + 4) + "] is a quaternion of norm " +
-                               std::to_string(norm) + "; it must be a unit quaternion (x, y, z, w): see normalize()");
+      if (info.is(fact::any_length) ? !usable_quaternion(p) : !unit_quaternion(p))
+        state_error(name + "[" + std::to_string(k) + ":" + std::to_string(k + 4) + "] is a quaternion of norm " +
+                    std::to_string(norm) + "; it must be a unit quaternion (x, y, z, w): see normalize()");
     }
 }
 
 /// Known before anything is computed: nothing to divide by.
 bool answerless(const Mechanism& m, const Info& info) {
-  return (info.divides && !m.massless().empty()) || (info.needs_mass && m.mass() <= 0.0);
+  return (info.is(fact::divides) && !m.massless().empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
 }
 
 [[noreturn]] void no_answer(const Mechanism& m, const Info& info) {
   std::string why = "the numbers overflow";
-  if (info.needs_mass && m.mass() <= 0.0)
+  if (info.is(fact::needs_mass) && m.mass() <= 0.0)
     why = "the mechanism has no mass";
-  else if (info.divides && !m.massless().empty())
+  else if (info.is(fact::divides) && !m.massless().empty())
     why = "nothing has inertia along joint '" + m.massless().front() +
           "': give a body that it carries a mass, or the joint an armature";
-  else if (info.divides)
+  else if (info.is(fact::divides))
     why = "the mass matrix is singular in this configuration, or the numbers overflow";
-  fail("StateError", std::string(info.name) + " has no answer: " + why);
+  state_error(std::string(info.name) + " has no answer: " + why);
+}
+
+/// Numbers of one state's result. Kernels count them, and the entries of an nv x nv matrix, in 32 bits.
+std::int64_t checked_size(const Info& info, const Tree& t) {
+  std::int64_t size = 1, matrix = info.is(fact::dense) ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
+  for (const char c : info.axes) size *= size_of_axis(c, t);
+  if (std::max(size, matrix) > std::numeric_limits<int>::max())
+    shape_error(std::string(info.name) + " of this mechanism holds " + std::to_string(std::max(size, matrix)) +
+                " numbers a state, and more than 2^31 - 1 it cannot count");
+  return size;
 }
 
 /// What a status other than fine says of one state.
 [[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
                           const double* out) {
-  const bool stays_open = std::strncmp(info.name, "configuration_", 14) == 0;
-  if (status != contradiction_found && status != off_loops_found && !stays_open) no_answer(m, info);
+  if (!info.is(fact::closes_loops) && status != contradictory && status != off_loops) no_answer(m, info);
   py::dict more;
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
   if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
-  const py::module_ says = py::module_::import("sarrus.loops.functions");
-  if (stays_open)
-    says.attr("raise_open_loops")(py::handle(self), py::array_t<double>(m.tree().nq, out), more);
-  else
-    says.attr(status == off_loops_found ? "raise_off_loops" : "raise_contradiction")(py::handle(self), info.name, more);
+  py::handle(from_python().explain)(py::handle(self), info.name, static_cast<int>(status), more,
+                                    py::array_t<double>(checked_size(info, m.tree()), out));
   throw py::value_error("unreachable");
 }
 
@@ -89,7 +95,7 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
     if (at == m.frames().end()) {
       py::list names;
       for (const auto& known : m.frames()) names.append(known.first);
-      py::module_::import("sarrus.errors").attr("raise_no_such_name")("frame", py::handle(a.frame), names);
+      py::handle(from_python().raise_no_such_name)("frame", py::handle(a.frame), names);
     }
     p.frame = {at->second.body, at->second.part, at->second.X, ExpressedIn::frame};
   }
@@ -106,16 +112,6 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   return p;
 }
 
-/// Numbers of one state's result. Kernels count them, and the entries of an nv x nv matrix, in 32 bits.
-std::int64_t checked_size(const Info& info, const Tree& t) {
-  std::int64_t size = 1, matrix = info.dense ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
-  for (const char c : info.axes) size *= size_of_axis(c, t);
-  if (std::max(size, matrix) > std::numeric_limits<int>::max())
-    fail("ShapeError", std::string(info.name) + " of this mechanism holds " + std::to_string(std::max(size, matrix)) +
-                           " numbers a state, and more than 2^31 - 1 it cannot count");
-  return size;
-}
-
 /// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
@@ -129,7 +125,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     if (x->nd != 1 || x->dimensions[0] != size_of(info.inputs[i].size, t)) return nullptr;
     in[i] = reinterpret_cast<const double*>(x->data);
     if (!finite(in[i], x->dimensions[0])) return nullptr;
-    if (info.inputs[i].size == Size::q && !sound_quaternions(m, info.any_length, in[i])) return nullptr;
+    if (info.inputs[i].size == Size::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
   }
   Py_ssize_t dims[2];
   int nd = 0;
@@ -185,8 +181,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   }
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
     const bool has_v = info.inputs[1].size == Size::v;
-    py::object numbers =
-        py::handle(self).attr("_pfaffian_numbers")(py::handle(a.input[0]), has_v ? py::handle(a.input[1]) : py::none());
+    const py::handle q = a.input[0], v = has_v ? a.input[1] : Py_None;
+    const py::object numbers = py::handle(from_python().pfaffian_values)(py::handle(self), q, v);
     operands.push_back({"Pfaffian rows", Size::pfaffian_values, as_plain(numbers.ptr(), "Pfaffian rows")});
     input_of.push_back(info.pfaffian_values);
   }
@@ -221,8 +217,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
       if (b == 1)
         b = d;
       else if (d != 1 && d != b)
-        fail("ShapeError", o.name + " has leading axes " + shape_text(x->dimensions, x->nd - 1) +
-                               ", which do not broadcast with " + shape_text(batch.data(), static_cast<int>(batch.size())));
+        shape_error(o.name + " has leading axes " + shape_text(x->dimensions, x->nd - 1) + ", which do not broadcast with " +
+                    shape_text(batch.data(), static_cast<int>(batch.size())));
     }
   }
   std::int64_t count = 1;
@@ -245,7 +241,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   }
 
   if (batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
-    fail("ShapeError", "the result would have " + std::to_string(batch.size() + info.axes.size()) + " axes; there may be 32");
+    shape_error("the result would have " + std::to_string(batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = batch;
   Rows rows{};
   rows.out_size = static_cast<int>(checked_size(info, t));
@@ -254,14 +250,14 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   py::object result;
   if (a.out) {
     if (!is_plain(a.out) || !(proxy(a.out)->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_))
-      fail("ShapeError", "out must be a writable, C-contiguous float64 array");
+      shape_error("out must be a writable, C-contiguous float64 array");
     const Array* x = proxy(a.out);
     if (x->nd != nd || !std::equal(dims.begin(), dims.end(), x->dimensions))
-      fail("ShapeError", "out has shape " + shape_text(x->dimensions, x->nd) + "; the result has " + shape_text(dims.data(), nd));
+      shape_error("out has shape " + shape_text(x->dimensions, x->nd) + "; the result has " + shape_text(dims.data(), nd));
     rows.out = reinterpret_cast<double*>(x->data);
     for (const Operand& o : operands) {
       const double* end = o.data + (o.step ? count * o.step : size_of(o.kind, t));
-      if (o.data < rows.out + count * rows.out_size && rows.out < end) fail("ShapeError", "out shares memory with " + o.name);
+      if (o.data < rows.out + count * rows.out_size && rows.out < end) shape_error("out shares memory with " + o.name);
     }
     result = py::reinterpret_borrow<py::object>(a.out);
   } else {
@@ -294,7 +290,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
 
   const auto batch_of = [&](signed char* verdicts) {
     rows.status = verdicts;
-    Batch work{m, kernels().many[op], p, rows, count, {}, info.any_length, answerless(m, info)};
+    Batch work{m, kernels().many[op], p, rows, count, {}, info.is(fact::any_length), answerless(m, info)};
     for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == Size::q;
     return work;
   };
@@ -328,52 +324,17 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   return result.release().ptr();
 }
 
-/// The answer of a Python method that takes the same arguments.
-PyObject* with_everything(PyObject* self, const Info& info, const Arguments& a, const char* method) {
-  py::dict more;
-  for (std::size_t i = 0; i < info.inputs.size(); ++i)
-    if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
-  if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
-  if (a.threads) more["threads"] = py::handle(a.threads);
-  if (a.return_status) more["return_status"] = true;
-  if (a.return_reactions) more["return_reactions"] = true;
-  if (!a.check) more["check"] = false;
-  if (a.out) more["out"] = py::handle(a.out);
-  return py::handle(self).attr(method)(**more).release().ptr();
-}
-
-/// (result, reactions): what the joints carry in the motion that was given or found.
-PyObject* with_reactions(PyObject* self, const Info& info, const Arguments& a, const py::object& result) {
-  const bool found = std::strcmp(info.name, "forward_dynamics") == 0;
-  const py::object answer = a.return_status ? py::object(result[py::int_(0)]) : result;
-  py::dict more;
-  if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
-  if (a.threads) more["threads"] = py::handle(a.threads);
-  for (std::size_t i = 0; i < info.inputs.size(); ++i)
-    if (info.inputs[i].by_keyword && a.input[i] && info.inputs[i].name != "time")
-      more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
-  const py::object motion = found ? answer : py::reinterpret_borrow<py::object>(a.input[2]);
-  if (a.return_status) more["return_status"] = true;  // a bad state then has NaN reactions too
-  const py::object reactions = py::handle(self).attr("reactions")(py::handle(a.input[0]), py::handle(a.input[1]), motion, **more);
-  if (a.return_status) return py::make_tuple(answer, reactions[py::int_(0)], result[py::int_(1)]).release().ptr();
-  return py::make_tuple(answer, reactions).release().ptr();
-}
-
 template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   try {
     const Mechanism& m = built(self);
     const Info& info = infos()[op];
-    if (goes_beyond(info, names)) {
-      const py::object method = py::handle(self).attr(info.beyond);
+    const Arguments a = parse(info, args, given, names);
+    if (a.asks_more) {
+      const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
       return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(given), names);
     }
-    const Arguments a = parse(info, args, given, names);
-    if (a.solver) return with_everything(self, info, a, "_forward_by_reference_member");
-    if (a.return_reactions && m.tree().loops.rows > 0 && std::strcmp(info.name, "forward_dynamics") == 0)
-      return with_everything(self, info, a, "_motion_and_reactions");
     PyObject* result = one_state(self, op, info, m, a);
-    if (!result) result = general(self, op, info, m, a);
-    return a.return_reactions ? with_reactions(self, info, a, py::reinterpret_steal<py::object>(result)) : result;
+    return result ? result : general(self, op, info, m, a);
   } catch (py::error_already_set& e) {
     e.restore();
   } catch (const py::builtin_exception& e) {
@@ -411,11 +372,13 @@ const Mechanism& built(const py::handle& self) {
 const KernelTable& kernels() { return *in_use; }
 void use_kernels(const KernelTable* table) { in_use = table; }
 
-py::object method(const py::handle& type, const std::string& name, const std::string& doc) {
+py::object method(const py::handle& type, const std::string& name, const std::string& doc, const py::function& declaration) {
   static const std::vector<PyCFunction> calls = make_calls(std::make_integer_sequence<int, operations>{});
   // method descriptors point at these for as long as the interpreter lives
   auto* text = new std::string(doc);
-  auto* definition = new PyMethodDef{infos()[find(name)].name, calls[find(name)], METH_FASTCALL | METH_KEYWORDS, text->c_str()};
+  const int op = find(name);
+  infos()[op].declaration = py::handle(declaration).inc_ref().ptr();
+  auto* definition = new PyMethodDef{infos()[op].name, calls[op], METH_FASTCALL | METH_KEYWORDS, text->c_str()};
   PyObject* made = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), definition);
   if (!made) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);

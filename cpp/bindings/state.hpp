@@ -16,8 +16,9 @@ namespace py = pybind11;
 const KernelTable& kernels();
 void use_kernels(const KernelTable*);
 
-/// The method descriptor of an operation, with its text signature and docstring.
-py::object method(const py::handle& type, const std::string& name, const std::string& doc);
+/// The method descriptor of an operation, with its text signature and docstring. `declaration` is the Python function in whose place it
+/// stands: where keywords ask for more than the core answers, its body does.
+py::object method(const py::handle& type, const std::string& name, const std::string& doc, const py::function& declaration);
 
 /// The mechanism in an object of the class; TypeError where a subclass has not called __init__ of it.
 const Mechanism& built(const py::handle& self);

@@ -26,7 +26,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
     CompositeBody<T>& me = work[i];
-    me.I = b.inertia.template cast<T>();
+    me.I = cast<T>(b.inertia);
     if (b.root == i) continue;
     me.X_root = b.root == b.parent ? X[i] : work[b.parent].X_root * X[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {

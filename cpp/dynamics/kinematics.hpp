@@ -51,7 +51,7 @@ void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T*
     BodyMotion<T>& me = out.body[i];
     JointMotion<T> J;
     joint_motion(b.joint, b.nv, coordinates.of(b), v + b.iv, J);
-    me.X = parent.X * (b.X_tree.template cast<T>() * J.X);
+    me.X = parent.X * (cast<T>(b.X_tree) * J.X);
     const Mat3<T>& R = me.X.R;
 
     // V_J, A_J: what the joint adds, before the parent turns it

@@ -16,10 +16,10 @@ template <class T> struct Mass {
   Sym3<T> I;  // about the body's origin
 };
 template <class T> SARRUS_INLINE Mass<T> mass_of(const Body& b, const BodyMotion<T>& k) {
-  const Vec3<T> h = times(k.X.R, cast<T>(b.inertia.h));
+  const Vec3<T> h = k.X.R * cast<T>(b.inertia.h);
   const double share = b.inertia.m > 0.0 ? 1.0 / b.inertia.m : 0.0;  // a massless body has no centre, and nothing asks for one
   const Vec3<T> r = h * T(share);
-  return {T(b.inertia.m), k.X.p + r, r, rotate(k.X.R, b.inertia.I.template cast<T>())};
+  return {T(b.inertia.m), k.X.p + r, r, rotate(k.X.R, cast<T>(b.inertia.I))};
 }
 
 inline double total_mass(const Tree& tree) {
@@ -71,7 +71,7 @@ void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, con
   for (int i = 1; i < tree.bodies; ++i) {
     Transform<T> X = k.body[i].X;
     X.p -= about;
-    composite[i] = transformed(X, tree.body[i].inertia.template cast<T>());
+    composite[i] = transformed(X, cast<T>(tree.body[i].inertia));
   }
   for (int i = tree.bodies - 1; i > 0; --i) {
     const Body& b = tree.body[i];
@@ -90,7 +90,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
   T twice = T(0.0);
   for (int i = 1; i < tree.bodies; ++i) {
     const Motion<T> V = in_axes(k.body[i].X.R, k.body[i].V);
-    twice += dot(V, tree.body[i].inertia.template cast<T>() * V);
+    twice += dot(V, cast<T>(tree.body[i].inertia) * V);
   }
   for (int c = 0; c < tree.nv; ++c) twice += T(tree.freedom[c].armature) * v[c] * v[c];
   return T(0.5) * twice;

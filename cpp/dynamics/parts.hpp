@@ -14,7 +14,7 @@ template <class T> struct PartMotion {
 template <class T> SARRUS_INLINE PartMotion<T> part_motion(const Tree& tree, const Kinematics<T>& k, const Part& part) {
   const BodyMotion<T>& b = k.body[part.body];
   PartMotion<T> m;
-  m.X = b.X * part.X.template cast<T>();
+  m.X = b.X * cast<T>(part.X);
   const Vec3<T> r = m.X.p - b.X.p, &w = b.V.angular;
   const Vec3<T> a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r)) - cast<T>(tree.gravity);
   m.w = transpose_times(m.X.R, w), m.dw = transpose_times(m.X.R, b.A.angular), m.a = transpose_times(m.X.R, a);
@@ -29,18 +29,18 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   for (int i = 0; i < tree.parts; ++i) {
     const Part& part = tree.part[i];
     const PartMotion<T> m = part_motion(tree, k, part);
-    joint[i] = k.body[part.body].X.p + times(k.body[part.body].X.R, cast<T>(part.X_joint.p));
-    const Inertia<T> I = part.inertia.template cast<T>();
+    joint[i] = k.body[part.body].X.p + k.body[part.body].X.R * cast<T>(part.X_joint.p);
+    const Inertia<T> I = cast<T>(part.inertia);
     Force<T> need = I * Motion<T>{m.dw, m.a};
     need += I.gyroscopic(m.w);
-    const Vec3<T> F = times(m.X.R, need.linear);
-    f[i] = {times(m.X.R, need.angular) + cross(Vec3<T>(m.X.p - joint[i]), F), F};
+    const Vec3<T> F = m.X.R * need.linear;
+    f[i] = {m.X.R * need.angular + cross(Vec3<T>(m.X.p - joint[i]), F), F};
   }
   for (int n = 0; n < wrenches; ++n) {
     const ExternalWrench<T>& w = wrench[n];
     const Transform<T>& X = k.body[w.body].X;
     const Force<T> body = w.in_body();
-    const Vec3<T> F = times(X.R, body.linear), N = times(X.R, body.angular) + cross(Vec3<T>(X.p - joint[w.part]), F);
+    const Vec3<T> F = X.R * body.linear, N = X.R * body.angular + cross(Vec3<T>(X.p - joint[w.part]), F);
     f[w.part].angular -= N, f[w.part].linear -= F;
   }
   each_spring_force(tree, k, [&](int, int part, const Vec3<T>& force, const Vec3<T>& p) {
@@ -48,7 +48,7 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   });
   for (int i = tree.parts - 1; i > 0; --i) {
     const Part& part = tree.part[i];
-    const Mat3<T> R = times(k.body[part.body].X.R, cast<T>(part.X_joint.R));
+    const Mat3<T> R = k.body[part.body].X.R * cast<T>(part.X_joint.R);
     store(Force<T>{transpose_times(R, f[i].angular), transpose_times(R, f[i].linear)}, out + 6 * (i - 1));
     f[part.parent] += {f[i].angular + cross(Vec3<T>(joint[i] - joint[part.parent]), f[i].linear), f[i].linear};
   }

@@ -66,31 +66,21 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
       const Motion<T> V = J.S * (in.v + b.iv), A = J.S * (in.a + b.iv) + J.bias;
-      me.X = b.X_tree.template cast<T>() * J.X;
+      me.X = cast<T>(b.X_tree) * J.X;
       const Vec3<T> w = transpose_times(me.X.R, parent.w);
       me.w = w + V.angular;
       me.dw = transpose_times(me.X.R, parent.dw) + cross(w, V.angular) + A.angular;
-      me.a = transpose_times(me.X.R, Vec3<T>(parent.a + times(parent.Omega, me.X.p))) +
+      me.a = transpose_times(me.X.R, Vec3<T>(parent.a + parent.Omega * me.X.p)) +
              cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + A.linear;
     });
     me.set_omega();
     const Vec3<T> h = cast<T>(b.inertia.h);
-    const Mat3<T> OJ = times(me.Omega, b.euler.template cast<T>().matrix());
-    me.f.linear = me.a * T(b.inertia.m) + times(me.Omega, h);
+    const Mat3<T> OJ = me.Omega * cast<T>(b.euler).matrix();
+    me.f.linear = me.a * T(b.inertia.m) + me.Omega * h;
     me.f.angular = vec3<T>(OJ(2, 1) - OJ(1, 2), OJ(0, 2) - OJ(2, 0), OJ(1, 0) - OJ(0, 1)) + cross(h, me.a);
   }
 
-  for (int k = 0; k < in.wrenches; ++k) {
-    const Force<T> f = in.wrench[k].in_body();
-    work[in.wrench[k].body].f.angular -= f.angular;
-    work[in.wrench[k].body].f.linear -= f.linear;
-  }
-
-  if (tree.springs > 0)
-    springs_on_bodies(tree, arena, in.q, in.v, [work](int body, const Force<T>& f) {
-      work[body].f.angular -= f.angular;
-      work[body].f.linear -= f.linear;
-    });
+  external_forces<T>(tree, arena, in, [work](int body, const Force<T>& push) SARRUS_INLINED { work[body].f -= push; });
 
   // inward: each joint transmits what its subtree needs (4.30, 4.31)
   for (int i = tree.bodies - 1; i > 0; --i) {

@@ -16,7 +16,7 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Kinem
   Vec3<T> u[2];
   for (int i = 0; i < 2; ++i) {
     const BodyMotion<T>& b = k.body[s.body[i]];
-    const Vec3<T> arm = times(b.X.R, cast<T>(s.point[i]));
+    const Vec3<T> arm = b.X.R * cast<T>(s.point[i]);
     f.end[i] = b.X.p + arm;
     u[i] = b.V.linear + cross(b.V.angular, arm);
   }
@@ -46,6 +46,13 @@ template <class T, class Put> SARRUS_NOINLINE void springs_on_bodies(const Tree&
     const Transform<T>& X = k.body[body].X;
     put(body, Force<T>{transpose_times(X.R, cross(Vec3<T>(p - X.p), force)), transpose_times(X.R, force)});
   });
+}
+
+/// All that pushes the bodies from outside, wrenches and springs: put(body, wrench in its axes at its origin). `in` is what a recursion is given.
+template <class T, class Input, class Put> SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in,
+                                                                              Put put) {
+  for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].body, in.wrench[k].in_body());
+  if (tree.springs > 0) springs_on_bodies(tree, arena, in.q, in.v, put);
 }
 
 template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {

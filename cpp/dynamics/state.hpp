@@ -39,8 +39,7 @@ template <class T> SARRUS_INLINE void joint_poses(const Tree& tree, Arena& arena
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      X[i] = b.X_tree.template cast<T>() *
-             joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
+      X[i] = cast<T>(b.X_tree) * joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
     });
   }
 }
@@ -62,7 +61,7 @@ template <class T> struct ExternalWrench {
   int body, part;
   Transform<double> X;
   const T* value;
-  SARRUS_INLINE Force<T> in_body() const { return X.template cast<T>().to_parent(load_force(value)); }
+  SARRUS_INLINE Force<T> in_body() const { return cast<T>(X).to_parent(load_force(value)); }
 };
 
 /// Friction and spring along velocity k: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../mechanism/mechanism.hpp"
+#include "../mechanism/status.hpp"
 #include "kernels.hpp"
 
 namespace sarrus {
@@ -38,8 +39,6 @@ inline bool sound_quaternions(const Mechanism& m, bool any_length, const double*
     if (!(any_length ? usable_quaternion(q + k) : unit_quaternion(q + k))) return false;
   return true;
 }
-
-constexpr signed char fine = 0, unsound_input = 1, no_answer = 2, contradiction_found = 3, off_loops_found = 4;
 
 struct Batch {
   const Mechanism& m;
@@ -84,10 +83,10 @@ struct Batch {
     for (int k = 0; k < max_inputs; ++k) {
       if (!rows.in[k]) continue;
       const double* x = rows.in[k] + i * rows.in_step[k];
-      if (!finite(x, rows.in_size[k]) || (is_configuration[k] && !sound_quaternions(m, any_length, x))) verdict = unsound_input;
+      if (!finite(x, rows.in_size[k]) || (is_configuration[k] && !sound_quaternions(m, any_length, x))) verdict = unsound;
     }
     for (int k = 0; k < p.wrenches; ++k)
-      if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = unsound_input;
+      if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = unsound;
     if (verdict != fine) std::fill(out, out + rows.out_size, std::numeric_limits<double>::quiet_NaN());
     return verdict;
   }

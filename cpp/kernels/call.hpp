@@ -4,12 +4,10 @@
 #pragma once
 
 #include "../dynamics/kinematics.hpp"
+#include "../mechanism/status.hpp"
 #include "operation_list.hpp"
 
 namespace sarrus {
-
-// a status other than 0: no answer; no motion satisfies the loops, or no effort brings the motion about; the state is off the loops
-constexpr double unanswered = 2.0, contradictory = 3.0, off_loops = 4.0;
 
 /// A call's arguments: in[k] is the row of input k (null: not given), wrench values follow in `wrench`.
 template <class T> struct Call {

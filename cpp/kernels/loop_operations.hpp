@@ -25,7 +25,7 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
   T left = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
   if (residual) left = select(*residual > left, *residual, left);
   const T status = verdict(left, off);
-  return select(both(left > T(unresolved), status < T(unanswered)), T(unanswered), status);
+  return select(both(left > T(unresolved), status < T(no_answer)), T(no_answer), status);
 }
 
 SARRUS_RUN(forward_dynamics, {
@@ -42,9 +42,7 @@ SARRUS_RUN(constrained_motion, {
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
 })
 /// 2 where loops stay open.
-template <class T> SARRUS_INLINE T closure(const T& left) {
-  return select(left > T(square(closed_limit)), T(unanswered), T(0.0));
-}
+template <class T> SARRUS_INLINE T closure(const T& left) { return select(left > T(square(closed_limit)), T(no_answer), T(0.0)); }
 
 SARRUS_RUN(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
 SARRUS_RUN(constraint_velocity, {

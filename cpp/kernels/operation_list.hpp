@@ -15,58 +15,72 @@ struct Parameters {
 
 constexpr int max_inputs = 5;
 
-//  operation, inputs (`?` marks one that may be left out), axes of the result, has a frame, takes wrenches
+/// What is to be known of an operation besides what it takes and gives.
+namespace fact {
+enum Fact : unsigned {
+  at_frame = 1,       // takes a frame, and the axes that the result is expressed in
+  loads = 2,          // takes wrenches from outside
+  divides = 4,        // solves for something: there may be no answer in a state that is itself sound
+  needs_mass = 8,     // has no answer in a mechanism without mass
+  any_length = 16,    // takes quaternions of any length
+  checks_loops = 32,  // looks whether the state is on the loops, unless it is told not to
+  closes_loops = 64,  // brings a state onto the loops: where it has no answer, they stay open
+  dense = 128         // works on an nv x nv matrix, whatever its result
+};
+}
+
+//  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (a kept motion); of loops c (rows),
 //  w (constraints), u (efforts), i (nv + rows) or m (nv + rows + 1)
-#define SARRUS_TREE_OPERATIONS(X)                                                  \
-  X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", false, true) \
-  X(mass_matrix, "q", "vv", false, false)                                          \
-  X(bias_forces, "q v", "v", false, true)                                          \
-  X(gravity_forces, "q", "v", false, false)                                        \
-  X(coriolis_matrix, "q v", "vv", false, false)                                    \
-  X(mass_matrix_inverse, "q", "vv", false, false)                                  \
-  X(operational_inertia_inverse, "q", "66", true, false)                           \
-  X(omega, "q", "v6", true, false)                                                 \
-  X(reactions, "q v a base_velocity? base_acceleration?", "p6", false, true)       \
-  X(regressor, "q v a", "vP", false, false)                                        \
-  X(pose, "q", "44", true, false)                                                  \
-  X(velocity, "q v", "6", true, false)                                             \
-  X(acceleration, "q v a", "6", true, false)                                       \
-  X(jacobian, "q", "6v", true, false)                                              \
-  X(jacobian_derivative, "q v", "6v", true, false)                                 \
-  X(kinematics, "q v? a?", "k", false, false)                                      \
-  X(known_pose, "known", "44", true, false)                                        \
-  X(known_velocity, "known", "6", true, false)                                     \
-  X(known_acceleration, "known", "6", true, false)                                 \
-  X(known_jacobian, "known", "6v", true, false)                                    \
-  X(known_jacobian_derivative, "known", "6v", true, false)                         \
-  X(center_of_mass, "q", "3", false, false)                                        \
-  X(center_of_mass_jacobian, "q", "3v", false, false)                              \
-  X(momentum, "q v", "6", false, false)                                            \
-  X(centroidal_momentum, "q v", "6", false, false)                                 \
-  X(centroidal_momentum_matrix, "q", "6v", false, false)                           \
-  X(centroidal_momentum_bias, "q v", "6", false, false)                            \
-  X(kinetic_energy, "q v", "", false, false)                                       \
-  X(potential_energy, "q", "", false, false)                                       \
-  X(integrate, "q dv", "q", false, false)                                          \
-  X(difference, "q0 q1", "v", false, false)                                        \
-  X(normalize, "q", "q", false, false)                                             \
-  X(motion_space, "q", "6v", false, false)
+#define SARRUS_TREE_OPERATIONS(X)                                            \
+  X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
+  X(mass_matrix, "q", "vv", 0)                                               \
+  X(bias_forces, "q v", "v", loads)                                          \
+  X(gravity_forces, "q", "v", 0)                                             \
+  X(coriolis_matrix, "q v", "vv", 0)                                         \
+  X(mass_matrix_inverse, "q", "vv", divides)                                 \
+  X(operational_inertia_inverse, "q", "66", at_frame | divides | dense)      \
+  X(omega, "q", "v6", at_frame | divides | dense)                            \
+  X(reactions, "q v a base_velocity? base_acceleration?", "p6", loads)       \
+  X(regressor, "q v a", "vP", 0)                                             \
+  X(pose, "q", "44", at_frame)                                               \
+  X(velocity, "q v", "6", at_frame)                                          \
+  X(acceleration, "q v a", "6", at_frame)                                    \
+  X(jacobian, "q", "6v", at_frame)                                           \
+  X(jacobian_derivative, "q v", "6v", at_frame)                              \
+  X(kinematics, "q v? a?", "k", 0)                                           \
+  X(known_pose, "known", "44", at_frame)                                     \
+  X(known_velocity, "known", "6", at_frame)                                  \
+  X(known_acceleration, "known", "6", at_frame)                              \
+  X(known_jacobian, "known", "6v", at_frame)                                 \
+  X(known_jacobian_derivative, "known", "6v", at_frame)                      \
+  X(center_of_mass, "q", "3", needs_mass)                                    \
+  X(center_of_mass_jacobian, "q", "3v", needs_mass)                          \
+  X(momentum, "q v", "6", 0)                                                 \
+  X(centroidal_momentum, "q v", "6", needs_mass)                             \
+  X(centroidal_momentum_matrix, "q", "6v", needs_mass)                       \
+  X(centroidal_momentum_bias, "q v", "6", needs_mass)                        \
+  X(kinetic_energy, "q v", "", 0)                                            \
+  X(potential_energy, "q", "", 0)                                            \
+  X(integrate, "q dv", "q", 0)                                               \
+  X(difference, "q0 q1", "v", 0)                                             \
+  X(normalize, "q", "q", any_length)                                         \
+  X(motion_space, "q", "6v", 0)
 
-#define SARRUS_LOOP_OPERATIONS(X)                                                \
-  X(forward_dynamics, "q v tau time? pfaffian_values?", "v", false, true)        \
-  X(constrained_motion, "q v tau time? pfaffian_values?", "m", false, true)      \
-  X(constraint_jacobian, "q time? pfaffian_values?", "cv", false, false)         \
-  X(constraint_velocity, "q time? pfaffian_values?", "c", false, false)          \
-  X(constraint_bias, "q v time? pfaffian_values?", "c", false, false)            \
-  X(loop_residual, "q time? pfaffian_values?", "c", false, false)                \
-  X(loop_wrenches, "q multipliers time?", "w6", false, false)                    \
-  X(velocity_by_mass, "q v time? pfaffian_values?", "v", false, false)           \
-  X(velocity_plain, "q v time? pfaffian_values?", "v", false, false)             \
-  X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", false, false) \
-  X(configuration_by_mass, "q time? pfaffian_values?", "q", false, false)        \
-  X(configuration_plain, "q time? pfaffian_values?", "q", false, false)          \
-  X(actuator_efforts, "q v a time? pfaffian_values?", "u", false, true)
+#define SARRUS_LOOP_OPERATIONS(X)                                                    \
+  X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | checks_loops)   \
+  X(constrained_motion, "q v tau time? pfaffian_values?", "m", loads | divides | checks_loops) \
+  X(constraint_jacobian, "q time? pfaffian_values?", "cv", 0)                                  \
+  X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                   \
+  X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                     \
+  X(loop_residual, "q time? pfaffian_values?", "c", 0)                                         \
+  X(loop_wrenches, "q multipliers time?", "w6", 0)                                   \
+  X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides)                              \
+  X(velocity_plain, "q v time? pfaffian_values?", "v", divides)                                \
+  X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides)                    \
+  X(configuration_by_mass, "q time? pfaffian_values?", "q", closes_loops)                      \
+  X(configuration_plain, "q time? pfaffian_values?", "q", closes_loops)                        \
+  X(actuator_efforts, "q v a time? pfaffian_values?", "u", loads | checks_loops)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
 

@@ -55,6 +55,17 @@ template <class T> SARRUS_INLINE void subtract_mu(const Elimination& e, T* L, in
   d -= mu;
 }
 
+// One row of the factor, of an unknown k that meets three later ones:
+//
+//   slot      first[k]   +1    +2    +3
+//   column       k        4     5     7
+//   L            d       l_4   l_5   l_7        when k has gone: 1/d apart, and l_a / d in the place of l_a
+//
+// Its going takes (l_a / d) l_b from entry (a, b) of each later row a, for b = a and beyond. What row a holds there was found once:
+//
+//   row 4:   4  5  7        the same columns without a gap     run = first[4]: from this slot on, one after another
+//   row 5:   5  6  7        6 lies between                     run = -1 - t: target[t], target[t + 1] are the slots of 5 and 7
+//   row 7:   7                                                 run = first[7]
 /// epsilon (nv, null: none) and mu (rows) regularise.
 template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena& arena, const T* epsilon, const T* mu) {
   const Elimination& e = s.plan;

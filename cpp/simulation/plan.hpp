@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "../mechanism/status.hpp"
 #include "../mechanism/tree.hpp"
 #include "methods.hpp"
 
@@ -72,9 +73,6 @@ struct Plan {
   bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers) = nullptr;
   void* self = nullptr;
 };
-
-/// How a simulation may end, besides well.
-constexpr double contradicting = 3.0, caller_failed = 4.0, no_convergence = 5.0, diverged = 6.0, interrupted = 7.0;
 
 struct Clock {
   double start, step;  // the time is start + k step

@@ -88,8 +88,8 @@ template <class T> struct System {
     return numbers;
   }
 
-  SARRUS_INLINE void flag_contradiction(const T& left) {
-    status = select(left > T(contradiction), most(status, T(contradicting)), status);
+  SARRUS_INLINE void flag_contradiction(const T& residual) {
+    status = select(residual > T(contradiction), most(status, T(contradictory)), status);
   }
 
   /// The chain is let go, and pushed where it was held by lambda and the correction.

@@ -40,7 +40,7 @@ template <class T> inline Quaternion<T> quaternion(const Mat3<T>& R) {
 template <class T> inline Mat3<T> rotation_from_rpy(const Vec3<T>& rpy) {
   T s[3], c[3];
   sincos(3, rpy.data(), s, c);
-  return times(rotation_z(s[2], c[2]), times(rotation_y(s[1], c[1]), rotation_x(s[0], c[0])));
+  return rotation_z(s[2], c[2]) * (rotation_y(s[1], c[1]) * rotation_x(s[0], c[0]));
 }
 
 /// Roll, pitch and yaw, |pitch| <= pi/2. In gimbal lock, |pitch| = pi/2, only yaw - roll (or their sum) is determined: yaw is 0 there.
@@ -60,10 +60,10 @@ template <class T> inline Vec3<T> log(const Mat3<T>& R) { return log(quaternion(
 /// The rotation nearest to a matrix that is nearly one: two of Newton's steps, each of which squares the defect R^T R - 1.
 template <class T> inline Mat3<T> nearest_rotation(Mat3<T> R) {
   for (int step = 0; step < 2; ++step) {
-    Mat3<T> half = times(Mat3<T>(R.transpose()), R);
+    Mat3<T> half = Mat3<T>(R.transpose()) * R;
     for (int j = 0; j < 3; ++j)
       for (int i = 0; i < 3; ++i) half(i, j) = T(i == j ? 1.5 : 0.0) - T(0.5) * half(i, j);
-    R = times(R, half);
+    R = R * half;
   }
   return R;
 }
@@ -85,13 +85,13 @@ template <class T> inline SpatialMatrix<T> spatial_matrix(const Mat3<T>& a, cons
 /// Takes the components of a motion in B to those in A, where X is the pose of B in A. Of X.inverse() it is van der Merwe's 2.6 (and
 /// 6.40): [A 0; A b~^T A] with A = R^T, b = p.
 template <class T> inline SpatialMatrix<T> motion_matrix(const Transform<T>& X) {
-  return spatial_matrix<T>(X.R, skew(zero3<T>()), times(skew(X.p), X.R), X.R);
+  return spatial_matrix<T>(X.R, skew(zero3<T>()), skew(X.p) * X.R, X.R);
 }
 
 /// Takes the components of a force in B to those in A (4.23, with the tilde on b that the print lacks): the inverse transpose of the
 /// motion's, so that power is the same in both.
 template <class T> inline SpatialMatrix<T> force_matrix(const Transform<T>& X) {
-  return spatial_matrix<T>(X.R, times(skew(X.p), X.R), skew(zero3<T>()), X.R);
+  return spatial_matrix<T>(X.R, skew(X.p) * X.R, skew(zero3<T>()), X.R);
 }
 
 /// Rate of a motion, or of a force, that is constant in a frame moving at v (Featherstone 2008, 2.31, 2.32): (v x m).f = -m.(v x* f).

@@ -25,9 +25,11 @@ template <class T> struct Inertia {
   SARRUS_INLINE Force<T> gyroscopic(const Vec3<T>& w) const { return {cross(w, Vec3<T>(I * w)), cross(w, Vec3<T>(cross(w, h)))}; }
 };
 
+template <class T> SARRUS_INLINE Inertia<T> cast(const Inertia<double>& b) { return b.cast<T>(); }
+
 /// The body of frame B seen from frame A, where X is the pose of B in A (4.4, by parallel axes 3.31).
 template <class T> SARRUS_INLINE Inertia<T> transformed(const Transform<T>& X, const Inertia<T>& b) {
-  const Vec3<T> h = times(X.R, b.h), k = h + X.p * (T(0.5) * b.m);
+  const Vec3<T> h = X.R * b.h, k = h + X.p * (T(0.5) * b.m);
   Sym3<T> I = rotate(X.R, b.I);
   const T twice = T(2.0) * dot(X.p, k);
   const Sym3<T> pk = symmetric_product(X.p, k);
@@ -56,7 +58,19 @@ template <class T> struct ArticulatedInertia {
     return *this;
   }
   SARRUS_INLINE Force<T> operator*(const Motion<T>& v) const {
-    return {I * v.angular + times(H, v.linear), transpose_times(H, v.angular) + M * v.linear};
+    return {I * v.angular + H * v.linear, transpose_times(H, v.angular) + M * v.linear};
+  }
+  /// this -= x y^T, one of several such products whose sum is symmetric.
+  SARRUS_INLINE void subtract_product(const Force<T>& x, const Force<T>& y) {
+    const Vec3<T>&n = x.angular, &f = x.linear, &m = y.angular, &g = y.linear;
+    I += Sym3<T>{-n(0) * m(0), -n(0) * m(1), -n(0) * m(2), -n(1) * m(1), -n(1) * m(2), -n(2) * m(2)};
+    M += Sym3<T>{-f(0) * g(0), -f(0) * g(1), -f(0) * g(2), -f(1) * g(1), -f(1) * g(2), -f(2) * g(2)};
+    for (int r = 0; r < 3; ++r)
+      for (int s = 0; s < 3; ++s) H(r, s) -= n(r) * g(s);
+  }
+  /// The size of the terms that make up s . (this s), by which its rounding is judged.
+  SARRUS_INLINE T size_along(const Motion<T>& s) const {
+    return (I.xx + I.yy + I.zz) * dot(s.angular, s.angular) + (M.xx + M.yy + M.zz) * dot(s.linear, s.linear);
   }
 };
 
@@ -65,7 +79,7 @@ template <class T> SARRUS_INLINE ArticulatedInertia<T> transformed(const Transfo
   // with L = R H R^T, N = R M R^T and [p] = skew(p):  H' = L + [p] N,  I' = R I R^T + [p] L^T - H' [p]
   ArticulatedInertia<T> a;
   a.M = rotate(X.R, b.M);
-  const Mat3<T> RH = times(X.R, b.H);
+  const Mat3<T> RH = X.R * b.H;
   Mat3<T> L;
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j) L(i, j) = RH(i, 0) * X.R(j, 0) + RH(i, 1) * X.R(j, 1) + RH(i, 2) * X.R(j, 2);

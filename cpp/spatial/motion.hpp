@@ -24,7 +24,12 @@ template <class T> struct Force {
     angular += b.angular, linear += b.linear;
     return *this;
   }
+  SARRUS_INLINE Force& operator-=(const Force& b) {
+    angular -= b.angular, linear -= b.linear;
+    return *this;
+  }
 };
+template <class T> SARRUS_INLINE Force<T> operator*(const Force<T>& a, const T& s) { return {a.angular * s, a.linear * s}; }
 template <class T> SARRUS_INLINE Force<T> operator+(Force<T> a, const Force<T>& b) { return a += b; }
 
 /// Power of a force along a motion.
@@ -45,7 +50,7 @@ template <class T> struct Transform {
     return X;
   }
   template <class U> SARRUS_INLINE Transform<U> cast() const { return {sarrus::cast<U>(R), sarrus::cast<U>(p)}; }
-  SARRUS_INLINE Transform operator*(const Transform& b) const { return {times(R, b.R), times(R, b.p) + p}; }
+  SARRUS_INLINE Transform operator*(const Transform& b) const { return {R * b.R, R * b.p + p}; }
   SARRUS_INLINE Transform inverse() const { return {R.transpose(), -transpose_times(R, p)}; }
 
   /// The same motion seen from B (2.6).
@@ -54,20 +59,20 @@ template <class T> struct Transform {
   }
   /// The same motion of B seen from A.
   SARRUS_INLINE Motion<T> to_parent(const Motion<T>& m) const {
-    const Vec3<T> w = times(R, m.angular);
-    return {w, times(R, m.linear) + cross(p, w)};
+    const Vec3<T> w = R * m.angular;
+    return {w, R * m.linear + cross(p, w)};
   }
   /// The same force seen from A (4.23, with the tilde on b that the print lacks).
   SARRUS_INLINE Force<T> to_parent(const Force<T>& f) const {
-    const Vec3<T> F = times(R, f.linear);
-    return {times(R, f.angular) + cross(p, F), F};
+    const Vec3<T> F = R * f.linear;
+    return {R * f.angular + cross(p, F), F};
   }
 };
 
+template <class T> SARRUS_INLINE Transform<T> cast(const Transform<double>& X) { return X.cast<T>(); }
+
 /// The same motion or force at the same point, in axes turned by R, and back.
-template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) {
-  return {times(R, m.angular), times(R, m.linear)};
-}
+template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) { return {R * m.angular, R * m.linear}; }
 template <class T> SARRUS_INLINE Motion<T> in_axes(const Mat3<T>& R, const Motion<T>& m) {
   return {transpose_times(R, m.angular), transpose_times(R, m.linear)};
 }

@@ -46,8 +46,9 @@ template <class T> SARRUS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& 
   return vec3<T>(a(1) * b(2) - a(2) * b(1), a(2) * b(0) - a(0) * b(2), a(0) * b(1) - a(1) * b(0));
 }
 
-// the products are written out: the compiler then folds the zeros and ones of a joint's axis into them
-template <class T> SARRUS_INLINE Vec3<T> times(const Mat3<T>& A, const Vec3<T>& b) {
+// R * x and R * S in the place of Eigen's products: these are written out, and the compiler folds the zeros and ones of a joint's axis into
+// them. The transpose has a function, because an object that stands for it costs copies of packets.
+template <class T> SARRUS_INLINE Vec3<T> operator*(const Mat3<T>& A, const Vec3<T>& b) {
   return vec3<T>(A(0, 0) * b(0) + A(0, 1) * b(1) + A(0, 2) * b(2), A(1, 0) * b(0) + A(1, 1) * b(1) + A(1, 2) * b(2),
                  A(2, 0) * b(0) + A(2, 1) * b(1) + A(2, 2) * b(2));
 }
@@ -55,12 +56,18 @@ template <class T> SARRUS_INLINE Vec3<T> transpose_times(const Mat3<T>& A, const
   return vec3<T>(A(0, 0) * b(0) + A(1, 0) * b(1) + A(2, 0) * b(2), A(0, 1) * b(0) + A(1, 1) * b(1) + A(2, 1) * b(2),
                  A(0, 2) * b(0) + A(1, 2) * b(1) + A(2, 2) * b(2));
 }
-template <class T> SARRUS_INLINE Mat3<T> times(const Mat3<T>& A, const Mat3<T>& B) {
+template <class T> SARRUS_INLINE Mat3<T> operator*(const Mat3<T>& A, const Mat3<T>& B) {
   Mat3<T> C;
   for (int j = 0; j < 3; ++j)
     for (int i = 0; i < 3; ++i) C(i, j) = A(i, 0) * B(0, j) + A(i, 1) * B(1, j) + A(i, 2) * B(2, j);
   return C;
 }
+/// Of a sum or the like, which is found first.
+template <class T, class E> SARRUS_INLINE auto operator*(const Mat3<T>& A, const Eigen::MatrixBase<E>& b) {
+  return A * typename E::PlainObject(b);
+}
+template <class T> SARRUS_INLINE Vec3<T> times(const Mat3<T>& A, const Vec3<T>& b) { return A * b; }
+template <class T> SARRUS_INLINE Mat3<T> times(const Mat3<T>& A, const Mat3<T>& B) { return A * B; }
 
 /// Tensor dual of a vector, skew(a) b = a x b (van der Merwe 2.8).
 template <class T> SARRUS_INLINE Mat3<T> skew(const Vec3<T>& a) {
@@ -91,6 +98,7 @@ template <class T> struct Sym3 {
     return A;
   }
 };
+template <class T> SARRUS_INLINE Sym3<T> cast(const Sym3<double>& S) { return S.cast<T>(); }
 template <class T> SARRUS_INLINE Sym3<T> operator+(Sym3<T> a, const Sym3<T>& b) { return a += b; }
 
 /// R S R^T.

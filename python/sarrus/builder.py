@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import real_numbers
 from .constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from .description import (
     BodySpec,
@@ -31,7 +32,7 @@ from .errors import ModelError, check_printable, did_you_mean, raise_no_such_nam
 from .joints import PARAMETERS, Fixed, JointType, unit_axis
 from .laws import Law, as_law
 from .mechanism import Mechanism
-from .spatial import LARGEST, Inertia, Transform, real_numbers
+from .spatial import LARGEST, Inertia, Transform
 
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]

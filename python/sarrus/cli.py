@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from . import __version__
+from ._arrays import Array
 from .errors import SarrusError, printable
 from .run import METHODS, STABILISATIONS
-from .state import Array
 
 DESCRIPTION = "Rigid-body dynamics for mechanisms that close on themselves."
 EXIT_CODES = "Exit codes: 0 done; 1 the model, the machine or the motion said no, and standard error says why; 2 wrong usage; 130 Ctrl-C."

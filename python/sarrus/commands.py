@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import Builder, IntegrationError, Revolute, Trajectory, build_info, load, mechanisms, simulate, view
+from ._arrays import Array
 from .errors import (
     ModelError,
     NameNotFoundError,
@@ -28,7 +29,6 @@ from .errors import (
 )
 from .loops.given import coordinates, start_near
 from .spatial import Inertia, Transform
-from .state import Array
 
 if TYPE_CHECKING:
     from .mechanism import Mechanism

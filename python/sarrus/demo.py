@@ -15,17 +15,17 @@ from dataclasses import dataclass, fields
 from math import atan2, hypot, pi, sqrt
 from os import PathLike
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ._arrays import Array
 from .mechanisms.stanford import PARAMETERS
 
 if TYPE_CHECKING:
     from .mechanism import Mechanism
 
-Array: TypeAlias = NDArray[np.float64]
 
 START = (0.0, 0.0, 0.8, 0.0, 0.0)
 TAP = (0.0, 0.0, 0.5)

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from . import _core
 
 # what a terminal obeys instead of showing it: control characters, ends of lines, turns of the direction of writing; and half characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -126,16 +128,6 @@ def printable(text: str) -> str:
     return UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def real_array(what: str, given: ArrayLike) -> NDArray[np.float64]:
-    """Numbers as float64, not copied where they are; TypeError where imaginary parts would be dropped or masked values used."""
-    if np.ma.is_masked(given):
-        raise TypeError(f"{what} has masked entries, whose hidden values would count; give {what}.filled(value)")
-    try:
-        x = np.asarray(given)
-        if x.dtype.kind in "fiubO":
-            return x.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        x = np.asarray("no array")
-    if x.dtype.kind == "c":
-        raise TypeError(f"{what} must be real; got {given!r}, of which the imaginary part would be dropped")
-    raise ShapeError(f"{what} must be an array of real numbers; got {given!r}")
+_core.hand_over(
+    ModelError=ModelError, ShapeError=ShapeError, StateError=StateError, raise_no_such_name=raise_no_such_name
+)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import Array
 from .errors import StateError
 from .interpolation import Motion, conjugate, glided, motion, product, turned
 from .mechanism import Mechanism
-from .state import Array
 
 
 @dataclass(frozen=True, eq=False)

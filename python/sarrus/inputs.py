@@ -18,10 +18,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import Array
 from .interpolation import logarithm
 from .loops.scaled import ScaledLoops
 from .mechanism import Mechanism
-from .state import Array
 
 CLOSED = 1e-11  # relative residual up to which a moved mechanism counts as closed
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
+from ._arrays import Array
 from .mechanism import Mechanism
-from .state import Array
 
 Motion = tuple[Array, Array, Array]
 Columns = NDArray[np.intp]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import ModelError, real_array
-from .spatial import real_numbers
+from ._arrays import real_array, real_numbers
+from .errors import ModelError
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
 

@@ -6,13 +6,14 @@ import contextlib
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._arrays import Array, checked_count
+from ._core import Status
 from .control import ForceElement, force_elements
 from .errors import ModelError, ShapeError
 from .limits import HEAD, LIMITS, JointLimits, Limit, warn_of_stiffness
@@ -28,7 +29,6 @@ from .run import (
     whole_steps,
 )
 from .simulation import checked_gains, checked_times
-from .state import Array, checked_count
 
 __all__ = ["Status", "Sweep", "simulate_many"]
 
@@ -37,27 +37,6 @@ SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of 
 BLOCK = 1024  # runs a thread of which all is kept at once
 Ended = NDArray[np.int8]  # (runs,), a Status each
 OPEN = 1e-8  # of a loop [rad, m]: more is no rounding, as in simulate()
-
-
-class Status(IntEnum):
-    """How one of many runs ended. All but FINISHED have NaN from there on.
-
-    Attributes
-    ----------
-    FINISHED : 0
-    UNSOUND : 1, what it was to start from is no state: NaN, infinite, or loops that small steps do not close
-    CONTRADICTORY : 3, constraints contradict one another, in the state that it was to start from or later
-    NO_CONVERGENCE : 5, implicit steps find no end
-    DIVERGED : 6, it flew to infinity
-    INTERRUPTED : 7, by Ctrl-C
-    """
-
-    FINISHED = 0
-    UNSOUND = 1
-    CONTRADICTORY = 3
-    NO_CONVERGENCE = 5
-    DIVERGED = 6
-    INTERRUPTED = 7
 
 
 class _Motions(NamedTuple):

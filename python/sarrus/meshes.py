@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import Array
 from .description import Mesh
-from .state import Array
 
 # environment variables of ROS and ROS 2 with folders, and where packages lie in those
 ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ._arrays import Array
 from .inputs import Inputs
 from .scene import Scene, round_length
-from .state import Array
 
 if TYPE_CHECKING:
     from .trajectory import Trajectory

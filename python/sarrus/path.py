@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ModelError, ShapeError, StateError, real_array
+from ._arrays import Array, real_array
+from .errors import ModelError, ShapeError, StateError
 from .guide import Guide, gliding_motion, too_far
 from .interpolation import (
     HALF_TURN,
@@ -41,7 +42,6 @@ from .interpolation import (
 from .laws import Law, spline
 from .loops.scaled import CLOSED, PRESENT, ScaledLoops, null_space
 from .mechanism import Mechanism, checked_mechanism
-from .state import Array
 
 __all__ = ["Path", "path_through"]
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import plot
+from ._arrays import Array
 from .errors import raise_no_such_name
 from .joints import JointType
 from .loops.functions import LoopReactions
 from .skeleton import Skeleton
-from .state import Array
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation

@@ -8,12 +8,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .errors import ShapeError, real_array
+from ._arrays import Array, real_array
+from .errors import ShapeError
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-Array: TypeAlias = NDArray[np.float64]
 
 SIZE = (6.4, 4.0)  # of a figure [in]: a phone's width, a column in print
 FONT = 11.0  # [pt]

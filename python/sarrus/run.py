@@ -15,20 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
+from ._arrays import Array, real_array
+from ._core import Status
 from .control import Contact, ForceElements, Stiction, force_elements
 from .description import Description
-from .errors import IntegrationError, ModelError, ShapeError, StateError, real_array
+from .errors import IntegrationError, ModelError, ShapeError, StateError
 from .limits import JointLimits
 from .mechanism import Mechanism
-from .state import Array
 from .trajectory import Trajectory
 
 METHODS: dict[str, _core.Method] = _core.methods
 STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
-FAILURES = {
-    3: "the constraints contradict one another",
-    5: "the steps do not converge, or end with open loops (try shorter ones),",
-    6: "the motion diverges",
+FAILURES: dict[int, str] = {
+    Status.CONTRADICTORY: "the constraints contradict one another",
+    Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
+    Status.DIVERGED: "the motion diverges",
 }
 CHUNK = 4096  # steps between looks at the clock and the progress bar
 
@@ -194,7 +195,7 @@ class Integration:
                 self._adaptive(end, samples, (rtol, atol), max_step, keep)
             else:
                 self._fixed(end, samples, keep)
-        if status == 7 and samples is not None and self.t > self.shown[0]:
+        if status == Status.INTERRUPTED and samples is not None and self.t > self.shown[0]:
             self.shown = self.t, self.x.copy()
         t, x = np.concatenate(kept_times), np.concatenate(kept)
         if samples is not None and not (len(samples) and samples[0] == first[0]):
@@ -363,7 +364,8 @@ class Integration:
             "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
         }  # fmt: skip
         said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
-        said = {0: said, 7: "interrupted"}.get(status, "diverged")
+        if status:
+            said = "interrupted" if status == Status.INTERRUPTED else "diverged"
         core = self.core
 
         def efforts(t: Array, q: Array, v: Array, z: Array) -> Array:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from . import meshes
+from ._arrays import Array
 from .description import Mesh, VisualSpec
 from .mechanism import Mechanism
 from .shapes import Triangles, capsule, cone, hinge, solid, together
 from .skeleton import COLORS, Skeleton
 from .spatial import Rotation
-from .state import Array
 
 HINGES = "#3d4450"
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import Array
 from .description import Box, Cylinder, Sphere
 from .skeleton import Place
-from .state import Array
 
 Triangles = tuple[Array, NDArray[np.int64]]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._arrays import checked_number, real_array
 from .control import ForceElement
-from .errors import ModelError, real_array
+from .errors import ModelError
 from .limits import LIMITS, warn_of_stiffness
-from .loops.given import checked_number
 from .mechanism import Mechanism, checked_mechanism
 from .run import METHODS, STABILISATIONS, Controller, Event, EventFunction, Integration, check_choice
 from .trajectory import Trajectory

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import Array, real_array
 from .constraints import DistanceSpec, RollingSpec
 from .description import BodySpec, JointSpec
-from .errors import ShapeError, raise_no_such_name, real_array
+from .errors import ShapeError, raise_no_such_name
 from .joints import PARAMETERS, Gimbal, JointType
 from .mechanism import Mechanism, checked_mechanism
-from .state import Array
 
 FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and still count as on it
 SAME = 1e-9  # and from one another

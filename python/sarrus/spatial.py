@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ._arrays import Array, real_numbers
 from ._core import spatial as _core
 from .errors import ModelError, ShapeError
 
@@ -30,7 +31,6 @@ __all__ = [
     "transform_motion",
 ]
 
-Array = NDArray[np.float64]
 
 _ZERO = (0.0, 0.0, 0.0)
 # what rounding leaves of orthonormality; beyond it the nearest rotation is taken
@@ -41,23 +41,6 @@ LARGEST = 1e100
 _FOUR_DIGITS = 2e-4
 # moments printed with six digits may miss the triangle inequality by their last one
 _SIX_DIGITS = 1e-5
-
-
-def real_numbers(x: ArrayLike) -> Array:
-    """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, None and what a mask hides."""
-    try:
-        a = np.asarray(x)
-        # one way or another all of them would become floats; fractions and long integers are objects, and may
-        if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
-            raise TypeError(f"got {a.dtype}")
-        if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-            raise TypeError("got a mask that hides some")
-        return a.astype(float)
-    except (
-        OverflowError,
-        RuntimeError,
-    ) as error:  # an integer that is no float; more axes than NumPy goes over one by one
-        raise ValueError(error) from None
 
 
 def _floats(name: str, x: ArrayLike, shape: tuple[int | str, ...]) -> Array:

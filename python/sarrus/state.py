@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _core
+from ._arrays import Array, checked_count, common_axes
+from ._options import (
+    F,
+    FrameOptions,
+    MotionOptions,
+    ReactionOptions,
+    StateOptions,
+    Wrenches,
+    keywords_behind,
+    shows_options,
+)
 from .constraints import ConstraintSpec
 from .description import Description, JointSpec, core_terms, without_effect
-from .errors import ModelError, ShapeError, StateError, raise_no_such_name, real_array
+from .errors import ModelError, ShapeError, StateError, raise_no_such_name
 from .joints import JointType
 
 if TYPE_CHECKING:
-    from typing import Self
-
-Array = NDArray[np.float64]
-F = TypeVar("F", bound=Callable[..., Any])
+    from typing import Self, Unpack
 
 
 def _operation(declared: F) -> F:
     """Put the core's function of that name in the place of a declaration, with its signature and docstring.
 
-    A C function in the class costs a tenth of what a Python function around it would.
+    A C function in the class costs a tenth of what a Python function around it would. Where a keyword of the declaration's own asks for
+    more than the core answers, the declaration's body does.
     """
     function = cast(FunctionType, declared)
-    code, keyword_defaults = function.__code__, function.__kwdefaults__ or {}
-    names, defaults = code.co_varnames[: code.co_argcount], function.__defaults__ or ()
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[1 : code.co_argcount]
     plain = len(names) - len(defaults)
-    shown = ["$self", *names[1:plain]]
+    keywords = (function.__kwdefaults__ or {}) | keywords_behind(function)
+    shown = ["$self", *names[:plain]]
     shown += [f"{name}={value!r}" for name, value in zip(names[plain:], defaults, strict=True)]
-    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    shown += ["*", *(f"{name}={keyword_defaults[name]!r}" for name in keywords)]
+    shown += ["*"] * bool(keywords) + [f"{name}={value!r}" for name, value in keywords.items()]
     name = function.__name__.removeprefix("_")
     doc = f"{name}({', '.join(shown)})\n--\n\n{function.__doc__ or ''}"
-    return cast(F, _core.method(_core.Mechanism, name, doc))
+    return cast(F, _core.method(_core.Mechanism, name, doc, declared))
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joint:
     """A joint of a mechanism: where its coordinates stand in q and v, and what it is.
 
@@ -69,55 +77,19 @@ class Joint:
     reversed: bool
     _part: int
 
-    __slots__ = (
-        "_part",
-        "actuated",
-        "child",
-        "closes_loop",
-        "name",
-        "nq",
-        "nv",
-        "parent",
-        "q_slice",
-        "reversed",
-        "type",
-        "v_slice",
-    )
-
-    def __init__(
-        self, name: str, joint: JointType, parent: str, child: str, actuated: bool, placed: tuple[Any, ...]
-    ) -> None:
-        iq, nq, iv, nv, closes, backwards, part = placed
-        values = {
-            "name": name,
-            "type": joint,
-            "parent": parent,
-            "child": child,
-            "actuated": actuated,
-            "nq": nq,
-            "nv": nv,
-            "q_slice": slice(iq, iq + nq),
-            "v_slice": slice(iv, iv + nv),
-            "closes_loop": bool(closes),
-            "reversed": bool(backwards),
-            "_part": int(part),
-        }
-        for attribute, value in values.items():
-            object.__setattr__(self, attribute, value)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a joint of a mechanism does not change; cannot set '{name}'")
+    @classmethod
+    def placed(
+        cls, spec: JointSpec, iq: int, nq: int, iv: int, nv: int, closes: bool, backwards: bool, part: int
+    ) -> Joint:
+        """As described, where the core has put it."""
+        q, v = slice(iq, iq + nq), slice(iv, iv + nv)
+        return cls(spec.name, spec.joint, spec.parent, spec.child, spec.actuated, nq, nv, q, v, closes, backwards, part)
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        q, v = self.q_slice.start, self.v_slice.start
-        placed = q, self.nq, v, self.nv, self.closes_loop, self.reversed, self._part
-        return type(self), (self.name, self.type, self.parent, self.child, self.actuated, placed)
 
     @property
     def kind(self) -> str:
@@ -181,10 +153,7 @@ class StateFunctions(_core.Mechanism):
         if "description" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         super().__init__(*core_terms(description))
-        made = {
-            j.name: Joint(j.name, j.joint, j.parent, j.child, j.actuated, placed)
-            for j, placed in zip(description.joints, self._placed_joints, strict=True)
-        }
+        made = {j.name: Joint.placed(j, *at) for j, at in zip(description.joints, self._placed_joints, strict=True)}
         warnings = list(description.warnings)
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
@@ -369,9 +338,7 @@ class StateFunctions(_core.Mechanism):
         return q
 
     @_operation
-    def integrate(
-        self, q: ArrayLike, dv: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def integrate(self, q: ArrayLike, dv: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Configuration (..., nq) that a constant velocity dv (..., nv) leads to from q in unit time.
 
         On the manifold: a free joint moves on a screw, a quaternion stays a unit quaternion (SpaceDyn 3.4, van der Merwe 6.52).
@@ -383,9 +350,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def difference(
-        self, q0: ArrayLike, q1: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def difference(self, q0: ArrayLike, q1: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Velocity (..., nv) that leads from q0 to q1 in unit time: the inverse of :meth:`integrate`, by the shorter rotation.
 
         >>> import sarrus
@@ -395,9 +360,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def normalize(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def normalize(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """The configuration (..., nq) with its quaternions made unit; other coordinates as they are.
 
         >>> import sarrus
@@ -409,9 +372,7 @@ class StateFunctions(_core.Mechanism):
     # ---- kinematics --------------------------------------------------------------------------------------------------
 
     @_operation
-    def pose(
-        self, q: ArrayLike, frame: str, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def pose(self, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
         """Pose (..., 4, 4) of a frame in the world: [R p; 0 1] (van der Merwe 2.26, 2.29 composed).
 
         >>> import sarrus
@@ -421,8 +382,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def velocity(self, q: ArrayLike, v: ArrayLike, frame: str, *, expressed_in: str = "frame", out: Array | None = None,
-                 threads: int = 1, return_status: bool = False) -> Array:  # fmt: skip
+    def velocity(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Velocity (..., 6) of a frame, [angular; linear] [rad/s, m/s] (van der Merwe 4.27).
 
         >>> import sarrus
@@ -432,8 +392,9 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def acceleration(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, *, expressed_in: str = "frame",
-                     out: Array | None = None, threads: int = 1, return_status: bool = False) -> Array:  # fmt: skip
+    def acceleration(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, **options: Unpack[FrameOptions]
+    ) -> Array:
         """Classical acceleration (..., 6) of a frame: [angular acceleration; acceleration of its origin] [rad/s2, m/s2].
 
         Gravity is not part of it. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, put right.
@@ -445,8 +406,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def jacobian(self, q: ArrayLike, frame: str, *, expressed_in: str = "frame", out: Array | None = None, threads: int = 1,
-                 return_status: bool = False) -> Array:  # fmt: skip
+    def jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Geometric Jacobian J (..., 6, nv): velocity = J v (van der Merwe 5.6, 5.14).
 
         >>> import sarrus
@@ -456,8 +416,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, frame: str, *, expressed_in: str = "frame", out: Array | None = None,
-                            threads: int = 1, return_status: bool = False) -> Array:  # fmt: skip
+    def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Exact time derivative (..., 6, nv) of :meth:`jacobian`, in the same representation (van der Merwe 5.64-5.71).
 
         The classical acceleration is J a + J-dot v in "world_aligned"; in "frame" the turning axes add [0; w x linear velocity].
@@ -482,7 +441,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def _kinematics(
-        self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, threads: int = 1
+        self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, **options: Unpack[StateOptions]
     ) -> Array:
         raise NotImplementedError
 
@@ -509,10 +468,9 @@ class StateFunctions(_core.Mechanism):
     # ---- dynamics ----------------------------------------------------------------------------------------------------
 
     @_operation
-    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: Mapping[str, ArrayLike] | None = None,
-                         base_velocity: ArrayLike | None = None, base_acceleration: ArrayLike | None = None,
-                         return_reactions: bool = False, out: Array | None = None, threads: int = 1,
-                         return_status: bool = False) -> Any:  # fmt: skip
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: bool = False, **options: Unpack[MotionOptions]
+    ) -> Any:  # fmt: skip
         """Generalised force for a motion: tau = M(q) a + h(q, v), with friction and springs.
 
         Parameters
@@ -541,56 +499,18 @@ class StateFunctions(_core.Mechanism):
         >>> pendulum.inverse_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
         array([9.81])
         """
-        raise NotImplementedError
+        tau = self.inverse_dynamics(q, v, a, **options)
+        options.pop("out", None)
+        return self._with_reactions(tau, q, v, a, **options) if return_reactions else tau
+
+    def _with_reactions(self, answer: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, **options: Any) -> Any:
+        """(answer, reactions) of a motion, and the status if it is asked for; where a is None the answer is the acceleration."""
+        result, *status = answer if options.get("return_status") else (answer,)
+        found = self.reactions(q, v, result if a is None else a, **options)
+        return result, *(found if status else [found])
 
     @_operation
-    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Mapping[str, ArrayLike] | None = None,
-                         time: ArrayLike | None = None, return_reactions: bool = False, solver: str | None = None, check: bool = True,
-                         out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
-        """Generalised acceleration a (..., nv) under the generalised force tau, which satisfies the loops: J a = gamma.
-
-        On a tree by articulated bodies, O(bodies). With loops M a + h = tau + J^T lambda is solved as one sparse equation; rows that
-        say the same twice change nothing, and in singular positions the acceleration that exists is found. Friction at rest does not
-        stick here: Coulomb friction is zero at zero velocity.
-
-        Parameters
-        ----------
-        q, v, tau : (..., nq), (..., nv), (..., nv); v is to satisfy the loops, see :meth:`project_velocity`
-        wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
-        time : (...) [s], where motion is prescribed
-        return_reactions : True returns (a, :meth:`reactions`) of a tree, and (a, :class:`~sarrus.LoopReactions`) where there are loops
-        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6
-        check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
-            would take 1e-3 rad or m of the coordinates to mend, or 1e-3 of the velocities (1e-3 rad/s or m/s of slow ones). Measured states
-            may be that far off; False answers any, as if the loops were closed there
-
-        Raises
-        ------
-        StateError
-            A joint moves nothing that has inertia; or the constraints contradict one another in this state, and which does most; or the
-            state is off the loops.
-
-        References
-        ----------
-        Featherstone 2008, Table 7.1; van der Merwe 1995, eqs 5.22-5.33; Carpentier, Budhiraja and Mansard 2021.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sarrus
-        >>> sarrus.mechanisms.pendulum(length=0.5).forward_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
-        array([-19.62])
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> a, loops = fourbar.forward_dynamics(fourbar.assemble(), np.zeros(3), np.zeros(3), return_reactions=True)
-        >>> a.shape, bool(loops.residual < 1e-14)
-        ((3,), True)
-        """
-        raise NotImplementedError
-
-    @_operation
-    def mass_matrix(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def mass_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """M(q) (..., nv, nv), symmetric, armature on its diagonal: composite rigid bodies (van der Merwe's H, 5.46).
 
         >>> import sarrus
@@ -600,9 +520,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def mass_matrix_inverse(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def mass_matrix_inverse(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """The inverse of M(q) (..., nv, nv), by L^T D L along the branches of the tree (Featherstone 2008, 6.5).
 
         >>> import sarrus
@@ -612,8 +530,9 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def bias_forces(self, q: ArrayLike, v: ArrayLike, *, wrenches: Mapping[str, ArrayLike] | None = None, out: Array | None = None,
-                    threads: int = 1, return_status: bool = False) -> Array:  # fmt: skip
+    def bias_forces(
+        self, q: ArrayLike, v: ArrayLike, *, wrenches: Wrenches | None = None, **options: Unpack[StateOptions]
+    ) -> Array:
         """h(q, v) (..., nv): inverse dynamics at zero acceleration, that is Coriolis, gravity, friction and springs (5.61).
 
         >>> import numpy as np
@@ -624,9 +543,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def gravity_forces(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def gravity_forces(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Generalised force (..., nv) that holds the mechanism against gravity (5.61 with v = 0, without springs).
 
         >>> import numpy as np
@@ -637,9 +554,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def coriolis_matrix(
-        self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """C(q, v) (..., nv, nv): C v are the Coriolis and centrifugal forces and dM/dt - 2C is skew.
 
         For joints with v = dq/dt it is the matrix of Christoffel symbols (Murray, Li and Sastry 4.23; Li and Wu 4.3); computed as
@@ -652,8 +567,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def operational_inertia_inverse(self, q: ArrayLike, frame: str, *, expressed_in: str = "frame", out: Array | None = None,
-                                    threads: int = 1, return_status: bool = False) -> Array:  # fmt: skip
+    def operational_inertia_inverse(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Inverse operational-space inertia J M^-1 J^T (..., 6, 6) of a frame (van der Merwe 5.58); defined everywhere.
 
         >>> import sarrus
@@ -690,8 +604,7 @@ class StateFunctions(_core.Mechanism):
         return np.where(bad, np.nan, np.linalg.inv(inverse))
 
     @_operation
-    def omega(self, q: ArrayLike, frame: str, *, expressed_in: str = "frame", out: Array | None = None, threads: int = 1,
-              return_status: bool = False) -> Array:  # fmt: skip
+    def omega(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Omega = M^-1 J^T (..., nv, 6): joint accelerations per wrench on a frame (van der Merwe 5.51).
 
         >>> import sarrus
@@ -701,14 +614,11 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def _reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: Mapping[str, ArrayLike] | None = None,
-                   base_velocity: ArrayLike | None = None, base_acceleration: ArrayLike | None = None,
-                   threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+    def _reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[MotionOptions]) -> Any:
         raise NotImplementedError
 
-    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: Mapping[str, ArrayLike] | None = None,
-                  base_velocity: ArrayLike | None = None, base_acceleration: ArrayLike | None = None,
-                  threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+    @shows_options
+    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[ReactionOptions]) -> Any:
         """Wrench that every joint, fixed ones too, exerts on the body that it carries (the one farther from the ground).
 
         Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
@@ -720,16 +630,15 @@ class StateFunctions(_core.Mechanism):
         >>> pendulum.reactions([0.0], [0.0], [0.0])["pivot"].round(3).tolist()
         [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
         """
-        f, status = self._reactions(q, v, a, wrenches=wrenches, base_velocity=base_velocity,
-                                    base_acceleration=base_acceleration, threads=threads, return_status=True)  # fmt: skip
-        if status.ndim == 0 and status and not return_status:
-            self._reactions(
-                q, v, a, wrenches=wrenches, base_velocity=base_velocity, base_acceleration=base_acceleration
-            )
+        asked = cast(MotionOptions, {**options, "return_status": True})
+        f, status = self._reactions(q, v, a, **asked)
+        wanted = options.get("return_status", False)
+        if status.ndim == 0 and status and not wanted:
+            self._reactions(q, v, a, **options)  # which says what is wrong
         found = {j.name: f[..., j._part - 1, :] for j in self._joints.values() if not j.closes_loop}
-        return (found, status) if return_status else found
+        return (found, status) if wanted else found
 
-    def constraint_forces(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **kwargs: Any) -> dict[str, Array]:
+    def constraint_forces(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any) -> dict[str, Array]:
         """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
 
         Takes what :meth:`reactions` takes; the bases are those of :meth:`joint_bases`.
@@ -741,11 +650,11 @@ class StateFunctions(_core.Mechanism):
         """
         return {
             name: np.einsum("...ij,...i->...j", self.joint_bases(q, name)[1], f)
-            for name, f in self.reactions(q, v, a, **kwargs).items()
+            for name, f in self.reactions(q, v, a, **options).items()
         }
 
     @_operation
-    def _motion_space(self, q: ArrayLike, *, threads: int = 1) -> Array:
+    def _motion_space(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         raise NotImplementedError
 
     def joint_bases(self, q: ArrayLike, name: str) -> tuple[Array, Array, Array, Array]:
@@ -778,8 +687,7 @@ class StateFunctions(_core.Mechanism):
         return phi, phi_c, psi, phi_c.copy()
 
     @_operation
-    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, out: Array | None = None, threads: int = 1,
-                  return_status: bool = False) -> Array:  # fmt: skip
+    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Y (..., nv, 10 bodies) with tau = Y pi for the rigid-body part of :meth:`inverse_dynamics`.
 
         pi stacks, over ``bodies``, (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of each body's frame, as
@@ -794,9 +702,7 @@ class StateFunctions(_core.Mechanism):
     # ---- centre of mass, momentum, energy ----------------------------------------------------------------------------
 
     @_operation
-    def center_of_mass(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def center_of_mass(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Centre of mass (..., 3) in the world [m]; bodies welded to the ground count.
 
         >>> import sarrus
@@ -806,9 +712,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def center_of_mass_jacobian(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def center_of_mass_jacobian(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Jacobian (..., 3, nv) of :meth:`center_of_mass` (SpaceDyn 3.24 per total mass).
 
         >>> import sarrus
@@ -818,9 +722,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def momentum(
-        self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Momentum (..., 6): [angular, about the world's origin; linear], world axes [kg m2/s, kg m/s].
 
         >>> import sarrus
@@ -830,9 +732,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def centroidal_momentum(
-        self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Momentum (..., 6): [angular, about the centre of mass; linear], world axes.
 
         >>> import sarrus
@@ -842,9 +742,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def centroidal_momentum_matrix(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def centroidal_momentum_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """A_G (..., 6, nv): centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
 
         >>> import sarrus
@@ -854,9 +752,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def centroidal_momentum_bias(
-        self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Array:
+    def centroidal_momentum_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """(d A_G / dt) v (..., 6): rate of the centroidal momentum at zero acceleration.
 
         >>> import sarrus
@@ -866,9 +762,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def kinetic_energy(
-        self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Any:
+    def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Any:
         """Kinetic energy (...) [J], that of the armature included; a float for one state.
 
         >>> import sarrus
@@ -878,9 +772,7 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def potential_energy(
-        self, q: ArrayLike, *, out: Array | None = None, threads: int = 1, return_status: bool = False
-    ) -> Any:
+    def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Any:
         """Potential energy (...) of gravity and joint springs [J], zero where all masses are at the world's origin; a float for one state.
 
         >>> import sarrus
@@ -934,54 +826,3 @@ def _orthonormal_basis(projector: Array, count: int) -> Array:
         basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)
         left = left - basis[..., :, k, None] * basis[..., None, :, k]
     return basis
-
-
-# ---- what callers give -----------------------------------------------------------------------------------------------
-
-
-def real_rows(what: str, given: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
-    """Numbers (..., size), whose leading axes broadcast with `lead`; TypeError or ShapeError where they are something else.
-
-    As the core has it, an unsound row is a StateError where it is the only one, and NaN among others; not where finite is False.
-    """
-    x = real_array(what, given)
-    if x.ndim == 0 or x.shape[-1] != size:
-        raise ShapeError(f"{what} has shape {x.shape}; its last axis must have {size} entries")
-    common_axes({what: x.shape[:-1], "the states": lead})
-    if not finite or np.isfinite(x).all():
-        return x
-    if x.ndim == 1:
-        raise StateError(f"{what} must be finite; got {x}")
-    return np.where(np.isfinite(x), x, np.nan)
-
-
-def into(out: Array | None, result: Array) -> Array:
-    """The result, in `out` where one is given; ShapeError where that cannot take it."""
-    if out is None:
-        return result
-    if type(out) is not np.ndarray or out.dtype != np.float64 or not out.flags.writeable:
-        raise ShapeError(f"out must be a writable float64 array; got {out!r}")
-    if out.shape != result.shape:
-        raise ShapeError(f"out has shape {out.shape}; the result has {result.shape}")
-    out[...] = result
-    return out
-
-
-def checked_count(name: str, given: Any, least: int = 1, most: float = np.inf) -> int:
-    """An integer of at least so many."""
-    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer of at least {least}; got {given!r}")
-    count = int(given)
-    if not least <= count <= most:
-        raise ValueError(f"{name} must be at {f'least {least}' if count < least else f'most {most}'}; got {given!r}")
-    return count
-
-
-def common_axes(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The leading axes to which these broadcast; ShapeError where they do not."""
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except (ValueError, RuntimeError) as error:  # the second: more axes than NumPy can have
-        why = "do not broadcast" if isinstance(error, ValueError) else "are too many for NumPy"
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
-        raise ShapeError(f"leading axes {why}: {listed}") from None

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import Array
 from .errors import ModelError
 from .mechanism import Mechanism
-from .state import Array
 
 FORMAT = 3  # of .npz files
 

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._arrays import real_numbers
 from .builder import Builder
 from .errors import ModelError, ShapeError
 from .joints import Fixed, Free, Gimbal, Helical, JointType, Prismatic, Revolute
-from .spatial import Inertia, Transform, real_numbers
+from .spatial import Inertia, Transform
 
 if TYPE_CHECKING:
     from .mechanism import Mechanism

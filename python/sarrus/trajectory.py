@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import interpolation, storage
-from .errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
+from ._arrays import Array, real_array
+from .errors import ModelError, NotRealizableError, ShapeError, StateError
 from .loops.functions import LoopReactions
 from .mechanism import Mechanism, checked_mechanism
-from .state import Array
 
 if TYPE_CHECKING:
     import pandas

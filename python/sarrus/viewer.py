@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ModelError, ShapeError, StateError, printable, raise_no_such_name, real_array
+from ._arrays import Array, checked_number, real_array
+from .errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
 from .inputs import Inputs
-from .loops.given import checked_number
 from .mechanism import Mechanism, checked_mechanism
 from .panel import Panel
 from .scene import Scene
 from .serving import serve
-from .state import Array
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:

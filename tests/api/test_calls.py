@@ -634,6 +634,46 @@ def test_signatures(name, positional, keywords):
     assert_array_equal(getattr(ROBOT, name)(**given), getattr(ROBOT, name)(*given.values()))
 
 
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("actuator_efforts", "actuated distribution limits check time out threads return_status"),
+        ("project_velocity", "metric time out threads return_status"),
+        ("project_configuration", "metric time out threads return_status"),
+        ("reactions", "multipliers time wrenches base_velocity base_acceleration threads return_status"),
+    ],
+)
+def test_help_lists_every_keyword(name, keywords):
+    """Those that many functions share, too, with the defaults that they have."""
+    parameters = inspect.signature(getattr(sarrus.Mechanism, name)).parameters
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    assert all(parameters[word].kind is inspect.Parameter.KEYWORD_ONLY for word in keywords.split())
+    assert parameters["threads"].default == 1
+    assert parameters["return_status"].default is False
+
+
+def test_a_keyword_of_no_function_is_refused_by_its_name():
+    """Also by functions of which some keywords are answered in Python."""
+    q, v, tau = arguments("forward_dynamics")
+    for function in (ROBOT.forward_dynamics, ROBOT.inverse_dynamics, ROBOT.actuator_efforts, ROBOT.reactions):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'wrench'"):
+            function(q, v, tau, wrench={})
+    for function in (ROBOT.forward_dynamics, ROBOT.inverse_dynamics, ROBOT.actuator_efforts):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'wrench'"):
+            function(q, v, tau, return_reactions=True, wrench={})
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics"])
+def test_what_reactions_are_asked_of_goes_where_they_are_not(name):
+    """The short way and the longer one are one function: same result, same place for it, same status."""
+    args, out = arguments(name, lead=(3,)), np.empty((3, ROBOT.nv))
+    function = getattr(ROBOT, name)
+    result, status = function(*args, return_reactions=False, out=out, return_status=True, threads=2)
+    assert result is out
+    assert_array_equal(result, function(*args))
+    assert_array_equal(status, np.zeros(3))
+
+
 # ---- mechanisms as values --------------------------------------------------------------------------------------------
 
 

@@ -180,10 +180,11 @@ Description welded() {
 
 struct Info {
   const char *name, *inputs, *axes;
-  bool has_frame, has_wrenches;
+  unsigned facts;
 };
+using namespace fact;
 const Info infos[] = {
-#define SARRUS_INFO(name, inputs, axes, frame, wrenches) {#name, inputs, axes, frame, wrenches},
+#define SARRUS_INFO(name, ...) {#name, __VA_ARGS__},
     SARRUS_OPERATIONS(SARRUS_INFO)
 #undef SARRUS_INFO
 };
@@ -292,7 +293,7 @@ class States {
  private:
   Array& put(const std::string& name, int n) { return rows_[name] = Array(n * count_); }
   Parameters parameters(int op, ExpressedIn in) const {
-    Parameters p{frames_[0], infos[op].has_wrenches ? 2 : 0, frames_.data(), false};
+    Parameters p{frames_[0], infos[op].facts & loads ? 2 : 0, frames_.data(), false};
     p.frame.expressed_in = in;
     return p;
   }
@@ -332,7 +333,7 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
   for (int op = 0; op < operations; ++op)
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
-        if (in != ExpressedIn::frame && !infos[op].has_frame) continue;
+        if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
         // rows that depend on q come with every call; a walk of many steps carries rounding far
         if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
         const bool walks = !std::strncmp(infos[op].name, "configuration", 13);

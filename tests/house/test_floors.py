@@ -32,6 +32,12 @@ def test_nothing_was_overlooked():
         ("cpp/spatial/planted.hpp", "#include <Python.h>", "which only bindings may"),
         ("cpp/spatial/planted.hpp", '#include "nowhere.hpp"', "is no file"),
         ("cpp/spatial/planted.hpp", '#include "../../outside.hpp"', "is no file under"),
+        (
+            "cpp/bindings/planted.cpp",
+            '\npy::module_::import("sarrus.errors").attr("StateError")',
+            ":2: bindings looks up by name",
+        ),
+        ("cpp/bindings/planted.cpp", 'py::handle(self).attr("reactions")(q, v)', "looks up by name"),
         ("cpp/attic/planted.hpp", "", "'attic' has no floor"),
         ("python/sarrus/errors.py", "from .joints import Revolute", "errors imports joints"),
         ("python/sarrus/spatial.py", "import numpy\nimport sarrus.cli", ":2: spatial imports cli"),

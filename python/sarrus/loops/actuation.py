@@ -12,21 +12,26 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
-from ..state import Array, common_axes, into, real_rows
+from .._arrays import Array, common_axes, into, real_array, real_rows
+from .._core import Status
+from .._options import TimeOptions, Wrenches
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError
+from ..state import _operation
 from .coordinates import joint_velocity
 from .distribution import within_limits
 from .functions import LoopFunctions
 from .projected import applied, solutions, transposed
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
 TOLERANCE = 1e-6  # of what rounding and badly closed loops may do to a motion and to the forces that it needs, relative
 AT_REST = 1e-9  # velocities and accelerations that are nothing [rad/s, m/s; per s]
-FINE, NO_ANSWER, CONTRADICTORY = 0, 2, 3
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
 
@@ -93,28 +98,69 @@ class Actuation(LoopFunctions):
         >>> bool(fourbar.is_realizable(q, rest, rest)), bool(fourbar.is_realizable(q, rest, rest, limits=(-0.1, 0.1)))
         (True, False)
         """
-        return self._shared_efforts(q, v, a, **how, return_status=True)[-1] == FINE
+        return self._shared_efforts(q, v, a, **how, return_status=True)[-1] == Status.FINE
 
-    def _actuator_efforts(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        distribution: str = "minimum-norm",
-        weights: ArrayLike | None = None,
-        limits: tuple[ArrayLike, ArrayLike] | None = None,
-        preload: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        return_reactions: bool = False,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
-        """As :meth:`actuator_efforts`, with all its keywords."""
-        known: dict[str, Any] = {"wrenches": wrenches, "time": time, "threads": threads}
+    @_operation
+    def actuator_efforts(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
+        distribution: str = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None, return_reactions: bool = False, check: bool = True, **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
+        """Efforts u (..., nu) of the motors that bring a motion about in a mechanism with loops.
+
+        S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
+        redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
+
+        The short way, taken unless `actuated`, `distribution`, `weights`, `preload` or `return_reactions` is given, does not
+        look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
+        acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
+        does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
+
+        Parameters
+        ----------
+        q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
+        actuated : names of joints whose motors share the work; default: those that the description says
+        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
+        distribution : "minimum-norm", or "weighted" with weights
+        weights : (nu,), least u^T diag(weights) u
+        limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
+        preload : (nu,) efforts that the answer stays as near to as the motion lets it
+        time : (...) [s], where motion is prescribed
+        return_reactions : also return the multipliers (..., nc) of least norm
+        check : whether a state whose loops stand open, or whose velocities they forbid, is refused: see :meth:`forward_dynamics`
+
+        Returns
+        -------
+        (..., nu) [N m, N], in the order of `actuated`, or of the mechanism's own; `actuation_jacobian(q, actuated)` maps it to tau
+
+        Raises
+        ------
+        NotRealizableError
+            The motors cannot bring the motion about, or not within the limits.
+        StateError
+            The state is unsound; or, on the general way, the motion is none that the loops allow, and which row of them does not
+            (status 3).
+
+        References
+        ----------
+        Sonoda, Ishii and Isobe, eqs 36-47; Li and Wu 4.6; van der Merwe 5.22.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> a = fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])
+        >>> fourbar.actuator_efforts(q, v, a).round(9)
+        array([2.])
+        """
+        out, return_status = options.get("out"), options.get("return_status", False)
+        known: dict[str, Any] = {
+            "wrenches": wrenches,
+            "time": options.get("time"),
+            "threads": options.get("threads", 1),
+        }
         share = functools.partial(
             self._shared_efforts, q, v, a, actuated=actuated, distribution=distribution, weights=weights, limits=limits, preload=preload,
             **known,
@@ -126,7 +172,7 @@ class Actuation(LoopFunctions):
         low, high = (
             _per_motor(name, limit, self.nu) for name, limit in zip(("low", "high"), _both(limits), strict=True)
         )
-        u, status = self.actuator_efforts(q, v, a, return_status=True, **known)
+        u, status = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)
         within = ((low <= u) & (u <= high)).all(axis=-1)
         if not within.all():
             if within.ndim == 0 and not return_status:
@@ -137,24 +183,11 @@ class Actuation(LoopFunctions):
         return (result, np.broadcast_to(status, within.shape)) if return_status else result
 
     def _shared_efforts(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        distribution: str = "minimum-norm",
-        weights: ArrayLike | None = None,
-        limits: tuple[ArrayLike, ArrayLike] | None = None,
-        preload: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        return_reactions: bool = False,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-        any_motion: bool = False,
-    ) -> Any:
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
+        distribution: str = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None, return_reactions: bool = False, any_motion: bool = False, time: ArrayLike | None = None,
+        out: Array | None = None, threads: int = 1, return_status: bool = False,
+    ) -> Any:  # fmt: skip
         """The general way. With `any_motion` also for those that the loops do not allow, as on the short way."""
         names = self._motors(actuated)
         nu = sum(self.joint(name).type.nv for name in names)
@@ -179,7 +212,7 @@ class Actuation(LoopFunctions):
         if explain and status[0]:
             self.inverse_dynamics(q[0], v[0], a[0], wrenches={name: w[0] for name, w in loads.items()})
             self.constraint_bias(q[0], v[0], time=time[0])
-        sound = np.flatnonzero(status == FINE)
+        sound = np.flatnonzero(status == Status.FINE)
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
         J, c = self.constraint_jacobian(q, time=time), self.constraint_velocity(q, time=time)
         off = _off(J, v, c), _off(J, a, gamma[sound])
@@ -190,7 +223,7 @@ class Actuation(LoopFunctions):
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
         u, multipliers, found = self._share(names, J, S, tau[sound], **choice, explain=explain)
-        status[sound] = np.where(impossible, CONTRADICTORY, found)
+        status[sound] = np.where(impossible, Status.CONTRADICTORY, found)
         answers = [_back(u, sound, status, lead, out)]
         if return_reactions:
             answers.append(_back(multipliers, sound, status, lead))
@@ -223,11 +256,11 @@ class Actuation(LoopFunctions):
         if explain and lacking.any():
             freedom = int(free.freedom[0])
             raise NotRealizableError(self._effort_fault(names, missing[0], nu - int(shares.freedom[0]), freedom))
-        status = np.where(lacking, CONTRADICTORY, FINE)
+        status = np.where(lacking, Status.CONTRADICTORY, Status.FINE)
         for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
             internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
             u[i], violation = within_limits(u[i], internal, low[i], high[i])
-            status[i] = NO_ANSWER if violation else FINE
+            status[i] = Status.NO_ANSWER if violation else Status.FINE
             if violation and explain:
                 raise NotRealizableError(
                     f"{_motors(names)} cannot bring this motion about within the limits: these would have to be wider by "
@@ -329,5 +362,5 @@ def _back(
 ) -> Array:
     """Values of the sound states in their places, NaN in the others'."""
     all_of_them = np.full((len(status), values.shape[-1]), np.nan)
-    all_of_them[sound] = np.where(status[sound, None] == FINE, values, np.nan)
+    all_of_them[sound] = np.where(status[sound, None] == Status.FINE, values, np.nan)
     return into(out, all_of_them.reshape(*lead, values.shape[-1]))

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..state import Array
+from .._arrays import Array, checked_number
 from .closing import SMALL
-from .given import checked_number, quoted, tree_joints
+from .given import quoted, tree_joints
 from .search import Search
 
 EPS = float(np.finfo(np.float64).eps)

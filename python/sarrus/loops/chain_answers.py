@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..state import Array, _orthonormal_basis
+from .._arrays import Array
+from ..state import _orthonormal_basis
 from .chain_states import States
 from .chains import INSTEAD, Chain, TakenApart
 from .functions import LoopFunctions

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import StateError, real_array
-from ..state import Array, common_axes, real_rows
+from .._arrays import Array, common_axes, real_array, real_rows
+from .._core import Status
+from ..errors import StateError
 from .chains import TakenApart
 from .functions import LoopFunctions
 from .projected import transposed
@@ -61,7 +62,7 @@ class States:
         """These have none: their status is 2; StateError with the reason where one is asked for."""
         if self.explain and where.any():
             raise StateError(f"reference_member has no answer: {why}")
-        self.status[where & (self.status == 0)] = 2
+        self.status[where & (self.status == Status.FINE)] = Status.NO_ANSWER
 
 
 def states(
@@ -84,7 +85,7 @@ def states(
     unsound = ~np.isfinite(force).all(axis=-1) | ~np.isfinite(when)
     if explain and unsound:
         raise StateError("tau and time must be finite")
-    status = np.where(unsound, 1, found).astype(np.int8)
+    status = np.where(unsound, Status.UNSOUND, found).astype(np.int8)
 
     s = _states(robot, cut, q, v, force, wrenches, None if time is None else when, status, explain)
     sizes = [np.abs(x).max(axis=-1, initial=0.0) for x in (s.tau, s.bias, s.gamma)]
@@ -107,7 +108,7 @@ def _states(
     status: NDArray[np.int8],
     explain: bool,
 ) -> States:
-    pieces, lead, fine = cut.pieces, status.shape, status == 0
+    pieces, lead, fine = cut.pieces, status.shape, status == Status.FINE
     q = np.where(fine[..., None], q, robot.neutral())
     v, tau = np.where(fine[..., None], v, 0.0), np.where(fine[..., None], tau, 0.0)
     time = None if time is None else np.where(fine, time, 0.0)

@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..description import Description, FrameSpec, JointSpec
 from ..errors import ModelError, raise_no_such_name
 from ..joints import Free
 from ..spatial import Inertia, Transform
-from ..state import Array
 from .functions import LoopFunctions
 
 INSTEAD = "choose another body with member=, or let forward_dynamics() solve it, which takes any mechanism"

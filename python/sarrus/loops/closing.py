@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..state import Array
+from .._arrays import Array
 
 SOLVED = 1e-13  # where damped steps end; a double root is then known to 3e-7
 LONGEST = 0.5  # step [rad, sizes]: from farther away they would lead anywhere

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array, common_axes, real_rows
 from ..description import BodySpec
-from ..state import Array, Kinematics, common_axes, real_rows
+from ..state import Kinematics
 from .coordinates import Coordinates, Dependence, chosen, constraint_jacobian_rate
 from .functions import LoopFunctions
 from .projected import applied, solutions, transposed

@@ -18,11 +18,12 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array
 from ..description import BodySpec, Description, JointSpec
 from ..errors import ModelError, StateError
 from ..joints import PARAMETERS, Universal
 from ..spatial import Inertia
-from ..state import Array, StateFunctions
+from ..state import StateFunctions
 from .functions import LoopFunctions
 from .projected import FreeMotions, applied, solutions, transposed
 

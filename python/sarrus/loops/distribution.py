@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..state import Array
+from .._arrays import Array
 
 ROUNDING = 1e-10  # by which limits may be missed, relative to the largest effort or limit
 

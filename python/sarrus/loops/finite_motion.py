@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..state import Array
+from .._arrays import Array
 from .scaled import PRESENT, ScaledLoops, null_space
 
 STEP, SMALL_STEP = 0.02, 1e-3  # of the largest velocity [rad, l]: to a configuration nearby, and about there

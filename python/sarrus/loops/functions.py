@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import _core
+from .._arrays import Array, common_axes, into, real_array, real_rows
+from .._core import Status
+from .._options import TimeOptions, Wrenches, shows_options
 from ..constraints import PfaffianSpec
-from ..errors import NotRealizableError, ShapeError, StateError, real_array
-from ..state import Array, StateFunctions, _operation, common_axes, into, real_rows
+from ..errors import NotRealizableError, ShapeError, StateError
+from ..state import StateFunctions, _operation
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 @dataclass(frozen=True)
@@ -35,15 +41,65 @@ class LoopFunctions(StateFunctions):
     """Constraints of a mechanism and what follows from them in one state."""
 
     @_operation
-    def constraint_jacobian(
-        self,
-        q: ArrayLike,
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Array:
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: bool = False,
+        solver: str | None = None, check: bool = True, **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
+        """Generalised acceleration a (..., nv) under the generalised force tau, which satisfies the loops: J a = gamma.
+
+        On a tree by articulated bodies, O(bodies). With loops M a + h = tau + J^T lambda is solved as one sparse equation; rows that
+        say the same twice change nothing, and in singular positions the acceleration that exists is found. Friction at rest does not
+        stick here: Coulomb friction is zero at zero velocity.
+
+        Parameters
+        ----------
+        q, v, tau : (..., nq), (..., nv), (..., nv); v is to satisfy the loops, see :meth:`project_velocity`
+        wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+        time : (...) [s], where motion is prescribed
+        return_reactions : True returns (a, :meth:`reactions`) of a tree, and (a, :class:`~sarrus.LoopReactions`) where there are loops
+        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6
+        check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
+            would take 1e-3 rad or m of the coordinates to mend, or 1e-3 of the velocities (1e-3 rad/s or m/s of slow ones). Measured states
+            may be that far off; False answers any, as if the loops were closed there
+
+        Raises
+        ------
+        StateError
+            A joint moves nothing that has inertia; or the constraints contradict one another in this state, and which does most; or the
+            state is off the loops.
+
+        References
+        ----------
+        Featherstone 2008, Table 7.1; van der Merwe 1995, eqs 5.22-5.33; Carpentier, Budhiraja and Mansard 2021.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(length=0.5).forward_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
+        array([-19.62])
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> a, loops = fourbar.forward_dynamics(fourbar.assemble(), np.zeros(3), np.zeros(3), return_reactions=True)
+        >>> a.shape, bool(loops.residual < 1e-14)
+        ((3,), True)
+        """
+        if solver is not None:
+            if not isinstance(solver, str) or solver != "reference-member":  # type: ignore[redundant-expr]
+                raise ValueError(f"solver must be None or 'reference-member'; got {solver!r}")
+            how = {"wrenches": wrenches, "return_reactions": return_reactions}
+            return self._forward_by_reference_member(q, v, tau, **how, **options)
+        if return_reactions and self.nc:
+            return self._motion_and_reactions(q, v, tau, wrenches=wrenches, check=check, **options)
+        a = self.forward_dynamics(q, v, tau, wrenches=wrenches, check=check, **options)
+        asked = {name: value for name, value in options.items() if name in ("threads", "return_status")}
+        return self._with_reactions(a, q, v, None, wrenches=wrenches, **asked) if return_reactions else a
+
+    def _forward_by_reference_member(self, *state: Any, **how: Any) -> Any:
+        """What :meth:`forward_dynamics` returns, by that algorithm."""
+        raise NotImplementedError
+
+    @_operation
+    def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """J (..., nc, nv) of all constraints: J v = c(q, t), with c = :meth:`constraint_velocity` zero where nothing is driven.
 
         The rows of a closing joint are the complement of its motion space (van der Merwe 2.10-2.16): components, in the child's
@@ -57,15 +113,7 @@ class LoopFunctions(StateFunctions):
         raise NotImplementedError
 
     @_operation
-    def constraint_velocity(
-        self,
-        q: ArrayLike,
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Array:
+    def constraint_velocity(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """c (..., nc) of J v = c: what prescribed motions and Pfaffian rows ask for; zero elsewhere.
 
         >>> import sarrus
@@ -76,16 +124,7 @@ class LoopFunctions(StateFunctions):
         raise NotImplementedError
 
     @_operation
-    def constraint_bias(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Array:
+    def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """gamma (..., nc) of J a = gamma: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
 
         >>> import numpy as np
@@ -97,15 +136,7 @@ class LoopFunctions(StateFunctions):
         raise NotImplementedError
 
     @_operation
-    def loop_residual(
-        self,
-        q: ArrayLike,
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Array:
+    def loop_residual(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """How far the loops are open, (..., nc) [rad, m] along the rows; zero where they close. Its rate is J v - c there.
 
         Rows that hold velocities only (rolling without slip, Pfaffian) are zero.
@@ -118,16 +149,7 @@ class LoopFunctions(StateFunctions):
         raise NotImplementedError
 
     @_operation
-    def loop_wrenches(
-        self,
-        q: ArrayLike,
-        multipliers: ArrayLike,
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Array:
+    def loop_wrenches(self, q: ArrayLike, multipliers: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """Wrench (..., constraints, 6) on each constraint's child, [moment; force] at its frame and in its axes, that multipliers
         (..., nc) stand for; zero for relations between coordinates.
 
@@ -141,131 +163,37 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def _constrained_motion(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        *,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        time: ArrayLike | None = None,
-        check: bool = True,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, check: bool = True,
+        **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
         """[a; multipliers; residual] (..., nv + nc + 1)."""
         raise NotImplementedError
 
     @_operation
-    def _velocity_by_mass(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None,
-                          threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+    def _velocity_by_mass(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
         raise NotImplementedError
 
     @_operation
-    def _velocity_plain(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None,
-                        threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+    def _velocity_plain(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
         raise NotImplementedError
 
     @_operation
-    def _velocity_jump(self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike | None = None, time: ArrayLike | None = None,
-                       out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
-        raise NotImplementedError
-
-    @_operation
-    def _configuration_by_mass(self, q: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None, threads: int = 1,
-                               return_status: bool = False) -> Any:  # fmt: skip
-        raise NotImplementedError
-
-    @_operation
-    def _configuration_plain(self, q: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None, threads: int = 1,
-                             return_status: bool = False) -> Any:  # fmt: skip
-        raise NotImplementedError
-
-    @_operation
-    def actuator_efforts(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        distribution: str = "minimum-norm",
-        weights: ArrayLike | None = None,
-        limits: tuple[ArrayLike, ArrayLike] | None = None,
-        preload: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        return_reactions: bool = False,
-        check: bool = True,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
+    def _velocity_jump(
+        self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike | None = None, **options: Unpack[TimeOptions]
     ) -> Any:
-        """Efforts u (..., nu) of the motors that bring a motion about in a mechanism with loops.
-
-        S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
-        redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
-
-        The short way, taken unless `actuated`, `distribution`, `weights`, `preload` or `return_reactions` is given, does not
-        look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
-        acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
-        does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
-
-        Parameters
-        ----------
-        q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
-        actuated : names of joints whose motors share the work; default: those that the description says
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
-        distribution : "minimum-norm", or "weighted" with weights
-        weights : (nu,), least u^T diag(weights) u
-        limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
-        preload : (nu,) efforts that the answer stays as near to as the motion lets it
-        time : (...) [s], where motion is prescribed
-        return_reactions : also return the multipliers (..., nc) of least norm
-        check : whether a state whose loops stand open, or whose velocities they forbid, is refused: see :meth:`forward_dynamics`
-
-        Returns
-        -------
-        (..., nu) [N m, N], in the order of `actuated`, or of the mechanism's own; `actuation_jacobian(q, actuated)` maps it to tau
-
-        Raises
-        ------
-        NotRealizableError
-            The motors cannot bring the motion about, or not within the limits.
-        StateError
-            The state is unsound; or, on the general way, the motion is none that the loops allow, and which row of them does not
-            (status 3).
-
-        References
-        ----------
-        Sonoda, Ishii and Isobe, eqs 36-47; Li and Wu 4.6; van der Merwe 5.22.
-
-        Examples
-        --------
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.assemble()
-        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
-        >>> a = fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])
-        >>> fourbar.actuator_efforts(q, v, a).round(9)
-        array([2.])
-        """
         raise NotImplementedError
 
-    def _actuator_efforts(self, *motion: Any, **how: Any) -> Any:
-        """What :meth:`actuator_efforts` returns, by the general way that takes all its keywords."""
+    @_operation
+    def _configuration_by_mass(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
         raise NotImplementedError
 
+    @_operation
+    def _configuration_plain(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
+        raise NotImplementedError
+
+    @shows_options
     def project_velocity(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        *,
-        metric: str = "mass",
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
+        self, q: ArrayLike, v: ArrayLike, *, metric: str = "mass", **options: Unpack[TimeOptions]
     ) -> Any:
         """The nearest velocity (..., nv) that the constraints allow, J v = c.
 
@@ -285,18 +213,10 @@ class LoopFunctions(StateFunctions):
         True
         """
         project = _by_metric(metric, self._velocity_by_mass, self._velocity_plain)
-        return project(q, v, time=time, out=out, threads=threads, return_status=return_status)
+        return project(q, v, **options)
 
-    def project_configuration(
-        self,
-        q: ArrayLike,
-        *,
-        metric: str = "mass",
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+    @shows_options
+    def project_configuration(self, q: ArrayLike, *, metric: str = "mass", **options: Unpack[TimeOptions]) -> Any:
         """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
 
         For drift and small changes; from far away :meth:`assemble`. metric and time as in :meth:`project_velocity`. Where the steps do
@@ -309,17 +229,11 @@ class LoopFunctions(StateFunctions):
         True
         """
         project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
-        return project(q, time=time, out=out, threads=threads, return_status=return_status)
+        return project(q, **options)
 
     def impact(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        *,
-        restitution: ArrayLike = 0.0,
-        time: ArrayLike | None = None,
-        threads: int = 1,
-    ) -> tuple[Array, Array]:
+        self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike = 0.0, time: ArrayLike | None = None, threads: int = 1
+    ) -> tuple[Array, Array]:  # fmt: skip
         """Velocity after the constraints take hold at once, and the impulses that this takes.
 
         M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c): for a mechanism whose loops close with a velocity
@@ -344,19 +258,18 @@ class LoopFunctions(StateFunctions):
         both = self._velocity_jump(q, v, restitution=restitution, time=time, threads=threads)
         return both[..., : self.nv], both[..., self.nv :]
 
-    def _motion_and_reactions(self, *, return_reactions: bool = True, out: Array | None = None, **state: Any) -> Any:
-        answer = self._constrained_motion(**state)
-        all_of_it, status = answer if state.get("return_status") else (answer, None)
+    def _motion_and_reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
+        out = options.pop("out", None)
+        answer = self._constrained_motion(q, v, tau, **options)
+        all_of_it, *status = answer if options.get("return_status") else (answer,)
         a, multipliers = all_of_it[..., : self.nv], all_of_it[..., self.nv : -1]
-        wrenches = self.loop_wrenches(state["q"], multipliers, time=state.get("time"), return_status=True)[0]
-        if out is not None:
-            a = into(out, a)
+        wrenches = self.loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
         reactions = LoopReactions(
             np.array(multipliers),
             {name: np.array(wrenches[..., k, :]) for k, name in enumerate(self.constraints)},
             np.array(all_of_it[..., -1]),
         )
-        return (np.array(a), reactions) if status is None else (np.array(a), reactions, status)
+        return np.array(a) if out is None else into(out, a), reactions, *status
 
     def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None) -> Array:
         """A, c and gamma of the constraints whose rows depend on q, as the core wants them: (..., given)."""
@@ -407,12 +320,24 @@ def _by_metric(metric: str, by_mass: Any, plain: Any) -> Any:
     return by_mass if metric == "mass" else plain
 
 
+def explain(
+    mechanism: LoopFunctions, operation: str, status: int, arguments: dict[str, Any], result: Array
+) -> NoReturn:
+    """Raise what the core's status of one state means."""
+    if status == Status.OFF_LOOPS:
+        raise_off_loops(mechanism, operation, arguments)
+    if status == Status.CONTRADICTORY:
+        raise_contradiction(mechanism, operation, arguments)
+    raise_open_loops(mechanism, result, arguments)
+
+
 def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
     """Say which constraint cannot be satisfied, or which joints lack a motor."""
     q, time = arguments["q"], arguments.get("time")
     J = mechanism.constraint_jacobian(q, time=time)
     if operation == "actuator_efforts":
-        mechanism._actuator_efforts(**arguments)  # which says what is lacking
+        # which says what is lacking, if it is asked for more than the efforts
+        cast(Any, mechanism).actuator_efforts(**arguments, distribution="minimum-norm")
         raise NotRealizableError("the actuated joints cannot bring this motion about")
     if operation in ("forward_dynamics", "constrained_motion", "reference_member"):
         wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
@@ -455,3 +380,6 @@ def raise_open_loops(mechanism: LoopFunctions, q: Array, arguments: dict[str, An
         f"{float(np.abs(open_by[worst.rows]).max()):.3g} rad or m at q = {np.array2string(q, precision=4, threshold=12)}; "
         "start nearer, or let assemble() look farther"
     )
+
+
+_core.hand_over(explain=explain, pfaffian_values=LoopFunctions._pfaffian_numbers)

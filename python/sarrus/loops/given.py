@@ -6,14 +6,13 @@ A joint with one coordinate takes a number, any other its coordinates [rad, m, q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ModelError, ShapeError, StateError, real_array
-from ..state import Array, Joint
+from .._arrays import Array, checked_time, real_array
+from ..errors import ModelError, ShapeError, StateError
+from ..state import Joint
 from .functions import LoopFunctions
 
 JointCoordinates = Mapping[str, ArrayLike]
@@ -94,23 +93,3 @@ def tree_joints(robot: LoopFunctions) -> list[Joint]:
 def quoted(names: Iterable[str]) -> str:
     """Names for a message."""
     return ", ".join(f"'{name}'" for name in names)
-
-
-def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
-    """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
-    x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
-        raise TypeError(f"{name} must be a number; got {given!r}")
-    try:
-        number = float(x)
-    except OverflowError:
-        raise ValueError(f"{name} must be a number that float64 can hold; got {given!r}") from None
-    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
-    if not sound or (finite and not np.isfinite(number)):
-        raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
-    return number
-
-
-def checked_time(given: Any) -> float | None:
-    """[s], or None."""
-    return None if given is None else checked_number("time", given, "")

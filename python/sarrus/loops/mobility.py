@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ShapeError, real_array
-from ..state import Array
+from .._arrays import Array, real_array
+from ..errors import ShapeError
 from .actuation import Actuation
 from .coordinates import frame_components
 from .finite_motion import Neighbour, finite_mobility

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array, checked_count, real_array
 from ..description import Description, FrameSpec, JointSpec
-from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name, real_array
+from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
 from ..joints import Fixed, Spherical
 from ..spatial import Rotation, Transform
-from ..state import Array, checked_count
 from .branch import Branch, checked_steps
 from .functions import LoopFunctions
 from .given import JointCoordinates, coordinates, paths, quoted, start_near

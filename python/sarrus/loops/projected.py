@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ShapeError, StateError, real_array
-from ..state import Array, common_axes, real_rows
+from .._arrays import Array, common_axes, real_array, real_rows
+from ..errors import ShapeError, StateError
 from .functions import LoopFunctions
 
 NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better

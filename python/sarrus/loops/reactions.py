@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..state import Array, real_rows
+from .._arrays import Array, real_rows
+from .._options import ReactionOptions, shows_options
 from .functions import LoopFunctions
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 class Reactions(LoopFunctions):
     """Wrenches of all joints, whether they close loops or not."""
 
+    @shows_options
     def reactions(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        *,
-        multipliers: ArrayLike | None = None,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        time: ArrayLike | None = None,
-        base_velocity: ArrayLike | None = None,
-        base_acceleration: ArrayLike | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
+        **options: Unpack[ReactionOptions],
+    ) -> Any:  # fmt: skip
         """Wrench that every joint of the tree, fixed ones too, exerts on the body that it carries (the one farther from the ground).
 
         Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
@@ -58,13 +52,10 @@ class Reactions(LoopFunctions):
         >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
         True
         """
-        known: dict[str, Any] = {
-            "wrenches": wrenches, "base_velocity": base_velocity, "base_acceleration": base_acceleration, "threads": threads
-        }  # fmt: skip
-        answer = super().reactions(q, v, a, return_status=return_status, **known)
+        answer = super().reactions(q, v, a, **options)
         if multipliers is None or self.nc == 0:
             return answer
-        found, status = answer if return_status else (answer, None)
+        found, status = answer if options.get("return_status") else (answer, None)
         closed = self._with_loops(q, multipliers, time, found)
         return closed if status is None else (closed, status)
 

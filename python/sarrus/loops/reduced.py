@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array, real_rows
 from ..errors import StateError
 from ..joints import PARAMETERS
-from ..state import Array, real_rows
 from .cog import CogDynamics
 from .coordinates import Coordinates, Dependence, chosen, component_rows, constraint_jacobian_rate, of_task
 from .projected import applied, solutions, transposed

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ShapeError
-from ..state import Array
+from .._arrays import Array, into
+from .._core import Status
+from .._options import TimeOptions, Wrenches
 from .chain_answers import ChainAnswer, answer, inverse_root, inverse_where
 from .chain_states import States, states
 from .chains import INSTEAD, TakenApart, taken_apart
 from .functions import LoopFunctions, LoopReactions, raise_contradiction
 from .projected import applied, transposed
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 ByChain = dict[str, Array]
 
@@ -155,7 +159,7 @@ class ReferenceMember(LoopFunctions):
         s = states(self, cut, q, v, tau, wrenches, time, return_status)
         chains = [answer(self, cut, s, c) for c in cut.chains]
         met = _meet(cut, s, chains)
-        if s.explain and s.status == 3:
+        if s.explain and s.status == Status.CONTRADICTORY:
             raise_contradiction(self, "reference_member", {"q": s.q, "v": s.v, "time": s.time})
 
         accelerations = np.zeros((*s.lead, self.nv))
@@ -193,34 +197,20 @@ class ReferenceMember(LoopFunctions):
         )
 
     def _forward_by_reference_member(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        *,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        time: ArrayLike | None = None,
-        return_reactions: bool = False,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: bool = False,
+        **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
         """What :meth:`forward_dynamics` with solver="reference-member" returns."""
+        time, return_status = options.get("time"), options.get("return_status", False)
         s = self.reference_member(q, v, tau, wrenches=wrenches, time=time, return_status=return_status)
-        a, reactions = s.accelerations, None
+        a, reactions = into(options.get("out"), s.accelerations), []
         if return_reactions and self.constraints:
             residual = self._residual(q, v, tau, s, wrenches=wrenches, time=time)
-            reactions = LoopReactions(s.multipliers, s.wrenches, residual)
+            reactions = [LoopReactions(s.multipliers, s.wrenches, residual)]
         elif return_reactions:
-            reactions = self.reactions(q, v, a, wrenches=wrenches, threads=threads, return_status=True)[0]
-        if out is not None:
-            if out.shape != a.shape or out.dtype != np.float64:
-                raise ShapeError(
-                    f"out has shape {out.shape} and type {out.dtype}; the result has {a.shape} and float64"
-                )
-            out[...] = a
-            a = out
-        answers = (a, *([reactions] if return_reactions else []), *([s.status] if return_status else []))
+            threads = options.get("threads", 1)
+            reactions = [self.reactions(q, v, a, wrenches=wrenches, threads=threads, return_status=True)[0]]
+        answers = (a, *reactions, *([s.status] if return_status else []))
         return answers if len(answers) > 1 else a
 
     def _residual(
@@ -299,7 +289,7 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
 
     left = np.linalg.norm(applied(firm, S - applied(B, a_r)), axis=-1)
     terms = np.linalg.norm(S, axis=-1) + size * np.linalg.norm(a_r, axis=-1)
-    s.status[(left > CONTRADICTION * terms + REST) & (s.status == 0)] = 3
+    s.status[(left > CONTRADICTION * terms + REST) & (s.status == Status.FINE)] = Status.CONTRADICTORY
 
     ends = np.cumsum([k.S.shape[-1] for k in chains])[:-1]
     shares = np.split(h_c, ends, axis=-1)

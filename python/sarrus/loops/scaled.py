@@ -11,14 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array, checked_time
 from ..constraints import ConstraintSpec
 from ..description import Description
 from ..errors import AssemblyError
 from ..joints import JointType
-from ..state import Array
 from .closing import damped_steps
 from .functions import LoopFunctions
-from .given import checked_time
 
 CLOSED = 1e-6  # relative residual up to which loops count as closed
 PRESENT = 1e-6  # part of a unit vector of a null space that is more than rounding

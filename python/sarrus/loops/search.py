@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..state import Array, checked_count
+from .._arrays import Array, checked_count, checked_number
 from .closing import SMALL, SOLVED, damped_steps, sizes, undamped_steps
 from .functions import LoopFunctions
-from .given import JointCoordinates, checked_number, coordinates, quoted, start_near, tree_joints
+from .given import JointCoordinates, coordinates, quoted, start_near, tree_joints
 from .scaled import ScaledLoops
 
 TOLERANCE = 1e-10  # residual up to which a loop counts as closed, unless the caller knows better

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..state import Array
+from .._arrays import Array
 from .functions import LoopFunctions
 from .reactions import carried_by_tree
 

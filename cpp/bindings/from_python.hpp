@@ -1,0 +1,47 @@
+// What Python hands over when the package is imported, once: the core calls up through these and looks nothing up by name.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+namespace sarrus::bindings {
+
+namespace py = pybind11;
+
+struct FromPython {
+  PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError;
+  PyObject* raise_no_such_name = nullptr;  // (kind, name, known names)
+  PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises what it means of one state
+  PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None): rows that depend on q, as the core reads them
+};
+inline FromPython& from_python() {
+  static FromPython handed;
+  return handed;
+}
+
+inline void hand_over(const py::KWArgs<py::object>& all) {
+  FromPython& to = from_python();
+  const struct {
+    const char* name;
+    PyObject*& slot;
+  } table[] = {{"ModelError", to.ModelError}, {"ShapeError", to.ShapeError},
+               {"StateError", to.StateError}, {"raise_no_such_name", to.raise_no_such_name},
+               {"explain", to.explain},       {"pfaffian_values", to.pfaffian_values}};
+  for (const auto& [name, object] : all) {
+    PyObject** slot = nullptr;
+    for (const auto& row : table)
+      if (name.cast<std::string>() == row.name) slot = &row.slot;
+    if (!slot) throw py::type_error("the core has no use for '" + name.cast<std::string>() + "'");
+    *slot = py::handle(object).inc_ref().ptr();  // for as long as the interpreter lives
+  }
+}
+
+[[noreturn]] inline void fail(PyObject* error, const std::string& message) {
+  PyErr_SetString(error, message.c_str());
+  throw py::error_already_set();
+}
+[[noreturn]] inline void shape_error(const std::string& message) { fail(from_python().ShapeError, message); }
+[[noreturn]] inline void state_error(const std::string& message) { fail(from_python().StateError, message); }
+
+}  // namespace sarrus::bindings

@@ -1,0 +1,48 @@
+// The inverse of a small symmetric positive definite matrix, such as a joint's own inertia: L D L^T without pivots or branches.
+#pragma once
+
+#include "../simd/packet.hpp"
+
+namespace sarrus {
+
+/// A, N x N of at most `most`, of which the lower half is read and used up; `inverse` has rows of 6. `scale` is the size of what the
+/// diagonal was made of: a pivot that is only its rounding counts as zero, and the inverse is then not finite.
+template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&A)[most][most], const T (&scale)[most], T* inverse) {
+  if constexpr (most == 1) {
+    inverse[0] = T(1.0) / unless_rounding(A[0][0], scale[0]);
+  } else {
+    T L[most][most], d_inverse[most];
+    for (int j = 0; j < N; ++j) {
+      T d = A[j][j];
+      for (int k = 0; k < j; ++k) d -= L[j][k] * L[j][k] * A[k][k];
+      A[j][j] = d, d_inverse[j] = T(1.0) / unless_rounding(d, scale[j]);
+      for (int i = j + 1; i < N; ++i) {
+        T s = A[i][j];
+        for (int k = 0; k < j; ++k) s -= L[i][k] * L[j][k] * A[k][k];
+        L[i][j] = s * d_inverse[j];
+      }
+    }
+    for (int c = 0; c < N; ++c) {
+      T x[most];
+      for (int i = 0; i < N; ++i) {
+        x[i] = T(i == c ? 1.0 : 0.0);
+        for (int k = 0; k < i; ++k) x[i] -= L[i][k] * x[k];
+      }
+      for (int i = N - 1; i >= 0; --i) {
+        x[i] *= d_inverse[i];
+        for (int k = i + 1; k < N; ++k) x[i] -= L[k][i] * x[k];
+      }
+      for (int i = 0; i < N; ++i) inverse[6 * i + c] = x[i];
+    }
+  }
+}
+
+/// y = A x, where the rows of A are six numbers apart.
+template <class T> SARRUS_INLINE void multiply(int N, const T* A, const T* x, T* y) {
+  for (int k = 0; k < N; ++k) {
+    y[k] = T(0.0);
+    for (int l = 0; l < N; ++l) y[k] += A[6 * k + l] * x[l];
+  }
+}
+
+}  // namespace sarrus

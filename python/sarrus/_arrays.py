@@ -1,0 +1,119 @@
+"""Arrays as the core reads them, and the checks of what callers give that more than one module makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import ShapeError, StateError
+
+Array = NDArray[np.float64]
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def real_numbers(x: ArrayLike) -> Array:
+    """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, None and what a mask hides."""
+    try:
+        a = np.asarray(x)
+        # one way or another all of them would become floats; fractions and long integers are objects, and may
+        if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
+            raise TypeError(f"got {a.dtype}")
+        if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+            raise TypeError("got a mask that hides some")
+        return a.astype(float)
+    except (
+        OverflowError,
+        RuntimeError,
+    ) as error:  # an integer that is no float; more axes than NumPy goes over one by one
+        raise ValueError(error) from None
+
+
+def real_array(what: str, given: ArrayLike) -> Array:
+    """Numbers as float64, not copied where they are; TypeError where imaginary parts would be dropped or masked values used."""
+    if np.ma.is_masked(given):
+        raise TypeError(f"{what} has masked entries, whose hidden values would count; give {what}.filled(value)")
+    try:
+        x = np.asarray(given)
+        if x.dtype.kind in "fiubO":
+            return x.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        x = np.asarray("no array")
+    if x.dtype.kind == "c":
+        raise TypeError(f"{what} must be real; got {given!r}, of which the imaginary part would be dropped")
+    raise ShapeError(f"{what} must be an array of real numbers; got {given!r}")
+
+
+def real_rows(what: str, given: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
+    """Numbers (..., size), whose leading axes broadcast with `lead`; TypeError or ShapeError where they are something else.
+
+    As the core has it, an unsound row is a StateError where it is the only one, and NaN among others; not where finite is False.
+    """
+    x = real_array(what, given)
+    if x.ndim == 0 or x.shape[-1] != size:
+        raise ShapeError(f"{what} has shape {x.shape}; its last axis must have {size} entries")
+    common_axes({what: x.shape[:-1], "the states": lead})
+    if not finite or np.isfinite(x).all():
+        return x
+    if x.ndim == 1:
+        raise StateError(f"{what} must be finite; got {x}")
+    return np.where(np.isfinite(x), x, np.nan)
+
+
+def common_axes(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The leading axes to which these broadcast; ShapeError where they do not."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except (ValueError, RuntimeError) as error:  # the second: more axes than NumPy can have
+        why = "do not broadcast" if isinstance(error, ValueError) else "are too many for NumPy"
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise ShapeError(f"leading axes {why}: {listed}") from None
+
+
+def into(out: Array | None, result: Array) -> Array:
+    """The result, in `out` where one is given; ShapeError where that cannot take it."""
+    if out is None:
+        return result
+    if type(out) is not np.ndarray or out.dtype != np.float64 or not out.flags.writeable:
+        raise ShapeError(f"out must be a writable float64 array; got {out!r}")
+    if out.shape != result.shape:
+        raise ShapeError(f"out has shape {out.shape}; the result has {result.shape}")
+    out[...] = result
+    return out
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
+    """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
+    x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+    if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
+        raise TypeError(f"{name} must be a number; got {given!r}")
+    try:
+        number = float(x)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that float64 can hold; got {given!r}") from None
+    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
+    if not sound or (finite and not np.isfinite(number)):
+        raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
+    return number
+
+
+def checked_time(given: Any) -> float | None:
+    """[s], or None."""
+    return None if given is None else checked_number("time", given, "")
+
+
+def checked_count(name: str, given: Any, least: int = 1, most: float = np.inf) -> int:
+    """An integer of at least so many."""
+    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer of at least {least}; got {given!r}")
+    count = int(given)
+    if not least <= count <= most:
+        raise ValueError(f"{name} must be at {f'least {least}' if count < least else f'most {most}'}; got {given!r}")
+    return count
