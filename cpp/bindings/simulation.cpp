@@ -34,7 +34,7 @@ Vec3<double> to_vec3(const py::handle& h) {
   return vec3<double>(x[0], x[1], x[2]);
 }
 
-LawDescription to_law(const py::handle& h) {
+Law to_law(const py::handle& h) {
   const auto t = h.cast<py::tuple>();
   return {t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
 }
@@ -52,7 +52,7 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
                      t[4].cast<double>());
   });
   for_each("end_stops", [&](const py::tuple& t) { list.add_end_stop(t[0].cast<int>(), t[1].cast<int>()); });
-  std::vector<LawDescription> targets;
+  std::vector<Law> targets;
   for_each("computed_torque", [&](const py::tuple& t) { targets.push_back(to_law(t)); });
   if (!targets.empty()) list.add_computed_torque(std::move(targets));
   list.limit_efforts(of["effort_limits"].cast<std::vector<double>>());

@@ -67,14 +67,14 @@ enum Fact : unsigned {
   X(normalize, "q", "q", any_length)                                         \
   X(motion_space, "q", "6v", 0)
 
-#define SARRUS_LOOP_OPERATIONS(X)                                                    \
+#define SARRUS_LOOP_OPERATIONS(X)                                                              \
   X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | checks_loops)   \
   X(constrained_motion, "q v tau time? pfaffian_values?", "m", loads | divides | checks_loops) \
   X(constraint_jacobian, "q time? pfaffian_values?", "cv", 0)                                  \
   X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                   \
   X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                     \
   X(loop_residual, "q time? pfaffian_values?", "c", 0)                                         \
-  X(loop_wrenches, "q multipliers time?", "w6", 0)                                   \
+  X(loop_wrenches, "q multipliers time?", "w6", 0)                                             \
   X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides)                              \
   X(velocity_plain, "q v time? pfaffian_values?", "v", divides)                                \
   X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides)                    \

@@ -18,11 +18,11 @@ class ForceElementList {
   ForceElementList& operator=(const ForceElementList&) = delete;
 
   /// Parameters: kp, ki, kd, lower and upper limit.
-  void add_controller(int iq, int iv, LawDescription target) {
+  void add_controller(int iq, int iv, Law target) {
     const int iz = all_.nz++;
     controllers_.push_back({iq, iv, iz, keep(std::move(target)), read(5)});
   }
-  void add_effort(int iv, LawDescription law) { efforts_.push_back({iv, keep(std::move(law))}); }
+  void add_effort(int iv, Law law) { efforts_.push_back({iv, keep(std::move(law))}); }
   /// Parameters: sliding and sticking friction, Stribeck's velocity, stiffness and damping of the bristles.
   void add_stiction(int iv) {
     const int iz = all_.nz++;
@@ -36,8 +36,8 @@ class ForceElementList {
   /// Parameters: lower and upper limit, stiffness, damping.
   void add_end_stop(int iq, int iv) { end_stops_.push_back({iq, iv, read(4)}); }
   /// A law for each velocity. Parameters: kp of every velocity, then kd.
-  void add_computed_torque(std::vector<LawDescription> laws) {
-    for (LawDescription& law : laws) targets_.push_back(keep(std::move(law)));
+  void add_computed_torque(std::vector<Law> laws) {
+    for (Law& law : laws) targets_.push_back(keep(std::move(law)));
     all_.computed = read(2 * static_cast<int>(laws.size()));
   }
   /// Of every velocity: what controllers give in all is kept within it.
@@ -58,18 +58,13 @@ class ForceElementList {
  private:
   template <class T> static int size(const std::vector<T>& x) { return static_cast<int>(x.size()); }
   int read(int count) { return std::exchange(all_.parameters, all_.parameters + count); }
-  const Law* keep(LawDescription description) {
-    numbers_.push_back(std::move(description));
-    const LawDescription& d = numbers_.back();
-    const int pieces = size(d.start);
-    laws_.push_back(
-        {pieces, size(d.coefficient) / pieces, size(d.harmonic) / 3, d.start.data(), d.coefficient.data(), d.harmonic.data()});
+  const Law* keep(Law law) {
+    laws_.push_back(std::move(law));
     return &laws_.back();
   }
 
   ForceElements all_{};
-  std::deque<LawDescription> numbers_;  // deques: what they hold stays where it is
-  std::deque<Law> laws_;
+  std::deque<Law> laws_;  // what it holds stays where it is
   std::vector<const Law*> targets_;
   std::vector<Controller> controllers_;
   std::vector<PrescribedEffort> efforts_;

@@ -172,7 +172,7 @@ template <class T> struct LoopRows {
   const T* pfaffian_values;
   T *phi, *J, *slip;
 
-  LoopRows(System<T>& system, const T& now, const T* values) : s(system), time(now), pfaffian_values(given_numbers) {
+  LoopRows(System<T>& system, const T& now, const T* values) : s(system), time(now), pfaffian_values(values) {
     const Loops& loops = s.tree.loops;
     phi = s.arena.template take<T>(loops.rows), slip = s.arena.template take<T>(loops.rows);
     J = s.arena.template take<T>(loops.entries);
