@@ -89,7 +89,7 @@ ConstraintDescription to_constraint(const py::dict& d) {
   });
   if (std::holds_alternative<LoopJoint>(c.kind)) throw ModelError("constraint '" + c.name + "' is of no kind: '" + name + "'");
   visit_constraint(c.kind, [&](auto& kind) {
-    if constexpr (kind.between_bodies) {
+    if constexpr (between_bodies<decltype(kind)>) {
       c.parent = d["parent"].cast<std::string>(), c.child = d["child"].cast<std::string>();
       c.at_parent = to_transform(d["at_parent"]), c.at_child = to_transform(d["at_child"]);
     } else {

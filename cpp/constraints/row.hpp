@@ -17,6 +17,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "../joints/joint.hpp"
 
@@ -60,6 +61,9 @@ struct BetweenBodies {
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
 };
+
+/// Of which sort the kind is that a visitor is handed.
+template <class Kind> constexpr bool between_bodies = std::decay_t<Kind>::between_bodies;
 
 /// The state, as a relation between coordinates sees it: of the velocity k that it touches, q[coordinate[k]] and v[column[k]].
 template <class T> struct CoordinateState {

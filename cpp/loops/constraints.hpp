@@ -41,7 +41,7 @@ template <class T> struct ConstraintRows {
 /// The rows of a constraint between two bodies, and whether they are parts of one length.
 template <class T> SARRUS_INLINE bool evaluate(const Constraint& c, const RelativeMotion<T>& m, Row<T>* rows) {
   return visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
-    if constexpr (kind.between_bodies) {
+    if constexpr (between_bodies<decltype(kind)>) {
       kind.evaluate(m, rows);
       return kind.one_length;
     }
@@ -152,7 +152,7 @@ template <class T> SARRUS_NOINLINE void rows_between_coordinates(const LoopState
   const CoordinateState<T> state = {s.q,          s.v,      s.time,   s.pfaffian_values ? s.pfaffian_values + c.values : nullptr,
                                     c.coordinate, c.column, c.columns};
   visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
-    if constexpr (!kind.between_bodies) {
+    if constexpr (!between_bodies<decltype(kind)>) {
       for (int r = 0; r < c.rows; ++r) {
         T size = T(0.0), rate = T(0.0), mobility = T(0.0), speed = T(0.0);
         const CoordinateRow<T> row = kind.evaluate(state, r, [&](int i, const T& slope, const T& terms) SARRUS_INLINED {

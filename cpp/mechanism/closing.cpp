@@ -81,7 +81,7 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
   c.kind = o.kind;
   visit_constraint(c.kind, [&](const auto& kind) {
     c.driven = kind.driven();
-    if constexpr (kind.between_bodies) {
+    if constexpr (between_bodies<decltype(kind)>) {
       c.turns = true;
       c.told_in = o.at_child.R;
       c.X_parent = frames_.at(o.parent).X * o.at_parent;
