@@ -31,8 +31,8 @@ template <class T> struct TurnAboutZ {
   SARRUS_INLINE explicit TurnAboutZ(const Mat3<T>& R) : sin(R(1, 0) - R(0, 1)), cos(R(0, 0) + R(1, 1)) {}
   SARRUS_INLINE T angle() const { return atan2(sin, cos); }
   SARRUS_INLINE Mat3<T> rotation() const {
-    const T share = T(1.0) / sqrt(sin * sin + cos * cos + T(1e-300));
-    return rotation_z(T(sin * share), T(cos * share));
+    const T inverse = T(1.0) / sqrt(sin * sin + cos * cos + T(1e-300));
+    return rotation_z(T(sin * inverse), T(cos * inverse));
   }
 };
 

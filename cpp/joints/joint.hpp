@@ -10,6 +10,7 @@
 //   constant_subspace           whether phi is the same everywhere
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
 //   its_own_reverse             seen from its successor it is of its own kind, with the axis turned round
+//   ...                         and what few joints have to say: JointDefaults
 //
 //   transform(c)                successor's pose in the predecessor
 //   subspace(c)                 the columns of phi, in the successor's axes at the successor's origin
@@ -40,7 +41,7 @@ struct Coordinate {
 };
 using CoordinateList = std::initializer_list<Coordinate>;
 
-/// Numbers that belong to one joint and do not change. `gimbal` uses all; the others say what they use.
+/// Numbers that belong to one joint and do not change.
 struct JointConstants {
   JointKind reversed = {};  // reversed: which joint it is, passed from its successor to its predecessor
   double pitch = 0.0;  // helical [m/rad]

@@ -39,16 +39,16 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   template <class T>
   static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
     const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, &k}));  // from the child
-    const T across = T(std::abs(k.first_axis[0])), share = T(1.0) / across;
-    const Vec3<T> n = vec3<T>(-a(1) * share, a(0) * share, T(0.0)), e = transpose_times(X.R, X.p), &w = V.angular;
+    const T inverse = T(1.0) / T(std::abs(k.first_axis[0]));
+    const Vec3<T> n = vec3<T>(-a(1) * inverse, a(0) * inverse, T(0.0)), e = transpose_times(X.R, X.p), &w = V.angular;
     out.row[0] = {n, zero3<T>()};
-    out.residual[0] = (a(2) - T(k.first_axis[1])) * share;
+    out.residual[0] = (a(2) - T(k.first_axis[1])) * inverse;
     for (int i = 0; i < 3; ++i) {
       out.row[1 + i] = {zero3<T>(), unit_motion<T>(i).angular};
       out.residual[1 + i] = e(i);
     }
     // the axis a turns backwards in the child's axes, a-dot = a x w, and the row with it: n-dot . w, also where w is not allowed
-    const T turning = (w(2) * (a(0) * w(0) + a(1) * w(1)) - a(2) * (w(0) * w(0) + w(1) * w(1))) * share;
+    const T turning = (w(2) * (a(0) * w(0) + a(1) * w(1)) - a(2) * (w(0) * w(0) + w(1) * w(1))) * inverse;
     out.bias.angular = n * (-turning / dot(n, n));
   }
 };

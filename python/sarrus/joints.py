@@ -102,6 +102,15 @@ class JointType:
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
     stiffness, rest : a spring along the joint and where it is relaxed, numbers or (nv,)
 
+    Attributes
+    ----------
+    nq, nv : how many coordinates and velocities it has
+    coordinates, velocities : (name, unit) of each; the unit is "rad", "m" or "1", the parts of a quaternion, of velocities per second
+    rates : of each coordinate, whether its rate is the velocity of the same index
+    quaternion : whether q starts with one
+    whole_turns_return : whether an angle that has made a whole turn is where it was; a screw's is not
+    constant_subspace : whether the motion space is the same everywhere, in the successor's axes
+
     Damping, friction, armature, stiffness and limits act on joints of the tree only: :meth:`Builder.build` warns of those of a joint
     that closes a loop. No function of a state looks at limits.
 
@@ -120,9 +129,7 @@ class JointType:
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
-    # what the core's joint says of itself: name and unit ("rad", "m", or "1" of a quaternion's parts) of each coordinate, and of each
-    # velocity, then per second; which coordinates have a velocity for their rate; whether q starts with a quaternion, an angle that has
-    # made a whole turn is where it was, and the motion space is the same everywhere
+    # what the core's joint says of itself
     coordinates: ClassVar[tuple[tuple[str, str], ...]] = ()
     velocities: ClassVar[tuple[tuple[str, str], ...]] = ()
     rates: ClassVar[tuple[bool, ...]] = ()

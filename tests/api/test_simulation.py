@@ -1136,7 +1136,7 @@ def test_planar_coordinates_that_are_no_integrals(element):
     b = sarrus.Builder("planar")
     b.add_body("puck", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("glide", sarrus.Planar("z"), "ground", "puck")
-    with pytest.raises(sarrus.ModelError, match="along x and y of 'glide'"):
+    with pytest.raises(sarrus.ModelError, match=r"coordinate . of 'glide', .* is not"):
         sarrus.simulate(b.build(), np.zeros(3), np.zeros(3), 0.1, element)
 
 
