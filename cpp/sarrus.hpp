@@ -17,6 +17,7 @@
 #include "kernels/operation_sizes.hpp"
 #include "mechanism/mechanism.hpp"
 #include "simulation/driver.hpp"
+#include "simulation/events.hpp"
 #include "simulation/force_element_list.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "../simulation/driver.hpp"
+#include "../simulation/events.hpp"
 #include "../simulation/force_element_list.hpp"
 #include "gil.hpp"
 #include "state.hpp"
@@ -114,15 +115,32 @@ class PySimulation {
     });
   }
 
-  auto watching(const py::object& watch) {
-    return [this, &watch, watched = !watch.is_none()](double time, const double* before, const double* after) {
-      bool ends = true;
-      if (!watched) return false;
-      ask([&] {
-        ends = py::cast<bool>(call_python(watch, py::make_tuple(time, copy_of(before, size()), copy_of(after, size()))));
-      });
-      return ends;
+  /// Of the function of an event, which takes (time, q, v); NaN where it or what led there raised.
+  double event_value(int event, double time, const double* x) {
+    double value = std::numeric_limits<double>::quiet_NaN();
+    if (failed_) return value;
+    ask([&] {
+      value = py::cast<double>(
+          call_python(event_functions_[event], py::make_tuple(time, copy_of(x, tree_.nq), copy_of(x + tree_.nq, tree_.nv))));
+    });
+    return value;
+  }
+
+  auto watching(double time) {
+    events_.begin(time, since_);
+    return [this](double now, const double* before, const double* after) {
+      return !event_functions_.empty() &&
+             events_(
+                 now, before, after, size(), [this](int k, double t, const double* x) { return event_value(k, t, x); },
+                 [this](const double* x, double t, double h, double* there) { within_step(x, t, h, there); });
     };
+  }
+
+  /// By the polynomial of the last adaptive step, or by a step that is so much shorter.
+  void within_step(const double* x, double time, double h, double* there) const {
+    if (facts(plan_.method).adaptive()) return adaptive_.at(time + h, there);
+    std::copy(x, x + size(), there);
+    simulation_.part_of_step(time, h, there);
   }
 
   auto stopping() {
@@ -137,8 +155,8 @@ class PySimulation {
  public:
   PySimulation(const py::object& mechanism, const std::string& method, const std::string& stabilisation,
                const std::array<double, 2>& gains, const py::dict& force_elements, const Numbers& parameters,
-               py::object controller, py::object pfaffian, const std::vector<std::tuple<int, int, double, double>>& limits,
-               bool records)
+               py::object controller, py::object pfaffian, const std::vector<std::tuple<py::object, int, bool>>& events,
+               const std::vector<std::tuple<int, int, double, double>>& limits, bool records)
       : tree_(built(mechanism).tree()),
         controller_(std::move(controller)),
         pfaffian_(std::move(pfaffian)),
@@ -151,6 +169,10 @@ class PySimulation {
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     add_force_elements(built(mechanism), force_elements, force_elements_);
     plan_.force_elements = force_elements_.all();
+    std::vector<Event> kinds;
+    for (const auto& [function, direction, terminal] : events)
+      kinds.push_back({direction, terminal}), event_functions_.push_back(function);
+    events_ = EventFinder(std::move(kinds));
     for (const auto& [of, at, lower, upper] : limits) limits_.push_back({static_cast<Quantity>(of), at, lower, upper});
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
@@ -169,8 +191,22 @@ class PySimulation {
   int size() const { return simulation_.size(); }
   Numbers record() const { return copy_of(record_.data(), static_cast<Count>(record_.size())); }
 
-  /// The state after each step goes to `out`. Returns how many steps were made, and the status. `watch(time, before, after)` may be None.
-  py::tuple run(Numbers& x, double start, double h, Count first, Count count, Numbers& out, const py::object& watch) {
+  /// Events up to here are no news.
+  void watch_since(double time) { since_ = time; }
+  /// (which, when) of all that were found.
+  py::list found() const {
+    py::list all;
+    for (const auto& [event, time] : events_.found) all.append(py::make_tuple(event, time));
+    return all;
+  }
+  /// (which, when, state) of the event that ended the simulation, or None.
+  py::object ended() const {
+    if (events_.ended_by < 0) return py::none();
+    return py::make_tuple(events_.ended_by, events_.found.back().time, copy_of(events_.end.data(), size()));
+  }
+
+  /// The state after each step goes to `out`. Returns how many steps were made, and the status.
+  py::tuple run(Numbers& x, double start, double h, Count first, Count count, Numbers& out) {
     check(x);
     const int n = size();
     double* kept = out.mutable_data();
@@ -181,7 +217,8 @@ class PySimulation {
       const WithoutGil free;
       done = simulation_.run_fixed(
           {start, h, first, count}, row.data(),
-          [&](Count step, const double* at) { std::copy(at, at + n, kept + (step - 1) * n); }, watching(watch), stopping());
+          [&](Count step, const double* at) { std::copy(at, at + n, kept + (step - 1) * n); },
+          watching(start + static_cast<double>(first) * h), stopping());
     }
     std::copy(row.begin(), row.begin() + n, x.mutable_data());
     record_.assign(row.begin() + n, row.end());
@@ -192,7 +229,7 @@ class PySimulation {
   /// The time, the next step, the status, how many of `times` were had, steps taken, rejected, and taken though off by more than allowed, and
   /// whether the end was reached: see AdaptiveRun.
   py::tuple run_adaptive(Numbers& x, double time, double pause, double end, double h, const std::array<double, 3>& options,
-                         const Numbers& times, Numbers& out, Numbers& last, const py::object& watch) {
+                         const Numbers& times, Numbers& out, Numbers& last) {
     check(x);
     AdaptiveRun::State at = {x.mutable_data(), time, h};
     const AdaptiveRun::Samples samples = {times.data(), times.size(), out.mutable_data()};
@@ -200,25 +237,12 @@ class PySimulation {
     AdaptiveRun::Outcome done;
     {
       const WithoutGil free;
-      done = adaptive_.run(at, pause, end, {options[0], options[1], options[2]}, samples, at_end, record_.data(), watching(watch),
+      done = adaptive_.run(at, pause, end, {options[0], options[1], options[2]}, samples, at_end, record_.data(), watching(time),
                            stopping());
     }
     rethrow();
     return py::make_tuple(at.time, at.next, static_cast<int>(done.status), done.samples, done.steps, done.rejected,
                           done.beyond_tolerance, done.finished);
-  }
-
-  /// Within a step from x: by the polynomial of the last adaptive one, or by a step that is so much shorter.
-  Numbers within_step(const Numbers& x, double time, double h) {
-    check(x);
-    Numbers there = copy_of(x.data(), size());
-    double* row = there.mutable_data();
-    {
-      const WithoutGil free;
-      facts(plan_.method).adaptive() ? adaptive_.at(time + h, row) : simulation_.part_of_step(time, h, row);
-    }
-    rethrow();
-    return there;
   }
 
   /// Of the constraint Jacobian at q and rest.
@@ -282,6 +306,9 @@ class PySimulation {
   bool failed_ = false;
   std::atomic<bool> stopped_{false};
   ForceElementList force_elements_;
+  std::vector<py::object> event_functions_;
+  EventFinder events_;
+  double since_ = 0.0;
   std::vector<Limit> limits_;
   std::vector<double> parameters_, record_;
   Simulation simulation_{kernels().simulation, tree_, plan_, parameters_.data()};
@@ -306,22 +333,25 @@ void bind_simulation(py::module_& m) {
 
   py::class_<PySimulation>(m, "Simulation")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
-                    const Numbers&, py::object, py::object, const std::vector<std::tuple<int, int, double, double>>&, bool>(),
+                    const Numbers&, py::object, py::object, const std::vector<std::tuple<py::object, int, bool>>&,
+                    const std::vector<std::tuple<int, int, double, double>>&, bool>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
-           py::arg("parameters"), py::arg("controller"), py::arg("pfaffian"), py::arg("limits"), py::arg("records"),
-           py::keep_alive<1, 2>())
+           py::arg("parameters"), py::arg("controller"), py::arg("pfaffian"), py::arg("events"), py::arg("limits"),
+           py::arg("records"), py::keep_alive<1, 2>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("calls", &PySimulation::calls)
       .def_property("close_stages", &PySimulation::closes_stages, &PySimulation::close_stages)
       .def("rank", &PySimulation::rank, py::arg("q"), py::arg("time"))
       .def("stop", &PySimulation::stop)
+      .def("watch_since", &PySimulation::watch_since, py::arg("time"))
+      .def_property_readonly("found", &PySimulation::found)
+      .def_property_readonly("ended", &PySimulation::ended)
       .def("run", &PySimulation::run, py::arg("x").noconvert(), py::arg("start"), py::arg("step"), py::arg("first"),
-           py::arg("count"), py::arg("out").noconvert(), py::arg("watch"))
+           py::arg("count"), py::arg("out").noconvert())
       .def("run_adaptive", &PySimulation::run_adaptive, py::arg("x").noconvert(), py::arg("time"), py::arg("pause"),
            py::arg("end"), py::arg("step"), py::arg("options"), py::arg("times"), py::arg("out").noconvert(),
-           py::arg("last").noconvert(), py::arg("watch"))
-      .def("within_step", &PySimulation::within_step, py::arg("x"), py::arg("time"), py::arg("step"))
+           py::arg("last").noconvert())
       .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("start"), py::arg("step"),
            py::arg("count"), py::arg("rest"), py::arg("every"), py::arg("threads"))
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));

@@ -235,7 +235,7 @@ class AdaptiveRun {
           done.status = status != 0.0 ? status : sound ? no_convergence : diverged;
           break;
         }
-        length.refuse(step, sound ? error : HUGE_VAL, length.refused() && s_.nearly_singular(at.time, at.x));
+        length.reject(step, sound ? error : HUGE_VAL, length.rejected() && s_.nearly_singular(at.time, at.x));
         ++done.rejected;
         continue;
       }

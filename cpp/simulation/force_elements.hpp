@@ -82,10 +82,10 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const T* p = parameter + c.parameter;
     T g[3];
     evaluate(*c.target, &time, g);
-    const T off = g[0] - q[c.iq], wanted = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
-    motor[c.iv] += least(most(wanted, p[3]), p[4]);
+    const T off = g[0] - q[c.iq], effort = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
+    motor[c.iv] += least(most(effort, p[3]), p[4]);
     // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
-    const T room = most(p[4] - wanted, T(0.0)), room_below = least(p[3] - wanted, T(0.0));
+    const T room = most(p[4] - effort, T(0.0)), room_below = least(p[3] - effort, T(0.0));
     z_dot[c.iz] = most(least(p[1] * off, room * T(1e3)), room_below * T(1e3));
   }
   for (int i = 0; i < elements.efforts; ++i) {
@@ -105,13 +105,13 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
   }
   if (elements.target) {
     const Arena::Scope scope(arena);
-    T *wanted = arena.take<T>(tree.nv), *needed = arena.take<T>(tree.nv), g[3];
+    T *a = arena.take<T>(tree.nv), *needed = arena.take<T>(tree.nv), g[3];
     const T *kp = parameter + elements.computed, *kd = kp + tree.nv;
     for (int k = 0; k < tree.nv; ++k) {
       evaluate(*elements.target[k], &time, g);
-      wanted[k] = g[2] + kd[k] * (g[1] - v[k]) + kp[k] * (g[0] - q[k]);
+      a[k] = g[2] + kd[k] * (g[1] - v[k]) + kp[k] * (g[0] - q[k]);
     }
-    rnea(tree, arena, RneaInput<T>{q, v, wanted}, needed);
+    rnea(tree, arena, RneaInput<T>{q, v, a}, needed);
     for (int k = 0; k < tree.nv; ++k) motor[k] += needed[k];
   }
   for (int i = 0; i < elements.end_stops; ++i) {

@@ -21,9 +21,9 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
   double *J = s.arena.take<double>(rows * nv), *entries = s.arena.take<double>(tree.loops.entries);
   double *scale = s.arena.take<double>(rows), *one = s.arena.take<double>(nv);
   std::fill(one, one + nv, 1.0);
-  ConstraintRows<double> wanted;
-  wanted.J = entries, wanted.scale = scale, wanted.mobility = one;
-  constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.pfaffian_values(q, v)), wanted, 0, tree.loops.constraints);
+  ConstraintRows<double> out;
+  out.J = entries, out.scale = scale, out.mobility = one;
+  constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.pfaffian_values(q, v)), out, 0, tree.loops.constraints);
   std::fill(J, J + rows * nv, 0.0);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

@@ -22,14 +22,14 @@ class StepLength {
   /// A step of this length was off by `error`, as a share of what is allowed, and this was little enough.
   void accept(double length, double error) {
     const double factor = factor_of(error);
-    *this = StepLength(length * (refused() ? std::min(1.0, factor) : factor), longest_);
+    *this = StepLength(length * (rejected() ? std::min(1.0, factor) : factor), longest_);
   }
 
-  /// Whether a step from here was refused already.
-  bool refused() const { return tries_ > 0; }
+  /// Whether a step from here was rejected already.
+  bool rejected() const { return tries_ > 0; }
 
   /// It was too much, or there was no answer (infinite). `singular`: whether a singular position is near.
-  void refuse(double length, double error, bool singular) {
+  void reject(double length, double error, bool singular) {
     static constexpr double longer[] = {1.4, 2.0, 4.0};
     if (tries_++ == 0) first_ = length;
     if (settles_) growths_ = 0, least_ = HUGE_VAL;  // it was cut short by the end of the run, and of no use so

@@ -47,10 +47,30 @@ int main() {
   print("actuator_efforts", robot.actuator_efforts(q, v, a));
   print("pushed", robot.forward_dynamics(q, v, tau, sarrus::Wrench{"rocker", {0.0, 3.0, 0.0, 0.0, 0.0, 0.0}}));
 
-  sarrus::Plan plan;  // RK4, and projection onto the loop after each step
-  Numbers row = q;
-  row.insert(row.end(), v.begin(), v.end());
-  const auto done = robot.simulation(plan).run_fixed({0.0, 1e-3, 0, 1000}, row.data());
+  const sarrus::Plan plan;  // RK4, and projection onto the loop after each step
+  const sarrus::Simulation simulation = robot.simulation(plan);
+  Numbers start = q;
+  start.insert(start.end(), v.begin(), v.end());
+
+  Numbers row = start;
+  const auto done = simulation.run_fixed({0.0, 1e-3, 0, 1000}, row.data());
   print("simulated", row);
+
+  // the same until the crank has turned to 1.5 rad
+  sarrus::EventFinder turned({{1, true}});
+  const auto angle = [](int, double, const double* x) { return x[0] - 1.5; };
+  const auto within = [&](const double* x, double time, double h, double* there) {
+    std::copy(x, x + simulation.size(), there);
+    simulation.part_of_step(time, h, there);
+  };
+  row = start;
+  simulation.run_fixed(
+      {0.0, 1e-3, 0, 1000}, row.data(), [](sarrus::Count, const double*) {},
+      [&](double time, const double* before, const double* after) {
+        return turned(time, before, after, simulation.size(), angle, within);
+      },
+      [] { return false; });
+  print("event", {turned.found.at(0).time});
+  print("state", turned.end);
   return done.status == 0.0 ? 0 : 1;
 }

@@ -277,7 +277,7 @@ class _Job:
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
         """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
         core = _core.Simulation(
-            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, None, self.limits, True
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, None, [], self.limits, True
         )  # fmt: skip
         core.close_stages = self.close_stages
         clock = self.clock

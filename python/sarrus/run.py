@@ -69,8 +69,8 @@ class Event:
             raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
 
     def _value(self, t: float, q: Array, v: Array) -> float:
-        """Of the function, which gets its own copy of the state; TypeError or StateError where it is no finite number."""
-        given: Any = self.function(t, q.copy(), v.copy())
+        """Of the function; TypeError or StateError where it is no finite number."""
+        given: Any = self.function(t, q, v)
         if np.ma.is_masked(given):
             raise TypeError(
                 f"event '{self.name}' returned a masked number; it must return one that is not, such as q[0] - 1.0"
@@ -110,10 +110,10 @@ class Integration:
         call = _force(mechanism, functions) if functions else None
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
-            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, pfaffian, self.limits.terms, True
+            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, pfaffian,
+            [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, True,
         )  # fmt: skip
         self.events = events
-        self.found: dict[str, list[float]] = {e.name: [] for e in self.events}
         self.ended_by: str | None = None
         self.steps = self.rejected = self.beyond_tolerance = 0
 
@@ -173,7 +173,7 @@ class Integration:
         """The whole way."""
         # what is shown may be a part of a step ahead of where the steps have come to
         begun, first = clock.perf_counter(), self.shown
-        self.begun = first[0]
+        self.core.watch_since(first[0])
         end = first[0] + duration
         check_advance(first[0], duration, self.dt)
         samples = None if times is None else _sample_times(times, first[0], end)
@@ -217,7 +217,7 @@ class Integration:
             count = min(CHUNK, whole - done)
             before, t_before = self.x.copy(), self.start + self.k * self.dt
             out = np.empty((count, size))
-            made, status = self.core.run(self.x, self.start, self.dt, self.k, count, out, self._watch())
+            made, status = self.core.run(self.x, self.start, self.dt, self.k, count, out)
             self.k += made
             done += made
             self.steps += made
@@ -226,7 +226,7 @@ class Integration:
             if done == whole and made and abs(t[-1] - end) <= 1e-9 * self.dt:
                 t[-1] = end  # whatever its last digit
             out = out[:made]
-            if self.ended_by is not None:
+            if self._ended():
                 t[-1], out[-1] = self.event_time, self.event_state
                 self.t, self.x = float(t[-1]), out[-1].copy()
                 self.start, self.k = self.t, 0  # a later run goes on from here
@@ -236,10 +236,10 @@ class Integration:
         self.shown = self.t, self.x.copy()
         if rest:  # shown, and not part of what a later run goes on from
             stood, x, out = (self.t, self.x.copy()), self.x.copy(), np.empty((1, size))
-            _, status = self.core.run(x, self.t, rest, 0, 1, out, self._watch())
+            _, status = self.core.run(x, self.t, rest, 0, 1, out)
             if status == 0:
                 to = end
-                if self.ended_by is not None:
+                if self._ended():
                     to, x = self.event_time, self.event_state.copy()
                     self.start, self.k, self.t, self.x = to, 0, to, x.copy()
                 keep(*self._at(samples, np.array([stood[0], to]), np.vstack([stood[1], x]), status))
@@ -280,14 +280,14 @@ class Integration:
             out, last = np.empty((max(upto - had, 1), self.core.size)), np.empty(self.core.size)
             self.t, self.h, status, more, taken, rejected, beyond, finished = self.core.run_adaptive(
                 self.x, self.t, max(float(pause), np.nextafter(self.t, np.inf)), end, self.h, (*tolerance, longest),
-                np.ascontiguousarray(ask), out, last, self._watch(),
+                np.ascontiguousarray(ask), out, last,
             )  # fmt: skip
             self.steps, self.rejected, self.beyond_tolerance = (
                 self.steps + taken, self.rejected + rejected, self.beyond_tolerance + beyond
             )  # fmt: skip
             t, x = ask[:more], out[:more]
             had += more
-            if self.ended_by is not None:
+            if self._ended():
                 before = t < self.event_time
                 t, x = np.append(t[before], self.event_time), np.vstack([x[before], self.event_state])
                 self.t, self.x, finished = self.event_time, self.event_state.copy(), True
@@ -296,64 +296,13 @@ class Integration:
                 return
         self.shown = (end, last) if self.ended_by is None else (self.event_time, self.event_state)
 
-    def _watch(self) -> Any:
-        """What the core asks after each step: did an event happen in it?"""
-        if not self.events:
-            return None
-        nq, nv = self.mechanism.nq, self.mechanism.nv
-        now: dict[int, float] = {}
-        self.last_time: float = self.t
-
-        def split(x: Array) -> tuple[Array, Array]:
-            return x[:nq], x[nq : nq + nv]
-
-        def watch(t: float, before: Array, after: Array) -> bool:
-            t_before = float(self.last_time)
-            hits = []
-            for k, event in enumerate(self.events):
-                old = now.get(k)
-                if old is None:
-                    old = event._value(t_before, *split(before))
-                new = now[k] = event._value(t, *split(after))
-                crossed = (old < 0.0 <= new and event.direction >= 0) or (old > 0.0 >= new and event.direction <= 0)
-                if crossed:
-                    share = self._root(event, t_before, t, before, old, new)
-                    hits.append((share, k))
-            self.last_time = t
-            for share, k in sorted(hits):
-                event, when = self.events[k], t_before + share * (t - t_before)
-                if when <= self.begun:  # in what an earlier run has shown of this step
-                    continue
-                self.found[event.name].append(when)
-                if event.terminal:
-                    self.ended_by, self.event_time = event.name, when
-                    self.event_state = after.copy() if share == 1.0 else self._inside(t_before, t, before, share)
-                    return True
-            return False
-
-        return watch
-
-    def _inside(self, t_before: float, t: float, before: Array, share: float) -> Array:
-        """The state at a share of the last step."""
-        return np.asarray(self.core.within_step(before, t_before, share * (t - t_before)))
-
-    def _root(self, event: Event, t_before: float, t: float, before: Array, old: float, new: float) -> float:
-        """Share of the step at which the event's function is zero: false position that does not get stuck (Illinois), then halving."""
-        nq, nv = self.mechanism.nq, self.mechanism.nv
-        low, high, f_low, f_high = 0.0, 1.0, old, new
-        for k in range(60):
-            if f_high == 0.0 or high - low < 1e-14:
-                break
-            share = (low * f_high - high * f_low) / (f_high - f_low) if k < 30 else 0.5 * (low + high)
-            x = self._inside(t_before, t, before, share)
-            f = event._value(t_before + share * (t - t_before), x[:nq], x[nq : nq + nv])
-            if (f < 0.0) == (old < 0.0) and f != 0.0:
-                low, f_low, f_high = share, f, f_high / 2.0
-            else:
-                if f == 0.0:
-                    return share
-                high, f_high, f_low = share, f, f_low / 2.0
-        return high
+    def _ended(self) -> bool:
+        """Whether an event has ended it; then which, when and where."""
+        ended = self.core.ended
+        if ended is not None:
+            event, self.event_time, self.event_state = ended
+            self.ended_by = self.events[event].name
+        return ended is not None
 
     def _result(self, t: Array, x: Array, status: int, seconds: float) -> Trajectory:
         nq, nv = self.mechanism.nq, self.mechanism.nv
@@ -363,6 +312,10 @@ class Integration:
             "seconds": seconds, "evaluations": method.stages * (self.steps + self.rejected) or None,
             "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
         }  # fmt: skip
+        found = self.core.found
+        events = {
+            event.name: np.array([when for which, when in found if which == k]) for k, event in enumerate(self.events)
+        }
         said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
         if status:
             said = "interrupted" if status == Status.INTERRUPTED else "diverged"
@@ -375,7 +328,7 @@ class Integration:
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
             efforts=efforts if acts else np.zeros((len(t), nv)),
-            statistics=statistics, status=said, events={name: np.array(at) for name, at in self.found.items()},
+            statistics=statistics, status=said, events=events,
             checkpoint=self.checkpoint(),
         )  # fmt: skip
         if status in FAILURES:
@@ -466,7 +419,9 @@ def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -
     if not robot.nc or stabilisation != "projection":
         return False
     pfaffian = robot._pfaffian_numbers if has_functions_of_q(robot) else None
-    core = _core.Simulation(robot, "euler", "none", (0.0, 0.0), ForceElements().terms, [], None, pfaffian, [], False)
+    core = _core.Simulation(
+        robot, "euler", "none", (0.0, 0.0), ForceElements().terms, [], None, pfaffian, [], [], False
+    )
     nearby = robot.integrate(q, np.random.default_rng(0).uniform(-1e-3, 1e-3, robot.nv))
     closed, status = robot.project_configuration(nearby, time=time, return_status=True)
     return core.rank(nearby, time) > core.rank(q if status else closed, time)

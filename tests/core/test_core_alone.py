@@ -65,6 +65,8 @@ def test_it_says_what_python_says(printed):
     tau = np.array([2.0, 0.0, 0.0])
     a = robot.forward_dynamics(q, v, tau)
     run = sarrus.simulate(robot, q, v, 1.0, method="rk4")
+    event = sarrus.Event(lambda t, q, v: q[0] - 1.5, "turned", direction=1)
+    until = sarrus.simulate(robot, q, v, 1.0, method="rk4", events=event)
     expected = {
         "q": q,
         "loop_residual": robot.loop_residual(q),
@@ -75,6 +77,8 @@ def test_it_says_what_python_says(printed):
         "actuator_efforts": robot.actuator_efforts(q, v, a),
         "pushed": robot.forward_dynamics(q, v, tau, wrenches={"rocker": [0, 3, 0, 0, 0, 0]}),
         "simulated": np.concatenate([run.q[-1], run.v[-1]]),
+        "event": until.events["turned"],
+        "state": np.concatenate([until.q[-1], until.v[-1]]),
     }
     assert printed.keys() == expected.keys()
     for name, numbers in expected.items():
