@@ -34,11 +34,10 @@ template <class T> struct Size {
 template <class T> struct RelativeMotion {
   Transform<T> X;  // pose of the child's frame in the parent's
   Motion<T> V;
+  Size<T> velocity_size;  // of a unit of the velocities, by their mobilities: no rounding of a difference counts as motion
   bool accelerates;  // whether there is an answer to what follows: accelerations while those of the joints are zero
   Vec3<T> w_parent, w_child;  // angular velocities
   Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child - acceleration of the parent's point that is there
-  Size<T>
-      velocity_size;  // of a unit of the velocities, each divided by its inertia: no rounding of a difference counts as motion
   Size<T> acceleration_size;  // of what dw and a are differences of
 
   /// The child's origin seen from the parent's turning axes (written in the child's): where it is, and how it accelerates; V.linear is

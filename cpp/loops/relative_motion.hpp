@@ -132,7 +132,6 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  m.acceleration_size.angular = m.acceleration_size.linear = T(0.0);
   const T far = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of no length is the rounding of two places
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
