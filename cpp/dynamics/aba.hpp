@@ -81,7 +81,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
       const int N = joint.nv;
       const auto S = joint.subspace(columns + b.iv);
       Force<T>* U = joints.U + b.iv;
-      T D[most][most], size[most], Du[most], *D_inverse = joints.D_inverse + 6 * b.iv, *u = joints.u + b.iv;
+      T D[most][most], size[most], *D_inverse = joints.D_inverse + 6 * b.iv, *u = joints.u + b.iv;
       S.project(me.p, u);
       for (int k = 0; k < N; ++k) {
         U[k] = me.I * S.column[k];
@@ -93,7 +93,6 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
         size[k] = me.I.size_along(S.column[k]);
       }
       invert_symmetric(N, D, size, D_inverse);
-      multiply(N, D_inverse, u, Du);
       if (b.parent == 0) return;  // the ground takes what comes
 
       // what the joint passes on: I - U D^-1 U^T, and p + I c + U D^-1 u
@@ -103,7 +102,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
         Force<T> UD = U[0] * D_inverse[k];
         for (int l = 1; l < N; ++l) UD += U[l] * D_inverse[6 * l + k];
         I.subtract_product(UD, U[k]);
-        p += U[k] * Du[k];
+        p += U[k] * dot(N, D_inverse + 6 * k, u);
       }
       if (!tree.has_armature) joint.clear_transmitted(I);
       p += I * me.c;
@@ -128,7 +127,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       T u[decltype(joint)::most];
       for (int k = 0; k < joint.nv; ++k) u[k] = joints.u[b.iv + k] - dot(A, joints.U[b.iv + k]);
-      multiply(joint.nv, joints.D_inverse + 6 * b.iv, u, a + b.iv);
+      for (int k = 0; k < joint.nv; ++k) a[b.iv + k] = dot(joint.nv, joints.D_inverse + 6 * (b.iv + k), u);
       me.A = A + joint.subspace(columns + b.iv) * (a + b.iv);
     });
   }

@@ -37,12 +37,11 @@ template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&A)[m
   }
 }
 
-/// y = A x, where the rows of A are six numbers apart.
-template <class T> SARRUS_INLINE void multiply(int N, const T* A, const T* x, T* y) {
-  for (int k = 0; k < N; ++k) {
-    y[k] = T(0.0);
-    for (int l = 0; l < N; ++l) y[k] += A[6 * k + l] * x[l];
-  }
+/// A row times a column, n numbers each.
+template <class T> SARRUS_INLINE T dot(int n, const T* a, const T* b) {
+  T sum = T(0.0);
+  for (int k = 0; k < n; ++k) sum += a[k] * b[k];
+  return sum;
 }
 
 }  // namespace sarrus
