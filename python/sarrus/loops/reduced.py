@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, real_rows
 from ..errors import StateError
-from ..joints import PARAMETERS
 from .cog import CogDynamics
 from .coordinates import Coordinates, Dependence, chosen, component_rows, constraint_jacobian_rate, of_task
 from .projected import applied, solutions, transposed
@@ -168,7 +167,7 @@ class ReducedDynamics(CogDynamics):
         self,
         q: ArrayLike,
         frame: str,
-        components: str = " ".join(PARAMETERS),
+        components: str = "rx ry rz tx ty tz",
         *,
         expressed_in: str = "frame",
         time: ArrayLike | None = None,
