@@ -9,7 +9,7 @@
 
 namespace sarrus::bindings {
 
-enum class Size : char { q, v, six, known, one, rows, given };
+enum class Size : char { q, v, six, known, one, rows, given, scale, gains, steps };
 
 struct Input {
   std::string name;
@@ -39,7 +39,10 @@ inline Info read(const char* name, const char* inputs, const char* axes, bool ha
     if (in.optional) in.name.pop_back();
     if (in.name[0] == 'q') in.size = Size::q;
     if (in.name == "known") in.size = Size::known;
-    if (in.name == "multipliers") in.size = Size::rows;
+    if (in.name == "multipliers" || in.name == "rows") in.size = Size::rows;
+    if (in.name == "scale") in.size = Size::scale;
+    if (in.name == "gains") in.size = Size::gains;
+    if (in.name == "steps") in.size = Size::steps;
     if (in.name == "restitution" || in.name == "time") in.size = Size::one, in.by_keyword = true;
     if (in.name == "given") in.size = Size::given, in.by_keyword = true, info.given = static_cast<int>(info.inputs.size());
     if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;
@@ -78,6 +81,9 @@ inline int size_of(Size s, const Tree& t) {
     case Size::one: return 1;
     case Size::rows: return t.loops.rows;
     case Size::given: return t.loops.given;
+    case Size::scale: return t.nv + t.loops.rows;
+    case Size::gains: return t.loops.actuators + 6;
+    case Size::steps: return 3;
     default: return kept_motion_size(t);
   }
 }
@@ -91,6 +97,7 @@ inline int size_of_axis(char c, const Tree& t) {
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;
     case 'u': return t.loops.actuators;
+    case 'Q': return t.nq + 1;
     case 'i': return t.nv + t.loops.rows;
     case 'm': return t.nv + t.loops.rows + 1;
     default: return c - '0';

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "../loops/tolerances.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "processor.hpp"
 #include "simulation.hpp"
@@ -72,6 +73,9 @@ ConstraintDescription to_constraint(const py::dict& d) {
     c.kind = ConstraintKind::pfaffian;
     c.joints = d["joints"].cast<std::vector<std::string>>();
     c.matrix = numbers("matrix"), c.value = numbers("value"), c.rows = d["rows"].cast<int>();
+  } else if (kind == "Target") {
+    c.kind = ConstraintKind::joint;
+    c.child = d["frame"].cast<std::string>(), c.turned = d["turned"].cast<bool>();
   } else {
     c.kind = kind == "Distance" ? ConstraintKind::distance : ConstraintKind::rolling;
     c.parent = d["parent"].cast<std::string>(), c.child = d["child"].cast<std::string>();
@@ -232,6 +236,17 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       py::arg("level"));
   use_kernels(sarrus_kernel_table());
   m.attr("baseline") = py::capsule(sarrus_kernel_table());
+
+  auto limits = m.def_submodule("tolerances", "Those of loops: cpp/loops/tolerances.hpp says why each is what it is.");
+#define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
+  SARRUS_TOLERANCE(rounding)
+  SARRUS_TOLERANCE(closed)
+  SARRUS_TOLERANCE(given_closed)
+  SARRUS_TOLERANCE(least_square)
+  SARRUS_TOLERANCE(negligible)
+  SARRUS_TOLERANCE(present)
+  SARRUS_TOLERANCE(nearly_singular)
+#undef SARRUS_TOLERANCE
 
   bind_simulation(m);
 

@@ -22,7 +22,8 @@ namespace {
   } else if (kind == Size::v) {
     m += "this mechanism has nv = " + std::to_string(t.nv);
     if (has == t.nq) m += " (nq = " + std::to_string(t.nq) + ": did you pass q?)";
-  } else if (kind == Size::six || kind == Size::rows || kind == Size::given) {
+  } else if (kind == Size::six || kind == Size::rows || kind == Size::given || kind == Size::scale || kind == Size::gains ||
+             kind == Size::steps) {
     m += "it wants " + std::to_string(want);
   } else {
     m += "it is not a motion that kinematics() made for this mechanism";
@@ -119,7 +120,8 @@ std::int64_t checked_size(const Info& info, const Tree& t) {
 /// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
-  if (a.wrenches || a.threads || a.return_status || (info.given >= 0 && t.loops.given > 0)) return nullptr;
+  if (a.wrenches || a.threads || a.return_status || (info.given >= 0 && t.loops.given > 0 && !a.input[info.given]))
+    return nullptr;
   if (answerless(m, info)) return nullptr;
   const double* in[max_inputs] = {};
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
@@ -184,7 +186,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
       operands.back().array = operands.back().array[py::make_tuple(py::ellipsis(), py::none())];
   }
   if (info.given >= 0 && t.loops.given > 0 && !a.input[info.given]) {
-    const bool has_v = info.inputs[1].size == Size::v;
+    const bool has_v = info.inputs[1].name == "v";
     py::object numbers =
         py::handle(self).attr("_pfaffian_numbers")(py::handle(a.input[0]), has_v ? py::handle(a.input[1]) : py::none());
     operands.push_back({"Pfaffian rows", Size::given, as_plain(numbers.ptr(), "Pfaffian rows")});

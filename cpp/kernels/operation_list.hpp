@@ -13,11 +13,11 @@ struct Parameters {
   bool check;  // whether a state that is off the loops is to be told, instead of answered
 };
 
-constexpr int max_inputs = 5;
+constexpr int max_inputs = 6;
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, has a frame, takes wrenches
 //  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (a kept motion); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) or m (nv + rows + 1)
+//  w (constraints), u (efforts), i (nv + rows) or m (nv + rows + 1), Q (nq + 1)
 #define SARRUS_TREE_OPERATIONS(X)                                                  \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", false, true) \
   X(mass_matrix, "q", "vv", false, false)                                          \
@@ -53,19 +53,22 @@ constexpr int max_inputs = 5;
   X(normalize, "q", "q", false, false)                                             \
   X(motion_space, "q", "6v", false, false)
 
-#define SARRUS_LOOP_OPERATIONS(X)                                      \
-  X(forward_dynamics, "q v tau time? given?", "v", false, true)        \
-  X(constrained_motion, "q v tau time? given?", "m", false, true)      \
-  X(constraint_jacobian, "q time? given?", "cv", false, false)         \
-  X(constraint_velocity, "q time? given?", "c", false, false)          \
-  X(constraint_bias, "q v time? given?", "c", false, false)            \
-  X(loop_residual, "q time? given?", "c", false, false)                \
-  X(loop_wrenches, "q multipliers time?", "w6", false, false)          \
-  X(velocity_by_mass, "q v time? given?", "v", false, false)           \
-  X(velocity_plain, "q v time? given?", "v", false, false)             \
-  X(velocity_jump, "q v restitution? time? given?", "i", false, false) \
-  X(configuration_by_mass, "q time? given?", "q", false, false)        \
-  X(configuration_plain, "q time? given?", "q", false, false)          \
+#define SARRUS_LOOP_OPERATIONS(X)                                       \
+  X(forward_dynamics, "q v tau time? given?", "v", false, true)         \
+  X(constrained_motion, "q v tau time? given?", "m", false, true)       \
+  X(constraint_jacobian, "q time? given?", "cv", false, false)          \
+  X(constraint_velocity, "q time? given?", "c", false, false)           \
+  X(constraint_bias, "q v time? given?", "c", false, false)             \
+  X(loop_residual, "q time? given?", "c", false, false)                 \
+  X(loop_wrenches, "q multipliers time?", "w6", false, false)           \
+  X(velocity_by_mass, "q v time? given?", "v", false, false)            \
+  X(velocity_plain, "q v time? given?", "v", false, false)              \
+  X(velocity_jump, "q v restitution? time? given?", "i", false, false)  \
+  X(configuration_by_mass, "q weight? time? given?", "q", false, false) \
+  X(configuration_plain, "q weight? time? given?", "q", false, false)   \
+  X(least_motion, "q v rows weight time? given?", "v", false, false)    \
+  X(close, "q scale steps time? given?", "Q", false, false)             \
+  X(mobility_numbers, "q scale gains time? given?", "8", true, false)   \
   X(actuator_efforts, "q v a time? given?", "u", false, true)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)

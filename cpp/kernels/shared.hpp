@@ -27,7 +27,7 @@
   EXTERN template void solve(const Elimination&, const Factor<T>&, T*, T*);                                              \
   EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                               \
   EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                               \
-  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, bool);              \
+  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool);    \
   EXTERN template void least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, T*);                               \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 

@@ -11,6 +11,7 @@
 
 #include "../dynamics/rnea.hpp"
 #include "../joints/closing.hpp"
+#include "tolerances.hpp"
 
 namespace sarrus {
 
@@ -52,9 +53,6 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   return state;
 }
 
-/// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured.
-constexpr double off_loops_limit = 1e-3;  // [rad, m; of the velocities, or of 1 rad/s, m/s]
-
 /// Whether a state is off the loops: whether the velocities that some row touches would have to move by more than the limit to close it, or
 /// to change by more than that share of what they are, but no less than 1.
 template <class T> struct OffLoops {
@@ -63,7 +61,7 @@ template <class T> struct OffLoops {
   /// Squares: of gap and rate along a row; of the row's change with a unit of the velocities, weighed by their mobilities; the sum of these;
   /// the sum of the velocities' squares. (No division: this stands on the hottest path.)
   SARRUS_INLINE void see(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
-    const T size = select(change > T(0.0), change, mobility) * T(off_loops_limit * off_loops_limit);
+    const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
     found = select(opens, T(2.0), select(both(slips, found < T(1.0)), T(1.0), found));
   }
@@ -142,6 +140,17 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const T* time
   A = in_axes(R, S * a + Gimbal<6>::subspace_rate(coordinates, v) * v);
 }
 
+/// Where a frame is to be, as the call gives it: a point, or the rows of a pose.
+template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, const T* given) {
+  Transform<T> X = Transform<T>::identity();
+  const int step = c.turns ? 4 : 1;
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j + 1 < step; ++j) X.R(i, j) = given[step * i + j];
+    X.p(i) = given[step * i + step - 1];
+  }
+  return X;
+}
+
 /// `posed`: m.X is wanted too; `mobility`: m.turns and m.slides.
 template <class T>
 SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
@@ -151,8 +160,8 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   Motion<T> A_drive;
   m.drive = Motion<T>::zero();
   if (posed || c.driven) {
-    const Transform<T> at_parent = c.parent == 0 ? c.X_parent.template cast<T>() : s.X[c.parent] * c.X_parent.template cast<T>();
-    Transform<T> X_parent = at_parent;
+    Transform<T> X_parent = c.parent == 0 ? c.X_parent.template cast<T>() : s.X[c.parent] * c.X_parent.template cast<T>();
+    if (c.aimed && s.given) X_parent = target_pose(c, s.given + c.given);
     if (c.driven) carry(c, s.time, X_parent, m.drive, A_drive);
     m.X = {times(Mat3<T>(X_parent.R.transpose()), X_child.R), transpose_times(X_parent.R, Vec3<T>(X_child.p - X_parent.p))};
   }

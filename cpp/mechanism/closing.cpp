@@ -131,6 +131,14 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
     c.value = numbers_.back().data();
   }
   std::vector<int> rest;
+  if (o.kind == ConstraintKind::joint) {  // a frame that a call leads somewhere: a closing joint from the ground to there
+    c.joint = o.turned ? JointKind::fixed : JointKind::spherical, c.rows = o.turned ? 6 : 3, c.turns = o.turned;
+    for (int r = 0; r < c.rows; ++r) c.component[r] = o.turned ? r : 3 + r;
+    c.X_child = frames_.at(o.child).X;
+    c.aimed = true, c.given = tree_.loops.given;
+    tree_.loops.given += o.turned ? 12 : 3;
+    between("ground", o.child, c, columns, rest);
+  }
   if (o.kind == ConstraintKind::distance || o.kind == ConstraintKind::rolling) between(o.parent, o.child, c, columns, rest);
   add(c, columns, rest);
   return c;

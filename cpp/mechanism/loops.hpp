@@ -41,6 +41,7 @@ struct Constraint {
   int component[6];         // of a row that is a component of the relative motion; -1: it is a combination
   const Law* laws[6];       // rx .. tz of a gimbal that carries the frame on the parent along, or null
   bool driven;
+  bool aimed;               // the frame on the parent, which is the ground, comes with the call: where a frame of the child is to be
   bool turns;               // whether a row looks at rotation
   double length;            // of a rod; of a rolling body's radius
   double other_radius;      // of the sphere that a sphere rolls on
@@ -53,7 +54,7 @@ struct Constraint {
   const Law* law;
   const double* pfaffian;   // rows x columns, row by row; null: given with the call
   const double* value;      // c of A v = c
-  int given;                // where the call's numbers for this constraint start: A, c and gamma
+  int given;                // where the call's numbers for this constraint start: A, c and gamma, or a target
 };
 
 /// In which order the unknowns of [M J^T; J -mu] are eliminated, and where every number of L D L^T stands. Made once a mechanism.

@@ -40,7 +40,7 @@ struct JointDescription {
   std::vector<std::optional<LawDescription>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
 };
 
-/// A constraint that is no joint.
+/// A constraint that is no joint between bodies; of kind joint: a frame (the child) that calls lead to a pose or a point.
 struct ConstraintDescription {
   struct Term {
     std::string joint;
@@ -54,6 +54,7 @@ struct ConstraintDescription {
   Vec3<double> normal, axle;  // of the plane, in the parent; of the disc, in the child
   double length, other_radius;
   Rolling rolling;
+  bool turned;  // whether a pose is asked for
   std::vector<Term> terms;
   double offset;
   std::optional<LawDescription> law;

@@ -18,6 +18,7 @@ from .description import (
     JointSpec,
     RollingSpec,
     SpringSpec,
+    TargetSpec,
 )
 from .errors import ModelError
 from .laws import Law
@@ -103,6 +104,8 @@ def _constraint(c: ConstraintSpec) -> dict[str, Any]:
             "length": c.radius,
             "other_radius": c.on_radius,
         }
+    if isinstance(c, TargetSpec):
+        return {"kind": "Target", "name": c.name, "frame": c.frame, "turned": c.turned}
     return {
         "kind": "Pfaffian",
         "name": c.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, RollingSpec
+from .description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, RollingSpec, TargetSpec
 
 _COMPONENTS = ("rotation about x", "rotation about y", "rotation about z", "x", "y", "z")
 
@@ -52,6 +52,8 @@ class Constraint:
             return (self.spec.parent, self.spec.child)
         if isinstance(self.spec, DistanceSpec):
             return (self.spec.first[0], self.spec.second[0])
+        if isinstance(self.spec, TargetSpec):
+            return ("ground", self.spec.frame)
         return (self.spec.on, self.spec.body) if isinstance(self.spec, RollingSpec) else ()
 
     @property
@@ -75,6 +77,8 @@ class Constraint:
         if isinstance(spec, CouplerSpec):
             right = "law(t)" if spec.law is not None else f"{spec.offset:g}"
             return f"{spec.name}: {self.kind} ─ {' + '.join(_term(*t) for t in spec.terms)} = {right}"
+        if isinstance(spec, TargetSpec):
+            return f"{spec.name}: {'pose' if spec.turned else 'point'}"
         return f"{spec.name}: Pfaffian({len(self.row_names)} rows) ─ {', '.join(spec.joints)}"
 
 
@@ -87,6 +91,8 @@ def _term(joint: str, index: int, coefficients: Sequence[float]) -> str:
 def _row_names(spec: JointSpec | ConstraintSpec, components: Sequence[int]) -> list[str]:
     if isinstance(spec, RollingSpec):
         return ["contact", "slip 1", "slip 2"]
+    if isinstance(spec, TargetSpec):
+        return [_COMPONENTS[k] for k in components]
     if isinstance(spec, JointSpec):
         plain = all(k >= 0 for k in components)
         turned = getattr(spec.joint, "axis", getattr(spec.joint, "normal", None)) is not None

@@ -93,7 +93,16 @@ class PfaffianSpec:
     derivative: Callable[[Any, Any], Any] | None = None
 
 
-ConstraintSpec = DistanceSpec | CouplerSpec | RollingSpec | PfaffianSpec
+@dataclass(frozen=True)
+class TargetSpec:
+    """A frame that calls lead to a point of the world, or (`turned`) to a pose; only mechanisms that close loops for others have any."""
+
+    name: str
+    frame: str
+    turned: bool
+
+
+ConstraintSpec = DistanceSpec | CouplerSpec | RollingSpec | PfaffianSpec | TargetSpec
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description import PfaffianSpec
-from ..errors import NotRealizableError, ShapeError, StateError, real_array
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError, real_array
 from ..state import Array, StateFunctions, _operation, common_axes, into, real_rows
 
 
@@ -33,6 +33,11 @@ class LoopReactions:
 
 class LoopFunctions(StateFunctions):
     """Constraints of a mechanism and what follows from them in one state."""
+
+    @property
+    def _asks_for_rows(self) -> bool:
+        """Whether a constraint's rows are a function of q that the core has to be told."""
+        return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
 
     @_operation
     def constraint_jacobian(
@@ -172,13 +177,31 @@ class LoopFunctions(StateFunctions):
         raise NotImplementedError
 
     @_operation
-    def _configuration_by_mass(self, q: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None, threads: int = 1,
-                               return_status: bool = False) -> Any:  # fmt: skip
+    def _configuration_by_mass(self, q: ArrayLike, weight: ArrayLike | None = None, *, time: ArrayLike | None = None,
+                               out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
         raise NotImplementedError
 
     @_operation
-    def _configuration_plain(self, q: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None, threads: int = 1,
-                             return_status: bool = False) -> Any:  # fmt: skip
+    def _configuration_plain(self, q: ArrayLike, weight: ArrayLike | None = None, *, time: ArrayLike | None = None,
+                             out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+        raise NotImplementedError
+
+    @_operation
+    def _close(self, q: ArrayLike, scale: ArrayLike, steps: ArrayLike, *, time: ArrayLike | None = None,
+               given: ArrayLike | None = None, out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+        """(..., nq + 1): a configuration near q that closes the loops as well as it can, and what is left, by ``cpp/loops/closing.hpp``."""
+        raise NotImplementedError
+
+    @_operation
+    def _mobility_numbers(self, q: ArrayLike, scale: ArrayLike, gains: ArrayLike, frame: str, *, time: ArrayLike | None = None,
+                          out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+        """(..., 8): see ``cpp/loops/mobility.hpp``."""
+        raise NotImplementedError
+
+    @_operation
+    def _least_motion(self, q: ArrayLike, v: ArrayLike, rows: ArrayLike, weight: ArrayLike, *, time: ArrayLike | None = None,
+                      out: Array | None = None, threads: int = 1, return_status: bool = False) -> Any:  # fmt: skip
+        """v (..., nv) + weight x with J (v + weight x) = rows and least |x|."""
         raise NotImplementedError
 
     @_operation
@@ -290,6 +313,7 @@ class LoopFunctions(StateFunctions):
     def project_configuration(
         self,
         q: ArrayLike,
+        fixed: Iterable[str] = (),
         *,
         metric: str = "mass",
         time: ArrayLike | None = None,
@@ -299,17 +323,28 @@ class LoopFunctions(StateFunctions):
     ) -> Any:
         """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
 
-        For drift and small changes; from far away :meth:`assemble`. metric and time as in :meth:`project_velocity`. Where the steps do
-        not close the loops, StateError says how far they came; in a batch the status is 2.
+        For drift and small changes; from far away :meth:`assemble`. `fixed` are names of joints that stay where they are; metric and
+        time as in :meth:`project_velocity`. Where the steps do not close the loops, StateError says how far they came; in a batch the
+        status is 2.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.project_configuration(fourbar.assemble() + 1e-3)
-        >>> bool(abs(fourbar.loop_residual(q)).max() < 1e-12)
-        True
+        >>> start = fourbar.assemble() + 1e-3
+        >>> q = fourbar.project_configuration(start, fixed=["motor"])
+        >>> bool(abs(fourbar.loop_residual(q)).max() < 1e-12), bool(q[0] == start[0])
+        (True, True)
         """
         project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
-        return project(q, time=time, out=out, threads=threads, return_status=return_status)
+        if isinstance(fixed, str):
+            raise TypeError(f"fixed are names of joints, such as ['{fixed}']; got {fixed!r}")
+        weight = None
+        for name in fixed:
+            joint = self.joint(name)
+            if joint.closes_loop:
+                raise ModelError(f"joint '{name}' closes a loop and has no coordinates that could be fixed")
+            weight = np.ones(self.nv) if weight is None else weight
+            weight[joint.v_slice] = 0.0
+        return project(q, weight, time=time, out=out, threads=threads, return_status=return_status)
 
     def impact(
         self,
@@ -369,7 +404,7 @@ class LoopFunctions(StateFunctions):
         sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
         if not sound.all():
             q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
-        parts = []
+        parts = [np.zeros((*lead, 0))]
         for constraint in self._constraints.values():
             spec = constraint.spec
             if not isinstance(spec, PfaffianSpec) or not callable(spec.rows):
@@ -414,7 +449,15 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     if operation == "actuator_efforts":
         mechanism._actuator_efforts(**arguments)  # which says what is lacking
         raise NotRealizableError("the actuated joints cannot bring this motion about")
-    if operation in ("forward_dynamics", "constrained_motion", "reference_member"):
+    if operation == "least_motion":
+        moving, v = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"])
+        J, wanted = J * moving, np.asarray(arguments["rows"]) - J @ v
+        held = [name for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
+        operation, what = (
+            "this motion of " + (", ".join(f"'{name}'" for name in held) or "nothing"),
+            "motion of the others",
+        )
+    elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):
         wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
     else:
         wanted, what = mechanism.constraint_velocity(q, time=time), "velocity"
