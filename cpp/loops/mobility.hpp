@@ -38,39 +38,43 @@ template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal,
   }
 }
 
-/// Singular values from the eigenvalues of A A^T.
-template <class T> struct SingularValues {
-  T rank, largest, smallest;  // of those that count; 0 where none does
-};
+/// Singular values of F that count, from F F^T (n x n, destroyed): Sturm's sequences tell how many eigenvalues are above a number.
+template <class T> class SingularValues {
+ public:
+  T rank;
 
-/// Of a symmetric semidefinite A (n x n, destroyed): Sturm's sequences count the eigenvalues above a number, and bisection finds them.
-template <class T> SARRUS_NOINLINE SingularValues<T> singular_values(int n, T* A, Arena& arena) {
-  const Arena::Scope scope(arena);
-  T *d = arena.take<T>(n + 1), *e = arena.take<T>(n + 1), trace = T(0.0);
-  for (int k = 0; k < n; ++k) trace += A[k * n + k];
-  tridiagonalise(n, A, d, e, arena);
-  const auto above = [&](const T& x) {
-    T count = T(0.0), q = T(1.0);
-    for (int k = 0; k < n; ++k) {
-      q = d[k] - x - (k > 0 ? e[k - 1] / q : T(0.0));
-      q = select(abs(q) > T(1e-200), q, T(1e-200));
-      count += select(q > T(0.0), T(1.0), T(0.0));
-    }
-    return count;
-  };
-  const T least = T(tolerances::present * tolerances::present);
-  const T rank = above(least);
-  const auto find = [&](const T& count) {  // where no longer so many are above
-    T low = least, high = least + trace * T(1.001);
-    for (int k = 0; k < 40; ++k) {
+  SingularValues(int n, T* A, Arena& arena) : n_(n), d_(arena.take<T>(n)), e_(arena.take<T>(n)), trace_(T(0.0)) {
+    for (int k = 0; k < n; ++k) trace_ += A[k * n + k];
+    tridiagonalise(n, A, d_, e_, arena);
+    rank = above(T(least));
+  }
+  /// The count-th largest, to nine digits; 0 where there is none.
+  SARRUS_NOINLINE T find(const T& count) const {
+    T low = T(least), high = T(least) + trace_ * T(1.001);
+    for (int k = 0; k < 34; ++k) {
       const T middle = sqrt(low * high);
       const auto more = above(middle) > count - T(0.5);
       low = select(more, middle, low), high = select(more, high, middle);
     }
-    return select(rank > T(0.5), sqrt(low), T(0.0));
-  };
-  return {rank, find(T(1.0)), find(rank)};
-}
+    return select(rank > count - T(0.5), select(rank > T(0.5), sqrt(low), T(0.0)), T(0.0));
+  }
+
+ private:
+  static constexpr double least = tolerances::present * tolerances::present;
+
+  T above(const T& x) const {
+    T count = T(0.0), q = T(1.0);
+    for (int k = 0; k < n_; ++k) {
+      q = d_[k] - x - (k > 0 ? e_[k - 1] / q : T(0.0));
+      q = select(abs(q) > T(1e-200), q, T(1e-200));
+      count += select(q > T(0.0), T(1.0), T(0.0));
+    }
+    return count;
+  }
+
+  int n_;
+  T *d_, *e_, trace_;
+};
 
 /// Eight numbers of one configuration: rank and smallest singular value of J; rank and smallest singular value of B; rank of G on the
 /// motions, rank of B and G together; condition of K, and its rank.
@@ -138,7 +142,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   const auto block = [&](int begin, int end) {
     for (int a = begin; a < end; ++a)
       for (int b = begin; b < end; ++b) some[(a - begin) * (end - begin) + b - begin] = all[a * felt + b];
-    return singular_values(end - begin, some, arena);
+    return SingularValues<T>(end - begin, some, arena);
   };
   const auto B = block(0, motors), G = block(motors, felt), both_of_them = block(0, felt);
 
@@ -167,7 +171,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       KK[6 * r + c] = T(0.0);
       for (int a = 0; a < motors; ++a) KK[6 * r + c] += K[r * motors + a] * K[c * motors + a];
     }
-  const auto gain = singular_values(6, KK, arena);
+  const SingularValues<T> gain(6, KK, arena);
 
   T* JJ = arena.take<T>(loops.rows * loops.rows);
   for (int r = 0; r < loops.rows; ++r)
@@ -176,15 +180,10 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       for (int k = 0; k < nv; ++k) sum += dense[r * nv + k] * dense[c * nv + k];
       JJ[r * loops.rows + c] = JJ[c * loops.rows + r] = sum;
     }
-  const auto loop = singular_values(loops.rows, JJ, arena);
-  const T numbers[8] = {loop.rank,
-                        loop.smallest,
-                        B.rank,
-                        B.smallest,
-                        G.rank,
-                        both_of_them.rank,
-                        gain.largest / select(gain.smallest > T(0.0), gain.smallest, T(1.0)),
-                        gain.rank};
+  const SingularValues<T> loop(loops.rows, JJ, arena);
+  const T gained = gain.find(gain.rank);
+  const T condition = gain.find(T(1.0)) / select(gained > T(0.0), gained, T(1.0));
+  const T numbers[8] = {loop.rank, loop.find(loop.rank), B.rank, B.find(B.rank), G.rank, both_of_them.rank, condition, gain.rank};
   for (int k = 0; k < 8; ++k) out[k] = numbers[k];
 }
 

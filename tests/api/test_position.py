@@ -733,3 +733,38 @@ def test_rate_of_the_residual_in_time():
     rate = (robot.loop_residual(q, time=0.4 + h) - robot.loop_residual(q, time=0.4 - h)) / (2 * h)
     assert_allclose(rate, -robot.constraint_velocity(q, time=0.4), rtol=0, atol=1e-8)
     assert_allclose(np.linalg.norm(rate), 1.5 * np.cos(1.2), rtol=0, atol=1e-8)
+
+
+# ---- frames that are followed --------------------------------------------------------------------------------------------------------
+
+
+def test_a_tool_goes_through_poses():
+    """Both ways of saying where a Stewart platform goes lead to the same motors, and between poses it stays on its branch."""
+    robot = gallery.stewart()
+    start = robot.assemble()
+    pose = robot.pose(start, "platform")
+    way = np.repeat(pose[None], 20, axis=0)
+    s = np.linspace(0.0, 1.0, 20)
+    way[:, :3, 3] += np.outer(s, (0.05, -0.04, 0.06))
+    way[:, :3, :3] = pose[:3, :3] @ np.array([sarrus.Rotation.exp(x * np.array([0.1, 0.2, -0.1])).matrix for x in s])
+    q = robot.follow({"platform": way}, near=start)
+    assert_allclose(robot.pose(q, "platform"), way, rtol=0, atol=CLOSED)
+    assert open_by(robot, q) < CLOSED
+    assert_allclose(q, robot.inverse_kinematics({"platform": way}, near=q), rtol=0, atol=KNOWN)
+    assert_allclose(robot.follow({"platform": way[[0, -1]]}, near=start)[-1], q[-1], rtol=0, atol=1e-6)
+    legs = {name: q[:, robot.joint(name).q_slice] for name in robot.actuated}
+    assert_allclose(robot.pose(robot.follow(legs, near=start), "platform"), way, rtol=0, atol=1e-10)
+
+
+def test_a_point_and_a_joint_are_led_together():
+    robot = gallery.five_bar()
+    start = robot.assemble()
+    tip = robot.pose(start, "tip")[:3, 3]
+    points = tip + np.outer(np.linspace(0.0, 1.0, 9), (0.08, 0.0, -0.05))
+    q = robot.follow({"tip": points}, near=start)
+    assert_allclose(robot.pose(q, "tip")[:, :3, 3], points, rtol=0, atol=CLOSED)
+    with pytest.raises(sarrus.AssemblyError, match="the branch ends between inputs"):
+        robot.follow({"tip": tip + np.outer(np.linspace(0.0, 1.0, 9), (2.0, 0.0, 0.0))}, near=start)
+    for bad in (points[:, :2], points * np.nan, np.eye(4)):
+        with pytest.raises((sarrus.ShapeError, sarrus.StateError)):
+            robot.follow({"tip": bad}, near=start)
