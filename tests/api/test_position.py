@@ -768,3 +768,36 @@ def test_a_point_and_a_joint_are_led_together():
     for bad in (points[:, :2], points * np.nan, np.eye(4)):
         with pytest.raises((sarrus.ShapeError, sarrus.StateError)):
             robot.follow({"tip": bad}, near=start)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"motor": 1.0, "pivot": 1.0}, sarrus.StateError, "'motor', 'pivot' has no answer.*most at 'pin2'"),
+        ({"pin2": 1.0}, sarrus.ModelError, "'pin2' closes a loop"),
+        ({"moter": 1.0}, sarrus.NameNotFoundError, "did you mean 'motor'"),
+        ({"motor": "fast"}, sarrus.ShapeError, "velocities of joint 'motor'"),
+        ([1.0], TypeError, "velocities are a mapping"),
+    ],
+)
+def test_velocities_that_cannot_be(given, error, text):
+    robot = gallery.four_bar()
+    with pytest.raises(error, match=text):
+        robot.velocities(robot.assemble(fixed={"motor": 0.5}), given)
+
+
+def test_near_the_last_is_what_is_found_from_anywhere():
+    """The short way of a control loop and the long one agree, and what the short one cannot judge is left to the other."""
+    robot = gallery.delta()
+    home = robot.assemble()
+    motors = {name: float(home[robot.joint(name).q_slice][0]) + 0.03 for name in robot.actuated}
+    short = robot.assemble(near=home, fixed=motors)
+    long = robot.assemble(near=home, fixed=motors, seed=1)
+    for body in robot.bodies:  # rods may turn about themselves
+        assert_allclose(robot.pose(short, body)[:3, 3], robot.pose(long, body)[:3, 3], rtol=0, atol=1e-9)
+    with pytest.raises(sarrus.ShapeError):
+        robot.assemble(near=home, fixed={"motor1": "0.3"})
+    with pytest.raises(sarrus.StateError):
+        robot.assemble(near=home, fixed={"motor1": np.nan})
+    with pytest.raises(sarrus.NameNotFoundError):
+        robot.assemble(near=home, fixed={"motor9": 0.3})

@@ -52,9 +52,11 @@ def test_batch_is_its_states(closed, seed, count):
     robot, start = closed.robot, near(closed, np.random.default_rng(seed), count)
     q, status = robot.assemble(near=start, time=closed.time, return_status=True)
     assert (status == 0).all() and open_by(robot, q, closed.time) < CLOSED
-    alone = [robot.assemble(near=one[None], time=closed.time)[0] for one in start]
-    assert_allclose(q, alone, rtol=0, atol=1e-13)
     assert_array_equal(robot.assemble(near=start, time=closed.time, threads=3), q)
+    assert_array_equal([robot.assemble(near=one[None], time=closed.time)[0] for one in start], q)
+    # one state may be looked for with other steps: where loops leave something free, these end beside each other
+    one_by_one = [robot.assemble(near=one, time=closed.time) for one in start]
+    assert_allclose(one_by_one, q, rtol=0, atol=CURVATURE * OFF**2)
 
 
 @law
