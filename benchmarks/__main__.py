@@ -14,6 +14,9 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="rnea,panda,cpp", help="algorithms, models and groups of rows")
     parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
     parser.add_argument("--simulation", action="store_true", help="simulations: time a step, drift of loops and energy")
+    parser.add_argument(
+        "--position", action="store_true", help="loops closed and frames led, one by one and many at once"
+    )
     parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
     parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
@@ -23,10 +26,14 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, metavar="FILE", nargs="?", help="write the table there as well")
     options = parser.parse_args()
 
-    if options.simulation:
-        from . import simulation
+    if options.simulation or options.position:
+        from . import position, simulation
 
-        table = simulation.markdown(simulation.rows(_tell))
+        table = (
+            simulation.markdown(simulation.rows(_tell))
+            if options.simulation
+            else position.markdown(position.rows(_tell, 0.3 if options.quick else 2.0))
+        )
         print(table)
         if options.markdown:
             options.markdown.write_text(table)

@@ -61,11 +61,12 @@ class Robot : public Mechanism {
  public:
   using Mechanism::Mechanism;
 
-#define SARRUS_METHOD(name, inputs, axes, has_frame, has_wrenches)      \
-  template <class... Given> Numbers name(const Given&... given) const { \
-    Call call{*this, #name, inputs, has_frame, has_wrenches};           \
-    (call.add(given), ...);                                             \
-    return call.result(static_cast<int>(Operation::name), axes);        \
+#define SARRUS_METHOD(name, inputs, axes, facts)                                        \
+  template <class... Given> Numbers name(const Given&... given) const {                 \
+    using namespace fact;                                                               \
+    Call call{*this, #name, inputs, ((facts) & at_frame) != 0, ((facts) & loads) != 0}; \
+    (call.add(given), ...);                                                             \
+    return call.result(static_cast<int>(Operation::name), axes);                        \
   }
   SARRUS_OPERATIONS(SARRUS_METHOD)
 #undef SARRUS_METHOD

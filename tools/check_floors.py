@@ -9,7 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # folders of cpp/, and what C++ programs include, from the ground up
-CPP = ("simd", "spatial", "joints", "constraints", "mechanism", "dynamics", "loops", "simulation", "kernels", "sarrus.hpp", "bindings")
+CPP = (
+    "simd",
+    "spatial",
+    "joints",
+    "constraints",
+    "mechanism",
+    "dynamics",
+    "loops",
+    "simulation",
+    "kernels",
+    "sarrus.hpp",
+    "bindings",
+)
 
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (

@@ -9,7 +9,7 @@
 
 namespace sarrus::bindings {
 
-enum class Size : char { q, v, six, known, one, rows, pfaffian_values };
+enum class Size : char { q, v, six, known, one, rows, pfaffian_values, scale, gains, steps };
 
 struct Input {
   std::string name;
@@ -40,7 +40,10 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.optional) in.name.pop_back();
     if (in.name[0] == 'q') in.size = Size::q;
     if (in.name == "known") in.size = Size::known;
-    if (in.name == "multipliers") in.size = Size::rows;
+    if (in.name == "multipliers" || in.name == "rows") in.size = Size::rows;
+    if (in.name == "scale") in.size = Size::scale;
+    if (in.name == "gains") in.size = Size::gains;
+    if (in.name == "steps") in.size = Size::steps;
     if (in.name == "restitution" || in.name == "time") in.size = Size::one, in.by_keyword = true;
     if (in.name == "pfaffian_values")
       in.size = Size::pfaffian_values, in.by_keyword = true, info.pfaffian_values = static_cast<int>(info.inputs.size());
@@ -70,6 +73,9 @@ inline int size_of(Size s, const Tree& t) {
     case Size::one: return 1;
     case Size::rows: return t.loops.rows;
     case Size::pfaffian_values: return t.loops.pfaffian_values;
+    case Size::scale: return size_of_input("scale", t);
+    case Size::gains: return size_of_input("gains", t);
+    case Size::steps: return size_of_input("steps", t);
     default: return kept_motion_size(t);
   }
 }

@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "../joints/visit.hpp"
+#include "../loops/tolerances.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
 #include "from_python.hpp"
@@ -84,6 +85,13 @@ ConstraintDescription to_constraint(const py::dict& d) {
   ConstraintDescription c{};
   c.name = d["name"].cast<std::string>();
   const auto name = d["kind"].cast<std::string>();
+  if (name == "Target") {  // a closing joint from the ground to where the call wants the frame
+    const bool turned = d["turned"].cast<bool>();
+    c.kind = LoopJoint(turned ? JointKind::fixed : JointKind::spherical, {}, turned ? 6 : 3);
+    c.parent = "ground", c.child = d["frame"].cast<std::string>(), c.aimed = true;
+    c.at_parent = c.at_child = Transform<double>::identity();
+    return c;
+  }
   each_constraint([&](const auto& kind) {
     if (name == kind.name) c.kind = kind;
   });
@@ -283,6 +291,17 @@ INTERRUPTED : 7, by Ctrl-C
       py::arg("level"));
   use_kernels(sarrus_kernel_table());
   m.attr("baseline") = py::capsule(sarrus_kernel_table());
+
+  auto limits = m.def_submodule("tolerances", "Those of loops: cpp/loops/tolerances.hpp says why each is what it is.");
+#define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
+  SARRUS_TOLERANCE(rounding)
+  SARRUS_TOLERANCE(closed)
+  SARRUS_TOLERANCE(given_closed)
+  SARRUS_TOLERANCE(least_square)
+  SARRUS_TOLERANCE(negligible)
+  SARRUS_TOLERANCE(present)
+  SARRUS_TOLERANCE(nearly_singular)
+#undef SARRUS_TOLERANCE
 
   bind_simulation(m);
 

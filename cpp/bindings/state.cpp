@@ -23,7 +23,7 @@ namespace {
   } else if (kind == Size::v) {
     m += "this mechanism has nv = " + std::to_string(t.nv);
     if (has == t.nq) m += " (nq = " + std::to_string(t.nq) + ": did you pass q?)";
-  } else if (kind == Size::six || kind == Size::rows || kind == Size::pfaffian_values) {
+  } else if (kind == Size::six || kind == Size::rows || kind >= Size::pfaffian_values) {
     m += "it wants " + std::to_string(want);
   } else {
     m += "it is not a motion that kinematics() made for this mechanism";
@@ -115,7 +115,9 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
 /// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
-  if (a.wrenches || a.threads || a.return_status || (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0)) return nullptr;
+  if (a.wrenches || a.threads || a.return_status ||
+      (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]))
+    return nullptr;
   if (answerless(m, info)) return nullptr;
   const double* in[max_inputs] = {};
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
@@ -180,7 +182,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
       operands.back().array = operands.back().array[py::make_tuple(py::ellipsis(), py::none())];
   }
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
-    const bool has_v = info.inputs[1].size == Size::v;
+    const bool has_v = info.inputs[1].name == "v";
     const py::handle q = a.input[0], v = has_v ? a.input[1] : Py_None;
     const py::object numbers = py::handle(from_python().pfaffian_values)(py::handle(self), q, v);
     operands.push_back({"Pfaffian rows", Size::pfaffian_values, as_plain(numbers.ptr(), "Pfaffian rows")});

@@ -4,13 +4,16 @@
 #include "../dynamics/aba.hpp"
 #include "../loops/answers.hpp"
 #include "../loops/efforts.hpp"
+#include "../loops/mobility.hpp"
 #include "../loops/projection.hpp"
 #include "call.hpp"
 
 namespace sarrus {
 
 /// 3 where the relative residual is that of a contradiction.
-template <class T> SARRUS_INLINE T verdict(const T& left) { return select(left > T(contradiction), T(contradictory), T(0.0)); }
+template <class T> SARRUS_INLINE T verdict(const T& left) {
+  return select(left > T(tolerances::contradiction), T(contradictory), T(0.0));
+}
 /// 4 where the state is off the loops. Where they are closed and no velocity is allowed, that comes first.
 template <class T> SARRUS_INLINE T verdict(const T& left, const OffLoops<T>& off) {
   const T contradicts = verdict(left);
@@ -25,7 +28,7 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
   T left = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
   if (residual) left = select(*residual > left, *residual, left);
   const T status = verdict(left, off);
-  return select(both(left > T(unresolved), status < T(no_answer)), T(no_answer), status);
+  return select(both(left > T(tolerances::unresolved), status < T(no_answer)), T(no_answer), status);
 }
 
 SARRUS_RUN(forward_dynamics, {
@@ -42,7 +45,9 @@ SARRUS_RUN(constrained_motion, {
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
 })
 /// 2 where loops stay open.
-template <class T> SARRUS_INLINE T closure(const T& left) { return select(left > T(square(closed_limit)), T(no_answer), T(0.0)); }
+template <class T> SARRUS_INLINE T closure(const T& left) {
+  return select(left > T(square(tolerances::projected)), T(no_answer), T(0.0));
+}
 
 SARRUS_RUN(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
 SARRUS_RUN(constraint_velocity, {
@@ -58,7 +63,9 @@ SARRUS_RUN(loop_residual, {
 })
 SARRUS_RUN(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 /// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
-template <class T> SARRUS_INLINE T allowed(const T& left) { return select(left > T(unresolved), T(contradictory), T(0.0)); }
+template <class T> SARRUS_INLINE T allowed(const T& left) {
+  return select(left > T(tolerances::unresolved), T(contradictory), T(0.0));
+}
 
 SARRUS_RUN(velocity_by_mass,
            return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out, static_cast<T*>(nullptr)));)
@@ -66,8 +73,19 @@ SARRUS_RUN(velocity_plain,
            return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out, static_cast<T*>(nullptr)));)
 SARRUS_RUN(velocity_jump,
            return allowed(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
-SARRUS_RUN(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], false, out));)
-SARRUS_RUN(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], true, out));)
+SARRUS_RUN(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
+SARRUS_RUN(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
+SARRUS_RUN(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], out));)
+// what is left stands behind the configuration: whether it is little enough is for the caller to say
+SARRUS_RUN(close, {
+  normalize(tree, in[0], out);
+  const Closing<T> how = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
+  out[tree.nq] = close(tree, arena, how, in[3], in[4], out);
+})
+SARRUS_RUN(mobility_numbers, {
+  const Closing<T> how = {in[1], in[1] + tree.nv, T(0.0), T(0.0), T(0.0)};
+  mobility_numbers(tree, arena, call.frame(), how, in[2], in[0], in[3], in[4], out);
+})
 SARRUS_RUN(actuator_efforts, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
   OffLoops<T> off;

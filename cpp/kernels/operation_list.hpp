@@ -13,7 +13,7 @@ struct Parameters {
   bool check;  // whether a state that is off the loops is to be told, instead of answered
 };
 
-constexpr int max_inputs = 5;
+constexpr int max_inputs = 6;
 
 /// What is to be known of an operation besides what it takes and gives.
 namespace fact {
@@ -31,7 +31,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (a kept motion); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) or m (nv + rows + 1)
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 1) or Q (nq + 1)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
   X(mass_matrix, "q", "vv", 0)                                               \
@@ -78,8 +78,11 @@ enum Fact : unsigned {
   X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides)                              \
   X(velocity_plain, "q v time? pfaffian_values?", "v", divides)                                \
   X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides)                    \
-  X(configuration_by_mass, "q time? pfaffian_values?", "q", closes_loops)                      \
-  X(configuration_plain, "q time? pfaffian_values?", "q", closes_loops)                        \
+  X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)              \
+  X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                \
+  X(least_motion, "q v rows weight time? pfaffian_values?", "v", 0)                            \
+  X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                     \
+  X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                   \
   X(actuator_efforts, "q v a time? pfaffian_values?", "u", loads | checks_loops)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)

@@ -10,8 +10,11 @@ namespace sarrus {
 inline int size_of_input(const std::string& input, const Tree& t) {
   if (input[0] == 'q') return t.nq;
   if (input == "time" || input == "restitution") return 1;
-  if (input == "multipliers") return t.loops.rows;
+  if (input == "multipliers" || input == "rows") return t.loops.rows;
   if (input == "pfaffian_values") return t.loops.pfaffian_values;
+  if (input == "scale") return t.nv + t.loops.rows;
+  if (input == "gains") return t.loops.actuators + 6;
+  if (input == "steps") return 3;
   if (input == "known") return kept_motion_size(t);
   return input.rfind("base_", 0) == 0 ? 6 : t.nv;
 }
@@ -26,6 +29,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;
     case 'u': return t.loops.actuators;
+    case 'Q': return t.nq + 1;
     case 'i': return t.nv + t.loops.rows;
     case 'm': return t.nv + t.loops.rows + 1;
     default: return axis - '0';

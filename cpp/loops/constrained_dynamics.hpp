@@ -11,10 +11,6 @@
 
 namespace sarrus {
 
-constexpr double contradiction = 1e-6;  // a relative residual that no rounding explains
-/// And one that is none of a regular equation: so near a singular position that rounding decides what is independent.
-constexpr double unresolved = 1e-12;
-
 template <class T> struct LoopInput {
   const T *q, *v, *tau;
   int wrenches = 0;
@@ -106,7 +102,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
 
 template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& arena) {
   T* mu = arena.take<T>(e.matrix.rows);
-  for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tight);
+  for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tolerances::regularisation);
   return factorise(e.matrix, arena, static_cast<const T*>(nullptr), mu);
 }
 
@@ -140,7 +136,7 @@ template <class T> void least_multipliers(const Tree& tree, Arena& arena, const 
   }
   for (int k = 0; k < nv; ++k) {
     const T size = select(epsilon[k] > T(0.0), epsilon[k], T(1.0));
-    share[k] = T(1.0) / size, epsilon[k] = size * T(tight);
+    share[k] = T(1.0) / size, epsilon[k] = size * T(tolerances::regularisation);
   }
   const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, nothing, J, one, share, one};
   refine(s, arena, factorise(s, arena, epsilon, mu), b, x, 60);
@@ -163,7 +159,7 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
     const T with_least = e.relative(residual(e.matrix, e.b, least, work)),
             with_any = e.relative(residual(e.matrix, e.b, x, work));
     // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
-    const auto lossy = both(with_least > T(unresolved), with_any < with_least);
+    const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
     for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -x[tree.nv + r], multipliers[r]);
     *true_residual = select(lossy, with_any, with_least);
   }

@@ -2,11 +2,9 @@
 #pragma once
 
 #include "relative_motion.hpp"
+#include "tolerances.hpp"
 
 namespace sarrus {
-
-/// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured.
-constexpr double off_loops_limit = 1e-3;  // [rad, m; of the velocities, or of 1 rad/s, m/s]
 
 /// Whether a state is off the loops: whether the velocities that some row touches would have to move by more than the limit to close it, or
 /// to change by more than that share of what they are, but no less than 1.
@@ -16,7 +14,7 @@ template <class T> struct OffLoops {
   /// Squares: of gap and rate along a row; of the row's change with a unit of the velocities, weighed by their mobilities; the sum of these;
   /// the sum of the velocities' squares. (No division: this stands on the hottest path.)
   SARRUS_INLINE void see(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
-    const T size = select(change > T(0.0), change, mobility) * T(off_loops_limit * off_loops_limit);
+    const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
     found = select(opens, T(2.0), select(both(slips, found < T(1.0)), T(1.0), found));
   }

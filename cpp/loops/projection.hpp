@@ -2,14 +2,32 @@
 // configuration that closes them. Nearest in the metric of M, in which the loops push (Li and Wu 4.6), or of the plain velocities.
 #pragma once
 
-#include "../dynamics/configuration.hpp"
+#include "closing.hpp"
 #include "constrained_dynamics.hpp"
 
 namespace sarrus {
 
-/// The matrix at q with M, or with 1 in its place; on the right are zeros.
+/// J's columns times weights (nv).
+template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, const T* weight, T* J) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) *J++ *= weight[c.column[k]];
+  }
+}
+
+/// M without the velocities whose weight is 0: these have 1 on the diagonal, and nothing beside it.
+template <class T> SARRUS_INLINE void hold_inertias(const Tree& tree, const T* weight, T* M) {
+  for (int i = 0; i < tree.nv; ++i)
+    for (int j = i; j >= 0; j = tree.column_parent[j], ++M)
+      *M = i == j ? select(weight[i] > T(0.0), *M, T(1.0)) : *M * (weight[i] * weight[j]);
+}
+
+/// The matrix at q with M, or with 1 in its place; on the right are zeros. With weights (nv) the velocities are x = weight y, and the matrix
+/// is that of y: a joint is held where they are 0, and with M the others are 1.
 template <class T>
-LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values, bool plain) {
+LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
+                                const T* pfaffian_values, bool plain) {
   const Loops& loops = tree.loops;
   const int rows = plain ? loops.rows + loops.soft_rows : loops.rows;
   T *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M, *mobility;
@@ -23,9 +41,17 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
     M = sparse_mass_matrix(tree, arena, Poses<T>{state.in_parent}, state.stored);
     mobility = mobilities(tree, arena, M);
   }
+  const T* moved = mobility;  // by a unit of y, each velocity's share
+  if (weight) {
+    T* weighted = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) weighted[k] = mobility[k] * weight[k] * weight[k];
+    moved = weighted;
+    if (!plain) hold_inertias(tree, weight, M), mobility = mobilities(tree, arena, M);
+  }
   ConstraintRows<T> wanted;
-  wanted.J = J, wanted.scale = scale, wanted.mobility = mobility;
+  wanted.J = J, wanted.scale = scale, wanted.mobility = moved;
   constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
+  if (weight) weigh_columns(tree, weight, J);
   const Elimination& order = plain ? loops.statics : loops.dynamics;
   const int* mass_first = plain ? nullptr : loops.mass_first;
   LoopEquation<T> e = {{tree, order, mass_first, loops.constraints, rows, M, J, nullptr, mobility, nullptr}, b, scale, T(0.0)};
@@ -50,7 +76,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
                   const T* pfaffian_values, bool plain, T* after, T* impulses) {
   for (int k = 0; k < tree.nv; ++k) after[k] = v[k];
   if (tree.loops.rows == 0) return T(0.0);
-  LoopEquation<T> e = metric_equation(tree, arena, q, time, pfaffian_values, plain);
+  LoopEquation<T> e = metric_equation(tree, arena, q, static_cast<const T*>(nullptr), time, pfaffian_values, plain);
   missing_velocity(tree, arena, e, q, v, time, pfaffian_values, e.b + tree.nv);
   e.terms = T(0.0);
   for (int k = 0; k < tree.nv; ++k) {
@@ -70,41 +96,32 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return left;
 }
 
-constexpr double closed_limit = 1e-9;  // [rad, m]: what Newton's steps leave of loops that they close, and a margin
-
-/// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. Returns what is left,
-/// squared: how much the velocities that a row touches would have to move, of the row that is farthest from closed.
+/// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
+/// 1, or 0 where a joint is held. Returns what is left, squared: how much the velocities that a row touches would have to move, of the row
+/// that is farthest from closed.
 template <class T>
-T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values, bool plain, T* out) {
+T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,
+                        bool plain, T* out) {
   const Loops& loops = tree.loops;
-  T *next = arena.take<T>(tree.nq), *phi = arena.take<T>(loops.rows);
+  T *phi = arena.take<T>(loops.rows), *there = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nq; ++k) out[k] = q[k];
   if (loops.rows == 0) return T(0.0);
-  const auto open = [&](const T* at) {  // the residual, squared
+  const auto look = [&](const T* at, Gap<T>& gap) {
     const Arena::Scope scope(arena);
-    const LoopState<T> state = place(tree, arena, at, time, pfaffian_values);
     ConstraintRows<T> wanted;
-    wanted.residual = phi;
-    constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
-    T sum = T(0.0);
-    for (int r = 0; r < loops.rows; ++r) sum += phi[r] * phi[r];
-    return sum;
+    wanted.residual = gap.phi;
+    constraint_rows(tree, arena, place(tree, arena, at, time, pfaffian_values), wanted, 0, loops.constraints);
+    gap.size = sqrt(sum_of_squares(gap.phi, loops.rows));
   };
-  T left = open(out);
-  auto going = left > T(1e-31);
-  for (int step = 0; step < 50 && any(going); ++step) {  // near singular positions each takes away a part only
-    const Arena::Scope scope(arena);
-    const LoopEquation<T> e = metric_equation(tree, arena, out, time, pfaffian_values, plain);
-    for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -phi[r];
-    T* x = arena.take<T>(tree.nv + e.matrix.rows);
-    solve_tightly(e, arena, e.b, x);
-    integrate(tree, out, x, next);
-    const T now = open(next);
-    const auto better = both(going, now < left);
-    for (int k = 0; k < tree.nq; ++k) out[k] = select(better, next[k], out[k]);
-    left = select(better, now, left);
-    going = both(better, left > T(1e-31));
-  }
+  const auto step = [&](const T* at, const Gap<T>& gap, const T&, T* x) {
+    const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
+    for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r];
+    T* y = arena.take<T>(tree.nv + e.matrix.rows);
+    solve_tightly(e, arena, e.b, y);
+    for (int k = 0; k < tree.nv; ++k) x[k] = weight ? y[k] * weight[k] : y[k];
+  };
+  // near singular positions each takes away a part only
+  take_steps(tree, arena, T(0.0), T(50.0), T(1e300), look, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
   T *one = arena.take<T>(tree.nv), *scale = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
   ConstraintRows<T> rows;
@@ -116,6 +133,28 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* tim
     farthest = select(motion > farthest, motion, farthest);
   }
   return farthest;
+}
+
+/// v + dv with J (v + dv) = c, where dv is the least that the weights (nv) allow: 0 where a velocity is held. For velocities c is what the
+/// constraints want of them, for accelerations gamma. Returns the relative residual.
+template <class T>
+T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* c, const T* weight, const T* time,
+               const T* pfaffian_values, T* out) {
+  for (int k = 0; k < tree.nv; ++k) out[k] = v[k];
+  if (tree.loops.rows == 0) return T(0.0);
+  LoopEquation<T> e = metric_equation(tree, arena, q, weight, time, pfaffian_values, true);
+  T *J = arena.take<T>(tree.loops.entries), *x = arena.take<T>(tree.nv + e.matrix.rows), *missing = e.b + tree.nv;
+  ConstraintRows<T> wanted;
+  wanted.J = J;
+  constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), wanted, 0, tree.loops.constraints);
+  for (int r = 0; r < tree.loops.rows; ++r) missing[r] = c[r];
+  add_motion_along_rows(tree, J, v, T(-1.0), missing);
+  e.terms = T(1e-18);  // rates below 1e-9 rad/s are none
+  for (int r = 0; r < tree.loops.rows; ++r) e.terms += c[r] * c[r] * e.matrix.row_share[r];
+  for (int k = 0; k < tree.nv; ++k) e.terms += v[k] * v[k];
+  const T left = solve_tightly(e, arena, e.b, x);
+  for (int k = 0; k < tree.nv; ++k) out[k] += x[k] * weight[k];
+  return left;
 }
 
 }  // namespace sarrus

@@ -72,7 +72,19 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const T* time
   A = in_axes(R, S * a + Gimbal<6>::subspace_rate(coordinates, v) * v);
 }
 
+/// Where a frame is to be, as the call gives it: a point, or the rows of a pose.
+template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, const T* values) {
+  Transform<T> X = Transform<T>::identity();
+  const int step = c.turns ? 4 : 1;
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j + 1 < step; ++j) X.R(i, j) = values[step * i + j];
+    X.p(i) = values[step * i + step - 1];
+  }
+  return X;
+}
+
 template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>& s, const Constraint& c) {
+  if (c.aimed && s.pfaffian_values) return target_pose(c, s.pfaffian_values + c.values);
   const Transform<T> X = c.X_parent.template cast<T>();
   return c.parent == 0 ? X : s.X[c.parent] * X;
 }

@@ -10,12 +10,9 @@
 
 #include "../mechanism/arena.hpp"
 #include "../mechanism/tree.hpp"
+#include "tolerances.hpp"
 
 namespace sarrus {
-
-/// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a
-/// singular position, large enough to stand above the rounding of that product.
-constexpr double tight = 2e-15;
 
 /// The numbers of the matrix: M by rows, each from its diagonal towards the ground; J in blocks, rows x columns, column by column.
 template <class T> struct Saddle {
@@ -42,14 +39,14 @@ template <class T> struct Factor {
 /// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them.
 template <class T> SARRUS_INLINE void subtract_mu(const Elimination& e, T* L, int k, T mu) {
   T& d = L[e.first[k]];
-  const auto cancelled = both(mu > T(0.0), abs(d) * T(1e3 * tight) < mu);
+  const auto cancelled = both(mu > T(0.0), abs(d) * T(1e3 * tolerances::regularisation) < mu);
   if (any(cancelled)) {
     T passed = T(0.0);
     for (int i = e.before[k]; i < e.before[k + 1]; ++i) {
       const T& l = L[e.before_slot[i]];
       passed += l * l * abs(L[e.first[e.before_row[i]]]);
     }
-    const T share = passed * T(tight);
+    const T share = passed * T(tolerances::regularisation);
     mu = select(both(cancelled, mu < share), share, mu);
   }
   d -= mu;

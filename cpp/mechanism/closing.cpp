@@ -87,6 +87,9 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
       c.X_parent = frames_.at(o.parent).X * o.at_parent;
       c.X_child = frames_.at(o.child).X * o.at_child;
       between(o.parent, o.child, c);
+      if (!o.aimed) return;
+      c.aimed = true, c.turns = kind.rows() == 6, c.values = tree_.loops.pfaffian_values;
+      tree_.loops.pfaffian_values += c.turns ? 12 : 3;
     } else {
       between(d, o, c);
       if (const std::string fault = kind.fault(c.columns); !fault.empty())

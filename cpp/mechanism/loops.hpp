@@ -19,12 +19,13 @@ struct Constraint {
   int own;                 // the first so many columns move the child, the rest the parent
   bool turns;              // whether a row looks at rotation
   Transform<double> X_parent, X_child;
-  Mat3<double> told_in;                   // the frames' axes in those in which its wrench is told
+  Mat3<double> told_in;                     // the frames' axes in those in which its wrench is told
   std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
+  bool aimed;  // the frame on the parent, the ground, comes with the call: where the child's is to be
 
   // between coordinates
   const int* coordinate;  // of each column, in q
-  int values;             // where what the call gives for it starts
+  int values;  // where what the call gives for it starts; a target's too
 };
 
 /// Whether all of its rows hold positions.
@@ -41,13 +42,13 @@ inline bool holonomic(const Constraint& c) {
 /// Row k of the factor holds its diagonal first, then the later unknowns that it meets, in their order.
 struct Elimination {
   int unknowns, slots;
-  const int* unknown;        // the k-th to go: a velocity, or nv + a row
-  const int* place;          // its inverse
-  const int* first;          // unknowns + 1: where row k starts
-  const int* column;         // slots: which later unknown, counted in the order of elimination
-  const int* before;         // unknowns + 1: where, in the next two, the earlier unknowns that row k is met by start
-  const int* before_row;     // which
-  const int* before_slot;    // and where
+  const int* unknown;  // the k-th to go: a velocity, or nv + a row
+  const int* place;  // its inverse
+  const int* first;  // unknowns + 1: where row k starts
+  const int* column;  // slots: which later unknown, counted in the order of elimination
+  const int* before;  // unknowns + 1: where, in the next two, the earlier unknowns that row k is met by start
+  const int* before_row;  // which
+  const int* before_slot;  // and where
   const int* run;  // for each k and each of its later unknowns a: the slot from which on it meets itself and those after it
   // without a gap, or -1 - where in `target` the slots stand one by one
   const int* target;

@@ -47,6 +47,7 @@ struct ConstraintDescription {
   std::string parent, child;
   Transform<double> at_parent, at_child;  // its frames; its wrench is told in the child's axes
   std::vector<Coordinate> coordinates;
+  bool aimed = false;  // calls lead the child to a point or a pose: its kind is that of a joint from the ground to there
 };
 
 struct FrameDescription {

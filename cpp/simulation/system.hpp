@@ -89,7 +89,7 @@ template <class T> struct System {
   }
 
   SARRUS_INLINE void flag_contradiction(const T& residual) {
-    status = select(residual > T(contradiction), most(status, T(contradictory)), status);
+    status = select(residual > T(tolerances::contradiction), most(status, T(contradictory)), status);
   }
 
   /// The chain is let go, and pushed where it was held by lambda and the correction.
@@ -126,7 +126,7 @@ template <class T> struct LeastMotion {
   T *x, *work;
 
   LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
-      : tree(t), e(metric_equation(t, arena, q, &time, pfaffian_values, held != nullptr)) {
+      : tree(t), e(metric_equation(t, arena, q, static_cast<const T*>(nullptr), &time, pfaffian_values, held != nullptr)) {
     if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows), work = arena.take<T>(tree.nv + e.matrix.rows);
@@ -145,8 +145,8 @@ template <class T> struct LeastMotion {
 inline int independent_rows(System<double>& s, double time, const double* q, double* weakest) {
   const Tree& tree = s.tree;
   const Arena::Scope scope(s.arena);
-  const LoopEquation<double> e =
-      metric_equation(tree, s.arena, q, &time, s.pfaffian_values(q, zeros<double>(s.arena, tree.nv)), false);
+  const LoopEquation<double> e = metric_equation(tree, s.arena, q, static_cast<const double*>(nullptr), &time,
+                                                 s.pfaffian_values(q, zeros<double>(s.arena, tree.nv)), false);
   double* J = const_cast<double*>(e.matrix.J);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

@@ -46,6 +46,7 @@ from .joints import Cylindrical, Fixed, Free, Gimbal, Helical, Planar, Prismatic
 from .loops.cog import CogJacobians
 from .loops.functions import LoopReactions
 from .loops.mobility import ActuationMobility, Mobility
+from .loops.mobility_map import MobilityMap
 from .loops.projected import ProjectedEquations
 from .loops.reduced import ReducedForm
 from .loops.reference_member import ReferenceMemberSolution
@@ -92,6 +93,7 @@ __all__ = [
     "Mechanism",
     "Mesh",
     "Mobility",
+    "MobilityMap",
     "ModelError",
     "ModelWarning",
     "NameNotFoundError",

@@ -27,7 +27,7 @@ from .errors import (
     printable,
     raise_no_such_name,
 )
-from .loops.given import coordinates, start_near
+from .loops.given import coordinates, start_near, velocities_of
 from .spatial import Inertia, Transform
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
 
 def _with_velocities(robot: Mechanism, q: Array, given: Mapping[str, Array]) -> Array:
     """The least v (nv,) with J v = c and, joint by joint, what is given."""
-    at: list[int] = []
     for name, value in given.items():
         joint = robot.joint(name)
         if joint.closes_loop:
@@ -101,22 +100,12 @@ def _with_velocities(robot: Mechanism, q: Array, given: Mapping[str, Array]) -> 
             raise ShapeError(
                 f"joint '{name}' takes {_counted(joint.nv, 'velocity', 'velocities')}; got {np.size(value)}"
             )
-        at += range(joint.v_slice.start, joint.v_slice.stop)
-    wanted = np.concatenate([np.zeros(0), *given.values()])
-    J, c = robot.constraint_jacobian(q, time=0.0), robot.constraint_velocity(q, time=0.0)
-    A = np.concatenate([J, np.eye(robot.nv)[at]])
-    b = np.concatenate([c, wanted])
-    # not solve: rows of planar loops depend on one another
-    v = np.asarray(np.linalg.lstsq(A, b, rcond=1e-9)[0])
-    off = float(np.abs(A @ v - b).max(initial=0.0))
-    if off > 1e-8 * max(1.0, float(np.abs(b).max(initial=0.0))):
-        near = robot.project_velocity(q, v, time=0.0)
-        reached = [f"{name}={','.join(f'{x:.6g}' for x in near[robot.joint(name).v_slice])}" for name in given]
-        raise StateError(
-            f"the constraints do not allow these velocities here; near them they allow {' '.join(reached)}"
-        )
-    v[at] = wanted
-    return v
+    v, status = robot.velocities(q, given, time=0.0, return_status=True)
+    if status == 0:
+        return np.asarray(v)
+    near = robot.project_velocity(q, velocities_of(robot, given, "velocities"), time=0.0)
+    reached = [f"{name}={','.join(f'{x:.6g}' for x in near[robot.joint(name).v_slice])}" for name in given]
+    raise StateError(f"the constraints do not allow these velocities here; near them they allow {' '.join(reached)}")
 
 
 # ---- demo ------------------------------------------------------------------------------------------------------------

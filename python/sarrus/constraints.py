@@ -229,6 +229,26 @@ class PfaffianSpec(ConstraintSpec):
         return f"{self.name}: Pfaffian({len(self.value)} rows) ─ {', '.join(self.joints)}"
 
 
+@dataclass(frozen=True)
+class TargetSpec(ConstraintSpec):
+    """A frame that calls lead to a point of the world, or (`turned`) to a pose; only mechanisms that close loops for others have any."""
+
+    frame: str
+    turned: bool
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """The frame moves in the world."""
+        return ("ground", self.frame)
+
+    def _core_terms(self) -> dict[str, Any]:
+        """What of the frame is led; where to comes with the call."""
+        return ConstraintSpec._core_terms(self) | {"frame": self.frame, "turned": self.turned}
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'pose' if self.turned else 'point'}"
+
+
 def _frame(origin: Point, *, z: Point | None = None) -> list[float]:
     """Rotation, row by row, and origin: in the body's axes, or turned so that its third axis is z."""
     rotation = np.eye(3) if z is None else _core.axis_frame(list(z))

@@ -148,6 +148,7 @@ class StateFunctions(_core.Mechanism):
     warnings: tuple[str, ...]
     _joints: dict[str, Joint]
     _constraints: dict[str, Constraint]
+    _closings: dict[Any, Any]  # what closing loops prepares once, by the joints held and the frames led
 
     def __init__(self, description: Description) -> None:
         if "description" in vars(self):  # the core would keep the numbers of the first one
@@ -169,6 +170,7 @@ class StateFunctions(_core.Mechanism):
             ("description", description),
             ("_joints", made),
             ("_constraints", constraints),
+            ("_closings", {}),
             ("warnings", tuple(warnings)),
         ):
             object.__setattr__(self, name, value)

@@ -703,7 +703,7 @@ TAKES_AN_ARRAY = {
     "reactions": (lambda x: LINKAGE.reactions(HERE, REST, REST, multipliers=x), "multipliers"),
     "mobility": (LINKAGE.mobility, "q"),
     "assemble": (LINKAGE.assemble, "near"),
-    "coordinates": (lambda x: LINKAGE.assemble({"motor": x}), "motor"),
+    "coordinates": (lambda x: DELTA.assemble({"elbow1a": x}), "elbow1a"),
     "follow": (lambda x: LINKAGE.follow({"motor": [x, x]}), "motor"),
     "inverse_kinematics": (lambda x: LINKAGE.inverse_kinematics({"coupler": x}), "target"),
 }

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus import mechanisms as gallery
@@ -400,6 +400,61 @@ def test_near_a_singularity():
     assert not m.actuation.output_singular
     assert 100 < m.actuation.condition < np.inf
     assert "near an output singularity" in m.warnings[0]
+
+
+# ---- maps ----------------------------------------------------------------------------------------------------------------------------
+
+# eigenvalues of F F^T are right to eps of the largest: singular values above 1e-3 of it to nine digits and a half
+MAPPED = 1e-8
+MAPS = {
+    "delta": (gallery.delta, ("platform", "tx ty tz")),
+    "stewart": (gallery.stewart, "platform"),
+    "five-bar": (gallery.five_bar, TIP),
+    "redundant five-bar": (lambda: gallery.five_bar(actuated=4), TIP),
+    "Sarrus linkage": (gallery.sarrus_linkage, None),
+    "four-bar": (gallery.four_bar, ("rocker", "ry")),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_map_says_what_mobility_says(name):
+    make, output = MAPS[name]
+    robot = make()
+    start = robot.assemble()
+    starts = robot.integrate(start, 0.05 * np.random.default_rng(0).normal(size=(20, robot.nv)))
+    q = robot.assemble(near=starts)
+    found = robot.mobility_map(q, output=output)
+    assert (found.status == 0).all()
+    assert found.singularity.tolist() == ["regular"] * 20
+    for k in (0, 7, 19):
+        m = robot.mobility(q[k], output=output)
+        assert (found.rank[k], found.degrees_of_freedom[k]) == (m.rank, m.degrees_of_freedom)
+        assert_allclose(found.smallest[k], m.singular_values[m.rank - 1], rtol=MAPPED)
+        if m.actuation is not None:
+            assert found.locked_freedoms[k] == m.actuation.locked_freedoms
+            assert_allclose(found.actuation[k], m.actuation.singular_values.min(initial=1.0), rtol=MAPPED)
+            assert output is None or np.isclose(found.condition[k], m.actuation.condition, rtol=1e-6)
+    for name in ("rank", "smallest", "condition", "singularity"):
+        assert_array_equal(getattr(robot.mobility_map(q, output=output, threads=2), name), getattr(found, name))
+        assert getattr(robot.mobility_map(q.reshape(4, 5, -1), output=output), name).shape == (4, 5)
+
+
+def test_map_tells_singularities():
+    """Each type beside regular positions, a position that is no rotation of loops, and one that leaves them open."""
+    robot, regular = five_bar(-0.3 + 0.4j, 0.1 + 0.7j)
+    tip = np.exp(1j)
+    places = [regular, five_bar(-0.3 + 0.4j, 0.2 + 0.4j)[1], five_bar(tip / 2, tip)[1], regular + 0.1, regular * np.nan]
+    found = robot.mobility_map(np.array(places), output=TIP)
+    assert found.status.tolist() == [0, 0, 0, 4, 1]
+    assert found.singularity[:3].tolist() == ["regular", "output", "input"]
+    assert found.locked_freedoms.tolist() == [0, 1, 0, -1, -1]
+    assert np.isfinite(found.condition).tolist() == [True, False, False, False, False]
+    assert found.actuation[1] == 0.0
+    slider_crank = gallery.slider_crank(crank=0.3, rod=1.0)
+    q = slider_crank.assemble(near=at(slider_crank, {"guide": 1.3}), fixed={"motor": np.array([0.0, 0.5])})
+    by = {name: slider_crank.mobility_map(q, actuated=[name], output="slider") for name in ("guide", "motor")}
+    assert by["guide"].singularity.tolist() == ["output", "regular"]
+    assert by["motor"].singularity.tolist() == ["input", "regular"]
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------------------------------

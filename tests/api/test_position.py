@@ -279,11 +279,11 @@ def test_parts_that_nearly_fit():
         ({"fixed": {"motr": 0.5}}, sarrus.NameNotFoundError, "did you mean 'motor'"),
         ({"near": {"motr": 0.5}}, sarrus.NameNotFoundError, "did you mean 'motor'"),
         ({"fixed": {"pin2": 0.5}}, sarrus.ModelError, "'pin2' closes a loop and has no coordinates"),
-        ({"fixed": {"motor": [0.5, 0.6]}}, sarrus.ShapeError, r"'motor' takes \(1,\) coordinates; got shape \(2,\)"),
+        ({"fixed": {"motor": [0.5, 0.6]}, "near": np.zeros((3, 3))}, sarrus.ShapeError, "do not broadcast"),
         ({"fixed": {"motor": np.nan}}, sarrus.StateError, "'motor' must be finite; got .nan"),
         ({"fixed": [0.5]}, TypeError, "mapping"),
-        ({"near": [0.0, 0.0]}, sarrus.ShapeError, r"near has shape \(2,\).*\(3,\)"),
-        ({"near": np.zeros((2, 3))}, sarrus.ShapeError, r"near has shape \(2, 3\)"),
+        ({"near": [0.0, 0.0]}, sarrus.ShapeError, r"near has shape \(2,\).*\(\.\.\., 3\)"),
+        ({"near": np.zeros((2, 4))}, sarrus.ShapeError, r"near has shape \(2, 4\)"),
         ({"near": [0.0, np.inf, 0.0]}, sarrus.StateError, "inf"),
     ],
 )
@@ -487,7 +487,7 @@ def test_out_of_reach():
             sarrus.NameNotFoundError,
             "no frame or joint is named 'platfrm'; did you mean 'platform'",
         ),
-        ({"platform": (0, 0)}, sarrus.ShapeError, r"\(4, 4\) or a point \(3,\); got shape \(2,\)"),
+        ({"platform": (0, 0)}, sarrus.ShapeError, r"\(\.\.\., 4, 4\) or a point \(\.\.\., 3\); got shape \(2,\)"),
         ({"platform": (0, 0, np.nan)}, sarrus.StateError, "'platform' must be finite"),
         ({"ground": (0, 0, 1)}, sarrus.ModelError, "fixed to the ground"),
         ({"ball1a": (0, 0, 0, 1)}, sarrus.ModelError, "'ball1a' closes a loop"),
@@ -733,3 +733,71 @@ def test_rate_of_the_residual_in_time():
     rate = (robot.loop_residual(q, time=0.4 + h) - robot.loop_residual(q, time=0.4 - h)) / (2 * h)
     assert_allclose(rate, -robot.constraint_velocity(q, time=0.4), rtol=0, atol=1e-8)
     assert_allclose(np.linalg.norm(rate), 1.5 * np.cos(1.2), rtol=0, atol=1e-8)
+
+
+# ---- frames that are followed --------------------------------------------------------------------------------------------------------
+
+
+def test_a_tool_goes_through_poses():
+    """Both ways of saying where a Stewart platform goes lead to the same motors, and between poses it stays on its branch."""
+    robot = gallery.stewart()
+    start = robot.assemble()
+    pose = robot.pose(start, "platform")
+    way = np.repeat(pose[None], 20, axis=0)
+    s = np.linspace(0.0, 1.0, 20)
+    way[:, :3, 3] += np.outer(s, (0.05, -0.04, 0.06))
+    way[:, :3, :3] = pose[:3, :3] @ np.array([sarrus.Rotation.exp(x * np.array([0.1, 0.2, -0.1])).matrix for x in s])
+    q = robot.follow({"platform": way}, near=start)
+    assert_allclose(robot.pose(q, "platform"), way, rtol=0, atol=CLOSED)
+    assert open_by(robot, q) < CLOSED
+    assert_allclose(q, robot.inverse_kinematics({"platform": way}, near=q), rtol=0, atol=KNOWN)
+    assert_allclose(robot.follow({"platform": way[[0, -1]]}, near=start)[-1], q[-1], rtol=0, atol=1e-6)
+    legs = {name: q[:, robot.joint(name).q_slice] for name in robot.actuated}
+    assert_allclose(robot.pose(robot.follow(legs, near=start), "platform"), way, rtol=0, atol=1e-10)
+
+
+def test_a_point_and_a_joint_are_led_together():
+    robot = gallery.five_bar()
+    start = robot.assemble()
+    tip = robot.pose(start, "tip")[:3, 3]
+    points = tip + np.outer(np.linspace(0.0, 1.0, 9), (0.08, 0.0, -0.05))
+    q = robot.follow({"tip": points}, near=start)
+    assert_allclose(robot.pose(q, "tip")[:, :3, 3], points, rtol=0, atol=CLOSED)
+    with pytest.raises(sarrus.AssemblyError, match="the branch ends between inputs"):
+        robot.follow({"tip": tip + np.outer(np.linspace(0.0, 1.0, 9), (2.0, 0.0, 0.0))}, near=start)
+    for bad in (points[:, :2], points * np.nan, np.eye(4)):
+        with pytest.raises((sarrus.ShapeError, sarrus.StateError)):
+            robot.follow({"tip": bad}, near=start)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"motor": 1.0, "pivot": 1.0}, sarrus.StateError, "'motor', 'pivot' has no answer.*most at 'pin2'"),
+        ({"pin2": 1.0}, sarrus.ModelError, "'pin2' closes a loop"),
+        ({"moter": 1.0}, sarrus.NameNotFoundError, "did you mean 'motor'"),
+        ({"motor": "fast"}, sarrus.ShapeError, "velocities of joint 'motor'"),
+        ([1.0], TypeError, "velocities are a mapping"),
+    ],
+)
+def test_velocities_that_cannot_be(given, error, text):
+    robot = gallery.four_bar()
+    with pytest.raises(error, match=text):
+        robot.velocities(robot.assemble(fixed={"motor": 0.5}), given)
+
+
+def test_near_the_last_is_what_is_found_from_anywhere():
+    """The short way of a control loop and the long one agree, and what the short one cannot judge is left to the other."""
+    robot = gallery.delta()
+    home = robot.assemble()
+    motors = {name: float(home[robot.joint(name).q_slice][0]) + 0.03 for name in robot.actuated}
+    short = robot.assemble(near=home, fixed=motors)
+    long = robot.assemble(near=home, fixed=motors, seed=1)
+    for body in robot.bodies:  # rods may turn about themselves
+        assert_allclose(robot.pose(short, body)[:3, 3], robot.pose(long, body)[:3, 3], rtol=0, atol=1e-9)
+    with pytest.raises(sarrus.ShapeError):
+        robot.assemble(near=home, fixed={"motor1": "0.3"})
+    with pytest.raises(sarrus.StateError):
+        robot.assemble(near=home, fixed={"motor1": np.nan})
+    with pytest.raises(sarrus.NameNotFoundError):
+        robot.assemble(near=home, fixed={"motor9": 0.3})

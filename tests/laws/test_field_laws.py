@@ -400,7 +400,9 @@ def test_every_field_was_changed():
     held = [
         cls
         for _, cls in inspect.getmembers(description, dataclasses.is_dataclass)
-        if cls.__module__ in MODULES and not cls.__subclasses__()
+        if cls.__module__ in MODULES
+        and not cls.__subclasses__()
+        and cls.__name__ != "TargetSpec"  # which no user describes
     ]
     held += [*kinds(), laws.Law]
     wanted = {(cls.__name__, f.name) for cls in held for f in dataclasses.fields(cls)}

@@ -13,14 +13,16 @@ it is nearby, and it is another one on the other. A step on which it changes is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._arrays import Array, checked_number
-from .closing import SMALL
 from .given import quoted, tree_joints
-from .search import Search
+from .search import SMALL, Search
 
 EPS = float(np.finfo(np.float64).eps)
+ONTO = np.array([1e-3, 18.0, 1e300])  # damping and steps of the way back: a prediction is near
 ASIDE = 0.1  # how far a prediction may miss the branch, relative to its length
 
 
@@ -41,17 +43,17 @@ class Branch:
         self.search, self.max_step, self.min_step, self.tolerance = search, max_step, min_step, tolerance
         self.rank = 0
         self.bases: tuple[Array, Array] | None = None  # U and V, where inputs determine the motion
-        self.last = np.zeros(search.robot.nv), np.ones(1)  # tangent, and the input's velocity that it belongs to
+        self.last = np.zeros(search.robot.nv), np.ones(1)  # tangent, and the inputs' velocities that it belongs to
 
-    def tangent(self, q: Array, given: Array, seconds: float) -> Array:
-        """Scaled velocity along the branch with which the held joints move as given."""
+    def tangent(self, q: Array, given: Array, seconds: float, led: Array) -> Array:
+        """Scaled velocity along the branch with which the held joints move as given, and targets lead the rows' residuals by `led`."""
         search, loops = self.search, self.search.loops
         J = loops.jacobian(q)[loops.holonomic]
-        c = (loops.row_scale * search.robot.constraint_velocity(q, time=loops.time))[loops.holonomic] * seconds
+        c = (loops.row_scale * search.robot.constraint_velocity(q, **loops.data(q)) * seconds - led)[loops.holonomic]
         U, s, V = np.linalg.svd(J * search.moving, full_matrices=False)
         kept = s > SMALL * s.max(initial=0.0)
         self.bases = (U[:, kept], V[kept]) if kept.sum() == search.moving.sum() else None
-        pace = np.append(given, seconds)
+        pace = np.concatenate([given, [seconds], led])
         onward = np.zeros_like(given)
         if kept.sum() < self.rank:  # branches meet: straight on
             before, pace_before = self.last
@@ -63,9 +65,26 @@ class Branch:
         self.last = x, pace
         return np.asarray(x)
 
-    def advance(self, q: Array, goal: Array, time: float, end: float) -> tuple[Array, float]:
-        """The configuration in which the held joints are where they are in the goal, or where the branch ends; part of the way made."""
+    def advance(
+        self, q: Array, goal: Array, time: float, end: float, lead: Callable[[float], Array | None]
+    ) -> tuple[Array, float]:
+        """The configuration in which the held joints are where they are in the goal, or where the branch ends; part of the way made.
+
+        `lead` says where the targets of frames are after a part of the way.
+        """
         search, loops = self.search, self.search.loops
+
+        def led(part: float) -> Array:
+            """How fast the targets open the rows; a tangent needs no more digits than differences give."""
+            if loops.targets is None:
+                return np.zeros(search.robot.nc)
+            there = []
+            for side in (part + 1e-4, part - 1e-4):
+                loops.targets = lead(side)
+                there.append(loops.residual(q))
+            loops.targets = lead(part)
+            return np.asarray((there[0] - there[1]) / 2e-4)
+
         given = loops.difference(q, goal) * ~search.moving
         at_goal = np.concatenate(
             [np.zeros(0, bool), *(np.full(j.nq, j.name in search.held) for j in tree_joints(search.robot))]
@@ -73,14 +92,15 @@ class Branch:
         done, step = 0.0, 1.0
         while done < 1.0:
             loops.time = time + done * (end - time)
-            x = self.tangent(q, given, end - time)
+            x = self.tangent(q, given, end - time, led(done))
             fastest = float(np.abs(x).max(initial=0.0))
             step = min(step, 1.0 - done, self.max_step / max(fastest, self.max_step))
             predicted = loops.step(q, step * x)
             if last := step >= 1.0 - done:
                 predicted = np.where(at_goal, goal, predicted)
             loops.time = end if last else time + (done + step) * (end - time)
-            found, left = search.close(predicted[None], steps=15, damping=1e-3)
+            loops.targets = lead(1.0 if last else done + step)
+            found, left = search.close(predicted[None], ONTO)
             aside = float(np.abs(loops.difference(predicted, found[0])).max(initial=0.0))
             stays = step < self.min_step or not self.changes_over(found)
             if left[0] <= self.tolerance and aside <= ASIDE * step * fastest + self.tolerance and stays:

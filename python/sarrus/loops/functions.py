@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -13,7 +14,7 @@ from .._arrays import Array, common_axes, into, real_array, real_rows
 from .._core import Status
 from .._options import TimeOptions, Wrenches, shows_options
 from ..constraints import PfaffianSpec
-from ..errors import NotRealizableError, ShapeError, StateError
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..state import StateFunctions, _operation
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ class LoopReactions:
 
 class LoopFunctions(StateFunctions):
     """Constraints of a mechanism and what follows from them in one state."""
+
+    @property
+    def _asks_for_rows(self) -> bool:
+        """Whether a constraint's rows are a function of q that the core has to be told."""
+        return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
 
     @_operation
     def forward_dynamics(
@@ -184,11 +190,37 @@ class LoopFunctions(StateFunctions):
         raise NotImplementedError
 
     @_operation
-    def _configuration_by_mass(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
+    def _configuration_by_mass(
+        self, q: ArrayLike, weight: ArrayLike | None = None, **options: Unpack[TimeOptions]
+    ) -> Any:
         raise NotImplementedError
 
     @_operation
-    def _configuration_plain(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
+    def _configuration_plain(
+        self, q: ArrayLike, weight: ArrayLike | None = None, **options: Unpack[TimeOptions]
+    ) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _close(
+        self, q: ArrayLike, scale: ArrayLike, steps: ArrayLike, *, pfaffian_values: ArrayLike | None = None,
+        **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
+        """(..., nq + 1): a configuration near q that closes the loops as well as it can, and what is left, by ``cpp/loops/closing.hpp``."""
+        raise NotImplementedError
+
+    @_operation
+    def _mobility_numbers(
+        self, q: ArrayLike, scale: ArrayLike, gains: ArrayLike, frame: str, **options: Unpack[TimeOptions]
+    ) -> Any:
+        """(..., 8): see ``cpp/loops/mobility.hpp``."""
+        raise NotImplementedError
+
+    @_operation
+    def _least_motion(
+        self, q: ArrayLike, v: ArrayLike, rows: ArrayLike, weight: ArrayLike, **options: Unpack[TimeOptions]
+    ) -> Any:
+        """v (..., nv) + weight x with J (v + weight x) = rows and least |x|."""
         raise NotImplementedError
 
     @shows_options
@@ -216,20 +248,33 @@ class LoopFunctions(StateFunctions):
         return project(q, v, **options)
 
     @shows_options
-    def project_configuration(self, q: ArrayLike, *, metric: str = "mass", **options: Unpack[TimeOptions]) -> Any:
+    def project_configuration(
+        self, q: ArrayLike, fixed: Iterable[str] = (), *, metric: str = "mass", **options: Unpack[TimeOptions]
+    ) -> Any:
         """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
 
-        For drift and small changes; from far away :meth:`assemble`. metric and time as in :meth:`project_velocity`. Where the steps do
-        not close the loops, StateError says how far they came; in a batch the status is 2.
+        For drift and small changes; from far away :meth:`assemble`. `fixed` are names of joints that stay where they are; metric and
+        time as in :meth:`project_velocity`. Where the steps do not close the loops, StateError says how far they came; in a batch the
+        status is 2.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.project_configuration(fourbar.assemble() + 1e-3)
-        >>> bool(abs(fourbar.loop_residual(q)).max() < 1e-12)
-        True
+        >>> start = fourbar.assemble() + 1e-3
+        >>> q = fourbar.project_configuration(start, fixed=["motor"])
+        >>> bool(abs(fourbar.loop_residual(q)).max() < 1e-12), bool(q[0] == start[0])
+        (True, True)
         """
         project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
-        return project(q, **options)
+        if isinstance(fixed, str):
+            raise TypeError(f"fixed are names of joints, such as ['{fixed}']; got {fixed!r}")
+        weight = None
+        for name in fixed:
+            joint = self.joint(name)
+            if joint.closes_loop:
+                raise ModelError(f"joint '{name}' closes a loop and has no coordinates that could be fixed")
+            weight = np.ones(self.nv) if weight is None else weight
+            weight[joint.v_slice] = 0.0
+        return project(q, weight, **options)
 
     def impact(
         self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike = 0.0, time: ArrayLike | None = None, threads: int = 1
@@ -282,7 +327,7 @@ class LoopFunctions(StateFunctions):
         sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
         if not sound.all():
             q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
-        parts = []
+        parts = [np.zeros((*lead, 0))]
         for constraint in self._constraints.values():
             spec = constraint.spec
             if not isinstance(spec, PfaffianSpec) or not callable(spec.rows):
@@ -339,7 +384,15 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         # which says what is lacking, if it is asked for more than the efforts
         cast(Any, mechanism).actuator_efforts(**arguments, distribution="minimum-norm")
         raise NotRealizableError("the actuated joints cannot bring this motion about")
-    if operation in ("forward_dynamics", "constrained_motion", "reference_member"):
+    if operation == "least_motion":
+        moving, v = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"])
+        J, wanted = J * moving, np.asarray(arguments["rows"]) - J @ v
+        held = [name for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
+        operation, what = (
+            "this motion of " + (", ".join(f"'{name}'" for name in held) or "nothing"),
+            "motion of the others",
+        )
+    elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):
         wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
     else:
         wanted, what = mechanism.constraint_velocity(q, time=time), "velocity"

@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, real_array
+from .._core import tolerances
 from ..errors import ShapeError
 from .actuation import Actuation
 from .coordinates import frame_components
 from .finite_motion import Neighbour, finite_mobility
 from .functions import LoopFunctions
+from .mobility_map import MobilityMap, mobility_map
 from .scaled import PRESENT, ScaledLoops, null_space, six, sliding
 from .self_stress import braced_wrenches, removable_rows
 
-NEGLIGIBLE = 1e-9  # singular values below it are zero, if the loops are closed that well
-NEARLY = 1e-3  # singular values below it deserve a warning
+NEGLIGIBLE, NEARLY = tolerances.negligible, tolerances.nearly_singular
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,6 +272,47 @@ class MobilityAnalysis(Actuation):
             actuation=actuation,
             warnings=tuple(warnings),
         )
+
+    def mobility_map(
+        self,
+        q: ArrayLike,
+        *,
+        actuated: Sequence[str] | None = None,
+        output: str | tuple[str, str] | None = None,
+        time: float | None = None,
+        threads: int = 1,
+    ) -> MobilityMap:
+        """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
+
+        Singular values below 1e-6 count as zero; whether a position is singular is told by comparison with the rest of the batch.
+
+        Parameters
+        ----------
+        q : (..., nq) configurations that close the loops
+        actuated, output, time : as :meth:`mobility`
+        threads : how many threads work on it
+
+        Raises
+        ------
+        ShapeError, NameNotFoundError
+            q has not nq entries in its last axis; a name is not known.
+
+        References
+        ----------
+        Gosselin and Angeles, Singularity analysis of closed-loop kinematic chains, IEEE Trans. Robotics and Automation 6, 1990.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.five_bar()
+        >>> q = robot.inverse_kinematics({"tip": [(0.2, 0.0, 0.7), (0.25, 0.0, 0.65)]}, near=robot.assemble())
+        >>> robot.mobility_map(q, output=("tip", "tx tz")).singularity.tolist()
+        ['regular', 'regular']
+        """
+        motors = [name for name in self._motors(actuated) if self.joint(name).type.nv]
+        frame, rows = ("ground", []) if output is None else frame_components("output", output)
+        return mobility_map(self, real_array("q", q), motors, frame, list(rows), time, threads)
 
 
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:

@@ -8,26 +8,27 @@ Masses do not matter.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_time
+from .._core import tolerances
 from ..constraints import ConstraintSpec
 from ..description import Description
 from ..errors import AssemblyError
 from ..joints import JointType
-from .closing import damped_steps
 from .functions import LoopFunctions
 
-CLOSED = 1e-6  # relative residual up to which loops count as closed
-PRESENT = 1e-6  # part of a unit vector of a null space that is more than rounding
+CLOSED, PRESENT = tolerances.given_closed, tolerances.present
 
 
 class ScaledLoops:
-    """R J C and what goes with it, of the constraints about one configuration."""
+    """R J C and what goes with it, of the constraints about one configuration; `targets` are where frames are led."""
 
-    def __init__(self, robot: LoopFunctions, q: Array, time: float | None) -> None:
-        self.robot, self.time = robot, checked_time(time)
+    def __init__(self, robot: LoopFunctions, q: Array, time: float | None, targets: Array | None = None) -> None:
+        self.robot, self.time, self.targets = robot, checked_time(time), targets
         self.length = characteristic_length(robot.description)
         types = [robot.joint(name).type for name in robot.joints]
         self.sliding = np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in types)])
@@ -42,20 +43,32 @@ class ScaledLoops:
         robot = self.robot
         wrenches = robot.loop_wrenches(q, np.eye(robot.nc)) * six(1.0, self.length)
         sizes = np.sqrt((wrenches**2).sum(axis=(1, 2)))
-        J = robot.constraint_jacobian(q, time=self.time) * self.column_scale
+        J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
         for constraint in map(robot.constraint, robot.constraints):
             rows, spec = constraint.rows, constraint.spec
             if isinstance(spec, ConstraintSpec) and not spec.bodies:
                 sizes[rows] = spec.row_sizes(J[rows], lambda joint: self.column_scale[robot.joint(joint).v_slice])
         return np.where(sizes > 0.0, sizes, 1.0)
 
+    def data(self, q: Array) -> dict[str, Any]:
+        """What the core is to know besides configurations (..., nq)."""
+        if self.targets is None:
+            return {"time": self.time}
+        rows = self.robot._pfaffian_numbers(q, None)
+        targets = np.broadcast_to(self.targets, (*rows.shape[:-1], self.targets.shape[-1]))
+        return {"time": self.time, "pfaffian_values": np.concatenate([rows, targets], axis=-1)}
+
     def jacobian(self, q: Array) -> Array:
         """R J C (..., nc, nv)."""
-        return self.row_scale[:, None] * self.robot.constraint_jacobian(q, time=self.time) * self.column_scale
+        return self.row_scale[:, None] * self.robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
 
     def residual(self, q: Array) -> Array:
         """R phi (..., nc)."""
-        return self.row_scale * self.robot.loop_residual(q, time=self.time)
+        return self.row_scale * self.robot.loop_residual(q, **self.data(q))
+
+    def scale(self, moving: ArrayLike = True, weights: ArrayLike = 1.0) -> Array:
+        """(nv + nc,) for the core's steps: C of what may move, and R of the rows that hold positions, weighted."""
+        return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights])
 
     def step(self, q: Array, x: Array) -> Array:
         """From q along scaled velocities."""
@@ -83,10 +96,16 @@ class ScaledLoops:
         c = self.row_scale * self.robot.constraint_velocity(q, time=self.time)
         return bool(np.linalg.norm(c - reach @ (reach.T @ c)) > PRESENT * np.linalg.norm(c))
 
-    def close(self, q: Array) -> tuple[Array, Array]:
-        """Configurations near q (k, nq) that close the loops as well as they can, and the residuals (k,) that are left."""
-        rows = self.holonomic
-        return damped_steps(q, lambda q: self.residual(q)[:, rows], lambda q: self.jacobian(q)[:, rows], self.step)
+    def close(
+        self, q: Array, scale: Array | None = None, steps: ArrayLike = (1.0, 100.0, 1e300)
+    ) -> tuple[Array, Array]:
+        """Configurations near q (k, nq) that close the loops as well as they can, and the residuals (k,) that are left.
+
+        `steps` are the damping of the first step, how many are taken at most, and the residual up to which a start is tried at all.
+        """
+        scale = self.scale() if scale is None else scale
+        found, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
+        return found[:, :-1], np.where(np.isfinite(found[:, -1]), found[:, -1], np.inf)
 
 
 def characteristic_length(description: Description) -> float:

@@ -1,0 +1,87 @@
+"""Positions of closed mechanisms, in real time and in batches: each beside the mechanism's own forward dynamics, in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import sarrus
+
+from . import measure
+
+COUNT = 10_000
+
+
+Row = tuple[str, float, float, float]
+
+
+def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
+    """(what, µs a call or configuration, ratio to one forward_dynamics call, largest error) of each row."""
+    found: list[Row] = []
+    for robot, turned in ((sarrus.mechanisms.delta(), False), (sarrus.mechanisms.stewart(), True)):
+        tell(robot.name)
+        found += _rows_of(robot, turned, seconds)
+    return found
+
+
+def _rows_of(robot: sarrus.Mechanism, turned: bool, seconds: float) -> list[Row]:
+    """Those of a platform that is led to points or, `turned`, to poses."""
+    found: list[Row] = []
+    rng = np.random.default_rng(0)
+    q = robot.assemble()
+    v = tau = np.zeros(robot.nv)
+    pose = robot.pose(q, "platform")
+    poses = np.repeat(pose[None], COUNT, axis=0)
+    poses[:, :3, 3] += rng.uniform(-0.05, 0.05, (COUNT, 3))
+    if turned:
+        turns = rng.uniform(-0.1, 0.1, (COUNT, 3))
+        poses[:, :3, :3] = pose[:3, :3] @ np.array([sarrus.Rotation.exp(turn).matrix for turn in turns])
+    places = poses if turned else poses[:, :3, 3].copy()
+    near = robot.inverse_kinematics({"platform": places[0]}, near=q)
+    motors = {name: float(near[robot.joint(name).q_slice][0]) + 0.005 for name in robot.actuated}
+    step = places[0].copy()
+    np.add(step[:3, 3] if turned else step, 0.003, out=step[:3, 3] if turned else step)
+
+    def one(code: str, **names: Any) -> measure.Sample:
+        return measure.statement(code, "_", [None], robot=robot, q=q, v=v, tau=tau, near=near, **names)
+
+    times = measure.interleave(
+        {
+            "forward_dynamics": one("robot.forward_dynamics(q, v, tau)"),
+            "assemble, motors given": one("robot.assemble(near=near, fixed=motors)", motors=motors),
+            "inverse_kinematics": one("robot.inverse_kinematics(targets, near=near)", targets={"platform": step}),
+        },
+        seconds,
+    )
+    own = times["forward_dynamics"]
+    for name, time in times.items():
+        found.append((f"{robot.name}: {name}", float(np.median(time)) * 1e6, measure.ratio(time, own)[0], np.nan))
+
+    def batch(run: Callable[[], Any]) -> Any:
+        spent, answer = [], None
+        for _ in range(5):
+            start = perf_counter()
+            answer = run()
+            spent.append((perf_counter() - start) / COUNT * 1e6)
+        return min(spent), answer
+
+    each, many = batch(lambda: robot.inverse_kinematics({"platform": places}, near=q))
+    error = float(np.abs(robot.loop_residual(many)).max())
+    there = robot.pose(many, "platform")
+    error = max(error, float(np.abs((there - poses)[:, :3, slice(None) if turned else 3]).max()))
+    per_call = float(np.median(own)) * 1e6
+    found.append((f"{robot.name}: inverse_kinematics, {COUNT:,} at once", each, each / per_call, error))
+    output = "platform" if turned else ("platform", "tx ty tz")
+    each, _ = batch(lambda: robot.mobility_map(many, output=output))
+    found.append((f"{robot.name}: mobility_map, {COUNT:,} at once", each, each / per_call, np.nan))
+    return found
+
+
+def markdown(found: list[Row]) -> str:
+    lines = ["| what | µs each | of one forward_dynamics call | largest error |", "| --- | ---: | ---: | ---: |"]
+    for what, time, ratio, error in found:
+        lines.append(f"| {what} | {time:.2f} | {ratio:.2f} | {'' if np.isnan(error) else f'{error:.1e}'} |")
+    return "\n".join(lines) + "\n"

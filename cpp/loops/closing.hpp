@@ -1,0 +1,141 @@
+// Closing the loops: from a configuration to one nearby, by steps of least motion on the manifold of configurations,
+//
+//   x = argmin |J x + phi|^2 + mu |x|^2,    q <- integrate(q, x),    mu in proportion to |phi|,
+//
+// Levenberg's and Marquardt's, which tend to Newton's. They converge quadratically also where rows of J depend on one another, as those
+// of planar loops always do, and where solutions are not isolated and J loses rank on them (Fan and Yuan, Computing 74, 2005); they halve
+// the way to a double root. With y = -(J x + phi) / mu a step is the saddle equation
+//
+//   [1 J^T; J -mu] [x; -y] = [0; -phi].
+//
+// Everything is scaled: a velocity by `column`, in which radians and metres compare and which is 0 where a joint is held; a row by `row`,
+// which is 0 where it is not asked for. A step is taken only if it leaves less open; a lane that is done keeps what it has.
+#pragma once
+
+#include "../dynamics/configuration.hpp"
+#include "constraints.hpp"
+#include "saddle.hpp"
+
+namespace sarrus {
+
+template <class T> struct Closing {
+  const T *column, *row;
+  T damping;  // mu / |phi| at the start
+  T steps;  // at most
+  T farthest;  // |phi| up to which a start is tried at all
+};
+
+/// The rows at a configuration.
+template <class T> struct Gap {
+  T *phi, *J, size;  // size: |phi|
+};
+
+/// Steps from q as long as they bring something. `look(q, gap)` fills in a gap, but for J where the steps do not want it;
+/// `step(q, gap, mu, x)` finds x. An undamped step that brings nothing is the last.
+template <class T, class Look, class Step>
+SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& most, const T& farthest, const Look& look,
+                           const Step& step, Gap<T> here, Gap<T> there, T* q) {
+  T *next = arena.take<T>(tree.nq), *x = arena.take<T>(tree.nv);
+  const T exact = sqrt(T(tree.loops.rows)) * T(tolerances::exact);
+  look(q, here);
+  auto going = both(here.size > exact, here.size < farthest);
+  for (int k = 0; any(going = both(going, T(k) < most)); ++k) {
+    const Arena::Scope scope(arena);
+    step(q, here, damping * here.size, x);
+    integrate(tree, q, x, next);
+    look(next, there);
+    const auto better = both(going, there.size < here.size);
+    for (int i = 0; i < tree.nq; ++i) q[i] = select(better, next[i], q[i]);
+    for (int r = 0; r < tree.loops.rows; ++r) here.phi[r] = select(better, there.phi[r], here.phi[r]);
+    for (int i = 0; here.J && i < tree.loops.entries; ++i) here.J[i] = select(better, there.J[i], here.J[i]);
+    here.size = select(better, there.size, here.size);
+    const T lower = damping * T(0.3), higher = damping * T(4.0), least = T(tolerances::least_damping);
+    damping = select(damping > T(0.0), select(better, select(lower > least, lower, least), higher), damping);
+    // more damping may help, but not against rounding
+    const T hope = select(better, T(1.0), select(here.size > T(tolerances::rounding), damping, T(0.0)));
+    going = both(both(going, here.size > exact), both(hope > T(0.0), damping < T(tolerances::stuck)));
+  }
+  return here.size;
+}
+
+/// J (blocks) and phi of all constraints at q, scaled.
+template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& arena, const Closing<T>& how, const T* q,
+                                                    const T* time, const T* pfaffian_values, Gap<T>& out) {
+  const Arena::Scope scope(arena);
+  const Loops& loops = tree.loops;
+  ConstraintRows<T> wanted;
+  wanted.J = out.J, wanted.residual = out.phi;
+  constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), wanted, 0, loops.constraints);
+  T* J = out.J;
+  for (int i = 0; i < loops.constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r, ++J) {
+        const T x = *J * (how.column[c.column[k]] * how.row[c.row + r]);
+        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of no length has no direction
+      }
+  }
+  for (int r = 0; r < loops.rows; ++r) out.phi[r] *= how.row[r];
+  out.size = sqrt(sum_of_squares(out.phi, loops.rows));
+}
+
+/// Whether the poses to which calls lead frames are any: 1 where a rotation is none.
+template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffian_values) {
+  T defect = T(0.0);
+  for (int i = 0; i < tree.loops.constraints && pfaffian_values; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    if (!c.aimed || !c.turns) continue;
+    const Mat3<T> R = target_pose(c, pfaffian_values + c.values).R;
+    const Vec3<T> x = Vec3<T>(R.row(0)), y = Vec3<T>(R.row(1)), z = Vec3<T>(R.row(2)) - cross(x, y);
+    defect += square(T(dot(x, x) - T(1.0))) + square(T(dot(y, y) - T(1.0))) + square(dot(x, y)) + dot(z, z);
+  }
+  return select(defect < T(1e-8), T(0.0), T(1.0));
+}
+
+/// q becomes a configuration near it that closes the loops as well as it can; returns |phi| that is left there, scaled.
+template <class T>
+T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, const T* pfaffian_values, T* q) {
+  const Loops& loops = tree.loops;
+  if (loops.rows == 0) return T(0.0);
+  const int nv = tree.nv, rows = loops.rows + loops.soft_rows;
+  T *one = arena.take<T>(nv), *one_a_row = arena.take<T>(rows), *S = arena.take<T>(rows);
+  for (int k = 0; k < nv; ++k) one[k] = T(1.0);
+  for (int r = 0; r < rows; ++r) one_a_row[r] = S[r] = T(1.0);  // motors have no say here
+  const auto look = [&](const T* at, Gap<T>& out) { scaled_rows(tree, arena, how, at, time, pfaffian_values, out); };
+  const auto step = [&](const T*, const Gap<T>& gap, T mu, T* x) {
+    T *b = arena.take<T>(nv + rows), *y = arena.take<T>(nv + rows), *work = arena.take<T>(nv + rows),
+      *least = arena.take<T>(rows);
+    const auto rounding = gap.size < T(tolerances::rounding), small = mu < T(tolerances::least_square);
+    mu = select(both(rounding, small), T(tolerances::least_square), mu);
+    // what is damped less than rounding needs the proximal way, and no other lane is to notice
+    const T tight = select(rounding, T(0.0), select(small, T(tolerances::regularisation), T(0.0)));
+    for (int k = 0; k < nv; ++k) b[k] = y[k] = T(0.0);
+    for (int r = 0; r < rows; ++r) b[nv + r] = y[nv + r] = T(0.0), least[r] = T(0.0);
+    for (int r = 0; r < loops.rows; ++r) b[nv + r] = y[nv + r] = -gap.phi[r], S[r] = mu;
+    if (any(tight > T(0.0))) {
+      const T* J = gap.J;
+      for (int i = 0; i < loops.constraints; ++i) {
+        const Constraint& c = loops.constraint[i];
+        for (int k = 0; k < c.columns; ++k)
+          for (int r = 0; r < c.rows; ++r, ++J) least[c.row + r] += *J * *J * tight;
+      }
+    }
+    const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, one, gap.J, S, one, one_a_row};
+    const Factor<T> factor = factorise(s, arena, static_cast<const T*>(nullptr), least);
+    solve(loops.statics, factor, y, work);
+    if (any(tight > T(0.0))) {
+      T* refined = arena.take<T>(nv + rows);
+      refine(s, arena, factor, b, refined, 20);
+      for (int k = 0; k < nv; ++k) y[k] = select(tight > T(0.0), refined[k], y[k]);
+    }
+    T longest = T(tolerances::longest_step);
+    for (int k = 0; k < nv; ++k) longest = select(abs(y[k]) > longest, abs(y[k]), longest);
+    for (int k = 0; k < nv; ++k) x[k] = y[k] * how.column[k] * (T(tolerances::longest_step) / longest);
+  };
+  const auto gap = [&] { return Gap<T>{arena.take<T>(loops.rows), arena.take<T>(loops.entries), T(0.0)}; };
+  const T left = take_steps(tree, arena, how.damping, how.steps, how.farthest, look, step, gap(), gap(), q);
+  const T bad = no_rotation(tree, pfaffian_values);
+  return select(both(left < T(1e300), bad < T(0.5)), left, T(1e300));
+}
+
+}  // namespace sarrus

@@ -1,0 +1,190 @@
+// How a mechanism can move in one configuration, in numbers: the rank of J, and what motors and an output frame feel of the motions that
+// it leaves. With P the projector onto these motions, S the motors' rows and G the output's, all scaled as in closing.hpp,
+//
+//   B B^T = S P S^T,   C = G P S^T,   G P G^T
+//
+// hold all there is to know: a motion that no motor feels is an output singularity, a motor that the output does not feel an input
+// singularity (Gosselin and Angeles 1990), and K = C (B B^T)^-1 is the output's velocity per motor's. Singular values are square roots of
+// eigenvalues, so that those below 1e-6 (of rows of size one) count as zero.
+#pragma once
+
+#include "../dynamics/frame.hpp"
+#include "closing.hpp"
+
+namespace sarrus {
+
+/// A symmetric matrix (n x n, destroyed) made tridiagonal by Householder's reflections: its diagonal, and its other entries squared.
+template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal, T* squares, Arena& arena) {
+  T *v = arena.take<T>(n), *w = arena.take<T>(n);
+  for (int k = 0; k < n; ++k) {
+    diagonal[k] = A[k * n + k];
+    if (k + 1 == n) break;
+    T length = T(0.0);
+    for (int i = k + 1; i < n; ++i) v[i] = A[i * n + k], length += v[i] * v[i];
+    squares[k] = length;
+    if (k + 2 == n) continue;
+    v[k + 1] += select(v[k + 1] < T(0.0), -sqrt(length), sqrt(length));
+    const T vv = length - A[(k + 1) * n + k] * A[(k + 1) * n + k] + v[k + 1] * v[k + 1];
+    const T beta = T(2.0) / select(vv > T(0.0), vv, T(1.0));
+    T along = T(0.0);
+    for (int i = k + 1; i < n; ++i) {
+      w[i] = T(0.0);
+      for (int j = k + 1; j < n; ++j) w[i] += A[i * n + j] * v[j];
+      w[i] *= beta, along += w[i] * v[i];
+    }
+    for (int i = k + 1; i < n; ++i) w[i] -= v[i] * (along * beta * T(0.5));
+    for (int i = k + 1; i < n; ++i)
+      for (int j = k + 1; j < n; ++j) A[i * n + j] -= v[i] * w[j] + w[i] * v[j];
+  }
+}
+
+/// Singular values of F that count, from F F^T (n x n, destroyed): Sturm's sequences tell how many eigenvalues are above a number.
+template <class T> class SingularValues {
+ public:
+  T rank;
+
+  SingularValues(int n, T* A, Arena& arena) : n_(n), d_(arena.take<T>(n)), e_(arena.take<T>(n)), trace_(T(0.0)) {
+    for (int k = 0; k < n; ++k) trace_ += A[k * n + k];
+    tridiagonalise(n, A, d_, e_, arena);
+    rank = above(T(least));
+  }
+  /// The count-th largest, to nine digits; 0 where there is none.
+  SARRUS_NOINLINE T find(const T& count) const {
+    T low = T(least), high = T(least) + trace_ * T(1.001);
+    for (int k = 0; k < 34; ++k) {
+      const T middle = sqrt(low * high);
+      const auto more = above(middle) > count - T(0.5);
+      low = select(more, middle, low), high = select(more, high, middle);
+    }
+    return select(rank > count - T(0.5), select(rank > T(0.5), sqrt(low), T(0.0)), T(0.0));
+  }
+
+ private:
+  static constexpr double least = tolerances::present * tolerances::present;
+
+  T above(const T& x) const {
+    T count = T(0.0), q = T(1.0);
+    for (int k = 0; k < n_; ++k) {
+      q = d_[k] - x - (k > 0 ? e_[k - 1] / q : T(0.0));
+      q = select(abs(q) > T(1e-200), q, T(1e-200));
+      count += select(q > T(0.0), T(1.0), T(0.0));
+    }
+    return count;
+  }
+
+  int n_;
+  T *d_, *e_, trace_;
+};
+
+/// Eight numbers of one configuration: rank and smallest singular value of J; rank and smallest singular value of B; rank of G on the
+/// motions, rank of B and G together; condition of K, and its rank.
+///
+///   scale   (nv + rows) as in closing.hpp        gains  (efforts + 6) 1 / what a unit of each motor's velocity and the output's weighs
+template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const Frame& frame, const Closing<T>& how,
+                                         const T* gains, const T* q, const T* time, const T* pfaffian_values, T* out) {
+  const Loops& loops = tree.loops;
+  const int nv = tree.nv, rows = loops.rows + loops.soft_rows, motors = loops.actuators, felt = motors + 6;
+  const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
+  T *J = arena.take<T>(loops.entries + loops.soft_entries), *dense = arena.take<T>(rows * nv);
+  ConstraintRows<T> wanted;
+  wanted.J = J;
+  constraint_rows(tree, arena, state, wanted, 0, loops.constraints + loops.soft_constraints);
+  for (int k = 0; k < rows * nv; ++k) dense[k] = T(0.0);
+  T* entry = J;
+  for (int i = 0; i < loops.constraints + loops.soft_constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r, ++entry) {
+        const T row = c.row + r < loops.rows ? how.row[c.row + r] : T(1.0);
+        *entry *= how.column[c.column[k]] * row;
+        dense[(c.row + r) * nv + c.column[k]] = *entry;
+      }
+  }
+
+  // what motors and output feel: rows over the scaled velocities
+  T* F = arena.take<T>(felt * nv);
+  for (int k = 0; k < felt * nv; ++k) F[k] = T(0.0);
+  for (int a = 0; a < motors; ++a) {
+    const int which = loops.actuator[a];
+    for (int k = 0; k < nv; ++k) {
+      const T unit = which < nv ? (which == k ? how.column[k] : T(0.0)) : dense[(which - nv) * nv + k];
+      F[a * nv + k] = unit * gains[a];
+    }
+  }
+  if (frame.body > 0) {
+    const Transform<T> X = state.X[frame.body] * frame.X.template cast<T>();
+    const Body& body = tree.body[frame.body];
+    for (int k = body.iv + body.nv - 1; k >= 0; k = tree.column_parent[k]) {
+      T six[6];
+      const Motion<T>& s = state.column[k];
+      store(Motion<T>{s.angular, s.linear + cross(s.angular, Vec3<T>(X.p - state.X[tree.column_body[k]].p))}, six);
+      for (int r = 0; r < 6; ++r) F[(motors + r) * nv + k] = six[r] * how.column[k] * gains[motors + r];
+    }
+  }
+
+  T *one = arena.take<T>(nv), *one_a_row = arena.take<T>(rows), *S = arena.take<T>(rows), *x = arena.take<T>(nv + rows),
+    *work = arena.take<T>(nv + rows), *all = arena.take<T>(felt * felt), *some = arena.take<T>(felt * felt);
+  for (int k = 0; k < nv; ++k) one[k] = T(1.0);
+  for (int r = 0; r < rows; ++r) one_a_row[r] = T(1.0), S[r] = r < loops.rows ? T(tolerances::least_square) : T(1.0);
+  const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, one, J, S, one, one_a_row};
+  const Factor<T> factor = factorise(s, arena, static_cast<const T*>(nullptr), zeros<T>(arena, rows));
+  for (int a = 0; a < felt; ++a) {
+    for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
+    for (int twice = 0; twice < 2; ++twice) {  // each leaves mu / (mu + the singular value's square) of what is no motion
+      for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
+      solve(loops.statics, factor, x, work);
+    }
+    for (int b = 0; b < felt; ++b) {
+      all[a * felt + b] = T(0.0);
+      for (int k = 0; k < nv; ++k) all[a * felt + b] += F[b * nv + k] * x[k];
+    }
+  }
+  const auto block = [&](int begin, int end) {
+    for (int a = begin; a < end; ++a)
+      for (int b = begin; b < end; ++b) some[(a - begin) * (end - begin) + b - begin] = all[a * felt + b];
+    return SingularValues<T>(end - begin, some, arena);
+  };
+  const auto B = block(0, motors), G = block(motors, felt), both_of_them = block(0, felt);
+
+  // K^T: (B B^T) K^T = C^T, by Cholesky's factor; a redundant motor's direction has nothing on the right, to 1e-16
+  T *L = arena.take<T>(motors * motors), *K = arena.take<T>(motors * 6), *KK = arena.take<T>(36);
+  for (int a = 0; a < motors; ++a)
+    for (int b = 0; b <= a; ++b) {
+      T sum = all[a * felt + b] + T(a == b ? 1e-11 : 0.0);
+      for (int k = 0; k < b; ++k) sum -= L[a * motors + k] * L[b * motors + k];
+      L[a * motors + b] = a == b ? sqrt(select(sum > T(1e-15), sum, T(1e-15))) : sum / L[b * motors + b];
+    }
+  for (int r = 0; r < 6; ++r) {
+    for (int a = 0; a < motors; ++a) {
+      T sum = all[a * felt + motors + r];
+      for (int k = 0; k < a; ++k) sum -= L[a * motors + k] * K[r * motors + k];
+      K[r * motors + a] = sum / L[a * motors + a];
+    }
+    for (int a = motors - 1; a >= 0; --a) {
+      T sum = K[r * motors + a];
+      for (int k = a + 1; k < motors; ++k) sum -= L[k * motors + a] * K[r * motors + k];
+      K[r * motors + a] = sum / L[a * motors + a];
+    }
+  }
+  for (int r = 0; r < 6; ++r)
+    for (int c = 0; c < 6; ++c) {
+      KK[6 * r + c] = T(0.0);
+      for (int a = 0; a < motors; ++a) KK[6 * r + c] += K[r * motors + a] * K[c * motors + a];
+    }
+  const SingularValues<T> gain(6, KK, arena);
+
+  T* JJ = arena.take<T>(loops.rows * loops.rows);
+  for (int r = 0; r < loops.rows; ++r)
+    for (int c = 0; c <= r; ++c) {
+      T sum = T(0.0);
+      for (int k = 0; k < nv; ++k) sum += dense[r * nv + k] * dense[c * nv + k];
+      JJ[r * loops.rows + c] = JJ[c * loops.rows + r] = sum;
+    }
+  const SingularValues<T> loop(loops.rows, JJ, arena);
+  const T gained = gain.find(gain.rank);
+  const T condition = gain.find(T(1.0)) / select(gained > T(0.0), gained, T(1.0));
+  const T numbers[8] = {loop.rank, loop.find(loop.rank), B.rank, B.find(B.rank), G.rank, both_of_them.rank, condition, gain.rank};
+  for (int k = 0; k < 8; ++k) out[k] = numbers[k];
+}
+
+}  // namespace sarrus

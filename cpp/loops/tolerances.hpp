@@ -1,0 +1,53 @@
+// The tolerances of loops, each with its reason. Python reads them as sarrus._core.tolerances; nothing else repeats them.
+#pragma once
+
+namespace sarrus::tolerances {
+
+// ---- positions: residuals relative to the mechanism's size, or in rad and m ----------------------------------------------------------
+
+/// What rounding leaves of a closed loop: a thousand eps. A double root is then known to its square root, 3e-7.
+constexpr double rounding = 1e-13;
+/// A row's residual is no smaller than that but by chance, and another step would find little more.
+constexpr double exact = 1e-15;
+/// Up to which a loop counts as closed where a caller does not say: above rounding even where loops are a thousand times ill-conditioned.
+constexpr double closed = 1e-10;
+/// The same for configurations that somebody gives, who may have written them down with six digits.
+constexpr double given_closed = 1e-6;
+/// What Newton's steps leave of loops that they close, and a margin [rad, m].
+constexpr double projected = 1e-9;
+/// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured
+/// [rad, m; of the velocities, or of 1 rad/s, m/s].
+constexpr double off_loops = 1e-3;
+
+// ---- steps onto the loops -----------------------------------------------------------------------------------------------------------
+
+/// Longest step [rad, sizes of the bodies]: a linear model says nothing about farther places.
+constexpr double longest_step = 0.5;
+/// Damping grows fourfold with each step that brings nothing; at this one the next step would be shorter than rounding of the residual.
+constexpr double stuck = 1e8;
+/// And it falls no lower than that: steps are Newton's by then.
+constexpr double least_damping = 1e-6;
+/// Directions whose singular value is below the square root of this (3e-7 of the largest possible) are left alone: moving along them by the
+/// rounding of a residual would be wandering.
+constexpr double least_square = 1e-13;
+
+// ---- ranks: singular values relative to the largest possible --------------------------------------------------------------------------
+
+/// Zero, where loops are closed to rounding: well above eps times the condition of their rows.
+constexpr double negligible = 1e-9;
+/// More than rounding in a unit vector of a null space, whose error is negligible / the next singular value.
+constexpr double present = 1e-6;
+/// Singular values below it deserve a warning: forces and velocities are a thousand times what they look like.
+constexpr double nearly_singular = 1e-3;
+
+// ---- the saddle equation ------------------------------------------------------------------------------------------------------------
+
+/// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a
+/// singular position, large enough to stand above the rounding of that product.
+constexpr double regularisation = 2e-15;
+/// A relative residual that no rounding explains: constraints contradict one another.
+constexpr double contradiction = 1e-6;
+/// And one that is none of a regular equation: so near a singular position that rounding decides what is independent.
+constexpr double unresolved = 1e-12;
+
+}  // namespace sarrus::tolerances

@@ -1,0 +1,178 @@
+"""Closing the loops: what is found closes them, near where it was looked for, as an independent dense solver does; a batch is its states,
+and threads change nothing.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus import mechanisms as gallery
+from tests.random_closed import CLOSING, closed_mechanisms
+from tests.random_mechanisms import seeds
+
+# to rounding: a few dozen eps over lengths of order one, times a condition of 100
+CLOSED = 1e-12
+# Of a place that follows from the loops alone, to rounding times the condition of their rows.
+PLACED = 1e-9
+# Starts this far off the loops lead onto them in straight lines; two solvers then differ by the curvature of the loops along them.
+OFF, CURVATURE = 1e-3, 100.0
+
+law = settings(max_examples=25, deadline=None)
+
+
+def near(closed, rng, count=None):
+    """Configurations a little off the loops."""
+    shape = () if count is None else (count,)
+    return closed.robot.integrate(closed.q, OFF * rng.uniform(-1.0, 1.0, (*shape, closed.robot.nv)))
+
+
+def open_by(robot, q, time):
+    return np.abs(robot.loop_residual(q, time=time)).max(initial=0.0)
+
+
+@law
+@given(closed_mechanisms(), seeds())
+def test_against_oracle(closed, seed):
+    """Both close the loops, and neither goes farther for it than the other, but for the curvature."""
+    robot, start = closed.robot, near(closed, np.random.default_rng(seed))
+    q = robot.assemble(near=start, time=closed.time)
+    assert open_by(robot, q, closed.time) < CLOSED
+    other = closed.oracle.close(start, time=closed.time)
+    moved, moved_there = (np.linalg.norm(robot.difference(start, x)) for x in (q, other))
+    # radians and metres compare differently there, and sizes of bodies are about one here
+    assert moved <= 10.0 * moved_there + CURVATURE * OFF**2
+
+
+@law
+@given(closed_mechanisms(), seeds(), st.integers(1, 40))
+def test_batch_is_its_states(closed, seed, count):
+    robot, start = closed.robot, near(closed, np.random.default_rng(seed), count)
+    q, status = robot.assemble(near=start, time=closed.time, return_status=True)
+    assert (status == 0).all() and open_by(robot, q, closed.time) < CLOSED
+    assert_array_equal(robot.assemble(near=start, time=closed.time, threads=3), q)
+    assert_array_equal([robot.assemble(near=one[None], time=closed.time)[0] for one in start], q)
+    # one state may be looked for with other steps: where loops leave something free, these end beside each other
+    one_by_one = [robot.assemble(near=one, time=closed.time) for one in start]
+    assert_allclose(one_by_one, q, rtol=0, atol=CURVATURE * OFF**2)
+
+
+@law
+@given(closed_mechanisms(), seeds())
+def test_what_is_fixed_stays(closed, seed):
+    """A joint that is held where the loops close is there (but for the rounding of its quaternion's norm), and they close about it."""
+    rng = np.random.default_rng(seed)
+    robot = closed.robot
+    name = str(rng.choice([name for name in robot.joints if robot.joint(name).nv]))
+    there = robot.joint(name).q_slice
+    start = near(closed, rng)
+    start[there] = closed.q[there]
+    q, status = robot.assemble(near=start, fixed={name: closed.q[there]}, time=closed.time, return_status=True)
+    assert status == 0
+    assert_allclose(q[there], closed.q[there], rtol=0, atol=4e-16)
+    projected, status = robot.project_configuration(start, fixed=[name], time=closed.time, return_status=True)
+    if status == 0:  # undamped steps need not arrive where the joint stands at a limit of its motion
+        assert open_by(robot, projected, closed.time) < 1e-8
+        assert_allclose(robot.difference(start, projected)[robot.joint(name).v_slice], 0.0, rtol=0, atol=1e-14)
+
+
+@law
+@given(closed_mechanisms(kinds=CLOSING), seeds())
+def test_frames_are_where_they_are_led(closed, seed):
+    rng = np.random.default_rng(seed)
+    robot = closed.robot
+    frame = str(rng.choice(robot.bodies))
+    pose = robot.pose(closed.q, frame)
+    starts = near(closed, rng, 9)
+    q, status = robot.inverse_kinematics({frame: pose}, near=starts, time=closed.time, return_status=True)
+    assert (status == 0).all()
+    assert_allclose(robot.pose(q, frame), np.broadcast_to(pose, (9, 4, 4)), rtol=0, atol=CLOSED)
+    assert open_by(robot, q, closed.time) < CLOSED
+    points = np.broadcast_to(pose[:3, 3], (9, 3))
+    q = robot.inverse_kinematics({frame: points}, near=starts, time=closed.time)
+    assert_allclose(robot.pose(q, frame)[:, :3, 3], points, rtol=0, atol=CLOSED)
+
+
+@law
+@given(closed_mechanisms(), seeds())
+def test_velocities_and_accelerations(closed, seed):
+    """A possible motion is given back joint by joint, and J v = c, J a = gamma."""
+    rng = np.random.default_rng(seed)
+    robot, (q, v, tau, time) = closed.robot, closed.state
+    name = str(rng.choice([name for name in robot.joints if robot.joint(name).nv]))
+    there = robot.joint(name).v_slice
+    found = robot.velocities(q, {name: v[there]}, time=time)
+    size = 1.0 + np.abs(v).max()
+    assert_array_equal(found[there], v[there])
+    missing = robot.constraint_jacobian(q, time=time) @ found - robot.constraint_velocity(q, time=time)
+    assert np.abs(missing).max() < 1e-11 * size
+    a = robot.forward_dynamics(q, v, tau, time=time)
+    found = robot.accelerations(q, v, {name: a[there]}, time=time)
+    assert_array_equal(found[there], a[there])
+    missing = robot.constraint_jacobian(q, time=time) @ found - robot.constraint_bias(q, v, time=time)
+    assert np.abs(missing).max() < 1e-10 * (size**2 + np.abs(a).max())
+    everything = {j: v[robot.joint(j).v_slice] for j in robot.joints if robot.joint(j).nv}
+    assert_allclose(
+        robot.velocities(np.stack([q, q]), everything, time=time), np.stack([v, v]), rtol=0, atol=1e-9 * size
+    )
+
+
+@pytest.mark.parametrize("make", [gallery.delta, gallery.stewart], ids=["delta", "stewart"])
+def test_whichever_joints_close(make):
+    """Motors and tools say where all bodies are, whichever tree that is found with."""
+    robots = make(), make(platform_free=False)
+    home = [robot.assemble() for robot in robots]
+    where = robots[0].pose(home[0], "platform")
+    rng = np.random.default_rng(0)
+    poses = np.repeat(where[None], 20, axis=0)
+    poses[:, :3, 3] += rng.uniform(-0.03, 0.03, (20, 3))
+    tools = poses if make is gallery.stewart else poses[:, :3, 3]
+    found = [robot.inverse_kinematics({"platform": tools}, near=q) for robot, q in zip(robots, home, strict=True)]
+    motors = [
+        [q[:, robot.joint(name).q_slice] for name in robot.actuated] for robot, q in zip(robots, found, strict=True)
+    ]
+    assert_allclose(*motors, rtol=0, atol=PLACED)
+    again = [
+        robot.assemble(near=q, fixed=dict(zip(robot.actuated, motors[0], strict=True)))
+        for robot, q in zip(robots, home, strict=True)
+    ]
+    for robot, q in zip(robots, again, strict=True):
+        for body in robot.bodies:
+            assert_allclose(
+                robot.pose(q, body)[:, :3, 3], robots[0].pose(again[0], body)[:, :3, 3], rtol=0, atol=PLACED
+            )
+
+
+def test_singular_positions():
+    """On and about positions where rows come to depend on each other, steps still arrive."""
+    robot = sarrus.mechanisms.four_bar_ladder(3)
+    flat = robot.neutral()
+    for off in (0.0, 1e-9, 1e-6, 1e-3):
+        starts = robot.integrate(flat, off * np.random.default_rng(1).normal(size=(16, robot.nv)))
+        q, status = robot.assemble(near=starts, return_status=True)
+        assert (status == 0).all()
+        assert np.abs(robot.difference(starts, q)).max() <= 1e-6 + 10.0 * off
+
+
+def test_one_bad_state_spoils_no_other():
+    robot = sarrus.mechanisms.stewart()
+    q = robot.assemble()
+    poses = np.repeat(robot.pose(q, "platform")[None], 20, axis=0)
+    poses[3, :3, 3] += 100.0  # out of reach
+    poses[5, 0, 0] = np.nan
+    poses[7, :3, :3] *= 2.0  # no rotation
+    found, status = robot.inverse_kinematics({"platform": poses}, near=q, return_status=True)
+    assert status.tolist() == [{3: 2, 5: 1, 7: 2}.get(k, 0) for k in range(20)]
+    assert np.isnan(found[[3, 5, 7]]).all()
+    good = status == 0
+    assert_array_equal(found[good], robot.inverse_kinematics({"platform": poses[good]}, near=q))
+
+
+def test_random_closed():
+    robot = sarrus.mechanisms.delta()
+    q = robot.random(3, size=(4, 5), closed=True)
+    assert q.shape == (4, 5, robot.nq) and open_by(robot, q, None) < CLOSED
+    assert len(np.unique(q.reshape(20, -1).round(6), axis=0)) == 20
+    assert_array_equal(q, robot.random(3, size=(4, 5), closed=True))
