@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..state import Array
+from .._arrays import Array
 from .closing import closing
 from .scaled import CLOSED, six, sliding
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_count, common_axes, into, real_array
+from .._arrays import Array, checked_count, checked_time, common_axes, into, real_array
 from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
 from ..spatial import Rotation, Transform
 from .branch import Branch, checked_steps
 from .closing import Frames, closing, from_each, from_nearby, movable_frames, target_name
 from .functions import LoopFunctions
-from .given import JointCoordinates, checked_time, coordinates, paths, quoted, start_near, velocities_of
+from .given import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
 from .search import SAME, TOLERANCE, Search, checked_tolerance, open_by, sought, why_open
 
 Targets = Mapping[str, ArrayLike | Transform]
