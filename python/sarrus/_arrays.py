@@ -104,6 +104,14 @@ def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: b
     return number
 
 
+def checked_truth(name: str, given: Any) -> bool:
+    """True or False, or what Python takes for either; TypeError for arrays of several."""
+    try:
+        return bool(given)
+    except ValueError:
+        raise TypeError(f"{name} must be True or False; got {given!r}") from None
+
+
 def checked_time(given: Any) -> float | None:
     """[s], or None."""
     return None if given is None else checked_number("time", given, "")

@@ -15,6 +15,7 @@ Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -442,9 +443,10 @@ def _array(element: ForceElement, name: str, value: Any, *, finite: bool = False
 
 def _finite(what: str, value: Any) -> float:
     x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    if np.ma.is_masked(value) or not isinstance(x, Real) or not np.isfinite(float(x)):
-        raise ModelError(f"{what} must be a finite number; got {value!r}")
-    return float(x)
+    with suppress(OverflowError):  # of integers that no float holds
+        if not np.ma.is_masked(value) and isinstance(x, Real) and np.isfinite(float(x)):
+            return float(x)
+    raise ModelError(f"{what} must be a finite number; got {value!r}")
 
 
 def _law(law: Any, what: str) -> tuple[Any, Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import Array, checked_count, common_axes
+from ._arrays import Array, checked_count, checked_truth, common_axes
 from ._options import (
     F,
     FrameOptions,
@@ -503,7 +503,11 @@ class StateFunctions(_core.Mechanism):
         """
         tau = self.inverse_dynamics(q, v, a, **options)
         options.pop("out", None)
-        return self._with_reactions(tau, q, v, a, **options) if return_reactions else tau
+        return (
+            self._with_reactions(tau, q, v, a, **options)
+            if checked_truth("return_reactions", return_reactions)
+            else tau
+        )
 
     def _with_reactions(self, answer: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, **options: Any) -> Any:
         """(answer, reactions) of a motion, and the status if it is asked for; where a is None the answer is the acceleration."""
@@ -634,7 +638,7 @@ class StateFunctions(_core.Mechanism):
         """
         asked = cast(MotionOptions, {**options, "return_status": True})
         f, status = self._reactions(q, v, a, **asked)
-        wanted = options.get("return_status", False)
+        wanted = checked_truth("return_status", options.get("return_status", False))
         if status.ndim == 0 and status and not wanted:
             self._reactions(q, v, a, **options)  # which says what is wrong
         found = {j.name: f[..., j._part - 1, :] for j in self._joints.values() if not j.closes_loop}

@@ -982,6 +982,11 @@ ELSEWHERE = {
         ModelError,
         r"joint 'far': at_parent lies 1e\+308 m away",
     ),
+    "a time that no float holds": (
+        lambda: sarrus.control.rest_to_rest(1.0, 1.0, HUGE),
+        ModelError,
+        "must be a finite number",
+    ),
     "gallery, several platforms": (
         lambda: sarrus.mechanisms.three_rrr(platform=np.ones(2)),
         ModelError,
@@ -1119,6 +1124,22 @@ def test_functions_of_q_that_change_their_mind(which, spoil, error, message):
     spoilt.append(which)
     with pytest.raises(error, match=f"{which} .*{message}|{which} of constraint {message}"):
         robot.constraint_bias(ZERO, ZERO)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, q, v: m.reactions(q, v, v, return_status=np.zeros(0)),
+        lambda m, q, v: m.forward_dynamics(q, v, v, return_status=np.zeros(2)),
+        lambda m, q, v: m.forward_dynamics(q, v, v, return_reactions=np.zeros(0)),
+        lambda m, q, v: m.inverse_dynamics(q, v, v, return_reactions=np.zeros(2)),
+        lambda m, q, v: m.random(0, closed=np.zeros(2)),
+    ],
+)
+def test_arrays_are_neither_true_nor_false(call):
+    robot = sarrus.mechanisms.four_bar()
+    with pytest.raises(TypeError, match=r"True or False"):
+        call(robot, robot.assemble(), np.zeros(robot.nv))
 
 
 def test_numbers_that_overflow_make_no_warning():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, common_axes, into, real_array, real_rows
+from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
 from .._options import TimeOptions, Wrenches, shows_options
 from ..constraints import PfaffianSpec
@@ -94,7 +94,7 @@ class LoopFunctions(StateFunctions):
                 raise ValueError(f"solver must be None or 'reference-member'; got {solver!r}")
             how = {"wrenches": wrenches, "return_reactions": return_reactions}
             return self._forward_by_reference_member(q, v, tau, **how, **options)
-        if return_reactions and self.nc:
+        if checked_truth("return_reactions", return_reactions) and self.nc:
             return self._motion_and_reactions(q, v, tau, wrenches=wrenches, check=check, **options)
         a = self.forward_dynamics(q, v, tau, wrenches=wrenches, check=check, **options)
         asked = {name: value for name, value in options.items() if name in ("threads", "return_status")}
@@ -265,8 +265,8 @@ class LoopFunctions(StateFunctions):
         (True, True)
         """
         project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
-        if isinstance(fixed, str):
-            raise TypeError(f"fixed are names of joints, such as ['{fixed}']; got {fixed!r}")
+        if isinstance(fixed, str) or not isinstance(fixed, Iterable):
+            raise TypeError(f"fixed are names of joints, such as ['motor']; got {fixed!r}")
         weight = None
         for name in fixed:
             joint = self.joint(name)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_count, checked_time, common_axes, into, real_array
+from .._arrays import Array, checked_count, checked_time, checked_truth, common_axes, into, real_array
 from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
 from ..spatial import Rotation, Transform
 from .branch import Branch, checked_steps
@@ -410,7 +410,7 @@ class Position(LoopFunctions):
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
         drawn = super().random(rng, size)
-        if not closed or not self.constraints:
+        if not checked_truth("closed", closed) or not self.constraints:
             return drawn
         how, q = closing(self, (), ()), drawn.reshape(-1, self.nq)
         left = np.arange(len(q))
