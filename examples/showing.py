@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sarrus import plot
 from sarrus.control import PrescribedEffort
+from sarrus.figures import canvas as plot
 from sarrus.laws import spline
 
 Path = str | PathLike[str]

@@ -14,9 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors, laws
 from ._build import __version__, build_info
-from .builder import Builder
-from .constraints import CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
-from .description import (
+from .analysis.formulations.cog import CogJacobians
+from .analysis.formulations.projected import ProjectedEquations
+from .analysis.formulations.reduced import ReducedForm
+from .analysis.formulations.reference_member import ReferenceMemberSolution
+from .analysis.mobility.map import MobilityMap
+from .analysis.mobility.report import ActuationMobility, Mobility
+from .building.builder import Builder
+from .description.constraints import CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
+from .description.joints import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Gimbal,
+    Helical,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
+from .description.specs import (
     BodySpec,
     Box,
     Cylinder,
@@ -28,6 +46,7 @@ from .description import (
     SpringSpec,
     VisualSpec,
 )
+from .dynamics.loop_operations import LoopReactions
 from .errors import (
     AssemblyError,
     BranchEnd,
@@ -42,26 +61,18 @@ from .errors import (
     StateError,
     StiffnessWarning,
 )
-from .joints import Cylindrical, Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
-from .loops.cog import CogJacobians
-from .loops.functions import LoopReactions
-from .loops.mobility import ActuationMobility, Mobility
-from .loops.mobility_map import MobilityMap
-from .loops.projected import ProjectedEquations
-from .loops.reduced import ReducedForm
-from .loops.reference_member import ReferenceMemberSolution
 from .mechanism import Constraint, Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, io, many, mechanisms
+    from . import control, io, mechanisms
+    from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
+    from .figures.skeleton import Skeleton
     from .io import load, loads
-    from .many import simulate_many
-    from .simulation import Event, simulate
-    from .skeleton import Skeleton
-    from .tables import from_dh, from_screws, from_sdof, from_spacedyn
-    from .trajectory import Trajectory
-    from .viewer import View, view
+    from .simulation.simulate import Event, simulate
+    from .simulation.sweep import Status, Sweep, simulate_many
+    from .simulation.trajectory import Trajectory
+    from .viewer.viewer import View, view
 
 __all__ = [
     "ActuationMobility",
@@ -114,7 +125,9 @@ __all__ = [
     "Spherical",
     "SpringSpec",
     "StateError",
+    "Status",
     "StiffnessWarning",
+    "Sweep",
     "Trajectory",
     "Transform",
     "Universal",
@@ -132,7 +145,6 @@ __all__ = [
     "laws",
     "load",
     "loads",
-    "many",
     "mechanisms",
     "simulate",
     "simulate_many",
@@ -141,15 +153,15 @@ __all__ = [
 
 
 _ON_DEMAND = {
+    "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "control": ("control",),
+    "figures.skeleton": ("Skeleton",),
     "io": ("io", "load", "loads"),
-    "many": ("many", "simulate_many"),
     "mechanisms": ("mechanisms",),
-    "simulation": ("Event", "simulate"),
-    "skeleton": ("Skeleton",),
-    "tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
-    "trajectory": ("Trajectory",),
-    "viewer": ("View", "view"),
+    "simulation.simulate": ("Event", "simulate"),
+    "simulation.sweep": ("Status", "Sweep", "simulate_many"),
+    "simulation.trajectory": ("Trajectory",),
+    "viewer.viewer": ("View", "view"),
 }
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .loops.actuation import Actuation
-from .loops.mobility import MobilityAnalysis
-from .loops.position import Position
-from .loops.projected import ProjectedDynamics
-from .loops.reactions import Reactions
-from .loops.reduced import ReducedDynamics
-from .loops.reference_member import ReferenceMember
-from .state import Constraint, Joint, Kinematics
+from .analysis.actuation.efforts import Actuation
+from .analysis.assembly.position import Position
+from .analysis.formulations.projected import ProjectedDynamics
+from .analysis.formulations.reduced import ReducedDynamics
+from .analysis.formulations.reference_member import ReferenceMember
+from .analysis.mobility.report import MobilityAnalysis
+from .dynamics.operations import Constraint, Joint, Kinematics
+from .dynamics.reactions import Reactions
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 

@@ -30,8 +30,8 @@ from sarrus import (
     laws,
     spatial,
 )
-from sarrus.plot import curves
-from sarrus.skeleton import Skeleton
+from sarrus.figures.canvas import curves
+from sarrus.figures.skeleton import Skeleton
 
 NAN, INF = float("nan"), float("inf")
 BALL = Inertia.sphere(1.0, 0.1)

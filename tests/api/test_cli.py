@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import sarrus
-from sarrus import commands, demo, errors
-from sarrus.cli import main
-from sarrus.loops.scaled import ScaledLoops
+from sarrus import errors
+from sarrus.analysis.scaling import ScaledLoops
+from sarrus.cli import commands, demo, main
 
 BALL = '<inertial><mass value="{}"/><inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial>'
 ROBOT = f"""<robot name="dumbbell">

@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, RotationSpline
 
 import sarrus
-from sarrus.path import path_through
+from sarrus.control.path import path_through
 from tests.random_closed import ALL_CONSTRAINTS, random_closed
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism
 

@@ -15,8 +15,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-import sarrus.storage
-from sarrus.trajectory import Trajectory
+import sarrus.simulation.storage
+from sarrus.simulation.trajectory import Trajectory
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism
 
 ROUNDING = 1e-12  # of numbers of size 1, over some dozen operations
@@ -460,7 +460,7 @@ def test_npz_with_a_function_for_efforts(tmp_path):
 
 def test_nothing_is_unpickled_with_a_mechanism(mixed, tmp_path, monkeypatch):
     mixed.save(tmp_path / "run.npz")
-    monkeypatch.setattr(sarrus.storage.pickle, "loads", lambda *_: pytest.fail("unpickled"))
+    monkeypatch.setattr(sarrus.simulation.storage.pickle, "loads", lambda *_: pytest.fail("unpickled"))
     back = Trajectory.load(tmp_path / "run.npz", mechanism=mixed.mechanism)
     everything_same(back, mixed)
     assert back.checkpoint is None

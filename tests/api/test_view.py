@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import sarrus
-from sarrus import meshes, serving, viewer
 from sarrus.description import Box, Cylinder, Mesh, Sphere
-from sarrus.inputs import Inputs
-from sarrus.skeleton import Skeleton
-from sarrus.viewer import View, view
+from sarrus.figures.skeleton import Skeleton
+from sarrus.viewer import meshes, serving, viewer
+from sarrus.viewer.loop_sliders import Inputs
+from sarrus.viewer.viewer import View, view
 
 # points are sums of a few products of numbers of order 1 m
 ROUNDING = 1e-13
@@ -248,7 +248,7 @@ def shown(fourbar):
 
 def swing(fourbar):
     """A run of two seconds, with velocities by differences."""
-    from sarrus.trajectory import Trajectory
+    from sarrus.simulation.trajectory import Trajectory
 
     t = np.linspace(0.0, 2.0, 81)
     q = fourbar.follow({"motor": 0.5 + 2.0 * t})
@@ -653,7 +653,7 @@ def test_a_mesh_is_where_the_body_is(tmp_path, suffix):
 
 
 def test_shapes_have_their_sizes_and_look_outward():
-    from sarrus.shapes import solid
+    from sarrus.viewer.shapes import solid
 
     for shape, size, volume in (
         (Box((1.0, 2.0, 3.0)), (1, 2, 3), 6.0),

@@ -5,7 +5,7 @@ import pytest
 
 import sarrus
 from sarrus import _core
-from sarrus.constraints import ConstraintSpec
+from sarrus.description.constraints import ConstraintSpec
 from tests.random_closed import RELATIONS, random_closed
 
 SPECS = {cls.__name__.removesuffix("Spec"): cls for cls in ConstraintSpec.__subclasses__()}

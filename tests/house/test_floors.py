@@ -44,7 +44,7 @@ def test_nothing_was_overlooked():
         ("python/sarrus/joints.py", "from . import mechanism", "joints imports mechanism"),
         (
             "python/sarrus/description.py",
-            "def late():\n    from sarrus.builder import Builder",
+            "def late():\n    from sarrus.building.builder import Builder",
             ":2: description imports builder",
         ),
         ("python/sarrus/mechanism.py", "if TYPE_CHECKING:\n    from .io.urdf import read", ":2: mechanism imports io"),

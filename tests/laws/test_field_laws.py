@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 
 import sarrus
-from sarrus import Inertia, Transform, constraints, control, description, laws
-from sarrus.joints import JointType
+from sarrus import Inertia, Transform, laws
+from sarrus.control import elements as control
+from sarrus.description import constraints
+from sarrus.description import specs as description
+from sarrus.description.joints import JointType
 
 TIME = 0.3
 READS_MESHES = importlib.util.find_spec("trimesh") is not None  # an extra brings it
@@ -308,7 +311,7 @@ def answers(m):
 
 
 def looks(m):
-    from sarrus.scene import _looks
+    from sarrus.viewer.scene import _looks
 
     seen, faults = _looks(m.description.visuals)
     of_bodies = [m.bodies.index(look.visual.body) for look in seen]

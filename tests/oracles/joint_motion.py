@@ -39,9 +39,9 @@ def quaternion_product(a, b):
 
 def axis_frame(normal):
     """The planar joint's in-plane axes: a convention, which no law could tell us."""
-    import sarrus.joints
+    import sarrus.description.joints
 
-    return np.asarray(sarrus.joints.axis_frame(normal))
+    return np.asarray(sarrus.description.joints.axis_frame(normal))
 
 
 def displacements(joint, q):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sarrus import demo
+from sarrus.cli import demo
 from sarrus.mechanisms import stanford_arm
 
 CASE = json.loads((Path(__file__).parents[1] / "data" / "thesis_4_6_valve.json").read_text())

@@ -257,9 +257,9 @@ def spoil(path: str, seed: int) -> str:
 
 def command(words: list[str]) -> int:
     """Run a command line in this folder, and see that what it says and its exit code go together."""
-    import sarrus.viewer
+    import sarrus.viewer.viewer
 
-    sarrus.viewer.View.wait = sarrus.viewer.View.close  # type: ignore[method-assign]
+    sarrus.viewer.viewer.View.wait = sarrus.viewer.viewer.View.close  # type: ignore[method-assign]
     Path("robot.urdf").write_bytes(URDF)
     Path("bad.urdf").write_bytes(URDF[:-30])
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")

@@ -40,9 +40,9 @@ from xml.parsers import expat
 
 import numpy as np
 
-from .. import joints
-from ..builder import Builder
-from ..description import Box, Cylinder, Mesh, Shape, Sphere
+from ..building.builder import Builder
+from ..description import joints
+from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 

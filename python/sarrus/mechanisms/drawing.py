@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..builder import Builder
+from ..building.builder import Builder
+from ..description.joints import Prismatic, Revolute
 from ..errors import ModelError
-from ..joints import Prismatic, Revolute
 from ..spatial import Inertia
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from ..builder import Builder
-from ..joints import Free, Revolute, Spherical
+from ..building.builder import Builder
+from ..description.joints import Free, Revolute, Spherical
 from ..spatial import Inertia, Transform
 from .drawing import apex, positive
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..builder import Builder
+from ..building.builder import Builder
+from ..description.joints import Fixed, Revolute, Spherical
 from ..errors import ModelError
-from ..joints import Fixed, Revolute, Spherical
 from ..spatial import Inertia
 from .drawing import positive, whole
 

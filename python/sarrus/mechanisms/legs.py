@@ -6,7 +6,7 @@ import cmath
 import math
 from typing import TYPE_CHECKING
 
-from ..joints import Free
+from ..description.joints import Free
 from ..spatial import Inertia, Transform
 from .drawing import Drawing, apex, in_space, positive
 

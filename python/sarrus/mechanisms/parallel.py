@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..builder import Builder
+from ..building.builder import Builder
+from ..description.joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
-from ..joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Drawing, apex, in_space, positive, true_or_false, whole
 

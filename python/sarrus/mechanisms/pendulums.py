@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..builder import Builder
+from ..building.builder import Builder
+from ..description.joints import Revolute
 from ..errors import ShapeError
-from ..joints import Revolute
 from ..spatial import Inertia
 from .drawing import positive
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..builder import Builder
-from ..joints import Free, Prismatic, Revolute
+from ..building.builder import Builder
+from ..description.joints import Free, Prismatic, Revolute
 from ..spatial import Inertia
 from .drawing import positive, true_or_false
 

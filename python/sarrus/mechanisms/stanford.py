@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..tables import from_sdof
+from ..building.tables import from_sdof
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..builder import Builder
-from ..joints import Fixed, Free, Prismatic, Revolute, Universal
+from ..building.builder import Builder
+from ..description.joints import Fixed, Free, Prismatic, Revolute, Universal
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import true_or_false
 

@@ -1,0 +1,1 @@
+"""What motors must do for a motion, and how redundant ones share it."""

@@ -1,0 +1,366 @@
+"""What motors must do in a closed mechanism: which efforts bring a motion about, and how redundant motors share them.
+
+A motion needs tau = M a + h, of which the motors give S u and the loops J^T lambda:
+
+  S u + J^T lambda = tau    <=>    N^T S u = N^T tau     with J N = 0
+
+so many equations as there are degrees of freedom. The core solves them for the usual call; here are the other ways to share.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._arrays import Array, common_axes, into, real_array, real_rows
+from ..._core import Status
+from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.operations import _operation
+from ...dynamics.options import TimeOptions, Wrenches
+from ...errors import ModelError, NotRealizableError, ShapeError, StateError
+from ..formulations.coordinates import joint_velocity
+from ..formulations.projected import applied, solutions, transposed
+from .distribution import within_limits
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+TOLERANCE = 1e-6  # of what rounding and badly closed loops may do to a motion and to the forces that it needs, relative
+AT_REST = 1e-9  # velocities and accelerations that are nothing [rad/s, m/s; per s]
+
+_ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
+
+
+class Actuation(LoopFunctions):
+    """Efforts of actuated joints."""
+
+    @property
+    def actuation_matrix(self) -> Array:
+        """S (nv, nu): tau = S u is the generalised force of the motors' efforts u.
+
+        ModelError where a motor drives a joint that closes a loop, which :meth:`actuation_jacobian` knows how to deal with.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.four_bar().actuation_matrix.tolist()
+        [[1.0], [0.0], [0.0]]
+        """
+        for name in self.actuated:
+            if self.joint(name).closes_loop:
+                raise ModelError(
+                    f"joint '{name}' closes a loop: what its motor does depends on the configuration; see actuation_jacobian(q)"
+                )
+        return self.actuation_jacobian(self.neutral())
+
+    def actuation_jacobian(self, q: ArrayLike, actuated: Sequence[str] | None = None) -> Array:
+        """S (..., nv, nu) of chosen joints, those that close loops too: S^T v are the velocities that they drive.
+
+        ModelError where a joint that closes a loop has a motion space that depends on how the joint stands.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.actuation_jacobian(fourbar.assemble(), ["pin2"]).shape
+        (3, 1)
+        """
+        names = self._motors(actuated)
+        q = self.normalize(q)  # which says what is wrong with it
+        common_axes({"the answer": (*q.shape, self.nv)})
+        parts = [transposed(joint_velocity(self, q, name)) for name in names]
+        empty = np.zeros((*q.shape[:-1], self.nv, 0))
+        S = np.concatenate([empty, *(np.broadcast_to(p, (*q.shape[:-1], *p.shape[-2:])) for p in parts)], axis=-1)
+        return np.where(np.asarray(np.isnan(q).any(axis=-1))[..., None, None], np.nan, S)
+
+    def internal_efforts(
+        self, q: ArrayLike, actuated: Sequence[str] | None = None, *, time: ArrayLike | None = None
+    ) -> Array:
+        """Orthonormal basis (..., nu, k) of the efforts that move nothing: redundant motors that work against each other.
+
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.five_bar(actuated=3)
+        >>> robot.internal_efforts(robot.assemble()).shape
+        (3, 1)
+        """
+        S = self.actuation_jacobian(q, actuated)
+        free = solutions(self.constraint_jacobian(q, time=time))
+        idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
+        return idle.basis[..., : idle.same_freedom()]
+
+    def is_realizable(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **how: Any) -> Any:
+        """Whether (...) the motors can bring a motion about; takes what :meth:`actuator_efforts` takes.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q, rest = fourbar.assemble(), [0.0, 0.0, 0.0]
+        >>> bool(fourbar.is_realizable(q, rest, rest)), bool(fourbar.is_realizable(q, rest, rest, limits=(-0.1, 0.1)))
+        (True, False)
+        """
+        return self._shared_efforts(q, v, a, **how, return_status=True)[-1] == Status.FINE
+
+    @_operation
+    def actuator_efforts(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
+        distribution: str = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None, return_reactions: bool = False, check: bool = True, **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
+        """Efforts u (..., nu) of the motors that bring a motion about in a mechanism with loops.
+
+        S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
+        redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
+
+        The short way, taken unless `actuated`, `distribution`, `weights`, `preload` or `return_reactions` is given, does not
+        look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
+        acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
+        does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
+
+        Parameters
+        ----------
+        q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
+        actuated : names of joints whose motors share the work; default: those that the description says
+        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
+        distribution : "minimum-norm", or "weighted" with weights
+        weights : (nu,), least u^T diag(weights) u
+        limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
+        preload : (nu,) efforts that the answer stays as near to as the motion lets it
+        time : (...) [s], where motion is prescribed
+        return_reactions : also return the multipliers (..., nc) of least norm
+        check : whether a state whose loops stand open, or whose velocities they forbid, is refused: see :meth:`forward_dynamics`
+
+        Returns
+        -------
+        (..., nu) [N m, N], in the order of `actuated`, or of the mechanism's own; `actuation_jacobian(q, actuated)` maps it to tau
+
+        Raises
+        ------
+        NotRealizableError
+            The motors cannot bring the motion about, or not within the limits.
+        StateError
+            The state is unsound; or, on the general way, the motion is none that the loops allow, and which row of them does not
+            (status 3).
+
+        References
+        ----------
+        Sonoda, Ishii and Isobe, eqs 36-47; Li and Wu 4.6; van der Merwe 5.22.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> a = fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])
+        >>> fourbar.actuator_efforts(q, v, a).round(9)
+        array([2.])
+        """
+        out, return_status = options.get("out"), options.get("return_status", False)
+        known: dict[str, Any] = {
+            "wrenches": wrenches,
+            "time": options.get("time"),
+            "threads": options.get("threads", 1),
+        }
+        share = functools.partial(
+            self._shared_efforts, q, v, a, actuated=actuated, distribution=distribution, weights=weights, limits=limits, preload=preload,
+            **known,
+        )  # fmt: skip
+        if limits is None or actuated is not None or weights is not None or preload is not None or return_reactions:
+            return share(return_reactions=return_reactions, out=out, return_status=return_status)
+        # limits alone take the short way as far as it leads, and any motion that it takes
+        _weights(distribution, weights)
+        low, high = (
+            _per_motor(name, limit, self.nu) for name, limit in zip(("low", "high"), _both(limits), strict=True)
+        )
+        u, status = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)
+        within = ((low <= u) & (u <= high)).all(axis=-1)
+        if not within.all():
+            if within.ndim == 0 and not return_status:
+                return share(out=out, any_motion=True)
+            narrowed, found = share(return_status=True, any_motion=True)
+            u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
+        result = into(out, np.broadcast_to(u, (*within.shape, self.nu)))
+        return (result, np.broadcast_to(status, within.shape)) if return_status else result
+
+    def _shared_efforts(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
+        distribution: str = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None, return_reactions: bool = False, any_motion: bool = False, time: ArrayLike | None = None,
+        out: Array | None = None, threads: int = 1, return_status: bool = False,
+    ) -> Any:  # fmt: skip
+        """The general way. With `any_motion` also for those that the loops do not allow, as on the short way."""
+        names = self._motors(actuated)
+        nu = sum(self.joint(name).type.nv for name in names)
+        if wrenches is not None and not isinstance(wrenches, Mapping):
+            raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
+        low, high = (-np.inf, np.inf) if limits is None else _both(limits)
+        lead, rows = _rows(
+            {"q": (q, self.nq), "v": (v, self.nv), "a": (a, self.nv), "time": (_column(time), 1)}
+            | {f"wrenches['{name}']": (w, 6) for name, w in (wrenches or {}).items()},
+            {"preload": 0.0 if preload is None else preload, "weights": _weights(distribution, weights)}
+            | {"low": low, "high": high},
+            nu,
+        )
+        loads = {name: rows[f"wrenches['{name}']"] for name in wrenches or {}}
+        explain = lead == () and not return_status
+
+        # always many states, of which the sound ones go on
+        q, v, a, time = rows["q"], rows["v"], rows["a"], rows["time"][:, 0]
+        tau, status = self.inverse_dynamics(q, v, a, wrenches=loads, threads=threads, return_status=True)
+        gamma, bias_status = self.constraint_bias(q, v, time=time, return_status=True)
+        status = np.maximum(status, bias_status)
+        if explain and status[0]:
+            self.inverse_dynamics(q[0], v[0], a[0], wrenches={name: w[0] for name, w in loads.items()})
+            self.constraint_bias(q[0], v[0], time=time[0])
+        sound = np.flatnonzero(status == Status.FINE)
+        q, v, a, time = q[sound], v[sound], a[sound], time[sound]
+        J, c = self.constraint_jacobian(q, time=time), self.constraint_velocity(q, time=time)
+        off = _off(J, v, c), _off(J, a, gamma[sound])
+        impossible = np.max([x.max(axis=-1, initial=0.0) for x in off], axis=0) > (np.inf if any_motion else 1.0)
+        if explain and impossible.any():
+            raise StateError(self._motion_fault(off[0][0], off[1][0]))
+
+        choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
+        S = self.actuation_jacobian(q, names)
+        u, multipliers, found = self._share(names, J, S, tau[sound], **choice, explain=explain)
+        status[sound] = np.where(impossible, Status.CONTRADICTORY, found)
+        answers = [_back(u, sound, status, lead, out)]
+        if return_reactions:
+            answers.append(_back(multipliers, sound, status, lead))
+        if return_status:
+            answers.append(status.reshape(lead))
+        return answers[0] if len(answers) == 1 else tuple(answers)
+
+    def _share(
+        self,
+        names: Sequence[str],
+        J: Array,
+        S: Array,
+        tau: Array,
+        *,
+        preload: Array,
+        weights: Array,
+        low: Array,
+        high: Array,
+        explain: bool,
+    ) -> tuple[Array, Array, Array]:
+        """Efforts, multipliers and status of many states, of least |W^1/2 (u - preload)|; with `explain`, errors instead of the status."""
+        free, root = solutions(J), np.sqrt(weights)
+        NT, nu = transposed(free.basis), S.shape[-1]
+        effect = S / root[:, None, :]
+        shares = solutions(NT @ effect, np.linalg.norm(effect, axis=(-2, -1)))
+        u = preload + applied(shares.inverse, applied(NT, tau - applied(S, preload))) / root
+        missing = applied(free.basis, applied(NT, tau - applied(S, u)))
+        size = np.linalg.norm(tau, axis=-1) + np.linalg.norm(applied(S, u), axis=-1)
+        lacking = np.linalg.norm(missing, axis=-1) > TOLERANCE * size
+        if explain and lacking.any():
+            freedom = int(free.freedom[0])
+            raise NotRealizableError(self._effort_fault(names, missing[0], nu - int(shares.freedom[0]), freedom))
+        status = np.where(lacking, Status.CONTRADICTORY, Status.FINE)
+        for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
+            internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
+            u[i], violation = within_limits(u[i], internal, low[i], high[i])
+            status[i] = Status.NO_ANSWER if violation else Status.FINE
+            if violation and explain:
+                raise NotRealizableError(
+                    f"{_motors(names)} cannot bring this motion about within the limits: these would have to be wider by "
+                    f"{violation:.3g} [N m, N] at the least"
+                )
+        return u, applied(transposed(free.inverse), tau - applied(S, u)), status
+
+    def _motors(self, actuated: Sequence[str] | None) -> tuple[str, ...]:
+        if isinstance(actuated, str):
+            raise ModelError(f"actuated must be a sequence of joints' names, such as ['{actuated}']; got '{actuated}'")
+        try:
+            names = self.actuated if actuated is None else tuple(actuated)
+        except TypeError:
+            raise TypeError(f"actuated must be a sequence of joints' names; got {actuated!r}") from None
+        for k, name in enumerate(names):
+            self.joint(name)
+            if name in names[:k]:
+                raise ModelError(f"actuated names joint '{name}' twice")
+        return names
+
+    def _motion_fault(self, velocity: Array, acceleration: Array) -> str:
+        row_names = [row for name in self.constraints for row in self.constraint(name).row_names]
+        if velocity.max(initial=0.0) > 1.0:
+            what, cure, worst = "velocity", "project_velocity() gives one that does", int(velocity.argmax())
+        else:
+            what, cure, worst = "acceleration", "forward_dynamics() gives such", int(acceleration.argmax())
+        return f"the loops do not allow this motion: its {what} does not satisfy '{row_names[worst]}' ({cure})"
+
+    def _effort_fault(self, names: Sequence[str], missing: Array, rank: int, freedom: int) -> str:
+        parts = [(float(np.linalg.norm(missing[self.joint(name).v_slice])), name) for name in self.joints]
+        parts = [(size, name) for size, name in sorted(parts, reverse=True)[:3] if size > 0.1 * max(parts)[0]]
+        listed = ", ".join(f"{size:.3g} along '{name}'" for size, name in parts)
+        return (
+            f"{_motors(names)} cannot bring this motion about: that takes another {listed} [N m, N]; of {freedom} degrees of freedom "
+            f"{rank} can be driven here"
+        )
+
+
+def _motors(names: Sequence[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"the {'motor' if len(names) == 1 else 'motors'} {listed}" if names else "a mechanism without motors"
+
+
+def _weights(distribution: str, weights: ArrayLike | None) -> ArrayLike:
+    if not isinstance(distribution, str) or distribution not in ("minimum-norm", "weighted"):  # type: ignore[redundant-expr]
+        raise ValueError(f"distribution must be 'minimum-norm' or 'weighted'; got {distribution!r}")
+    if distribution == "weighted" and weights is None:
+        raise ValueError("distribution='weighted' needs weights, one for each motor")
+    return 1.0 if weights is None else weights
+
+
+def _column(time: ArrayLike | None) -> Array:
+    return real_array("time", 0.0 if time is None else time)[..., None]
+
+
+def _rows(
+    states: Mapping[str, tuple[ArrayLike, int]], per_motor: Mapping[str, ArrayLike], nu: int
+) -> tuple[tuple[int, ...], dict[str, Array]]:
+    """The leading axes of all, broadcast, and all as rows (n, size); where there is one for each motor, a number stands for all."""
+    arrays = {name: real_rows(name, value, size, finite=False) for name, (value, size) in states.items()}
+    arrays |= {name: _per_motor(name, value, nu) for name, value in per_motor.items()}
+    if not (np.isfinite(arrays["weights"]) & (arrays["weights"] > 0.0)).all():
+        raise ValueError(f"weights must be positive; got {per_motor['weights']!r}")
+    if not np.isfinite(arrays["preload"]).all():
+        raise ValueError(f"preload must be finite; got {per_motor['preload']!r}")
+    lead = common_axes({_ARGUMENT.get(name, name): array.shape[:-1] for name, array in arrays.items()})
+    count = math.prod(lead)
+    rows = {name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, x.shape[-1]) for name, x in arrays.items()}
+    if not (rows["low"] <= rows["high"]).all():
+        raise ValueError(
+            f"limits: a lower limit is above the upper one, or not a number; got {per_motor['low']!r} and {per_motor['high']!r}"
+        )
+    return lead, rows
+
+
+def _per_motor(name: str, given: ArrayLike, nu: int) -> Array:
+    x = real_array(_ARGUMENT.get(name, name), given)
+    return np.full(nu, float(x)) if x.ndim == 0 else real_rows(_ARGUMENT.get(name, name), x, nu, finite=False)
+
+
+def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
+    try:
+        low, high = limits
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"limits must be two, (lower, upper), each a number or one for each motor; got {limits!r}"
+        ) from None
+    return low, high
+
+
+def _off(J: Array, x: Array, wanted: Array) -> Array:
+    """How far J x is from what it must be, in units of what is still tolerated."""
+    size = applied(np.abs(J), np.abs(x)) + np.abs(wanted)
+    return np.abs(applied(J, x) - wanted) / (TOLERANCE * size + AT_REST)
+
+
+def _back(
+    values: Array, sound: NDArray[np.intp], status: Array, lead: tuple[int, ...], out: Array | None = None
+) -> Array:
+    """Values of the sound states in their places, NaN in the others'."""
+    all_of_them = np.full((len(status), values.shape[-1]), np.nan)
+    all_of_them[sound] = np.where(status[sound, None] == Status.FINE, values, np.nan)
+    return into(out, all_of_them.reshape(*lead, values.shape[-1]))

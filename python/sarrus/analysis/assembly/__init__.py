@@ -1,0 +1,1 @@
+"""Closing the loops: at one place, from anywhere, and along a path."""

@@ -1,0 +1,196 @@
+"""Which joints are held and which frames led while loops are closed: prepared once, then each call is one of the core's.
+
+The core takes the steps (``cpp/loops/closing.hpp``), for one configuration or many, in the units of :mod:`sarrus.analysis.scaling`. A frame that is led
+somewhere is a closing joint from the ground to a place that comes with the call.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._arrays import Array
+from ...description.constraints import TargetSpec
+from ...dynamics.loop_operations import LoopFunctions
+from ...errors import SarrusError
+from ...spatial import Transform
+from ..scaling import ScaledLoops
+
+# damping, most steps, and how far off a start may be, in rad and sizes of the bodies
+NEAR = np.array(
+    [1e-2, 6.0, 0.1]
+)  # in at most 6 steps no joint goes half a turn: nothing is wound up, and no other start would be nearer
+EACH = np.array([1e-2, 30.0, 1e300])
+FAR = np.array([1.0, 100.0, 1e300])
+FLOAT = np.dtype(np.float64)
+TURN = 2.0 * np.pi
+
+Frames = tuple[tuple[str, bool], ...]  # names, and whether each is to be turned too
+
+
+class Closing:
+    """Closing the loops of a mechanism with joints held and frames led: what does not change from call to call.
+
+    Attributes
+    ----------
+    robot : the mechanism, with a constraint more for each frame that is led
+    scale : (nv + nc,) how velocities and rows compare; 0 where a joint is held, and in rows that hold no positions
+    moving : (nv,) what may move
+    low, high : (nq,) limits of what may move; limited : whether there are any
+    places : where the coordinates of held joints stand in q; None where one is more than a number
+    """
+
+    def __init__(self, robot: LoopFunctions, frames: Frames, held: tuple[str, ...]) -> None:
+        self.robot = with_targets(robot, frames) if frames else robot
+        targets = np.concatenate(
+            [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames)]
+        )
+        # rows are as large as they usually are away from a special place, such as one where a rod has no length
+        away = robot.integrate(robot.neutral(), 0.1 * np.random.default_rng(0).normal(size=robot.nv))
+        self.loops = ScaledLoops(self.robot, away, None, targets if frames else None)
+        joints = [robot.joint(name) for name in robot.joints]
+        driven = {name for spec in robot.description.constraints for name in spec.position_joints}
+        self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in held) for j in joints)])
+        self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
+        self.whole_turns = np.zeros(robot.nq, bool)  # which make no difference to anything else
+        for joint in joints:
+            if joint.name in held:
+                continue
+            if joint.limits is not None:
+                self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
+            if joint.type.whole_turns_return and joint.name not in driven:
+                self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
+        self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
+        self.scale = self.loops.scale(self.moving)
+        places = [robot.joint(name).q_slice for name in held]
+        simple = all(place.stop == place.start + 1 for place in places) and not robot._asks_for_rows
+        self.places = [place.start for place in places] if simple else None
+
+    def at(self, time: Any, targets: Array | None) -> ScaledLoops:
+        """The loops at a time, with frames led there."""
+        loops = copy.copy(self.loops)
+        loops.time, loops.targets = time, targets
+        return loops
+
+    def unwound(self, q: Array, start: Array) -> Array:
+        """The same configurations (..., nq) without needless whole turns: as near to the start as can be, or within limits."""
+        q = q - self.whole_turns * TURN * np.round((q - start) / TURN)
+        bounded = self.whole_turns & np.isfinite(self.low) & np.isfinite(self.high)
+        if not bounded.any():
+            return np.asarray(q)
+        middle = (np.where(bounded, self.low, 0.0) + np.where(bounded, self.high, 0.0)) / 2.0
+        beyond = bounded & ((q < self.low) | (q > self.high))
+        return np.asarray(q - beyond * TURN * np.round((q - middle) / TURN))
+
+    def within(self, q: Array, margin: float) -> NDArray[np.bool_]:
+        """(...) whether all joints that may move are within their limits."""
+        return np.asarray(((q >= self.low - margin) & (q <= self.high + margin)).all(axis=-1))
+
+
+def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closing:
+    """The one for these frames and joints, which have to be known to the mechanism."""
+    key = frames, tuple(held)
+    found = robot._closings.get(key)
+    if found is None:
+        if len(robot._closings) > 100:
+            robot._closings.clear()
+        found = robot._closings[key] = Closing(robot, *key)
+    return found
+
+
+def with_targets(robot: LoopFunctions, frames: Frames) -> LoopFunctions:
+    """The mechanism on the same tree, with frames to lead."""
+    d = robot.description
+    joints = tuple(
+        dataclasses.replace(j, tree=not robot.joint(j.name).closes_loop, loop=robot.joint(j.name).closes_loop)
+        for j in d.joints
+    )
+    targets = (TargetSpec(target_name(frame), frame, turned) for frame, turned in frames)
+    return type(robot)(dataclasses.replace(d, joints=joints, constraints=(*d.constraints, *targets)))
+
+
+def movable_frames(robot: LoopFunctions) -> set[str]:
+    """Those that do not sit on the ground."""
+    return set(robot.frames) - {"ground", *(f.name for f in robot.description.frames if f.body == "ground")}
+
+
+def target_name(frame: str) -> str:
+    """Name of the constraint that leads a frame."""
+    return f"target of {frame}"
+
+
+def from_nearby(
+    robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any, tolerance: float
+) -> Array | None:
+    """The configuration (nq,) to which a few steps lead from one that is nearly closed; None where there is more to it, or to say about it.
+
+    The one call of a control loop: it checks no more than it must to be sure of the answer.
+    """
+    if type(near) is not np.ndarray or near.dtype is not FLOAT or near.shape != (robot.nq,):
+        return None
+    if not (time is None or type(time) is float) or not (fixed is None or type(fixed) is dict):
+        return None
+    frames: Frames = ()
+    numbers = None
+    if targets:
+        parts = []
+        for name, value in targets.items():
+            x = value.matrix if type(value) is Transform else value
+            if type(x) is not np.ndarray or x.dtype is not FLOAT or (turned := x.shape == (4, 4)) is (x.shape == (3,)):
+                return None
+            if turned and x[3].tolist() != [0.0, 0.0, 0.0, 1.0]:
+                return None
+            frames += ((name, turned),)
+            parts.append(x[:3].ravel() if turned else x)
+        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    held = tuple(fixed) if fixed else ()
+    how = robot._closings.get((frames, held))
+    if how is None:
+        if not set(held) <= set(robot.joints) or not {name for name, _ in frames} <= movable_frames(robot):
+            return None
+        how = closing(robot, frames, held)
+    if how.places is None:
+        return None
+    q = near
+    if held:
+        q = near.copy()
+        for place, value in zip(how.places, (fixed or {}).values(), strict=True):
+            if type(value) not in (float, np.float64, int):
+                return None
+            q[place] = value
+    try:
+        found = how.robot._close(q, how.scale, NEAR, time=time, pfaffian_values=numbers)
+    except SarrusError:
+        return None
+    if not found[-1] <= tolerance:
+        return None
+    q = found[:-1].copy()
+    return None if how.limited and not how.within(q, 0.0) else q
+
+
+def from_each(
+    how: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int
+) -> tuple[Array, NDArray[np.int8]]:
+    """Configurations (n, nq) on from starts (n, nq), and a status (n,): 1 for starts that are unsound, 2 where loops stay open."""
+
+    def steps(which: Any, way: Array) -> Any:
+        loops = how.at(*(x if x is None or np.ndim(x) == base else x[which] for x, base in ((time, 0), (targets, 1))))
+        return how.robot._close(
+            start[which], how.scale, way, **loops.data(start[which]), threads=threads, return_status=True
+        )
+
+    found, status = steps(slice(None), EACH)
+    again = np.flatnonzero((status == 0) & ~(found[:, -1] <= tolerance))
+    if again.size:
+        other, _ = steps(again, FAR)
+        better = other[:, -1] < found[again, -1]
+        found[again[better]] = other[better]
+    status[(status == 0) & ~(found[:, -1] <= tolerance)] = 2
+    q = how.unwound(found[:, :-1], start)
+    q[status != 0] = np.nan
+    return q, status

@@ -1,0 +1,158 @@
+"""The search for configurations that close the loops: steps from many starts, of which one is given, and what to say if none succeeds.
+
+From each start the core's steps (:mod:`sarrus.analysis.assembly.closing`) go as far as they can. The first start is the one given; others lie about it, a little, some way and all
+the way round, until loops close within the joints' limits. Of what was found by then the nearest is the answer. Joints that are held do
+not take part. All in units of :mod:`sarrus.analysis.scaling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._arrays import Array, checked_count, checked_number, checked_time
+from ..._core import tolerances
+from ...dynamics.loop_operations import LoopFunctions
+from ..joint_targets import JointCoordinates, coordinates, quoted, start_near
+from .closing import FAR, Frames, closing
+
+TOLERANCE = tolerances.closed
+SAME = 1e-5  # poses that differ by less are one assembly mode
+SMALL = 1e-6  # relative singular values of independent velocities are larger
+
+
+class Search:
+    """Ways from many starts to configurations that close the loops, with the joints that are held where the given start has them."""
+
+    def __init__(
+        self,
+        robot: LoopFunctions,
+        start: Array,
+        held: Iterable[str],
+        time: float | None,
+        seed: int,
+        frames: Frames = (),
+        targets: Array | None = None,
+    ) -> None:
+        self.start, self.held, self.base, self.frames = start, tuple(held), robot, frames
+        self.rng = np.random.default_rng(checked_count("seed", seed, 0))
+        self.how = closing(robot, frames, self.held)
+        self.robot, self.loops = self.how.robot, self.how.at(checked_time(time), targets)
+        self.moving, self.weights = self.how.moving, np.ones(self.robot.nc)
+
+    def close(self, q: Array, steps: ArrayLike = FAR) -> tuple[Array, Array]:
+        """Configurations (k, nq) on from q that close the loops as well as they can, and the residuals (k,) that are left."""
+        return self.loops.close(q, self.loops.scale(self.moving, self.weights), steps)
+
+    def jacobian(self, q: Array) -> Array:
+        """Derivative (k, rows, nv) of what holds positions by what may move, scaled."""
+        J = self.loops.jacobian(q)[:, self.loops.holonomic] * self.moving
+        return np.where(np.isfinite(J), J, 0.0)
+
+    def starts(self, first: int, count: int) -> Array:
+        """Some of an endless row of starts: the one that was given, then others about it, a little and all the way round."""
+        k = np.arange(first, first + count)[:, None]
+        spread = np.where(k > 0, np.array([0.1, 0.3, 1.0])[k % 3], 0.0)
+        reach = np.where(self.loops.sliding, 1.0, np.pi) * self.moving
+        x = spread * reach * self.rng.uniform(-1.0, 1.0, (count, self.robot.nv))
+        q = self.loops.step(np.broadcast_to(self.start, (count, self.robot.nq)), x)
+        return np.where(spread > 0.0, np.clip(q, self.how.low, self.how.high), self.start)
+
+    def nearest(self, starts: int, tolerance: float) -> tuple[Array, float]:
+        """The configuration nearest to the start, of the first found, within joint limits if possible; or the one that is least open."""
+        ends, lefts = np.empty((0, self.robot.nq)), np.empty(0)
+        while len(lefts) <= starts:
+            tried = len(lefts)
+            q, left = self.close(self.starts(tried, min(1 + 3 * tried, starts + 1 - tried)))
+            ends, lefts = np.concatenate([ends, self.how.unwound(q, self.start)]), np.concatenate([lefts, left])
+            if ((lefts <= tolerance) & self.how.within(ends, SAME)).any():
+                break
+        closed = lefts <= tolerance
+        if closed.any():
+            ends, lefts = ends[closed], lefts[closed]
+            best = int(np.lexsort([self.distance(ends), ~self.how.within(ends, SAME)])[0])
+        else:
+            best = int(lefts.argmin())
+        return ends[best].copy(), float(lefts[best])
+
+    def distance(self, q: Array) -> Array:
+        """(k,) how far all joints are from the start."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.linalg.norm(self.loops.difference(self.start, q), axis=1))
+
+    def appearance(self, q: Array) -> Array:
+        """(k, 12 bodies) how the bodies lie: what does not depend on the coordinates that say so."""
+        poses = [self.robot.pose(q, body)[:, :3] / (1.0, 1.0, 1.0, self.loops.length) for body in self.robot.bodies]
+        return np.asarray(np.concatenate(poses, axis=1).reshape(len(q), -1))
+
+    def freedom(self, q: Array) -> int:
+        """Degrees of freedom that the loops leave to the joints that may move."""
+        s = np.linalg.svd(self.jacobian(q[None])[0], compute_uv=False)
+        return int(self.moving.sum() - (s > SMALL * s.max(initial=0.0)).sum())
+
+
+def checked_tolerance(given: float) -> float:
+    """Of residuals, which the search does not make smaller than rounding, however many starts it has."""
+    tolerance = checked_number("tolerance", given)
+    if tolerance < tolerances.rounding:
+        raise ValueError(
+            f"tolerance must be at least {tolerances.rounding:g}, which rounding leaves of a closed loop; got {given!r}"
+        )
+    return tolerance
+
+
+def sought(
+    robot: LoopFunctions,
+    near: ArrayLike | JointCoordinates | None,
+    fixed: Mapping[str, ArrayLike] | None,
+    time: float | None,
+    starts: int,
+    seed: int,
+    tolerance: float,
+    frames: Frames = (),
+    targets: Array | None = None,
+) -> tuple[Search, Array, float]:
+    """The last search that was made, what it found and how far that is open."""
+    starts, tolerance, time = checked_count("starts", starts, 0), checked_tolerance(tolerance), checked_time(time)
+    held = coordinates(robot, fixed)
+    guess = coordinates(robot, near) if isinstance(near, Mapping) else {}
+    start = start_near(robot, near, {**guess, **held}, time)
+    for kept in ({**guess, **held}, held) if guess.keys() - held.keys() else (held,):
+        search = Search(robot, start, kept, time, seed, frames, targets)
+        q, left = search.nearest(starts, tolerance)
+        if left <= tolerance:
+            break
+    return search, q, left
+
+
+def open_by(search: Search, q: Array) -> dict[str, float]:
+    """How far each constraint is open, relative to the mechanism's size."""
+    phi = search.loops.residual(q)
+    with np.errstate(over="ignore"):
+        return {
+            name: float(np.linalg.norm(phi[search.robot.constraint(name).rows])) for name in search.robot.constraints
+        }
+
+
+def why_open(search: Search, q: Array) -> str:
+    """What stays open in the best configuration that was found, and why."""
+    robot, off = search.robot, open_by(search, q)
+    name = max(off, key=lambda name: off[name])
+    constraint, phi = robot.constraint(name), robot.loop_residual(q, **search.loops.data(q))
+    row = constraint.rows.start + int(np.abs(search.loops.residual(q)[constraint.rows]).argmax())
+    text = (
+        f"no configuration was found that closes all loops: '{name}' ({constraint.kind}) stays open, at best by {off[name]:.3g} of the "
+        f"mechanism's size ({constraint.row_names[row - constraint.rows.start]}: {phi[row]:.3g})"
+    )
+    others = [other for other in off if other != name and off[other] > 0.1 * off[name]]
+    if others:
+        text += f"; so do {quoted(others)}: they contradict one another, or none of them can close"
+    if search.held:
+        free = Search(search.base, q, (), search.loops.time, 0, search.frames, search.loops.targets)
+        if free.nearest(10, TOLERANCE)[1] <= TOLERANCE:
+            return f"{text}; loops do close where {quoted(search.held)} may move: the coordinates fixed for them contradict the loops"
+    if off[name] < 1e-3:
+        return f"{text}; if parts fit no better than that, say so by tolerance="
+    return f"{text}; either lengths and places do not allow it, or another start is needed: near=, starts="

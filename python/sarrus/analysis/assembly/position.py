@@ -1,0 +1,511 @@
+"""Configurations that close all loops: found from anywhere, counted, led to a target, followed along an input.
+
+The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped steps of least motion from many starts. Targets of frames are one more loop each, closed by a
+joint from the ground to where the frame is to be. A branch (:mod:`sarrus.analysis.assembly.continuation`) is followed by predictions along its tangent, each corrected
+by the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._arrays import Array, checked_count, checked_time, checked_truth, common_axes, into, real_array
+from ...dynamics.loop_operations import LoopFunctions
+from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
+from ...spatial import Rotation, Transform
+from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
+from .closing import Frames, closing, from_each, from_nearby, movable_frames, target_name
+from .continuation import Branch, checked_steps
+from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, sought, why_open
+
+Targets = Mapping[str, ArrayLike | Transform]
+
+
+class Position(LoopFunctions):
+    """Closing the loops of a mechanism, and moving while they stay closed."""
+
+    def assemble(
+        self,
+        near: ArrayLike | JointCoordinates | None = None,
+        fixed: JointCoordinates | None = None,
+        *,
+        time: ArrayLike | None = None,
+        starts: int = 60,
+        seed: int = 0,
+        tolerance: float = TOLERANCE,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """A configuration (..., nq) that closes every loop, near another one.
+
+        One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
+        takes microseconds. Of many, each is looked for from its own start only.
+
+        Parameters
+        ----------
+        near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
+            not; default, and for joints that are not named: the home of the description, or neutral
+        fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
+        time : (...) [s], where motion is prescribed
+        starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
+            of limits only if none within them was found
+        seed : of these starts; equal seeds give equal answers
+        tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
+            not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
+        out, threads, return_status : as all functions of a state. Status 2: the loops stay open
+
+        Raises
+        ------
+        AssemblyError
+            The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
+            In a batch that row is NaN.
+        ModelError, NameNotFoundError
+            A joint that closes a loop has no coordinates; a joint is not known.
+        ShapeError, StateError
+            A wrong number of coordinates; some that are not finite, or no rotation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble(fixed={"motor": 0.5})
+        >>> float(q[0]), bool(abs(fourbar.loop_residual(q)).max() < 1e-14)
+        (0.5, True)
+        >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
+        (5, 3)
+        """
+        return self._closed({}, near, fixed, time, starts, seed, tolerance, out, threads, return_status)
+
+    def _closed(
+        self,
+        targets: Targets,
+        near: ArrayLike | JointCoordinates | None,
+        fixed: JointCoordinates | None,
+        time: Any,
+        starts: int,
+        seed: int,
+        tolerance: float,
+        out: Array | None,
+        threads: int,
+        return_status: bool,
+    ) -> Any:
+        """Configurations with loops closed, joints held and frames where they should be."""
+        if tolerance is TOLERANCE and (starts, seed, out, threads, return_status) == (60, 0, None, 1, False):
+            found = from_nearby(self, targets, near, fixed, time, tolerance)
+            if found is not None:
+                return found
+        frames, joints = _told_apart(self, targets)
+        held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
+        guess = coordinates(self, near, many=True) if isinstance(near, Mapping) else {}
+        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in (guess | held).items()}
+        shapes |= {
+            f"the target of frame '{name}'": x.shape[: -2 if turned else -1] for (name, turned), x in frames.items()
+        }
+        if near is not None and not guess:
+            shapes["near"] = real_array("near", near).shape[:-1] if not isinstance(near, Mapping) else ()
+        if time is not None and np.ndim(time):
+            time = real_array("time", time)
+            shapes["time"] = time.shape
+        lead = common_axes(shapes)
+        which: Frames = tuple(frames)
+        numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
+        if not lead:
+            place = np.concatenate(numbers) if numbers else None
+            search, q, left = sought(self, near, held, time, starts, seed, tolerance, which, place)
+            if left > tolerance and not return_status:
+                raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
+            status = np.array(2 if left > tolerance else 0, np.int8)
+            q = into(out, np.where(status == 0, q, np.nan))
+            return (q, status) if return_status else q
+
+        checked_count("starts", starts, 0), checked_count("seed", seed, 0)
+        tolerance = checked_tolerance(tolerance)
+        place = None
+        if numbers:
+            place = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in numbers], axis=-1)
+            place = place.reshape(-1, place.shape[-1])
+        if time is not None:
+            every: Any = time if np.ndim(time) else checked_time(time)
+            time = np.broadcast_to(every, lead).ravel()
+        start = start_near(self, near, guess | held, None if time is None else time.reshape(lead), lead).reshape(
+            -1, self.nq
+        )
+        kept = tuple(guess | held)
+        q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads)
+        if len(kept) > len(held) and (open_ := state == 2).any():  # what was a guess may move
+            at, when = (None if x is None else x[open_] for x in (place, time))
+            q[open_], state[open_] = from_each(closing(self, which, held), start[open_], at, when, tolerance, threads)
+        q = into(out, q.reshape(*lead, self.nq))
+        return (q, state.reshape(lead)) if return_status else q
+
+    def assembly_modes(
+        self,
+        fixed: JointCoordinates | None = None,
+        *,
+        time: float | None = None,
+        attempts: int = 200,
+        seed: int = 0,
+        tolerance: float = TOLERANCE,
+    ) -> list[Array]:
+        """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
+
+        From as many starts as `attempts` says: there may be more. The one nearest to the home comes first; none found, an empty list.
+        Joint limits are not asked for. The other arguments are those of :meth:`assemble`.
+
+        Raises
+        ------
+        ModelError
+            With these joints fixed the mechanism can still move: there is no end of configurations. And as :meth:`assemble`.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
+        [-0.329, 0.237]
+        """
+        attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
+        held = coordinates(self, fixed)
+        search = Search(self, start_near(self, None, held, time), held, time, seed)
+        q, left = search.close(search.starts(0, attempts))
+        q = search.how.unwound(q[left <= tolerance], search.start)
+        if len(q) == 0:
+            return []
+        freedom = min(search.freedom(one) for one in q)
+        if freedom > 0:
+            raise ModelError(
+                f"with {quoted(held) or 'nothing'} fixed {freedom} degrees of freedom are left, and so no end of configurations: "
+                "fix more joints"
+            )
+        # the nearest first; digits that rounding decides must not decide on the order
+        q = q[np.lexsort([*q.T.round(6), search.distance(q).round(6)])]
+        looks = search.appearance(q)
+        modes: list[int] = []
+        for k, look in enumerate(looks):
+            if np.abs(looks[modes] - look).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
+                modes.append(k)
+        return [q[k].copy() for k in modes]
+
+    def inverse_kinematics(
+        self,
+        targets: Targets,
+        near: ArrayLike | JointCoordinates | None = None,
+        fixed: JointCoordinates | None = None,
+        *,
+        time: ArrayLike | None = None,
+        starts: int = 60,
+        seed: int = 0,
+        tolerance: float = TOLERANCE,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
+
+        Parameters
+        ----------
+        targets : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]; or
+            joint to coordinates, as in `fixed`. A name that a frame and a joint share is the frame's
+        near, fixed, time, starts, seed, tolerance, out, threads, return_status : as :meth:`assemble`. What targets and loops leave free
+            moves as little as it can
+
+        Raises
+        ------
+        AssemblyError
+            A target is out of reach: how far away the frame stays. And as :meth:`assemble`.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.delta()
+        >>> q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
+        >>> [round(float(q[robot.joint(name).q_slice][0]), 4) for name in robot.actuated]
+        [0.139, 0.3476, 0.3476]
+        >>> robot.inverse_kinematics({"platform": [(0.05, 0.0, -0.5), (0.0, 0.05, -0.5)]}, near=q).shape
+        (2, 22)
+        """
+        if not isinstance(targets, Mapping):
+            raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
+        return self._closed(targets, near, fixed, time, starts, seed, tolerance, out, threads, return_status)
+
+    def follow(
+        self,
+        inputs: Targets,
+        near: ArrayLike | JointCoordinates | None = None,
+        *,
+        time: ArrayLike | None = None,
+        max_step: float = 0.2,
+        min_step: float = 1e-7,
+        tolerance: float = TOLERANCE,
+    ) -> Array:
+        """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
+
+        From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
+        back is halved. Through positions where branches meet the motion goes straight on. What inputs and loops leave free moves as
+        little as it can.
+
+        Parameters
+        ----------
+        inputs : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint), or frame to poses (n, 4, 4) or points
+            (n, 3) in the world; between them it moves evenly. A name that a frame and a joint share is the frame's
+        near : as :meth:`assemble`, which closes the loops at the first inputs
+        time : (n,) [s], where motion is prescribed
+        max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
+        min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
+        tolerance : as :meth:`assemble`
+
+        Raises
+        ------
+        AssemblyError
+            The loops do not close at the first inputs; or the branch ends, as at a dead point. It is then an errors.BranchEnd: its
+            `path` (k, nq) holds the configurations at the inputs up to there, and `last` (nq,) the one where the branch ends.
+        ModelError, NameNotFoundError, ShapeError, StateError
+            As :meth:`assemble`.
+
+        Examples
+        --------
+        The coupler's middle of a four-bar goes round once:
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.follow({"motor": np.linspace(0.0, 2 * np.pi, 91)})
+        >>> curve = fourbar.pose(q, "coupler") @ (0.55, 0.0, 0.0, 1.0)
+        >>> bool(np.allclose(curve[0], curve[-1])), curve[:, 0].min().round(3).item(), curve[:, 0].max().round(3).item()
+        (True, 0.005, 0.784)
+
+        Led by its rocker it goes until crank and coupler are in line:
+
+        >>> try:
+        ...     fourbar.follow({"pivot": np.linspace(-1.6, -1.0, 31)})
+        ... except sarrus.AssemblyError as end:
+        ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
+        (14, 3) [-1.324]
+        """
+        branch_steps = checked_steps(max_step, min_step)
+        if not isinstance(inputs, Mapping):
+            raise TypeError(f"inputs are a mapping of joints or frames to where they go; got {inputs!r}")
+        frames, joints = _told_apart(self, inputs)
+        for (name, turned), x in frames.items():
+            if x.ndim != 2 + turned or not np.isfinite(x).all():
+                raise ShapeError(
+                    f"frame '{name}' is led through poses (n, 4, 4) or points (n, 3), all finite; got shape {x.shape}"
+                )
+        ways, times = paths(self, joints, time, {name: len(x) for (name, _), x in frames.items()})
+        poses = {
+            name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
+            for (name, turned), x in frames.items()
+        }
+        first = {name: way[0] for name, way in ways.items()}
+        targets = {name: x[0] for name, x in poses.items()}
+        q = self._closed(targets, near, first, float(times[0]), 60, 0, tolerance, None, 1, False)
+        place = _between(poses, 0, 0)(0.0)
+        branch = Branch(Search(self, q, first, float(times[0]), 0, tuple(frames), place), *branch_steps, tolerance)
+        path = [q]
+        for k in range(1, len(times)):
+            goal = path[-1].copy()
+            for name, way in ways.items():
+                goal[self.joint(name).q_slice] = way[k]
+            q, part = branch.advance(path[-1], goal, times[k - 1], times[k], _between(poses, k - 1, k))
+            if part < 1.0:
+                raise BranchEnd(f"the branch ends between inputs {k - 1} and {k}{branch.why(q)}", np.array(path), q)
+            path.append(q)
+        return np.array(path)
+
+    def velocities(
+        self,
+        q: ArrayLike,
+        given: Mapping[str, ArrayLike],
+        *,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """The velocity (..., nv) on the loops in which joints move as said, J v = c; what that leaves free moves as little as it can.
+
+        Parameters
+        ----------
+        q : (..., nq) closing the loops
+        given : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
+        time : (...) [s], where motion is prescribed
+        out, threads, return_status : as all functions of a state. Status 3: the loops do not allow these velocities
+
+        Raises
+        ------
+        StateError
+            The loops do not allow these velocities; in a batch that row is NaN.
+        ModelError, NameNotFoundError, ShapeError
+            A joint closes a loop; a joint is not known; a wrong number of velocities.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble(fixed={"motor": 0.5})
+        >>> v = fourbar.velocities(q, {"motor": 6.0})
+        >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
+        (6.0, True)
+        """
+        v = velocities_of(self, given, "velocities")
+        rows = self.constraint_velocity(q, time=time, return_status=True)[0]
+        weight = closing(self, (), tuple(given)).scale[: self.nv]
+        return self._least_motion(
+            q, v, _finite(rows), weight, time=time, out=out, threads=threads, return_status=return_status
+        )
+
+    def accelerations(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        given: Mapping[str, ArrayLike],
+        *,
+        time: ArrayLike | None = None,
+        out: Array | None = None,
+        threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:
+        """The acceleration (..., nv) on the loops in which joints accelerate as said, J a = gamma(q, v); otherwise as :meth:`velocities`.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble(fixed={"motor": 0.5})
+        >>> v = fourbar.velocities(q, {"motor": 6.0})
+        >>> a = fourbar.accelerations(q, v, {"motor": 0.0})
+        >>> missing = fourbar.constraint_jacobian(q) @ a - fourbar.constraint_bias(q, v)
+        >>> float(a[0]), bool(abs(missing).max() < 1e-12)
+        (0.0, True)
+        """
+        a = velocities_of(self, given, "accelerations")
+        rows = self.constraint_bias(q, v, time=time, return_status=True)[0]
+        weight = closing(self, (), tuple(given)).scale[: self.nv]
+        return self._least_motion(
+            q, a, _finite(rows), weight, time=time, out=out, threads=threads, return_status=return_status
+        )
+
+    def random(
+        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, closed: bool = False
+    ) -> Array:
+        """Random configurations (*size, nq): within limits where there are any, else angles in [-pi, pi], displacements
+        in [-1, 1] m and uniformly distributed rotations.
+
+        With `closed` each is led from there onto the loops, to where the joints are within their limits; where that fails another one is
+        drawn. AssemblyError where a hundred draws in a row do.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> q = robot.random(np.random.default_rng(0), size=5, closed=True)
+        >>> q.shape, bool(abs(robot.loop_residual(q)).max() < 1e-12)
+        ((5, 3), True)
+        """
+        if not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
+        drawn = super().random(rng, size)
+        if not checked_truth("closed", closed) or not self.constraints:
+            return drawn
+        how, q = closing(self, (), ()), drawn.reshape(-1, self.nq)
+        left = np.arange(len(q))
+        for _ in range(100):
+            found, status = from_each(how, q[left], None, None, TOLERANCE, 1)
+            good = (status == 0) & how.within(found, SAME)
+            q[left[good]] = found[good]
+            left = left[~good]
+            if not left.size:
+                return q.reshape(drawn.shape)
+            q[left] = super().random(rng, left.size)
+        raise AssemblyError(
+            f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
+            "within their limits: does assemble() find one?"
+        )
+
+
+def _finite(rows: Array) -> Array:
+    """With zeros instead of what an unsound state has, of which the core tells by itself."""
+    return np.where(np.isfinite(rows), rows, 0.0)
+
+
+def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], Array | None]:
+    """Where targets are on the way from the k-th of their poses to another, as the core has them."""
+    turns = {name: Rotation(x[k, :3, :3].T @ x[to, :3, :3]).log() for name, x in poses.items() if x.ndim == 3}
+
+    def at(part: float) -> Array | None:
+        if not poses:
+            return None
+        places = []
+        for name, x in poses.items():
+            place = (1.0 - part) * x[k] + part * x[to]
+            if name in turns:
+                turn = Rotation.exp(part * turns[name]).matrix
+                place[:3, :3] = x[to, :3, :3] if part == 1.0 else x[k, :3, :3] @ turn
+                place = place[:3].ravel()
+            places.append(place)
+        return np.concatenate(places)
+
+    return at
+
+
+def _told_apart(robot: LoopFunctions, targets: Targets) -> tuple[dict[tuple[str, bool], Array], dict[str, Any]]:
+    """Where frames are to be, each a pose (..., 4, 4) or a point (..., 3), which the flag says; and coordinates of joints."""
+    frames: dict[tuple[str, bool], Array] = {}
+    joints: dict[str, Any] = {}
+    for name, value in targets.items():
+        if name in robot.frames:
+            where = _target(robot, name, value)
+            frames[name, where.shape[-1] == 4] = where
+        elif name not in robot._joints:
+            raise_no_such_name("frame or joint", name, (*robot.frames, *robot.joints))
+        elif isinstance(value, Transform):
+            raise ShapeError(f"'{name}' is a joint: its target is coordinates, not a Transform")
+        else:
+            joints[name] = value
+    return frames, joints
+
+
+def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
+    """Where a frame is to be: a pose (..., 4, 4), or a point (..., 3)."""
+    if frame not in movable_frames(robot):
+        raise ModelError(f"frame '{frame}' is fixed to the ground: it cannot be led anywhere")
+    if isinstance(value, Transform):
+        return value.matrix
+    where = real_array(f"the target of frame '{frame}'", value)
+    if where.shape[-1:] != (3,) and where.shape[-2:] != (4, 4):
+        raise ShapeError(
+            f"the target of frame '{frame}' is a pose (..., 4, 4) or a point (..., 3); got shape {where.shape}"
+        )
+    if where.ndim > 2 or (where.shape[-1] == 3 and where.ndim > 1):
+        return where  # each is looked at where it is used
+    if not np.isfinite(where).all():
+        raise StateError(f"the target of frame '{frame}' must be finite; got {where.tolist()}")
+    return where if where.ndim == 1 else Transform.from_matrix(where).matrix
+
+
+def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool], Array]) -> str:
+    """How far frames stay from their targets when the loops are closed."""
+    robot = search.robot
+    rows = np.arange(robot.nc)
+    of_targets = np.concatenate([rows[robot.constraint(target_name(name)).rows] for name, _ in targets])
+    # loops before targets
+    search.weights = np.where(np.isin(rows, of_targets), 1.0, 1e4)
+    q = search.close(q[None])[0][0]
+    aims = {target_name(name) for name, _ in targets}
+    loops = {name: off for name, off in open_by(search, q).items() if name not in aims}
+    if max(loops.values(), default=0.0) > 1e-6:
+        return why_open(search, q)
+    texts = []
+    for (name, turned), where in targets.items():
+        pose = robot.pose(q, name)
+        text = f"frame '{name}' stays {np.linalg.norm(pose[:3, 3] - (where[:3, 3] if turned else where)):.3g} m"
+        if turned:
+            text += f" and {np.linalg.norm(Rotation(where[:3, :3].T @ pose[:3, :3]).log()):.3g} rad"
+        texts.append(f"{text} away")
+    fixed = f" while {quoted(search.held)} are held" if search.held else ""
+    return f"no configuration was found that leads all frames to their targets{fixed}: at best, with loops closed, {'; '.join(texts)}"

@@ -1,0 +1,1 @@
+"""Equations of motion as the works write them."""

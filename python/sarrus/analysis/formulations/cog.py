@@ -1,0 +1,176 @@
+"""Dynamics by the Jacobians of the links' centres of gravity: Sonoda, Ishii and Isobe's way through open and closed mechanisms alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._arrays import Array, common_axes, real_rows
+from ...description.specs import BodySpec
+from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.operations import Kinematics
+from .coordinates import Coordinates, Dependence, chosen, constraint_jacobian_rate
+from .projected import applied, solutions, transposed
+
+
+@dataclass(frozen=True)
+class CogJacobians:
+    """Dynamics by the links' centres of gravity (Sonoda, Ishii and Isobe): H theta-ddot + B = tau in active coordinates theta.
+
+    As in the paper a link's motion is [linear; angular], of its centre of gravity, in the world's axes: q_i-dot = G_i theta-dot. N links
+    and M coordinates; where a loop has more of these than freedoms they are not independent, G is the least of those that are right for
+    all motions that the loop allows, and tau the least efforts.
+
+    Attributes
+    ----------
+    coordinates, links : names
+    G, G_dot : (..., N, 6, M) of each link (3-6)
+    mass : M_i (..., N, 6, 6) [kg, kg m2]
+    b : b_i (..., N, 6), gravity and the gyroscopic moment (10) [N, N m]
+    bias_acceleration : G_i-dot theta-dot (..., N, 6); prescribed motions add theirs
+    """
+
+    coordinates: tuple[str, ...]
+    links: tuple[str, ...]
+    G: Array
+    G_dot: Array
+    mass: Array
+    b: Array
+    bias_acceleration: Array
+
+    @property
+    def stack(self) -> Array:
+        """G of all links (..., 6 N, M) (9)."""
+        return self._stacked(self.G)
+
+    @property
+    def stack_derivative(self) -> Array:
+        """G-dot of all links (..., 6 N, M) (9)."""
+        return self._stacked(self.G_dot)
+
+    def _stacked(self, of_links: Array) -> Array:
+        return of_links.reshape(*of_links.shape[:-3], 6 * len(self.links), len(self.coordinates))
+
+    @property
+    def link_H(self) -> Array:
+        """G_i^T M_i G_i (..., N, M, M) of each link."""
+        return np.asarray(transposed(self.G) @ self.mass @ self.G)
+
+    @property
+    def link_B(self) -> Array:
+        """G_i^T (M_i G_i-dot theta-dot + b_i) (..., N, M) of each link."""
+        return applied(transposed(self.G), applied(self.mass, self.bias_acceleration) + self.b)
+
+    @property
+    def H(self) -> Array:
+        """G^T M G (..., M, M) (17)."""
+        return np.asarray(self.link_H.sum(axis=-3))
+
+    @property
+    def B(self) -> Array:
+        """G^T (M G-dot theta-dot + b) (..., M) (18, put right)."""
+        return np.asarray(self.link_B.sum(axis=-2))
+
+    @property
+    def body_G(self) -> Array:
+        """Jacobian (..., 3, M) of the whole body's centre of gravity: the linear part of G_0 (1)."""
+        masses = self.mass[..., 0, 0]
+        return np.asarray(
+            np.einsum("...i,...ijk->...jk", masses, self.G[..., :3, :]) / masses.sum(axis=-1)[..., None, None]
+        )
+
+    def forces(self, acceleration: ArrayLike) -> Array:
+        """F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity, for theta-ddot (10)."""
+        given = real_rows("acceleration", acceleration, len(self.coordinates), self.G.shape[:-3])
+        motion = applied(self.G, given[..., None, :]) + self.bias_acceleration
+        return applied(self.mass, motion) + self.b
+
+    def efforts(self, acceleration: ArrayLike) -> Array:
+        """tau = G^T F (..., M) for theta-ddot (15, 16)."""
+        return np.asarray(applied(transposed(self.G), self.forces(acceleration)).sum(axis=-2))
+
+
+class CogDynamics(LoopFunctions):
+    """COG Jacobians of a mechanism, closed or not."""
+
+    def cog_jacobians(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        active: Coordinates = "actuated",
+        *,
+        time: ArrayLike | None = None,
+    ) -> CogJacobians:
+        """COG Jacobians of all links in active coordinates, and with them the equations of motion.
+
+        Rigid bodies only: armature, friction and springs are not in them, as they are in :meth:`reduced_dynamics`.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) that satisfy the constraints; v is zero if not given
+        active : as `independent` of :meth:`reduced_dynamics`; there may be more than degrees of freedom, but not fewer
+        time : (...) [s], where motion is prescribed
+
+        References
+        ----------
+        Sonoda, Ishii and Isobe, Dynamics computation of link mechanisms employing COG Jacobian, eqs 1-20, 38-47.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> cog = fourbar.cog_jacobians(q)
+        >>> bool(np.allclose(cog.H, fourbar.reduced_dynamics(q, np.zeros(3), "actuated").mass_matrix))
+        True
+        """
+        v = np.zeros(self.nv) if v is None else v
+        gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
+        common_axes({"the answer": (*gamma.shape[:-1], len(self.bodies), 6, self.nv)})
+        q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
+        v = np.where(np.isfinite(v) & np.isfinite(gamma).all(axis=-1, keepdims=True), v, np.nan)
+        free = solutions(self.constraint_jacobian(q, time=time))
+        names, E = chosen(self, active, free)
+        J_dot = constraint_jacobian_rate(self, q, v, time)
+        motion = Dependence(names, E, np.zeros_like(E), J_dot, free, independent=False)
+        a = motion.solve(gamma, np.zeros(len(names)))
+        state = self.kinematics(q, v, a)
+        links = [_link(state, body, self.gravity, motion) for body in self.description.bodies]
+        # one after the other along a new axis before those of their own
+        G, G_dot, mass, b, rest = (
+            np.stack(np.broadcast_arrays(*each), axis=-1 - own)
+            for each, own in zip(zip(*links, strict=True), (2, 2, 2, 1, 1), strict=True)
+        )
+        return CogJacobians(names, self.bodies, G, G_dot, mass, b, rest)
+
+
+def _link(
+    state: Kinematics, body: BodySpec, gravity: Array, motion: Dependence
+) -> tuple[Array, Array, Array, Array, Array]:
+    """G_i, its rate, M_i, b_i and the acceleration that is left where theta-ddot is zero, of one link."""
+    R = state.pose(body.name)[..., :3, :3]
+    J, J_dot, V, A = (
+        known(body.name, expressed_in="world_aligned")
+        for known in (state.jacobian, state.jacobian_derivative, state.velocity, state.acceleration)
+    )
+    turn, turn_dot, w, dw = J[..., :3, :], J_dot[..., :3, :], V[..., :3], A[..., :3]
+    # from the body's origin to its centre of gravity: u + w x r
+    r, inertia = applied(R, body.inertia.com), R @ body.inertia.about_com @ transposed(R)
+    r_dot = np.cross(w, r)
+    shift = J[..., 3:, :] + _crossed(turn, r)
+    shift_dot = J_dot[..., 3:, :] + _crossed(turn_dot, r) + _crossed(turn, r_dot)
+    J_G, J_G_dot = np.concatenate([shift, turn], axis=-2), np.concatenate([shift_dot, turn_dot], axis=-2)
+    mass = np.zeros((*R.shape[:-2], 6, 6))
+    mass[..., :3, :3], mass[..., 3:, 3:] = body.inertia.mass * np.eye(3), inertia
+    weight = np.broadcast_to(-body.inertia.mass * gravity, w.shape)
+    b = np.concatenate([weight, np.cross(w, applied(inertia, w))], axis=-1)
+    rest = np.concatenate([A[..., 3:] + np.cross(dw, r) + np.cross(w, r_dot), dw], axis=-1)
+    return J_G @ motion.G, J_G_dot @ motion.G + J_G @ motion.derivative, mass, b, rest
+
+
+def _crossed(columns: Array, r: Array) -> Array:
+    """The columns (..., 3, n), each crossed with r (..., 3)."""
+    return np.cross(columns, r[..., None], axis=-2)

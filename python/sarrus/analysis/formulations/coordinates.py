@@ -1,0 +1,218 @@
+"""Coordinates in which a closed mechanism's motion is written, and how its velocities hang on theirs.
+
+Coordinates y have the rates E v: some of the mechanism's own velocities (rows of the identity), or components of a frame's. With the
+constraints J v = c the velocities follow, v = G y-dot + g, from
+
+  J G = 0, E G = 1                 and, differentiated,  J G-dot = -J-dot G, E G-dot = -E-dot G
+
+Of more coordinates than degrees of freedom only some rates are possible, those that P = (E N)(E N)^+ keeps, N spanning what J leaves free.
+Then E G = P is the most that one can ask; of the G that are right for all possible rates it is the least: G = N (E N)^+, G P = G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._arrays import Array
+from ...description.joints import PARAMETERS, Universal
+from ...description.specs import BodySpec, Description, JointSpec
+from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.operations import StateFunctions
+from ...errors import ModelError, StateError
+from ...spatial import Inertia
+from .projected import FreeMotions, applied, solutions, transposed
+
+Coordinates = str | Sequence[str | tuple[str, int]] | None
+
+STEP = 3e-4  # of central differences of fourth order, in radians and mechanism's sizes: truncation and rounding are below 1e-11
+
+
+class Dependence:
+    """v = G y-dot + g and a = G y-ddot + (G-dot y-dot + g-dot), for rates E v of coordinates.
+
+    StateError where the coordinates do not determine the motion, or where they must not be more than there are degrees of freedom and
+    are; in a batch such states are NaN.
+    """
+
+    def __init__(
+        self, names: tuple[str, ...], E: Array, E_dot: Array, J_dot: Array, free: FreeMotions, *, independent: bool
+    ) -> None:
+        freedom, N = free.same_freedom(), free.basis
+        if (free.freedom >= 0).any():
+            N = N[..., :freedom]
+        else:  # no state says how many freedoms there are
+            freedom, N = len(names), np.full((*N.shape[:-1], len(names)), np.nan)
+        seen = E @ N
+        found = solutions(seen, np.linalg.norm(E, axis=(-2, -1)))
+        lost = found.freedom > 0
+        listed = ", ".join(names) or "no coordinates"
+        if independent and len(names) > freedom:
+            raise StateError(f"{listed} are not independent: there are {freedom} degrees of freedom")
+        if len(names) < freedom or (lost.ndim == 0 and lost):
+            held = freedom - int(found.freedom.max(initial=0))
+            raise StateError(
+                f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
+            )
+        self.E = E
+        self.inverse = free.inverse
+        self.G = np.where(lost[..., None, None], np.nan, N @ found.inverse)
+        # G-dot = K + N (...): K solves the constraints' part, the rest follows from E G = P and the rate of P, D + D^T
+        K = -free.inverse @ (J_dot @ self.G)
+        change = E @ K + E_dot @ self.G
+        D = change - seen @ (found.inverse @ change)
+        self.derivative = K + self.G @ (transposed(D) - change)
+
+    def solve(self, g: Array, rates: Array) -> Array:
+        """x (..., nv) with J x = g (..., nc) and E x = rates (..., k)."""
+        x = applied(self.inverse, g)
+        return x + applied(self.G, rates - applied(self.E, x))
+
+
+def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) -> tuple[tuple[str, ...], Array]:
+    """Names of coordinates, and E (k, nv) that picks their velocities."""
+    if coordinates is None:
+        columns = _showing(free)
+    else:
+        if isinstance(coordinates, str):
+            if coordinates != "actuated":
+                raise ModelError(
+                    f"coordinates are 'actuated', or a sequence of joints' names, such as ['{coordinates}']"
+                )
+            coordinates = robot.actuated
+        try:
+            coordinates = tuple(coordinates)
+        except TypeError:
+            raise TypeError(
+                f"coordinates are 'actuated', or a sequence of joints' names; got {coordinates!r}"
+            ) from None
+        columns = [k for which in coordinates for k in _columns(robot, which)]
+    names = [
+        joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
+        for joint in (robot.joint(name) for name in robot.joints)
+        for k in range(joint.nv)
+    ]
+    if len(set(columns)) < len(columns):
+        raise ModelError(f"a coordinate is named twice among {', '.join(names[k] for k in columns)}")
+    return tuple(names[k] for k in columns), np.eye(robot.nv)[columns]
+
+
+def of_task(
+    robot: LoopFunctions, q: Array, v: Array, task: str | tuple[str, str]
+) -> tuple[tuple[str, ...], Array, Array]:
+    """Names of the components of a frame's velocity in the world's axes, E (..., k, nv) and its rate."""
+    frame, rows = frame_components("task", task)
+    E = robot.jacobian(q, frame, expressed_in="world_aligned")[..., rows, :]
+    E_dot = robot.jacobian_derivative(q, v, frame, expressed_in="world_aligned")[..., rows, :]
+    return tuple(f"{frame} {PARAMETERS[k]}" for k in rows), E, E_dot
+
+
+def frame_components(what: str, given: str | tuple[str, str]) -> tuple[str, list[int]]:
+    """A frame, and the places of the components of its velocity that were named: all six where it stands alone."""
+    if isinstance(given, str):
+        return given, list(range(6))
+    if not isinstance(given, Sequence) or len(given) != 2 or not isinstance(given[0], str):  # type: ignore[redundant-expr]
+        raise TypeError(f"{what} is a frame, or (frame, components) such as ('tip', 'tx tz'); got {given!r}")
+    return given[0], component_rows(given[1])
+
+
+def component_rows(components: str) -> list[int]:
+    """Places of some of rx ry rz tx ty tz in a spatial vector; ModelError for others."""
+    if not isinstance(components, str):
+        raise TypeError(f"components are some of {' '.join(PARAMETERS)}, as one str; got {components!r}")
+    names = components.split()
+    for name in names:
+        if name not in PARAMETERS:
+            raise ModelError(f"'{name}' is not one of {' '.join(PARAMETERS)}")
+    return [PARAMETERS.index(name) for name in names]
+
+
+def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
+    """E (..., joint's nv, nv) of a joint's velocities E v, also where it closes a loop; what drives such a joint does not count."""
+    joint = robot.joint(name)
+    if not joint.closes_loop:
+        return np.eye(robot.nv)[joint.v_slice]
+    spec = next(spec for spec in robot.description.joints if spec.name == name)
+    parent, child = (
+        robot.pose(q, body) @ at.matrix for body, at in ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
+    )
+    V = robot.jacobian(q, spec.child, expressed_in="world") - robot.jacobian(q, spec.parent, expressed_in="world")
+    # from the world's axes and origin to those of the joint's frame on the child
+    R, p, turn = child[..., :3, :3], child[..., :3, 3], V[..., :3, :]
+    shift = V[..., 3:, :] + np.cross(turn, p[..., None], axis=-2)
+    V = np.concatenate([transposed(R) @ turn, transposed(R) @ shift], axis=-2)
+    return np.asarray(np.linalg.pinv(_motion_space(spec, transposed(parent[..., :3, :3]) @ R)) @ V)
+
+
+def constraint_jacobian_rate(robot: LoopFunctions, q: Array, v: Array, time: ArrayLike | None) -> Array:
+    """J-dot (..., nc, nv) along v, by differences: the core knows J-dot v alone, which is all that the dynamics needs."""
+    places = [
+        float(np.linalg.norm(at.translation)) for j in robot.description.joints for at in (j.at_parent, j.at_child)
+    ]
+    size = float(np.mean([x for x in places if x > 0.0] or [1.0]))
+    turning = np.abs(robot._motion_space(q)[..., :3, :]).max(axis=-2, initial=0.0) > 0.0
+    speed = np.abs(np.where(turning, v, v / size)).max(axis=-1, initial=0.0)
+    h = STEP / np.where(speed > 0.0, speed, 1.0)
+    if any(joint.laws for joint in robot.description.joints):
+        h = np.minimum(h, STEP)
+    now = np.zeros(()) if time is None else np.asarray(time, dtype=np.float64)
+
+    def ahead(steps: int) -> Array:
+        return robot.constraint_jacobian(robot.integrate(q, (steps * h)[..., None] * v), time=now + steps * h)
+
+    return (8.0 * (ahead(1) - ahead(-1)) - (ahead(2) - ahead(-2))) / (12.0 * h[..., None, None])
+
+
+def _motion_space(spec: JointSpec, R: Array) -> Array:
+    """Motion space (..., 6, nv) of a joint that closes a loop, in its frame on the child, whose rotation in the parent's is R."""
+    joint = spec.joint
+    if joint.constant_subspace:  # that of the joint alone, wherever it stands
+        alone = replace(spec, parent="ground", child="body", loop=False, laws=())
+        robot = StateFunctions(
+            Description("", (0.0, 0.0, 0.0), (BodySpec("body", Inertia.sphere(1.0, 1.0)),), (alone,), ())
+        )
+        return robot._motion_space(robot.neutral())
+    if isinstance(joint, Universal) and not spec.laws:
+        both = np.stack(np.broadcast_arrays(transposed(R) @ joint.axis1, joint.axis2), axis=-1)
+        return np.concatenate([both, np.zeros_like(both)], axis=-2)
+    raise ModelError(
+        f"joint '{spec.name}' closes a loop, and what its motor moves depends on how it stands: add it with tree=True"
+    )
+
+
+def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
+    match which:
+        case str(name):
+            index = None
+        case (str(name), Integral() as index):
+            pass
+        case _:
+            raise TypeError(f"a coordinate is a joint's name, or (name, index); got {which!r}")
+    joint = robot.joint(name)
+    if joint.closes_loop:
+        raise ModelError(
+            f"joint '{name}' closes a loop and has no velocity in v: add it with tree=True to make it a coordinate"
+        )
+    columns = range(joint.v_slice.start, joint.v_slice.stop)
+    if index is None:
+        return columns
+    if not 0 <= index < joint.nv:
+        raise ModelError(f"joint '{name}' has {joint.nv} velocities; there is no ('{name}', {index})")
+    return columns[index : index + 1]
+
+
+def _showing(free: FreeMotions) -> list[int]:
+    """Velocities in which the free motions show best: a Cholesky factorisation of their projection, largest pivot first."""
+    count = free.same_freedom()
+    P = free.basis @ transposed(free.basis)
+    P = np.nan_to_num(P).sum(axis=tuple(range(P.ndim - 2)))
+    columns = []
+    for _ in range(count):
+        k = int(np.diagonal(P).argmax())
+        columns.append(k)
+        P = P - np.outer(P[:, k], P[k]) / P[k, k]
+    return sorted(columns)

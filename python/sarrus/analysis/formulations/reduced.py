@@ -1,0 +1,199 @@
+"""The equations of motion in as many coordinates as a closed mechanism has freedoms: independent, actuated or task coordinates.
+
+Coordinates y with rates E v are chosen: some of the mechanism's own (rows of the identity), or components of a frame's velocity. Then
+
+  v = G y-dot + g      J G = 0, E G = 1      a = G y-ddot + (G-dot y-dot + g-dot)
+  G^T M G y-ddot + G^T (M (G-dot y-dot + g-dot) + h) = G^T tau
+
+which is Lagrange's and d'Alembert's equation with the dependent velocities eliminated (Li and Wu 2011, 4.6) and, written for each link's
+centre of gravity, the COG Jacobian of Sonoda, Ishii and Isobe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._arrays import Array, real_rows
+from ...errors import StateError
+from .cog import CogDynamics
+from .coordinates import Coordinates, Dependence, chosen, component_rows, constraint_jacobian_rate, of_task
+from .projected import applied, solutions, transposed
+
+
+@dataclass(frozen=True)
+class ReducedForm:
+    """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
+
+    Attributes
+    ----------
+    coordinates : names of the coordinates; "joint[1]" is the second velocity of a joint, "tip tx" a component of a frame's velocity
+    velocity : y-dot (..., k) of the state
+    jacobian : G (..., nv, k), v = G y-dot + drift
+    drift : g (..., nv), what prescribed motions add to v
+    jacobian_derivative : G-dot (..., nv, k)
+    bias_acceleration : (..., nv), a = G y-ddot + bias_acceleration
+    mass_matrix : G^T M G (..., k, k)
+    bias : (..., k) forces along y that y-ddot = 0 takes
+    """
+
+    coordinates: tuple[str, ...]
+    velocity: Array
+    jacobian: Array
+    drift: Array
+    jacobian_derivative: Array
+    bias_acceleration: Array
+    mass_matrix: Array
+    bias: Array
+
+    def reduced_force(self, tau: ArrayLike) -> Array:
+        """G^T tau (..., k), of a generalised force (..., nv) [N m, N]."""
+        return applied(transposed(self.jacobian), self._given("tau", tau, self.jacobian.shape[-2]))
+
+    def forward(self, force: ArrayLike) -> Array:
+        """y-ddot (..., k) under forces (..., k) along y; StateError where the coordinates move nothing with mass."""
+        need = self._given("force", force) - self.bias
+        try:
+            return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
+        except np.linalg.LinAlgError:
+            raise StateError(
+                f"the coordinates {', '.join(self.coordinates)} are not free to move, or not all with mass"
+            ) from None
+
+    def inverse(self, acceleration: ArrayLike) -> Array:
+        """Forces (..., k) along y for y-ddot (..., k)."""
+        return applied(self.mass_matrix, self._given("acceleration", acceleration)) + self.bias
+
+    def full_velocity(self, velocity: ArrayLike) -> Array:
+        """v (..., nv) for y-dot (..., k)."""
+        return applied(self.jacobian, self._given("velocity", velocity)) + self.drift
+
+    def full_acceleration(self, acceleration: ArrayLike) -> Array:
+        """The mechanism's acceleration (..., nv), at the velocity of the state, for y-ddot (..., k)."""
+        return applied(self.jacobian, self._given("acceleration", acceleration)) + self.bias_acceleration
+
+    def _given(self, what: str, x: ArrayLike, size: int | None = None) -> Array:
+        return real_rows(what, x, len(self.coordinates) if size is None else size, self.bias.shape[:-1])
+
+
+class ReducedDynamics(CogDynamics):
+    """Equations of motion in independent coordinates."""
+
+    def reduced_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        independent: Coordinates = None,
+        *,
+        task: str | tuple[str, str] | None = None,
+        wrenches: Mapping[str, ArrayLike] | None = None,
+        time: ArrayLike | None = None,
+    ) -> ReducedForm:
+        """The equations of motion in independent coordinates, as many as there are degrees of freedom.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) that satisfy the constraints
+        independent : names of joints of the tree, or (joint, index) for one of several velocities; "actuated" for the driven joints;
+            default: those in which the motion shows best (a pivoted factorisation of its projection), the same for all states
+        task : instead, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
+        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
+        time : (...) [s], where motion is prescribed
+
+        Raises
+        ------
+        StateError
+            The coordinates are not independent, or do not determine the motion. In a batch the rows of such states are NaN.
+
+        References
+        ----------
+        Li and Wu 2011, 4.6 (Lagrange and d'Alembert); Sonoda, Ishii and Isobe, eqs 3-18.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> form = fourbar.reduced_dynamics(q, v, ["motor"])
+        >>> bool(np.allclose(form.full_acceleration(form.forward([2.0])), fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
+        True
+        """
+        gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
+        q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
+        v = np.where(np.isfinite(v) & np.isfinite(gamma).all(axis=-1, keepdims=True), v, np.nan)
+        free = solutions(self.constraint_jacobian(q, time=time))
+        if task is not None:
+            names, E, E_dot = of_task(self, q, v, task)
+        else:
+            names, E = chosen(self, independent, free)
+            E_dot = np.zeros_like(E)
+        J_dot = constraint_jacobian_rate(self, q, v, time)
+        motion = Dependence(names, E, E_dot, J_dot, free, independent=True)
+        a = motion.solve(gamma, -applied(E_dot, v))
+        G = motion.G
+        return ReducedForm(
+            coordinates=names,
+            velocity=applied(E, v),
+            jacobian=G,
+            drift=motion.solve(self.constraint_velocity(q, time=time), np.zeros(len(names))),
+            jacobian_derivative=motion.derivative,
+            bias_acceleration=a,
+            mass_matrix=transposed(G) @ self.mass_matrix(q) @ G,
+            bias=applied(transposed(G), self.inverse_dynamics(q, v, a, wrenches=wrenches)),
+        )
+
+    def loop_operational_inertia_inverse(
+        self, q: ArrayLike, frame: str, *, expressed_in: str = "frame", time: ArrayLike | None = None
+    ) -> Array:
+        """J_f (M^-1 as the loops leave it) J_f^T (..., 6, 6): acceleration of a frame per wrench on it, loops being closed.
+
+        Without loops it is :meth:`operational_inertia_inverse`, which leaves them out. van der Merwe 5.58.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.loop_operational_inertia_inverse(fourbar.assemble(), "coupler").shape
+        (6, 6)
+        """
+        J = self.jacobian(q, frame, expressed_in=expressed_in)
+        inverse = solutions(self.constraint_jacobian(q, time=time)).constrained_inverse(self.mass_matrix(q))
+        return np.asarray(J @ inverse @ transposed(J))
+
+    def loop_operational_inertia(
+        self,
+        q: ArrayLike,
+        frame: str,
+        components: str = "rx ry rz tx ty tz",
+        *,
+        expressed_in: str = "frame",
+        time: ArrayLike | None = None,
+    ) -> Array:
+        """Operational-space inertia (..., n, n) of a frame of the closed mechanism, along those of rx ry rz tx ty tz in which it can move.
+
+        Raises StateError where it cannot, ModelError for other names. van der Merwe 5.57.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.loop_operational_inertia(fourbar.assemble(), "coupler", "ry").shape
+        (1, 1)
+        """
+        rows = component_rows(components)
+        held = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in)
+        held = np.sqrt(np.diagonal(held, axis1=-2, axis2=-1))[..., rows]
+        # what the frame could do with the loops open is what its mobility is measured by: it may be nothing but rounding
+        scale = np.where(held > 0.0, held, 1.0)
+        scale = scale[..., :, None] * scale[..., None, :]
+        inverse = self.loop_operational_inertia_inverse(q, frame, expressed_in=expressed_in, time=time)[..., rows, :][
+            ..., rows
+        ]
+        found = solutions(inverse / scale, np.ones(inverse.shape[:-2]))
+        if np.any(found.freedom > 0):
+            raise StateError(
+                f"frame '{frame}' can move in {len(rows) - int(found.freedom.max())} of the {len(rows)} directions "
+                f"{components}: its inertia is infinite in the others"
+            )
+        return np.asarray(found.inverse / scale)

@@ -1,0 +1,115 @@
+"""Mobility in numbers, for many configurations at once: what maps of a workspace are drawn from.
+
+The core finds ranks and singular values (``cpp/loops/mobility.hpp``); here they are compared with what is usual among the configurations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._arrays import Array
+from ..assembly.closing import closing
+from ..scaling import CLOSED, six, sliding
+
+if TYPE_CHECKING:
+    from ...dynamics.loop_operations import LoopFunctions
+
+
+@dataclass(frozen=True, eq=False)
+class MobilityMap:
+    """What :meth:`~sarrus.Mechanism.mobility_map` found, an array (...) each. Singular values are those of rows of size one.
+
+    Attributes
+    ----------
+    rank : of the scaled J; -1 where there is no answer
+    smallest : its smallest singular value; zero where the rank is lower than it is elsewhere in the batch
+    degrees_of_freedom : nv - rank
+    actuation : smallest singular value of what the motors see of unit motions; zero at output singularities
+    locked_freedoms : degrees of freedom that are left while all motors stand still
+    condition : of the output's velocity per motor velocity, radians and metres compared by the characteristic length; infinite at
+        singularities, NaN without an output
+    singularity : "regular", "output" (motors lose control: Gosselin and Angeles' second type), "input" (the output loses a freedom: the
+        first), or "both", each compared with the best configuration of the batch
+    status : 0 fine, 1 the configuration is not finite or its quaternion is no rotation, 4 it leaves the loops open
+    """
+
+    rank: NDArray[np.int64]
+    smallest: Array
+    degrees_of_freedom: NDArray[np.int64]
+    actuation: Array
+    locked_freedoms: NDArray[np.int64]
+    condition: Array
+    singularity: NDArray[np.str_]
+    status: NDArray[np.int8]
+
+
+def mobility_map(
+    robot: LoopFunctions, q: Array, motors: list[str], frame: str, rows: list[int], time: float | None, threads: int
+) -> MobilityMap:
+    """Of configurations (..., nq), with motors in these joints and these components of a frame's velocity as output."""
+    robot = _with_motors(robot, tuple(motors))
+    how = closing(robot, (), ())
+    loops = how.at(time, None)
+    l = loops.length
+    moved = np.concatenate(
+        [np.zeros(0), *(np.where(sliding(robot.joint(name).type), l, 1.0) for name in robot.actuated)]
+    )
+    wanted = np.isin(np.arange(6), rows)
+    gains = np.concatenate([1.0 / moved, wanted / six(1.0, l)])
+    scale = np.concatenate([loops.column_scale, loops.row_scale])
+    numbers, status = robot._mobility_numbers(q, scale, gains, frame, time=time, threads=threads, return_status=True)
+    residual = loops.row_scale * robot.loop_residual(q, time=time, threads=threads, return_status=True)[0]
+    status = np.where((status == 0) & (np.abs(residual).max(axis=-1, initial=0.0) > CLOSED), 4, status).astype(np.int8)
+    fine = status == 0
+    x = np.where(fine[..., None], numbers, np.nan)
+    counts = np.where(fine[..., None], numbers, -1.0).round().astype(np.int64)
+    rank, seen, felt, together, gained = (counts[..., k] for k in (0, 2, 4, 5, 7))
+
+    def best(count: NDArray[np.int64]) -> int:
+        return int(count[fine].max(initial=0))
+
+    def least(count: NDArray[np.int64]) -> int:
+        return int(count[fine].min(initial=robot.nv + 6))
+
+    freedoms = np.where(fine, robot.nv - rank, -1)
+    locked = np.where(fine, freedoms - seen, -1)
+    unfelt = together - felt
+    lost, stuck = fine & (locked > least(locked)), fine & (unfelt > least(unfelt))
+    if not wanted.any():
+        stuck = np.zeros_like(stuck)
+    condition = np.where(fine & (lost | stuck | (gained < best(felt))), np.inf, x[..., 6])
+    return MobilityMap(
+        rank=rank,
+        smallest=np.where(fine & (rank < best(rank)), 0.0, x[..., 1]),
+        degrees_of_freedom=freedoms,
+        actuation=np.where(fine & (seen < best(seen)), 0.0, x[..., 3]),
+        locked_freedoms=locked,
+        condition=condition if wanted.any() else np.full(status.shape, np.nan),
+        singularity=np.array(["regular", "output", "input", "both"])[lost + 2 * stuck],
+        status=status,
+    )
+
+
+def _with_motors(robot: LoopFunctions, motors: tuple[str, ...]) -> LoopFunctions:
+    """The mechanism on the same tree, with motors in these joints."""
+    if set(motors) == {name for name in robot.actuated if robot.joint(name).type.nv}:
+        return robot
+    found = robot._closings.get(motors)
+    if found is None:
+        d = robot.description
+        joints = tuple(
+            dataclasses.replace(
+                j,
+                actuated=j.name in motors,
+                tree=not robot.joint(j.name).closes_loop,
+                loop=robot.joint(j.name).closes_loop,
+            )
+            for j in d.joints
+        )
+        found = robot._closings[motors] = type(robot)(dataclasses.replace(d, joints=joints))
+    return found

@@ -1,0 +1,144 @@
+"""The constraints of a mechanism in units in which rotations and displacements compare.
+
+Radians and metres are compared by the mechanism's characteristic length l, the mean size of its bodies between joints: one radian
+weighs as much as a displacement of l. Of the constraints J v = c, with residual phi, this makes R J C, R c and R phi, where C multiplies
+the velocities of sliding joints by l and R divides each row by what it could be at most, the size of its wrench [moment; l force].
+Masses do not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, checked_time
+from .._core import tolerances
+from ..description.constraints import ConstraintSpec
+from ..description.joints import JointType
+from ..description.specs import Description
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import AssemblyError
+
+CLOSED, PRESENT = tolerances.given_closed, tolerances.present
+
+
+class ScaledLoops:
+    """R J C and what goes with it, of the constraints about one configuration; `targets` are where frames are led."""
+
+    def __init__(self, robot: LoopFunctions, q: Array, time: float | None, targets: Array | None = None) -> None:
+        self.robot, self.time, self.targets = robot, checked_time(time), targets
+        self.length = characteristic_length(robot.description)
+        types = [robot.joint(name).type for name in robot.joints]
+        self.sliding = np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in types)])
+        self.column_scale = np.where(self.sliding, self.length, 1.0)
+        self.row_scale = 1.0 / self._row_sizes(q)
+        self.holonomic = np.array(
+            [h for name in robot.constraints for h in robot.constraint(name).holonomic], dtype=bool
+        )
+
+    def _row_sizes(self, q: Array) -> Array:
+        """How large each row could be, whatever the configuration: a row that has become small says that it is near a singularity."""
+        robot = self.robot
+        wrenches = robot.loop_wrenches(q, np.eye(robot.nc)) * six(1.0, self.length)
+        sizes = np.sqrt((wrenches**2).sum(axis=(1, 2)))
+        J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
+        for constraint in map(robot.constraint, robot.constraints):
+            rows, spec = constraint.rows, constraint.spec
+            if isinstance(spec, ConstraintSpec) and not spec.bodies:
+                sizes[rows] = spec.row_sizes(J[rows], lambda joint: self.column_scale[robot.joint(joint).v_slice])
+        return np.where(sizes > 0.0, sizes, 1.0)
+
+    def data(self, q: Array) -> dict[str, Any]:
+        """What the core is to know besides configurations (..., nq)."""
+        if self.targets is None:
+            return {"time": self.time}
+        rows = self.robot._pfaffian_numbers(q, None)
+        targets = np.broadcast_to(self.targets, (*rows.shape[:-1], self.targets.shape[-1]))
+        return {"time": self.time, "pfaffian_values": np.concatenate([rows, targets], axis=-1)}
+
+    def jacobian(self, q: Array) -> Array:
+        """R J C (..., nc, nv)."""
+        return self.row_scale[:, None] * self.robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
+
+    def residual(self, q: Array) -> Array:
+        """R phi (..., nc)."""
+        return self.row_scale * self.robot.loop_residual(q, **self.data(q))
+
+    def scale(self, moving: ArrayLike = True, weights: ArrayLike = 1.0) -> Array:
+        """(nv + nc,) for the core's steps: C of what may move, and R of the rows that hold positions, weighted."""
+        return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights])
+
+    def step(self, q: Array, x: Array) -> Array:
+        """From q along scaled velocities."""
+        return self.robot.integrate(q, self.column_scale * x)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The scaled velocities that lead from q0 to q1."""
+        return self.robot.difference(q0, q1) / self.column_scale
+
+    def check_closed(self, q: Array) -> float:
+        """The largest relative residual; AssemblyError where it is too large."""
+        robot, residual = self.robot, np.abs(self.residual(q))
+        if residual.size == 0 or residual.max() <= CLOSED:
+            return float(residual.max(initial=0.0))
+        worst = int(residual.argmax())
+        rows = [row for name in robot.constraints for row in robot.constraint(name).row_names]
+        off = robot.loop_residual(q, time=self.time)[worst]
+        raise AssemblyError(
+            f"q does not close the loops: '{rows[worst]}' is off by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
+            f"{CLOSED:g} is allowed); mobility is that of a closed configuration, which assemble or project_configuration find"
+        )
+
+    def contradicted(self, q: Array, reach: Array) -> bool:
+        """Whether no velocity gives what is prescribed; `reach` is a basis of what velocities can give."""
+        c = self.row_scale * self.robot.constraint_velocity(q, time=self.time)
+        return bool(np.linalg.norm(c - reach @ (reach.T @ c)) > PRESENT * np.linalg.norm(c))
+
+    def close(
+        self, q: Array, scale: Array | None = None, steps: ArrayLike = (1.0, 100.0, 1e300)
+    ) -> tuple[Array, Array]:
+        """Configurations near q (k, nq) that close the loops as well as they can, and the residuals (k,) that are left.
+
+        `steps` are the damping of the first step, how many are taken at most, and the residual up to which a start is tried at all.
+        """
+        scale = self.scale() if scale is None else scale
+        found, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
+        return found[:, :-1], np.where(np.isfinite(found[:, -1]), found[:, -1], np.inf)
+
+
+def characteristic_length(description: Description) -> float:
+    """Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m]."""
+    places: dict[str, list[ArrayLike]] = {}
+    sizes: list[float] = []
+    for joint in description.joints:
+        places.setdefault(joint.parent, []).append(joint.at_parent.translation)
+        places.setdefault(joint.child, []).append(joint.at_child.translation)
+    for spec in description.constraints:
+        for body, point in spec.points:
+            places.setdefault(body, []).append(point)
+        sizes += spec.lengths
+    apart = {body: np.array(points)[:, None] - np.array(points) for body, points in places.items()}
+    spans = {body: float(np.linalg.norm(d, axis=-1).max()) for body, d in apart.items()}
+    ground = spans.pop("ground", 0.0)
+    sizes += [span for span in spans.values() if span > 0.0]
+    return float(np.mean(sizes)) if sizes else ground or 1.0
+
+
+def sliding(joint: JointType) -> Array:
+    """(nv,) which of a joint's velocities are in metres per second."""
+    return np.array([unit == "m" for _, unit in joint.velocities], dtype=bool)
+
+
+# ---- linear algebra ------------------------------------------------------------------------------------------------------------------
+
+
+def null_space(A: Array, tolerance: float) -> Array:
+    """Orthonormal basis (n, k) of the vectors that A (m, n) takes to less than the tolerance."""
+    _, s, V = np.linalg.svd(A)
+    return V[int((s > tolerance).sum()) :].T
+
+
+def six(angular: float, linear: float) -> Array:
+    return np.repeat([angular, linear], 3)

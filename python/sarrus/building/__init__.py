@@ -1,0 +1,1 @@
+"""Mechanisms from calls and from tables."""

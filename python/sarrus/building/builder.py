@@ -1,0 +1,892 @@
+"""Writing a mechanism down by hand: bodies, joints between any two of them, and what else ties their motion."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import real_numbers
+from ..description.constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
+from ..description.joints import PARAMETERS, Fixed, JointType, unit_axis
+from ..description.specs import (
+    BodySpec,
+    Box,
+    Cylinder,
+    Description,
+    FrameSpec,
+    JointSpec,
+    Mesh,
+    Shape,
+    Sphere,
+    SpringSpec,
+    VisualSpec,
+    without_effect,
+)
+from ..errors import ModelError, check_printable, did_you_mean, raise_no_such_name, warn_of_model
+from ..laws import Law, as_law
+from ..mechanism import Mechanism
+from ..spatial import LARGEST, Inertia, Transform
+
+Placement = Transform | ArrayLike | None
+Coordinate = str | tuple[str, int]
+Point = tuple[float, float, float]
+
+_WELD, _IDENTITY = Fixed(), Transform()
+
+
+class Builder:
+    """Collects bodies, joints and other constraints, and makes a :class:`~sarrus.Mechanism` of them.
+
+    Parameters
+    ----------
+    name : str
+    gravity : (3,) acceleration of free fall in the world's axes [m/s2]
+
+    Raises TypeError for a name that is not text, such as a mechanism.
+
+    Notes
+    -----
+    The world is the body "ground". Any two bodies may be joined; a joint between bodies that other joints already connect closes a loop,
+    and which ones do is the library's business (a spanning tree of least depth, actuated joints in it where possible). Every moving body
+    needs some way of joints to the ground: a robot that floats has a :class:`~sarrus.Free` joint there.
+
+    Joints and constraints have different names. What a constraint refers to must have been added before it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> b = sarrus.Builder("pendulum")
+    >>> b.add_body("bob", sarrus.Inertia(2.0, com=(0, 0, -0.5), about_com=np.zeros((3, 3))))
+    >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+    >>> b.build().gravity_forces([np.pi / 2]).round(3)
+    array([9.81])
+    """
+
+    def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
+                "a mechanism, make another one of its description: Mechanism(dataclasses.replace(m.description, ...))"
+            )
+        check_printable("mechanism", name)
+        self.name = name
+        self.gravity = _point(gravity, "gravity", "[m/s2]")
+        self.warnings: list[str] = []
+        self._bodies: dict[str, BodySpec] = {}
+        self._joints: dict[str, JointSpec] = {}
+        self._frames: dict[str, FrameSpec] = {}
+        self._constraints: dict[str, ConstraintSpec] = {}
+        self._springs: dict[str, SpringSpec] = {}
+        self._home: dict[str, tuple[float, ...]] = {}
+        self._visuals: list[VisualSpec] = []
+
+    # ---- bodies, joints, frames --------------------------------------------------------------------------------------
+
+    def add_body(self, name: str, inertia: Inertia | None = None) -> None:
+        """Add a rigid body; without an inertia it has no mass.
+
+        Raises ModelError for a name that is taken or "ground".
+        """
+        name = _new_name("body", name, {**self._bodies, **self._frames})
+        if name == "ground":
+            raise ModelError("a body cannot be named 'ground': that is the world")
+        if inertia is None:
+            inertia = Inertia.zero()
+        if not isinstance(inertia, Inertia):
+            raise ModelError(f"body '{name}' needs a sarrus.Inertia; got {inertia!r}")
+        self._bodies[name] = BodySpec(name, inertia)
+
+    def add_joint(
+        self,
+        name: str,
+        joint: JointType,
+        parent: str,
+        child: str,
+        *,
+        at_parent: Placement = None,
+        at_child: Placement = None,
+        actuated: bool = False,
+        tree: bool = False,
+        loop: bool = False,
+    ) -> None:
+        """Join two bodies.
+
+        Parameters
+        ----------
+        name : str, unique among joints and constraints
+        joint : one of the joint types, e.g. ``sarrus.Revolute("z")``; its axes are in the joint's frame
+        parent, child : names of bodies, added before or after; "ground" is the world
+        at_parent, at_child : Transform or (3,) translation [m]: where the joint's frame sits in either body; default: at its frame
+        actuated : bool, whether a motor drives it
+        tree, loop : bool, hints in case it is one of several that close a loop: keep it in the spanning tree, so that q holds its
+            coordinates, or close the loop with it, so that q does not
+
+        Raises ModelError for a name that is taken, something that is not a joint, a body joined to itself, or both hints at once.
+        """
+        name = self._new_tie("joint", name)
+        what = f"joint '{name}'"
+        for value in (actuated, tree, loop):
+            if not isinstance(value, Integral | np.bool_):
+                raise ModelError(f"{what}: actuated, tree and loop are True or False; got {value!r}")
+        if tree and loop:
+            raise ModelError(f"{what} cannot both stay in the tree and close a loop: give tree=True or loop=True")
+        joined = _joined(what, joint, parent, child, at_parent, at_child)
+        self._joints[name] = JointSpec(name, *joined, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
+
+    def add_frame(self, name: str, body: str, placement: Placement = None) -> None:
+        """Name a frame on a body: a tool, a sensor, a point to push at. Every body's own frame has its name already.
+
+        Raises ModelError for a name that is taken and NameNotFoundError for a body that is not there.
+        """
+        name = _new_name("frame", name, {**self._bodies, **self._frames, "ground": None})
+        self._frames[name] = FrameSpec(
+            name, self._known_body(body, f"frame '{name}'"), _placement(placement, f"frame '{name}'")
+        )
+
+    def add_visual(
+        self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
+    ) -> None:
+        """Say what a body looks like in :func:`sarrus.view`; several visuals add up. Bodies without one are shown as bars.
+
+        Parameters
+        ----------
+        body : str; "ground" is the world
+        shape : a ``Box``, ``Cylinder``, ``Sphere`` or ``Mesh`` of ``sarrus.description``
+        placement : Transform or (3,) translation [m]: where the shape's frame sits in the body's; default: at it
+        color : red, green, blue (and opacity) from 0 to 1, or text such as "#4477aa"; default: the mesh's own, else one per body
+
+        Raises
+        ------
+        ModelError, NameNotFoundError
+            Something that is not a shape, sizes that are not positive, a scale of zero, colours beyond 0 to 1; a body that is not there.
+
+        Notes
+        -----
+        Mesh files are looked for when they are shown: a mechanism can be computed with where its meshes are not.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> from sarrus.description import Box
+        >>> b = sarrus.Builder("brick")
+        >>> b.add_body("brick", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+        >>> b.add_joint("float", sarrus.Free(), "ground", "brick")
+        >>> b.add_visual("brick", Box((0.3, 0.2, 0.1)), color="#cc4433")
+        >>> b.build().description.visuals[0].color
+        (0.8, 0.26666666666666666, 0.2, 1.0)
+        """
+        what = f"visual of body '{self._known_body(body, 'visual')}'"
+        at = _placement(placement, f"{what}: placement")
+        self._visuals.append(VisualSpec(body, _shape(shape, what), at, None if color is None else _color(color, what)))
+
+    # ---- what else ties their motion ---------------------------------------------------------------------------------
+
+    def add_spring(
+        self,
+        name: str,
+        first: tuple[str, ArrayLike],
+        second: tuple[str, ArrayLike],
+        *,
+        stiffness: float,
+        rest_length: float,
+        damping: float = 0.0,
+    ) -> None:
+        """Pull two points of different bodies together by stiffness (length - rest_length) + damping d(length)/dt, along their line.
+
+        A part of the mechanism: of its forward and inverse dynamics, bias forces, reactions and potential energy, not of
+        ``gravity_forces``, ``coriolis_matrix`` and ``regressor``. Points that coincide have no line, and no force.
+
+        Parameters
+        ----------
+        name : str, unique among springs
+        first, second : (body, point (3,) in its frame [m]); "ground" is the world
+        stiffness, damping : not negative [N/m, N s/m]
+        rest_length : not negative [m]
+
+        Raises
+        ------
+        ModelError, NameNotFoundError
+            Numbers that are negative or not finite, a body tied to itself; a body that is not there.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("bob")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(2.0, 0.1))
+        >>> b.add_joint("guide", sarrus.Prismatic("z"), "ground", "bob")
+        >>> b.add_spring("coil", ("ground", (0, 0, 0)), ("bob", (0, 0, 0)), stiffness=100.0, rest_length=0.5)
+        >>> b.build().bias_forces([-0.5 - 0.1962], [0.0]).round(9) + 0.0  # hangs in balance
+        array([0.])
+        """
+        name = _new_name("spring", name, self._springs)
+        what = f"spring '{name}'"
+        ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
+        if ends[0][0] == ends[1][0]:
+            raise ModelError(f"{what} ties body '{ends[0][0]}' to itself")
+        numbers = [
+            _number(value, f"{what}: {label}")
+            for value, label in ((stiffness, "stiffness"), (rest_length, "rest_length"), (damping, "damping"))
+        ]
+        if min(numbers) < 0.0:
+            raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
+        k, rest, c = numbers
+        self._springs[name] = SpringSpec(name, ends[0], ends[1], k, rest, c)
+
+    def add_distance(
+        self, name: str, first: tuple[str, ArrayLike], second: tuple[str, ArrayLike], *, length: float
+    ) -> None:
+        """Keep a point of one body at a distance from a point of another: a rod without mass, with a ball at either end. One row.
+
+        Parameters
+        ----------
+        name : str, unique among joints and constraints
+        first, second : (body, point (3,) in its frame [m])
+        length : positive [m]
+
+        Raises
+        ------
+        ModelError
+            A length that is not positive, a body tied to itself.
+        NameNotFoundError
+            A body that is not there.
+
+        Examples
+        --------
+        A bar that hangs on two parallel rods:
+
+        >>> import sarrus
+        >>> b = sarrus.Builder("swing")
+        >>> b.add_body("bar", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+        >>> b.add_joint("float", sarrus.Planar("y"), "ground", "bar")
+        >>> b.add_distance("left", ("ground", (0, 0, 2)), ("bar", (0, 0, 0)), length=2.0)
+        >>> b.add_distance("right", ("ground", (1, 0, 2)), ("bar", (1, 0, 0)), length=2.0)
+        >>> b.build().constraints
+        ('left', 'right')
+        """
+        name, what = self._new_constraint(name)
+        ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
+        if ends[0][0] == ends[1][0]:
+            raise ModelError(f"{what} ties body '{ends[0][0]}' to itself")
+        size = _positive(length, f"{what}: length", "; for two points that coincide take a Spherical joint")
+        self._constraints[name] = DistanceSpec(name, *ends, size)
+
+    def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: float = 0.0) -> None:
+        """Relate joint coordinates to each other: a gear, a belt, a differential, a cam. One row, sum of P_i(q_i) = offset.
+
+        Parameters
+        ----------
+        name : str, unique among joints and constraints
+        coordinates : joint, or (joint, index) where it has several coordinates, to the coefficients of its polynomial: a number r for
+            r q, a sequence (c1, c2, ...) for c1 q + c2 q^2 + ...
+        offset : [rad, m]
+
+        Raises
+        ------
+        ModelError
+            No coordinate, or one twice; zeros only, or numbers that are not finite; a coordinate that does not exist, or whose rate is
+            no velocity (all of Spherical and Free joints, the displacements of Planar ones); a joint that closes a loop and so has no
+            coordinates (where the library chooses it, that shows when it is built: give it ``tree=True``).
+        NameNotFoundError
+            A joint that is not there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> b = sarrus.Builder("gears")
+        >>> for wheel, x in (("small", 0.0), ("large", 0.3)):
+        ...     b.add_body(wheel, sarrus.Inertia(1.0, (0, 0, 0), 0.01 * np.eye(3)))
+        ...     b.add_joint(f"{wheel}_axle", sarrus.Revolute("z"), "ground", wheel, at_parent=(x, 0, 0))
+        >>> b.add_coupler("mesh", {"small_axle": 0.1, "large_axle": 0.2})
+        >>> b.build().loop_residual([1.0, -0.5]).tolist()
+        [0.0]
+        """
+        name, what = self._new_constraint(name)
+        _check_mapping(coordinates, what, "joints to coefficients")
+        terms: dict[tuple[str, int], tuple[float, ...]] = {}
+        for key, value in coordinates.items():
+            coordinate = self._coordinate(key, what)
+            if coordinate in terms:
+                raise ModelError(f"{what} names coordinate {coordinate[1]} of joint '{coordinate[0]}' twice")
+            terms[coordinate] = _one_or_more(value, f"{what}: coefficients of {key!r}")
+        if not any(any(coefficients) for coefficients in terms.values()):
+            raise ModelError(f"{what} has zeros for all its coefficients: it would couple nothing")
+        flat = tuple((*coordinate, coefficients) for coordinate, coefficients in terms.items())
+        self._constraints[name] = CouplerSpec(name, flat, _number(offset, f"{what}: offset"))
+
+    def add_prescribed_motion(self, name: str, joint: Coordinate, law: Law | float) -> None:
+        """Move a joint by a law, q(t) = law(t), whatever that takes. One row; the joint keeps its place in q.
+
+        Parameters
+        ----------
+        name : str, unique among joints and constraints
+        joint : its name, or (name, index) where it has several coordinates
+        law : of time, from :mod:`sarrus.laws` [rad, m]; a number holds it still
+
+        Raises
+        ------
+        ModelError
+            Something that is no law; a coordinate that has another law already; and as :meth:`add_coupler`.
+        NameNotFoundError
+            A joint that is not there.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("metronome")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(0.1, 0.01))
+        >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+        >>> b.add_prescribed_motion("swing", "pivot", sarrus.laws.harmonic(0.5, rate=4.0))
+        >>> b.build().constraint_velocity([0.0]).tolist()
+        [2.0]
+        """
+        name, what = self._new_constraint(name)
+        spec = CouplerSpec(name, ((*self._coordinate(joint, what), (1.0,)),), 0.0, as_law(law, f"{what}: law"))
+        for other in self._constraints.values():
+            if isinstance(other, CouplerSpec) and other.law and other.terms == spec.terms and other.law != spec.law:
+                raise ModelError(f"{what} contradicts '{other.name}', which gives {joint!r} another law")
+        self._constraints[name] = spec
+
+    def add_prescribed_frame(
+        self,
+        name: str,
+        body: str,
+        laws: Mapping[str, Law | float],
+        *,
+        joint: JointType = _WELD,
+        at_parent: Placement = None,
+        at_child: Placement = None,
+        relative_to: str = "ground",
+    ) -> None:
+        """Lead a body along a moving frame: a joint that closes a loop, and whose frame on the parent moves by laws.
+
+        That frame is carried from `at_parent` by a :class:`~sarrus.Gimbal` with the laws' values, and whatever the joint does not leave
+        free of the body's frame goes with it: the frame motion g^c(t) of van der Merwe 5.22.
+
+        Parameters
+        ----------
+        name : str, unique among joints and constraints
+        body : that is led
+        laws : some of "rx", "ry", "rz", "tx", "ty", "tz" to laws of time or numbers [rad, m]; the others stay zero
+        joint : what connects the body to the moving frame; a weld if not given
+        at_parent, at_child : Transform or (3,) translation [m]: the frame on `relative_to` where all laws are zero, and that on the body
+        relative_to : body that the laws are relative to
+
+        Raises
+        ------
+        ModelError
+            No law, one for something else, or something that is no law; a body led along itself.
+        NameNotFoundError
+            A body that is not there.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("shaker")
+        >>> b.add_body("table", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("float", sarrus.Free(), "ground", "table")
+        >>> b.add_prescribed_frame("shake", "table", {"tx": sarrus.laws.harmonic(0.01, rate=50.0)})
+        >>> b.build().constraint_velocity([0, 0, 0, 1, 0, 0, 0]).tolist()
+        [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
+        """
+        name, what = self._new_constraint(name)
+        _check_mapping(laws, what, f"some of {' '.join(PARAMETERS)} to laws")
+        for parameter in laws:
+            if parameter not in PARAMETERS:
+                raise ModelError(f"{what}: laws are for {' '.join(PARAMETERS)}; got {parameter!r}")
+        six = tuple(as_law(laws[p], f"{what}: {p}") if p in laws else None for p in PARAMETERS)
+        ends = self._known_body(relative_to, what), self._known_body(body, what)
+        joined = _joined(what, joint, *ends, at_parent, at_child)
+        self._joints[name] = JointSpec(name, *joined, actuated=False, loop=True, laws=six)
+
+    def add_rolling(
+        self,
+        name: str,
+        body: str,
+        *,
+        radius: float,
+        center: ArrayLike = (0.0, 0.0, 0.0),
+        axle: str | ArrayLike | None = None,
+        on: str = "ground",
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        normal: str | ArrayLike | None = None,
+        on_radius: float | None = None,
+    ) -> None:
+        """Let a disc or a sphere roll without slip on a plane, or a sphere on a sphere, in lasting contact.
+
+        Three rows: the bodies' points in contact have one velocity, along the normal (where it holds positions too: they touch) and in
+        two directions across it (nonholonomic). A disc may lean, and both may spin about the normal.
+
+        Parameters
+        ----------
+        name : str, unique among joints and constraints
+        body : that rolls
+        radius : of the disc's rim or the sphere, positive [m]
+        center : (3,) of the disc or the sphere, in the body's frame [m]
+        axle : of a disc, in the body's axes, "x", "y", "z" or a vector; None: it is a sphere
+        on : body that it rolls on
+        point : (3,) of the plane, or the centre of the sphere, in the frame of `on` [m]
+        normal : of the plane, towards the rolling body, in the axes of `on`; default: "z"
+        on_radius : of the sphere that it rolls on, negative where it rolls inside it [m]; None: it is a plane
+
+        Raises
+        ------
+        ModelError
+            A radius that is not positive, an axle or normal without direction, a disc on a sphere, a normal of a sphere, a sphere that
+            is too large to roll inside the other one, a body that rolls on itself.
+        NameNotFoundError
+            A body that is not there.
+
+        References
+        ----------
+        Li and Wu 2011, 4.6 (rolling disk).
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("ball")
+        >>> b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("float", sarrus.Free(), "ground", "ball")
+        >>> b.add_rolling("contact", "ball", radius=0.1)
+        >>> b.build().constraint("contact").holonomic
+        (True, False, False)
+        """
+        name, what = self._new_constraint(name)
+        size = _positive(radius, f"{what}: radius")
+        other = None if on_radius is None else _number(on_radius, f"{what}: on_radius")
+        if other is not None and axle is not None:
+            raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
+        if other is not None and normal is not None:
+            raise ModelError(f"{what}: normal is a plane's, and on_radius = {on_radius!r} makes it a sphere; got both")
+        if other == 0.0:
+            raise ModelError(
+                f"{what}: on_radius must be positive, or negative for the inside of a sphere; got {on_radius!r}"
+            )
+        if other is not None and -size <= other < 0.0:
+            raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
+        if self._known_body(body, what) == self._known_body(on, what):
+            raise ModelError(f"{what}: body '{body}' cannot roll on itself")
+        self._constraints[name] = RollingSpec(
+            name,
+            body,
+            size,
+            _point(center, f"{what}: center"),
+            None if axle is None else _direction(axle, f"{what}: axle"),
+            on,
+            _point(point, f"{what}: point"),
+            _direction("z" if normal is None else normal, f"{what}: normal"),
+            other,
+        )
+
+    def add_pfaffian(
+        self,
+        name: str,
+        rows: ArrayLike | Callable[[Any], Any],
+        joints: Iterable[str],
+        *,
+        value: ArrayLike = 0.0,
+        derivative: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        """Tie velocities by rows of your own, A(q) v = c, which hold no positions.
+
+        Parameters
+        ----------
+        name : str, unique among joints and constraints
+        rows : (k, n) numbers for the n velocities of the joints; or a function of the mechanism's configuration, q (..., nq) to
+            (..., k, n), which takes many at once: write ``q[..., i]``. Pickling a mechanism wants it to have a name in a module
+        joints : names, in the order in which their velocities are stacked
+        value : c, one number or (k,)
+        derivative : function of configuration and velocity, q (..., nq) and v (..., nv) to dA/dt (..., k, n); central differences if
+            not given
+
+        Raises
+        ------
+        ModelError
+            Rows of the wrong width, numbers that are not finite, a joint twice or none; a joint that closes a loop, as
+            :meth:`add_coupler`; when it is built, a function that returns something else.
+        NameNotFoundError
+            A joint that is not there.
+
+        Examples
+        --------
+        A skate's blade does not slip sideways:
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> b = sarrus.Builder("skate")
+        >>> b.add_body("skate", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("ice", sarrus.Planar("z"), "ground", "skate")
+        >>> b.add_pfaffian("blade", [[0.0, 1.0, 0.0]], ["ice"])
+        >>> b.build().constraint_jacobian(np.zeros(3)).tolist()
+        [[0.0, 1.0, 0.0]]
+        """
+        name, what = self._new_constraint(name)
+        names = _listed(joints, f"{what}: joints")
+        if len(set(names)) < len(names):
+            raise ModelError(f"{what} names a joint twice: {', '.join(names)}")
+        n = sum(self._tree_joint(joint, what).joint.nv for joint in names)
+        c = _one_or_more(value, f"{what}: value")
+        if derivative is not None and not (callable(rows) and callable(derivative)):
+            raise ModelError(f"{what}: derivative is a function of q and v, where rows is one of q; got {derivative!r}")
+        if callable(rows):  # how many rows there are shows when it is called, which wants a mechanism
+            self._constraints[name] = PfaffianSpec(name, rows, names, c, derivative)
+            return
+        A = _numbers(rows, f"{what}: rows", f"(k, {n}) finite numbers or a function of q", 2)
+        if A.ndim != 2 or A.shape[1] != n or not A.size:
+            raise ModelError(f"{what}: rows must be (k, {n}), for the velocities of {', '.join(names)}; got {A.shape}")
+        self._constraints[name] = PfaffianSpec(name, tuple(map(tuple, A.tolist())), names, _per_row(c, len(A), what))
+
+    def set_home(self, home: Mapping[str, ArrayLike]) -> None:
+        """Give a plausible configuration, where ``assemble`` starts: near one that closes the loops.
+
+        Parameters
+        ----------
+        home : joint to its coordinates, (nq,) or a number for a single one [rad, m, quaternions (x, y, z, w)]; joints left out are at
+            their neutral position. It takes the place of an earlier one
+
+        Raises
+        ------
+        ModelError
+            Not as many finite numbers as the joint has coordinates, a quaternion of length zero, a joint that closes a loop, as
+            :meth:`add_coupler`.
+        NameNotFoundError
+            A joint that is not there.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("pendulum")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+        >>> b.set_home({"pivot": 0.5})
+        >>> b.build().description.home
+        (('pivot', (0.5,)),)
+        """
+        _check_mapping(home, "home", "joints to coordinates", least=0)
+        new = {}
+        for name, coordinates in home.items():
+            joint, what = self._tree_joint(name, "home").joint, f"home: joint {name!r}"
+            wanted = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
+            q = np.atleast_1d(_numbers(coordinates, what, wanted, 1))
+            if q.shape != (joint.nq,):
+                raise ModelError(f"{what} needs {wanted}; got {coordinates!r}")
+            if joint.quaternion:
+                length = np.linalg.norm(q[:4])
+                if length == 0.0:
+                    raise ModelError(f"{what} needs a quaternion that is a rotation; got {coordinates!r}")
+                q[:4] /= length
+            new[name] = tuple(q.tolist())
+        self._home = new
+
+    # ---- the mechanism -----------------------------------------------------------------------------------------------
+
+    def build(self) -> Mechanism:
+        """The mechanism as described so far.
+
+        Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
+        refers to a joint that closes a loop, or a function does not return the rows that it should, or its name
+        cannot be printed. Warns with a
+        :class:`~sarrus.ModelWarning` of what acts on nothing, as the damping of a joint that closes a loop; it is in the mechanism's
+        `warnings` too.
+        """
+        check_printable("mechanism", self.name)
+        if not self._bodies:
+            raise ModelError("a mechanism needs at least one body")
+        for joint in self._joints.values():
+            for end in (joint.parent, joint.child):
+                if end != "ground" and end not in self._bodies:
+                    hint = did_you_mean(end, [*self._bodies, "ground"])
+                    raise ModelError(f"joint '{joint.name}' refers to body '{end}', which does not exist{hint}")
+        for body in self._bodies.values():
+            if not math.isfinite(body.inertia.mass):
+                raise ModelError(f"body '{body.name}' has a mass that is not finite")
+        constraints = self._constraints
+        functions = [c for c in constraints.values() if isinstance(c, PfaffianSpec) and callable(c.rows)]
+        if functions:
+            tree = self._mechanism(())
+            self._check_home(tree)
+            constraints = constraints | {spec.name: _tried(spec, tree) for spec in functions}
+        mechanism = self._mechanism(tuple(constraints.values()))
+        self._check_home(mechanism)
+        for text in without_effect(mechanism.description.joints, mechanism.loop_joints):
+            warn_of_model(text)
+        return mechanism
+
+    def _mechanism(self, constraints: tuple[ConstraintSpec, ...]) -> Mechanism:
+        return Mechanism(
+            Description(
+                self.name,
+                self.gravity,
+                tuple(self._bodies.values()),
+                tuple(self._joints.values()),
+                tuple(self._frames.values()),
+                constraints,
+                tuple(self._home.items()),
+                tuple(self._springs.values()),
+                tuple(self.warnings),
+                tuple(self._visuals),
+            )
+        )
+
+    def _check_home(self, mechanism: Mechanism) -> None:
+        for name in self._home:
+            if mechanism.joint(name).closes_loop:
+                raise ModelError(
+                    f"home gives joint '{name}', which closes a loop and so has no coordinates: "
+                    "leave it out, or add it with tree=True"
+                )
+
+    # ---- names -------------------------------------------------------------------------------------------------------
+
+    def _new_tie(self, kind: str, name: object) -> str:
+        """A new name for a joint or a constraint: they share one space."""
+        own, others = (self._joints, self._constraints) if kind == "joint" else (self._constraints, self._joints)
+        known = _new_name(kind, name, own)
+        if known in others:
+            raise ModelError(f"a joint and a constraint are both named '{known}'")
+        return known
+
+    def _new_constraint(self, name: object) -> tuple[str, str]:
+        """The name, and what errors call it."""
+        known = self._new_tie("constraint", name)
+        return known, f"constraint '{known}'"
+
+    def _known_body(self, name: object, what: str | None = None) -> str:
+        if not isinstance(name, str) or (name != "ground" and name not in self._bodies):
+            raise_no_such_name("body", name, [*self._bodies, "ground"], what)
+        return name
+
+    def _tree_joint(self, name: object, what: str) -> JointSpec:
+        if not isinstance(name, str) or name not in self._joints:
+            raise_no_such_name("joint", name, self._joints, what)
+        if self._joints[name].loop:
+            raise ModelError(f"{what} refers to joint '{name}', which closes a loop and so has no coordinates")
+        return self._joints[name]
+
+    def _coordinate(self, key: object, what: str) -> tuple[str, int]:
+        """Joint and index of a coordinate whose rate is a velocity."""
+        name, index = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
+        if not (index is None or isinstance(index, Integral)):
+            raise ModelError(f"{what}: a coordinate is a joint's name, or (name, index); got {key!r}")
+        spec = self._tree_joint(name, what)
+        name, joint = spec.name, spec.joint
+        if index is None and joint.nq > 1:
+            raise ModelError(
+                f"{what}: joint '{name}' has {joint.nq} coordinates; say which: ('{name}', 0) is the first"
+            )
+        k = 0 if index is None else int(index)
+        if not 0 <= k < joint.nq:
+            raise ModelError(
+                f"{what}: joint '{name}' ({joint.kind}) has {joint.nq} coordinates; there is none of index {k}"
+            )
+        if not joint.rates[k]:
+            raise ModelError(f"{what}: the rate of coordinate {k} of joint '{name}' ({joint.kind}) is no velocity, "
+                             "so that nothing can be coupled to it; a chain of one-axis joints will do")  # fmt: skip
+        return spec.name, k
+
+    def _attachment(self, end: object, what: str) -> tuple[str, Point]:
+        if not isinstance(end, tuple | list) or len(end) != 2:
+            raise ModelError(f"{what} end must be a pair (body, point); got {end!r}")
+        return self._known_body(end[0], what), _point(end[1], f"{what} point")
+
+
+def _new_name(kind: str, name: object, taken: Mapping[str, object]) -> str:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"a {kind} needs a name; got {name!r}")
+    check_printable(kind, name)
+    if name in taken:
+        raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
+    return name
+
+
+# ---- values --------------------------------------------------------------------------------------------------------------
+
+
+def _placement(value: Placement, what: str) -> Transform:
+    if value is None:
+        return _IDENTITY
+    try:
+        placed = value if isinstance(value, Transform) else Transform(translation=value)
+    except ValueError as error:
+        raise ModelError(
+            f"{what} must be a Transform or a translation of three numbers; got {value!r} ({error})"
+        ) from None
+    if np.abs(placed.translation).max() > LARGEST:
+        raise ModelError(f"{what} lies {np.abs(placed.translation).max():g} m away: at most {LARGEST:g} m")
+    return placed
+
+
+def _shape(shape: Shape, what: str) -> Shape:
+    """The shape, in floats that can be drawn."""
+    if isinstance(shape, Box):
+        size = _point(shape.size, f"{what}: size of a box")
+        if min(size) <= 0.0:
+            raise ModelError(f"{what}: size of a box must be positive; got {shape.size!r}")
+        return Box(size)
+    if isinstance(shape, Cylinder):
+        return Cylinder(*(_positive(x, f"{what}: {name} of a cylinder")
+                          for x, name in ((shape.radius, "radius"), (shape.length, "length"))))  # fmt: skip
+    if isinstance(shape, Sphere):
+        return Sphere(_positive(shape.radius, f"{what}: radius of a sphere"))
+    if not isinstance(shape, Mesh):
+        raise ModelError(f"{what} needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got {shape!r}")
+    scale = _point(shape.scale, f"{what}: scale of a mesh", "for x, y and z")
+    file: object = shape.file
+    if not isinstance(file, str | os.PathLike) or not str(file) or "\0" in str(file):
+        raise ModelError(f"{what}: a mesh needs the name of a file; got {file!r}")
+    if 0.0 in scale:
+        raise ModelError(f"{what}: scale of a mesh must not be zero; got {shape.scale!r}")
+    return Mesh(str(file), scale, str(shape.beside), tuple(map(str, shape.package_dirs)))
+
+
+def _color(value: str | ArrayLike, what: str) -> tuple[float, float, float, float]:
+    what, wanted = f"{what}: color", "three or four numbers from 0 to 1, or text such as '#4477aa'"
+    if isinstance(value, str):
+        try:
+            numbers = np.frombuffer(bytes.fromhex(value.removeprefix("#")), np.uint8) / 255
+        except ValueError:
+            numbers = np.empty(0)
+    else:
+        numbers = _numbers(value, what, wanted, 1)
+    if numbers.shape not in ((3,), (4,)) or numbers.min() < 0.0 or numbers.max() > 1.0:
+        raise ModelError(f"{what} needs {wanted}; got {value!r}")
+    red, green, blue, opacity = [*numbers.tolist(), 1.0][:4]
+    return red, green, blue, opacity
+
+
+def _joined(
+    what: str, joint: JointType, parent: str, child: str, at_parent: Placement, at_child: Placement
+) -> tuple[JointType, str, str, Transform, Transform]:
+    """A joint's type, its ends, and where it sits in them."""
+    if not isinstance(joint, JointType):
+        raise ModelError(f"{what} needs a joint type such as sarrus.Revolute('z'); got {joint!r}")
+    for end in (parent, child):
+        if not isinstance(end, str):
+            raise ModelError(f"{what}: parent and child are names of bodies; got {end!r}")
+    if parent == child:
+        raise ModelError(f"{what} joins body '{parent}' to itself")
+    places = _placement(at_parent, f"{what}: at_parent"), _placement(at_child, f"{what}: at_child")
+    return joint, parent, child, *places
+
+
+def _check_mapping(value: object, what: str, of: str, least: int = 1) -> None:
+    if not isinstance(value, Mapping) or len(value) < least:
+        raise ModelError(f"{what} wants a dict from {of}; got {value!r}")
+
+
+def _listed(names: Iterable[str], what: str) -> tuple[str, ...]:
+    try:
+        listed = () if isinstance(names, str) else tuple(names)
+    except TypeError:
+        listed = ()
+    if not listed or not all(isinstance(name, str) for name in listed):
+        raise ModelError(f"{what} wants one name or more, in a list; got {names!r}")
+    return listed
+
+
+def _numbers(value: ArrayLike, what: str, wanted: str, axes: int) -> NDArray[np.float64]:
+    """Finite numbers in that many axes, or fewer."""
+    try:
+        array = real_numbers(value)
+        if array.ndim <= axes and np.isfinite(array).all():
+            return array
+    except (TypeError, ValueError):  # also rows of unequal lengths
+        pass
+    raise ModelError(f"{what} needs {wanted}; got {value!r}")
+
+
+def _number(value: ArrayLike, what: str) -> float:
+    return float(_numbers(value, what, "one finite number", 0))
+
+
+def _positive(value: ArrayLike, what: str, if_zero: str = "") -> float:
+    number = _number(value, what)
+    if number <= 0.0:
+        raise ModelError(f"{what} must be positive; got {value!r}{'' if number else if_zero}")
+    return number
+
+
+def _one_or_more(value: ArrayLike, what: str) -> tuple[float, ...]:
+    numbers = np.atleast_1d(_numbers(value, what, "a finite number or a sequence of them", 1))
+    if not numbers.size:
+        raise ModelError(f"{what} needs one number or more; got {value!r}")
+    return tuple(numbers.tolist())
+
+
+def _point(value: ArrayLike, what: str, unit: str = "[m]") -> Point:
+    wanted = f"three finite numbers {unit}"
+    numbers = _numbers(value, what, wanted, 1)
+    if numbers.shape != (3,):
+        raise ModelError(f"{what} needs {wanted}; got {value!r}")
+    x, y, z = numbers.tolist()
+    return x, y, z
+
+
+def _direction(axis: str | ArrayLike, what: str) -> Point:
+    try:
+        x, y, z = unit_axis(axis).tolist()
+    except ModelError as error:
+        raise ModelError(f"{what}: {error}") from None
+    return x, y, z
+
+
+def _per_row(c: tuple[float, ...], k: int, what: str) -> tuple[float, ...]:
+    if len(c) not in (1, k):
+        raise ModelError(f"{what}: value has {len(c)} entries for {k} rows; it wants one number or one a row")
+    return c if len(c) == k else c * k
+
+
+def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
+    """The constraint with a value for each of the rows that its function is seen to return."""
+    what, q = f"constraint '{spec.name}'", tree.neutral()
+    for name in spec.joints:
+        if tree.joint(name).closes_loop:
+            raise ModelError(
+                f"{what} refers to joint '{name}', which closes a loop and so has no coordinates: add it with tree=True"
+            )
+    for name, coordinates in tree.description.home:
+        q[tree.joint(name).q_slice] = coordinates
+    v = np.array([0.0, 0.1])[:, None] * np.ones(tree.nv)
+    states = tree.integrate(q, v), v
+    n, k = sum(tree.joint(name).nv for name in spec.joints), 0
+    with np.errstate(all="ignore"):  # rows need not be finite here
+        for function, arguments in ((spec.rows, states[:1]), (spec.derivative, states)):
+            if not callable(function):
+                continue
+            called = f"{what}: {'derivative' if function is spec.derivative else 'rows'}"
+            one, two = (_returned(function, called, *(x[i] for x in arguments)) for i in (0, 1))
+            k = k or len(one)
+            if one.shape != (k, n) or not k:
+                wanted = f"({k}, {n})" if function is spec.derivative else f"(k, {n})"
+                raise ModelError(f"{called} must return {wanted} for q of shape ({tree.nq},); got {one.shape}")
+            try:
+                # a function that takes q[i] for q[..., i], or makes one number of all states, shows here
+                both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
+                fault = "something else than for each of them" if not _same(both, np.stack([one, two])) else ""
+            except (IndexError, TypeError, ValueError) as error:
+                fault = f"an error ({error})"
+            if fault:
+                raise ModelError(
+                    f"{called} takes many states at once, q[..., i] being coordinate i, and returns (..., {k}, {n}); "
+                    f"for q of shape (2, {tree.nq}) it has {fault}"
+                )
+    return replace(spec, value=_per_row(spec.value, k, what))
+
+
+def _returned(function: Callable[..., Any], called: str, *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
+    rows = np.asarray(function(*arguments))
+    if rows.dtype.kind not in "fiu" or rows.ndim < 2:
+        raise ModelError(f"{called} must return an array (..., k, n) of numbers; got {rows!r}")
+    return rows.astype(np.float64)
+
+
+def _same(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    return np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True)

@@ -1,0 +1,493 @@
+"""Mechanisms from the tables of the literature, typed in as they stand.
+
+=====================  =============================================================================================
+`from_sdof`            van der Merwe's six-degree-of-freedom parameters: chains with joints of up to six freedoms
+`from_dh`              Denavit and Hartenberg's four, standard or modified
+`from_screws`          products of exponentials: joint twists in space and home poses
+`from_spacedyn`        SpaceDyn's connection index and link vectors: trees on a free base
+=====================  =============================================================================================
+
+Links and joints are counted from one, as in the tables: bodies "link1", "link2", … unless `names` says otherwise,
+joints "joint1", "joint2", …, and a frame "tip" at the end of a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import real_numbers
+from ..description.joints import Fixed, Free, Gimbal, Helical, JointType, Prismatic, Revolute
+from ..errors import ModelError, ShapeError
+from ..spatial import Inertia, Transform
+from .builder import Builder
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["from_dh", "from_screws", "from_sdof", "from_spacedyn"]
+
+
+def from_sdof(
+    parameters: ArrayLike,
+    free: Sequence[str | Sequence[str]],
+    mass: ArrayLike,
+    com: ArrayLike,
+    inertia: ArrayLike,
+    *,
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    names: Sequence[str] | None = None,
+) -> Mechanism:
+    """Serial chain from its six-degree-of-freedom ("SDOF") joint parameters.
+
+    Link i turns against link i-1 by Rot(x), then Rot(y), then Rot(z), about the axes as the earlier rotations have left
+    them; there stands frame i, at the link's near end. Disp(x, y, z) along the axes of frame i then lead to the link's
+    far end, where frame i+1 begins. Any of the six may be free. A free displacement slides the whole link, far end
+    first, through the joint at its near end.
+
+    Parameters
+    ----------
+    parameters : (n, 6) gamma of each link: Rot(x), Rot(y), Rot(z), Disp(x), Disp(y), Disp(z) [rad, m]
+    free : the free ones of each link, as "ry" or ["rz", "tx"]; in q they stand in the order rx ry rz tx ty tz.
+        q holds their absolute values: the tabulated configuration is q = gamma[free]
+    mass : (n,) [kg]
+    com : (n, 3) centre of mass in frame i at the tabulated gamma [m]
+    inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of frame i [kg m²]
+    gravity : (3,) [m/s²]
+    names : of the bodies
+
+    Returns
+    -------
+    Mechanism. The body "link2" stands for frame 2 of the table, where the tabulated gamma puts it; the frame "tip" is
+    at the far end of the last link.
+
+    Raises
+    ------
+    ShapeError, ModelError
+        Naming table and row.
+
+    References
+    ----------
+    van der Merwe 1995: 2.17, 2.26-2.29; Tables 4.1 and 4.2; the result below is 4.62.
+
+    Examples
+    --------
+    The Stanford manipulator:
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> stanford = sarrus.from_sdof(
+    ...     parameters=[[0, 0, 0, 0, 0.5, -0.15], [0, 0, 0, 0.8, 0, 0], [0, 0, 0, 0.2, 0, 0], [0, 0, 0, 0.05, 0, 0]],
+    ...     free=["ry", "rz tx", "rz", "rx"],
+    ...     mass=[2, 2, 0.8, 0.5],
+    ...     com=[[0, 0.3, -0.07], [0.3, 0, 0], [0.12, 0, 0], [0.05, 0, 0]],
+    ...     inertia=[[0.1, 0.02, 0.1], [0.002, 0.25, 0.25], [0.002, 0.008, 0.008], [0.001, 0.004, 0.004]],
+    ...     gravity=(0, -9.81, 0),
+    ... )
+    >>> stanford.inverse_dynamics(q=[0, 0, 0.8, 0, 0], v=[1.5, 0, 0.4, 1, 3], a=np.zeros(5)).round(5).tolist()
+    [2.26935, 18.25191, -4.40825, 2.16351, 0.0015]
+    """
+    n = _rows("parameters", parameters)
+    gamma = _table("parameters", parameters, n, 6)
+    if len(free) != n:
+        raise ShapeError(f"free has {len(free)} rows; parameters has {n}, one a link")
+    chain = _Chain(n, mass, com, inertia, gravity, names)
+    near = Transform()
+    for i, row in enumerate(free):
+        rotation, far = _xyz(gamma[i, :3]), Transform(translation=gamma[i, 3:])
+        with _row("free", i):
+            joint = Gimbal(row, fixed=gamma[i])
+        if joint.nq:
+            chain.link(joint, near, at_child=far)
+        else:
+            chain.link(Fixed(), near @ rotation)
+        near = far
+    return chain.build(tip=near)
+
+
+def from_dh(
+    rows: ArrayLike,
+    *,
+    convention: str = "standard",
+    joint_types: str | None = None,
+    offsets: ArrayLike | None = None,
+    mass: ArrayLike | None = None,
+    com: ArrayLike | None = None,
+    inertia: ArrayLike | None = None,
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    names: Sequence[str] | None = None,
+) -> Mechanism:
+    """Serial chain from its Denavit-Hartenberg parameters.
+
+    Parameters
+    ----------
+    rows : (n, 4) of a, alpha, d, theta [m, rad, m, rad], in this order for both conventions. q adds to the joint's own
+        entry (theta or d), so that q = 0 is the table as it stands
+    convention : where frame i stands, and so what a row means:
+        "standard", at the far end of link i: Rot(z, theta) Trans(z, d) Trans(x, a) Rot(x, alpha) from frame i-1 to i;
+        "modified", at joint i: Rot(x, alpha) Trans(x, a) Rot(z, theta) Trans(z, d), with a and alpha of link i-1
+    joint_types : "R" (revolute, about z) or "P" (prismatic, along z) for each row, as "RRP"; all revolute by default
+    offsets : (n,) added to q, for tables that list them apart [rad, m]
+    mass : (n,) [kg]; none: massless links, for kinematics
+    com : (n, 3) centre of mass in frame i [m]; none: its origin
+    inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of frame i [kg m²]; none: point masses
+    gravity : (3,) [m/s²]
+    names : of the bodies
+
+    Returns
+    -------
+    Mechanism. The body "link2" is frame 2; "tip" is the last frame.
+
+    Raises
+    ------
+    ShapeError, ModelError
+        Naming table and row.
+
+    References
+    ----------
+    Standard: Denavit and Hartenberg 1955; Paul 1981. Modified: Craig 1986; van der Merwe 1995, 2.18 and 2.19.
+
+    Examples
+    --------
+    A planar arm of two links, each of 1 m:
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> arm = sarrus.from_dh([[1, 0, 0, 0], [1, 0, 0, 0]])
+    >>> arm.pose([np.pi / 2, np.pi / 2], "tip")[:3, 3].round(6)
+    array([-1.,  1.,  0.])
+    """
+    if str(convention) not in ("standard", "modified"):
+        raise ModelError(f"convention is 'standard' or 'modified', not {convention!r}")
+    n = _rows("rows", rows)
+    table = _table("rows", rows, n, 4)
+    types = _joint_types("joint_types", "R" * n if joint_types is None else joint_types, n)
+    offset = np.zeros(n) if offsets is None else _table("offsets", offsets, n)
+    chain = _Chain(n, mass, com, inertia, gravity, names)
+    for (a, alpha, d, theta), kind, q0 in zip(table.tolist(), types, offset.tolist(), strict=True):
+        theta, d = (theta + q0, d) if kind == "R" else (theta, d + q0)
+        x = Transform.from_rpy(alpha, 0, 0, (a, 0, 0))  # a and alpha: Trans(x, a) and Rot(x, alpha) commute
+        z = Transform.from_rpy(0, 0, theta, (0, 0, d))  # and so do d, theta and the joint itself
+        joint = Revolute("z") if kind == "R" else Prismatic("z")
+        if convention == "standard":
+            chain.link(joint, Transform(), at_child=(z @ x).inverse())
+        else:
+            chain.link(joint, x, at_child=z.inverse())
+    return chain.build()
+
+
+def from_screws(
+    twists: ArrayLike,
+    home: Sequence[Transform] | ArrayLike | None = None,
+    *,
+    tip: Transform | ArrayLike | None = None,
+    mass: ArrayLike | None = None,
+    com: ArrayLike | None = None,
+    inertia: ArrayLike | None = None,
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    names: Sequence[str] | None = None,
+) -> Mechanism:
+    """Serial chain from its joint twists: link i stands at exp(xi_1 q_1) … exp(xi_i q_i) home_i.
+
+    Parameters
+    ----------
+    twists : (n, 6) [omega; v] of each joint at q = 0, in the space frame, angular part *first* as everywhere in sarrus.
+        (Murray, Li and Sastry, and the slides, write (v, omega): `twists[:, [3, 4, 5, 0, 1, 2]]` turns theirs.)
+        A joint about an axis through p: omega a unit vector, v = -omega x p, plus pitch * omega for a screw;
+        a sliding joint: omega = 0, v a unit vector
+    home : poses g_i(0) of the link frames in space at q = 0: n Transforms, (n, 4, 4) matrices, or (n, 3) positions of
+        frames parallel to space; none: every link frame coincides with the space frame at q = 0
+    tip : pose of the frame "tip" in space at q = 0, a Transform, (4, 4) or (3,); none: the last link's frame
+    mass : (n,) [kg]; none: massless links, for kinematics
+    com : (n, 3) centre of mass in the link's frame [m]; none: its origin, as the slides have it
+    inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of the link's frame [kg m²]; none: point masses
+    gravity : (3,) [m/s²]
+    names : of the bodies
+
+    Returns
+    -------
+    Mechanism of revolute, prismatic and helical joints
+
+    Raises
+    ------
+    ShapeError, ModelError
+        Naming table and row. A twist that is not of unit size (to 1e-3) is refused, since q would be no angle; within
+        that, the decimals of a typed axis are made good.
+
+    References
+    ----------
+    Li and Wu 2011, 4.3; Murray, Li and Sastry 1994, 3.2.2 and 4.3.2.
+
+    Examples
+    --------
+    A planar arm of two links, each of 1 m:
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> arm = sarrus.from_screws([[0, 0, 1, 0, 0, 0], [0, 0, 1, 0, -1, 0]], tip=(2, 0, 0))
+    >>> arm.pose([np.pi / 2, np.pi / 2], "tip")[:3, 3].round(6)
+    array([-1.,  1.,  0.])
+    """
+    n = _rows("twists", twists)
+    table = _table("twists", twists, n, 6)
+    homes = [Transform()] * n if home is None else [_pose("home", i, row) for i, row in _each("home", home, n)]
+    chain = _Chain(n, mass, com, inertia, gravity, names)
+    predecessor = Transform()
+    for i, (twist, here) in enumerate(zip(table, homes, strict=True)):
+        with _row("twists", i):
+            joint, point = _screw(twist)
+        axis = Transform(translation=point)
+        chain.link(joint, predecessor.inverse() @ axis, at_child=here.inverse() @ axis)
+        predecessor = here
+    return chain.build(tip=None if tip is None else predecessor.inverse() @ _pose("tip", None, tip))
+
+
+def from_spacedyn(
+    BB: ArrayLike,
+    cc: ArrayLike,
+    c0: ArrayLike,
+    Qi: ArrayLike,
+    J_type: str | Sequence[str],
+    m0: float,
+    m: ArrayLike,
+    inertia0: ArrayLike,
+    inertia: ArrayLike,
+    ce: ArrayLike | None = None,
+    SE: ArrayLike | None = None,
+    Qe: ArrayLike | None = None,
+    *,
+    floating_base: bool = True,
+    gravity: ArrayLike = (0.0, 0.0, 0.0),
+) -> Mechanism:
+    """Tree of n links on a base (link 0) from the variables of a SpaceDyn model, in MATLAB's layout.
+
+    Link i hangs on link BB(i) by joint i, about or along the z axis of frame i. Frame i is turned against the frame of
+    link BB(i) by roll about x, pitch about y, yaw about z, each about the axes as the earlier turns have left them (the
+    transpose of the product in 3.2), and then by the joint. Vectors of link i are written in the axes of frame i.
+
+    Parameters
+    ----------
+    BB : (n,) index of the link below, 0 for the base; BB(i) < i
+    cc : (3, n, n) `cc[:, i, j]`: from the centroid of link i+1 to joint j+1; `cc[:, i, i]` to its own joint [m]
+    c0 : (3, n) from the centroid of the base to joint i; read where BB(i) = 0 [m]
+    Qi : (3, n) roll, pitch, yaw from frame BB(i) to frame i [rad]
+    J_type : "R" or "P" for each joint
+    m0, m : mass of the base, (n,) masses of the links [kg]
+    inertia0 : (3, 3) of the base about its centroid [kg m²]
+    inertia : (3, 3n) of the links side by side, or (n, 3, 3), each about its centroid [kg m²]
+    ce : (3, n) from the centroid of link i to its end-point [m]; none: no end-points
+    SE : (n,) 1 where link i has an end-point; none: on links that carry no other
+    Qe : (3, n) roll, pitch, yaw from frame i to the end-point's frame [rad]; none: parallel
+    floating_base : whether the base is free (joint "base_joint", the first of all) or fixed to the ground
+    gravity : (3,) [m/s²]
+
+    Returns
+    -------
+    Mechanism with bodies "base", "link1", …, whose frames stand at the centroids, parallel to frames 0, 1, …; end-points
+    are frames "e1", "e2", … in the order of their links. A free base has q = [quaternion x y z w; position] and
+    v = [angular; linear] in its own axes, where SpaceDyn has [linear; angular] in inertial ones.
+
+    Raises
+    ------
+    ShapeError, ModelError
+        Naming variable and column.
+
+    References
+    ----------
+    SpaceDyn 1999, Tables 2.1-2.3; 3.1, 3.8-3.15.
+
+    Examples
+    --------
+    A satellite with an arm of one link, which turns about the satellite's z axis:
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> satellite = sarrus.from_spacedyn(
+    ...     BB=[0], cc=[[[-0.5]], [[0]], [[0]]], c0=[[1], [0], [0]], Qi=[[0], [0], [0]], J_type="R",
+    ...     m0=100, m=[10], inertia0=np.diag([20, 20, 20]), inertia=np.diag([0.1, 1, 1]), ce=[[0.5], [0], [0]],
+    ... )
+    >>> satellite.nv, satellite.pose(satellite.neutral(), "e1")[:3, 3]
+    (7, array([2., 0., 0.]))
+    """
+    n = _rows("BB", BB)
+    below = _table("BB", BB, n)
+    for i, k in enumerate(below):
+        if k not in range(i + 1):
+            raise ModelError(f"BB({i + 1}) is {k:g}; a link below has an index from 0 to {i}")
+    below = below.astype(int)
+    to_joint = _columns("cc", cc, n, n)
+    from_base, tilt = _columns("c0", c0, n), _columns("Qi", Qi, n)
+    types = _joint_types("J_type", "".join(J_type), n)
+    if np.shape(inertia) == (3, 3 * n):
+        inertia = np.asarray(inertia).reshape(3, n, 3).swapaxes(0, 1)
+    masses, tensors = _table("m", m, n), _tensors("inertia", inertia, n)
+
+    builder = Builder(name="spacedyn", gravity=gravity)
+    with _row("inertia0", None):
+        builder.add_body("base", Inertia(m0, np.zeros(3), inertia0))
+    builder.add_joint("base_joint", Free() if floating_base else Fixed(), "ground", "base")
+    links = ["base", *(f"link{i + 1}" for i in range(n))]
+    for i, k in enumerate(below):
+        with _row("inertia", i):
+            builder.add_body(links[i + 1], Inertia(masses[i], np.zeros(3), tensors[i]))
+        position = from_base[i] if k == 0 else to_joint[k - 1, i]
+        builder.add_joint(
+            f"joint{i + 1}",
+            Revolute("z") if types[i] == "R" else Prismatic("z"),
+            links[k],
+            links[i + 1],
+            at_parent=_xyz(tilt[i], position),
+            at_child=to_joint[i, i],
+        )
+    if ce is not None:
+        points, turn = _columns("ce", ce, n), np.zeros((n, 3)) if Qe is None else _columns("Qe", Qe, n)
+        ends = np.setdiff1d(np.arange(n), below - 1) if SE is None else np.flatnonzero(_table("SE", SE, n))
+        for e, i in enumerate(ends, start=1):
+            builder.add_frame(f"e{e}", links[i + 1], _xyz(turn[i], points[i]))
+    return builder.build()
+
+
+# --- chains -------------------------------------------------------------------------------------------------------
+
+
+class _Chain:
+    """Links in a row, each with its row in the tables of masses."""
+
+    def __init__(
+        self,
+        n: int,
+        mass: ArrayLike | None,
+        com: ArrayLike | None,
+        inertia: ArrayLike | None,
+        gravity: ArrayLike,
+        names: Sequence[str] | None,
+    ) -> None:
+        self.mass = np.zeros(n) if mass is None else _table("mass", mass, n)
+        self.com = np.zeros((n, 3)) if com is None else _table("com", com, n, 3)
+        self.inertia = np.zeros((n, 3, 3)) if inertia is None else _tensors("inertia", inertia, n)
+        self.names = [f"link{i + 1}" for i in range(n)] if names is None else list(names)
+        if len(self.names) != n:
+            raise ShapeError(f"names has {len(self.names)} entries; there are {n} links")
+        self.builder = Builder(gravity=gravity)
+        self.n = 0
+
+    def link(self, joint: JointType, at_parent: Transform, at_child: Transform | None = None) -> None:
+        i = self.n
+        with _row("mass, com, inertia", i):
+            inertia = Inertia(self.mass[i], self.com[i], self.inertia[i])
+        self.builder.add_body(self.names[i], inertia)
+        parent = self.names[i - 1] if i else "ground"
+        self.builder.add_joint(f"joint{i + 1}", joint, parent, self.names[i], at_parent=at_parent, at_child=at_child)
+        self.n += 1
+
+    def build(self, tip: Transform | None = None) -> Mechanism:
+        self.builder.add_frame("tip", self.names[-1], tip)
+        return self.builder.build()
+
+
+def _screw(twist: np.ndarray) -> tuple[JointType, np.ndarray]:
+    """Joint with the twist [omega; v], and the point of its axis that is nearest to the origin."""
+    size = np.linalg.norm(twist[:3])
+    slides = size < 1e-9  # what is left of zero after somebody's cos(pi/2)
+    if slides:
+        size = np.linalg.norm(twist[3:])
+    if abs(size - 1) > 1e-3:
+        raise ModelError(f"{'v' if slides else 'omega'} has length {size:.6g}; a unit vector is wanted")
+    omega, v = (twist / size).reshape(2, 3)
+    if slides:
+        return Prismatic(v), np.zeros(3)
+    pitch, point = omega @ v, np.cross(omega, v)
+    return (Helical(omega, pitch) if abs(pitch) > 1e-9 * np.abs(v).max() else Revolute(omega)), point
+
+
+def _xyz(angles: np.ndarray, translation: ArrayLike = (0.0, 0.0, 0.0)) -> Transform:
+    """Rot(x) Rot(y) Rot(z), about successively turned axes."""
+    x, y, z = angles
+    turned = Transform.from_rpy(x, 0, 0, translation) @ Transform.from_rpy(0, y, 0, (0, 0, 0))
+    return turned @ Transform.from_rpy(0, 0, z, (0, 0, 0))
+
+
+# --- tables, checked row by row -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _row(name: str, i: int | None) -> Iterator[None]:
+    """Inside, an error of the model is told which row of which table it comes from."""
+    try:
+        yield
+    except (ModelError, ShapeError) as error:
+        raise type(error)(f"{name if i is None else f'{name}, row {i + 1}'}: {error}") from None
+
+
+def _rows(name: str, value: ArrayLike) -> int:
+    try:
+        n = len(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ShapeError(f"{name} has a row for each link; got {value!r}") from None
+    if n == 0:
+        raise ShapeError(f"{name} is empty: a mechanism has at least one link")
+    return n
+
+
+def _each(name: str, value: object, n: int) -> list[tuple[int, object]]:
+    rows = list(value) if np.iterable(value) else [value]
+    if len(rows) != n:
+        raise ShapeError(f"{name} has {len(rows)} rows; there are {n} links")
+    return list(enumerate(rows))
+
+
+def _numbers(value: object, where: str) -> np.ndarray:
+    try:
+        x = real_numbers(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ModelError(f"{where} holds something that is no number: {value!r}") from None
+    if not np.isfinite(x).all():
+        raise ModelError(f"{where} holds a number that is not finite: {value!r}")
+    return x
+
+
+def _table(name: str, value: object, n: int, *shape: int) -> np.ndarray:
+    """(n, *shape) float64; an error names the row."""
+    rows = [_numbers(row, f"{name}, row {i + 1}") for i, row in _each(name, value, n)]
+    for i, row in enumerate(rows):
+        if row.shape != shape:
+            raise ShapeError(f"{name}, row {i + 1} has shape {row.shape}; wanted {shape}")
+    return np.array(rows)
+
+
+def _tensors(name: str, value: object, n: int) -> np.ndarray:
+    """(n, 3, 3), of full tensors or of principal moments."""
+    rows = [_numbers(row, f"{name}, row {i + 1}") for i, row in _each(name, value, n)]
+    rows = [np.diag(row) if row.shape == (3,) else row for row in rows]
+    return _table(name, rows, n, 3, 3)
+
+
+def _columns(name: str, value: ArrayLike, *counts: int) -> np.ndarray:
+    """MATLAB's (3, *counts), with the vectors last."""
+    x = _numbers(value, name)
+    if x.shape != (3, *counts):
+        raise ShapeError(f"{name} has shape {x.shape}; wanted {(3, *counts)}: x, y, z come first")
+    return np.moveaxis(x, 0, -1)
+
+
+def _joint_types(name: str, types: str, n: int) -> str:
+    if len(types) != n or set(types) - set("RP"):
+        raise ModelError(f"{name} is {types!r}; wanted {n} letters, R or P")
+    return types
+
+
+def _pose(name: str, i: int | None, value: object) -> Transform:
+    if isinstance(value, Transform):
+        return value
+    where = name if i is None else f"{name}, row {i + 1}"
+    x = _numbers(value, where)
+    if x.shape == (3,):
+        return Transform(translation=x)
+    if x.shape != (4, 4):
+        raise ShapeError(f"{where} has shape {x.shape}; wanted a Transform, (4, 4) or (3,)")
+    with _row(name, i):
+        return Transform.from_matrix(x)

@@ -1,0 +1,3 @@
+"""The command line."""
+
+from .parser import main as main

@@ -1,0 +1,469 @@
+"""What the commands of `sarrus` do; how they are asked for is :mod:`~sarrus.cli`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import Builder, IntegrationError, Revolute, Trajectory, build_info, load, mechanisms, simulate, view
+from .._arrays import Array
+from ..analysis.joint_targets import coordinates, start_near, velocities_of
+from ..errors import ModelError, NameNotFoundError, SarrusError, ShapeError, StateError, printable, raise_no_such_name
+from ..spatial import Inertia, Transform
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+VALVE = "valve"  # the demonstration that is no mechanism of the gallery
+SIZES: dict[str, dict[str, int]] = {"four_bar_ladder": {"n": 8}}  # of those that come in sizes
+# [s] of free motion; the lift has fallen flat at 0.93 s, where its constraints are singular
+DURATION, DURATIONS = 2.0, {"scissor_lift": 0.9}
+STEP, STRIDE = 1e-4, 10  # [s] of a demonstration's simulation; every so many of them are drawn
+MEASURED = 0.12  # [s] for each number of `bench`
+STATES = 4096  # of a batch in `bench`
+
+
+class UsageError(Exception):
+    """The words on the command line do not go together."""
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+def model(name: str, floating_base: bool = False) -> Mechanism:
+    """The mechanism of a file or, where the name is one of the gallery's, of the gallery."""
+    if name in mechanisms.__all__:
+        if floating_base:
+            raise UsageError(f"--floating-base is for model files; '{name}' is of the gallery")
+        return _of_gallery(name)
+    path = Path(name)
+    if not path.suffix and not path.exists():
+        close = difflib.get_close_matches(name, mechanisms.__all__, n=3)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise ModelError(
+            f"no file, and no mechanism of the gallery, is named '{name}'; {hint}`sarrus demo --list` lists them"
+        )
+    return load(path, floating_base=floating_base)
+
+
+def _of_gallery(name: str) -> Mechanism:
+    made: Mechanism = getattr(mechanisms, name)(**SIZES.get(name, {}))
+    return made
+
+
+def _described(name: str) -> str:
+    """A mechanism of the gallery in one line; nothing where the interpreter leaves docstrings out (python -OO)."""
+    return (getattr(mechanisms, name).__doc__ or "").partition("\n")[0]
+
+
+def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[str, Array]) -> tuple[Array, Array]:
+    """The state (q, v) with these coordinates and velocities of joints.
+
+    Loops are closed with the given coordinates held; of all velocities that the constraints allow with the given ones, the least one.
+    """
+    for name in (*positions, *velocities):
+        if name not in (*robot.joints, *robot.loop_joints):
+            close = difflib.get_close_matches(name, robot.joints, n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else ";"
+            raise NameNotFoundError(f"no joint is named '{name}'{hint} there are: {', '.join(robot.joints) or 'none'}")
+    held = coordinates(robot, positions)
+    q = robot.assemble(fixed=held, time=0.0) if robot.nc else start_near(robot, None, held, 0.0)
+    return q, _with_velocities(robot, q, velocities)
+
+
+def _with_velocities(robot: Mechanism, q: Array, given: Mapping[str, Array]) -> Array:
+    """The least v (nv,) with J v = c and, joint by joint, what is given."""
+    for name, value in given.items():
+        joint = robot.joint(name)
+        if joint.closes_loop:
+            raise ModelError(f"joint '{name}' closes a loop and has no velocity in v")
+        if np.size(value) != joint.nv:
+            raise ShapeError(
+                f"joint '{name}' takes {_counted(joint.nv, 'velocity', 'velocities')}; got {np.size(value)}"
+            )
+    v, status = robot.velocities(q, given, time=0.0, return_status=True)
+    if status == 0:
+        return np.asarray(v)
+    near = robot.project_velocity(q, velocities_of(robot, given, "velocities"), time=0.0)
+    reached = [f"{name}={','.join(f'{x:.6g}' for x in near[robot.joint(name).v_slice])}" for name in given]
+    raise StateError(f"the constraints do not allow these velocities here; near them they allow {' '.join(reached)}")
+
+
+# ---- demo ------------------------------------------------------------------------------------------------------------
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """`sarrus demo [NAME]`."""
+    if arguments.list:
+        print(f"{VALVE:<20}the Stanford manipulator closes a valve: joint forces, figures, speed")
+        for name in mechanisms.__all__:
+            print(f"{name:<20}{_described(name)}".rstrip())
+        return 0
+    name, output = arguments.name, arguments.output or Path(f"{arguments.name}.png")
+    if name == VALVE:
+        _close_valve(output)
+    elif name in mechanisms.__all__:
+        _let_go(name, output)
+    else:
+        raise_no_such_name("demonstration", name, (VALVE, *mechanisms.__all__))
+    return 0
+
+
+def _close_valve(output: Path) -> None:
+    from . import demo
+
+    arm = mechanisms.stanford_arm()
+    print("The Stanford manipulator closes a valve (van der Merwe 1995, section 4.6):")
+    print("it reaches for the tap in 1 s and turns it by half a turn in 0.5 s against 5 N m.\n")
+    print(f"Forces that the joints must apply\n\n{demo.table(arm)}\n", flush=True)
+    _figure(lambda: demo.draw(arm, output), f"Figures 4.2 to 4.6: {output}\n")
+    print(f"{demo.CALLS:,} inverse dynamics of states along the motion, instruction set {build_info()['isa']}\n")
+    for way, seconds in demo.time_calls(arm).items():
+        print(f"  {way:<32}{seconds:6.2f} s   {seconds / demo.CALLS * 1e9:5.0f} ns each")
+
+
+def _let_go(name: str, output: Path) -> None:
+    """A mechanism of the gallery moves freely from its home."""
+    robot, duration = _of_gallery(name), DURATIONS.get(name, DURATION)
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    print(": ".join(filter(None, (name, _described(name)))))
+    _print_facts({"bodies": str(len(robot.bodies)), **_counts(robot, q)})
+    how = "from rest"
+    if np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-6:  # it would stay where it is
+        v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
+        v /= np.abs(v).max()
+        how = "pushed"
+    run = simulate(robot, q, v, duration, dt=STEP)
+    print(f"\n{duration:g} s of free motion, {how}, rk4 with steps of {STEP:g} s: {_per_step(run)}\n")
+    change = "energy drift" if _keeps_energy(robot) else "energy lost"
+    print(f"  {'t [s]':>6}  {change + ' [J]':>17}  {'loop error [rad, m]':>19}")
+    drift = np.abs(run.energy - run.energy[0])
+    for k in np.linspace(0, len(run) - 1, 5).round().astype(int):
+        print(f"  {run.t[k]:6.3f}  {drift[k]:17.1e}  {run.loop_error[k]:19.1e}")
+    print(flush=True)
+    shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
+    # all coordinates of a closed mechanism are more than a figure shows; those of its motors say how it moves
+    what: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
+    _figure(lambda: _draw(shown, what, output), f"Joint coordinates: {output}")
+
+
+def _figure(draw: Callable[[], None], said: str) -> None:
+    """Draw it, or say what it needs: a demonstration goes on without."""
+    try:
+        draw()
+        print(said, flush=True)
+    except ImportError as error:
+        hint = "" if "pip install" in str(error) else '; for one: pip install "sarrus[plot]"'
+        print(f"sarrus: no figure ({error}){hint}", file=sys.stderr)
+
+
+def _draw(run: Trajectory, what: str | list[str], path: Path | None) -> None:
+    """None: to see whether it can be drawn."""
+    _without_windows()
+    figure: Any = run.plot(what).figure
+    try:
+        if path is not None:
+            figure.savefig(path, dpi=200)
+    finally:
+        from matplotlib import pyplot
+
+        pyplot.close(figure)
+
+
+def _without_windows() -> None:
+    """Files are all that is asked for; who has chosen where figures appear, keeps it."""
+    if "matplotlib.pyplot" not in sys.modules:
+        try:
+            import matplotlib
+        except ImportError:
+            return  # plot() says how to get it
+        matplotlib.use("agg")
+
+
+# ---- info ------------------------------------------------------------------------------------------------------------
+
+
+def info(arguments: argparse.Namespace) -> int:
+    """`sarrus info MODEL`."""
+    robot = model(arguments.model, arguments.floating_base)
+    at_home = bool(robot.nc or robot.description.home)
+    try:
+        q, open_loops = (robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)), ""
+    except SarrusError as error:
+        q, open_loops = robot.neutral(), str(error)
+        at_home = False
+    total = _inertia(robot, q)
+    facts = {
+        "bodies": str(len(robot.bodies)),
+        **_counts(robot, None if open_loops else q),
+        "mass": f"{total.mass:.6g} kg",
+    }
+    if total.mass:
+        xx, xy, xz, _, yy, yz, _, _, zz = total.about_com.ravel()
+        where = "at home" if at_home else "at the neutral configuration"
+        facts["centre of mass"] = f"{_named(('x', 'y', 'z'), total.com)} m, in the world {where}"
+        facts["inertia about it"] = f"{_named(('xx', 'yy', 'zz', 'xy', 'xz', 'yz'), (xx, yy, zz, xy, xz, yz))} kg m²"
+    print(robot.name)
+    _print_facts(facts)
+    print(f"\n{_tree(robot)}")
+    if robot.nc:
+        print(f"\n{open_loops or robot.mobility(q)}")
+    if robot.warnings:
+        print("\n".join(["\nwarnings", *(f"  {printable(warning)}" for warning in robot.warnings)]))
+    return 0
+
+
+def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
+    """Joints, coordinates and freedoms; with loops those in a configuration that closes them, if there is one."""
+    joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
+    sizes = f"nq = {robot.nq}, nv = {robot.nv}"
+    facts = {"joints": f"{len(joints)}, {sum(joint.type.nv > 0 for joint in joints)} of them movable"}
+    if not robot.nc:
+        return {"degrees of freedom": f"{robot.nv}" + (f" ({sizes})" if robot.nq != robot.nv else ""), **facts}
+    facts["loops"] = f"{_counted(len(robot.constraints), 'constraint')} of nc = {robot.nc} rows"
+    if q is None:
+        return {"degrees of freedom": f"unknown ({sizes})", **facts}
+    found = robot.mobility(q)
+    finite = found.finite_degrees_of_freedom
+    here = "" if finite == found.degrees_of_freedom else f" here, {'?' if finite is None else finite} finite"
+    if found.redundant:
+        facts["loops"] += f", {found.redundant} of them redundant"
+    return {"degrees of freedom": f"{found.degrees_of_freedom}{here} ({sizes}; Kutzbach {found.kutzbach})", **facts}
+
+
+def _inertia(robot: Mechanism, q: Array) -> Inertia:
+    """Of all bodies together, in the world's frame."""
+    total = Inertia.zero()
+    for body in robot.description.bodies:
+        total += body.inertia.transformed(Transform.from_matrix(robot.pose(q, body.name)))
+    return total
+
+
+def _tree(robot: Mechanism) -> str:
+    """The tree as the mechanism prints it, with the mass of the body that a line ends with in front."""
+    mass = {body.name: f"{body.inertia.mass:.4g}" for body in robot.description.bodies}
+    _, ground, *lines = str(robot).split("\n")
+    rows = [("mass [kg]", ground)]
+    for line in lines:
+        ends_in = "" if line.startswith(("loop  ", "spring  ")) else line.rpartition(" ─ ")[2]
+        rows.append((mass.get(ends_in, ""), line))
+    return "\n".join(f"{kg:>11}  {line}" for kg, line in rows)
+
+
+def _named(names: Iterable[str], values: Iterable[float]) -> str:
+    """As "x 0.1, y 0"; what is left of a zero after rounding is zero."""
+    return ", ".join(f"{name} {round(x, 12) + 0.0:.4g}" for name, x in zip(names, values, strict=True))
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _print_facts(facts: Mapping[str, str]) -> None:
+    for name, value in facts.items():
+        print(f"  {name:<20}{value}")
+
+
+# ---- simulate --------------------------------------------------------------------------------------------------------
+
+
+def simulated(arguments: argparse.Namespace) -> int:
+    """`sarrus simulate MODEL`."""
+    robot = model(arguments.model, arguments.floating_base)
+    if arguments.show_what and not arguments.plot:
+        raise UsageError("--show-what says what --plot FILE draws; there is no --plot")
+    q, v = start(robot, arguments.position, arguments.velocity)
+    _foresee(robot, q, v, arguments)
+    code = 0
+    try:
+        run = simulate(
+            robot, q, v, arguments.time, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol, atol=arguments.atol,
+            stabilisation=arguments.stabilisation,
+        )  # fmt: skip
+    except IntegrationError as error:
+        run, code = error.trajectory, 1
+        # the rest of the message is about Python
+        print(f"sarrus: {str(error).partition('; what was computed')[0]}", file=sys.stderr)
+    print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {arguments.method}")
+    with np.errstate(all="ignore"):  # a run that diverged may end in any numbers
+        _print_facts(_summary(run))
+        if not code and not np.isfinite(run.energy).all():
+            print("sarrus: the motion is too fast for its energy to be computed", file=sys.stderr)
+            code = 1
+        _write(run, arguments)
+    return 130 if run.status == "interrupted" else code
+
+
+def _foresee(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace) -> None:
+    """What could not be written in the end is found out before a long simulation."""
+    for path in (arguments.plot, arguments.csv, arguments.save, arguments.animate):
+        if path is not None and not path.parent.is_dir():
+            raise FileNotFoundError(2, os.strerror(2), str(path))
+    if arguments.plot or arguments.animate:
+        _without_windows()
+        try:
+            from matplotlib.animation import FFMpegWriter
+        except ImportError as missing:
+            raise ImportError('figures and films need matplotlib: pip install "sarrus[plot]"') from missing
+        if arguments.animate and arguments.animate.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable():
+            raise FileNotFoundError(
+                "an .mp4 needs the program ffmpeg, which is not found here; .gif and .html need none"
+            )
+        if arguments.plot:
+            at_start = Trajectory(robot, [0.0], [q], [v], efforts=np.zeros((1, robot.nv)))
+            _draw(at_start, arguments.show_what or "q", None)
+
+
+def _summary(run: Trajectory) -> dict[str, str]:
+    facts = {
+        "status": run.status,
+        "samples": f"{len(run)}",
+        "wall time": f"{run.statistics['seconds']:.3g} s, {_per_step(run)}",
+    }
+    change = f"{np.abs(run.energy - run.energy[0]).max():.3g} J"
+    if overflown := int(np.count_nonzero(~np.isfinite(run.energy))):
+        change = f"unknown; the energy of {_counted(overflown, 'sample')} is beyond what numbers hold"
+    facts["energy drift" if _keeps_energy(run.mechanism) else "energy change"] = change
+    if run.mechanism.nc:
+        facts["loop error"] = f"{float(run.loop_error.max()):.3g} rad or m"
+    return facts
+
+
+def _per_step(run: Trajectory) -> str:
+    steps = int(run.statistics["steps"])
+    return _counted(steps, "step") + (f" of {run.statistics['seconds'] / steps * 1e6:.3g} µs" if steps else "")
+
+
+def _keeps_energy(robot: Mechanism) -> bool:
+    """Whether nothing in the mechanism itself brakes or drives it."""
+    description = robot.description
+    braked = any(np.any(getattr(spec.joint, x)) for spec in description.joints for x in ("damping", "friction"))
+    driven = any(any(spec.laws) for spec in description.joints) or any(
+        getattr(spec, "law", None) is not None or np.any(getattr(spec, "value", 0.0))
+        for spec in description.constraints
+    )
+    return not (braked or driven or any(spring.damping for spring in description.springs))
+
+
+def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
+    """The files that are asked for, tables before what takes long."""
+    for path in (arguments.csv, arguments.save):
+        if path is not None:
+            run.save(path)
+            print(f"  {'wrote':<20}{path}", flush=True)
+    if arguments.plot is not None:
+        _draw(run, arguments.show_what or "q", arguments.plot)
+        print(f"  {'wrote':<20}{arguments.plot}", flush=True)
+    if arguments.animate is not None:
+        run.animate(arguments.animate)
+        print(f"  {'wrote':<20}{arguments.animate}", flush=True)
+
+
+# ---- view ------------------------------------------------------------------------------------------------------------
+
+
+def viewed(arguments: argparse.Namespace) -> int:
+    """`sarrus view MODEL`: until Ctrl-C, which is how it is meant to end."""
+    robot = model(arguments.model, arguments.floating_base)
+    run = None if arguments.run_file is None else Trajectory.load(arguments.run_file, mechanism=robot)
+    q = start(robot, arguments.position, {})[0] if arguments.position else None
+    how = {"port": arguments.port, "host": arguments.host, "open_browser": not arguments.no_browser}
+    with contextlib.suppress(KeyboardInterrupt), view(robot, q, trajectory=run, block=False, **how) as shown:
+        print(f"{robot.name} at {shown.url}  (Ctrl-C ends it)", flush=True)
+        shown.wait()
+    return 0
+
+
+# ---- bench -----------------------------------------------------------------------------------------------------------
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """`sarrus bench`."""
+    path: Path | None = arguments.json
+    if path is not None and not path.parent.is_dir():
+        raise FileNotFoundError(2, os.strerror(2), str(path))
+    machine = {**build_info(), "threads": _threads()}
+    robots = {name: _of_gallery(name) for name in ("stanford_arm", "four_bar", "stewart", "hslm", "four_bar_ladder")}
+    robots |= {"chain of 7": _chain(7), "chain of 30": _chain(30)}
+    print(f"sarrus {machine['version']}, {machine['isa']} in {machine['lanes']} lanes, {machine['compiler']}")
+    print(f"[ns], medians; batches of {STATES} on {_counted(_threads(), 'thread')}\n")
+    print(f"{'':<23}{'one state':>27}{'':9}{'each of a batch':>18}")
+    heads = ("inverse", "mass", "forward", "rk4 step", "inverse", "forward")
+    print(f"{'':<16}{'nv':>3}{'nc':>4}" + "".join(f"{head:>9}" for head in heads))
+    rows: dict[str, dict[str, float]] = {}
+    for name, robot in robots.items():
+        rows[name] = {"nv": robot.nv, "nc": robot.nc, **_measured(robot)}
+        numbers = list(rows[name].values())[2:]
+        print(f"{name:<16}{robot.nv:>3}{robot.nc:>4}" + "".join(f"{x:9,.0f}" for x in numbers), flush=True)
+    print("\nForward dynamics satisfy the loops (nc rows).")
+    print("The comparison with other libraries is `python -m benchmarks` in a checkout.")
+    if path is not None:
+        path.write_text(json.dumps({**machine, "unit": "ns", "models": rows}, indent=2) + "\n", encoding="utf-8")
+        print(f"wrote {path}")
+    return 0
+
+
+def _measured(robot: Mechanism) -> dict[str, float]:
+    """Medians [ns] of what a user calls most."""
+    q, _ = start(robot, {}, {})
+    v = robot.project_velocity(q, np.ones(robot.nv)) if robot.nc else np.ones(robot.nv)
+    run = simulate(robot, q, v, 0.1)
+    # states along a motion; closed, as those of a controller are
+    pick = np.arange(STATES) % len(run)
+    many_q, many_v, zeros = run.q[pick], run.v[pick], np.zeros((STATES, robot.nv))
+    a, M, many_a, tau = np.empty(robot.nv), np.empty((robot.nv, robot.nv)), np.empty_like(zeros), np.zeros(robot.nv)
+    threads = _threads()
+    return {
+        "inverse_dynamics": _median(lambda: robot.inverse_dynamics(q, v, tau, out=a)),
+        "mass_matrix": _median(lambda: robot.mass_matrix(q, out=M)),
+        "forward_dynamics": _median(lambda: robot.forward_dynamics(q, v, tau, out=a)),
+        "rk4_step": _median(lambda: simulate(robot, q, v, 0.1), 100),
+        "batch_inverse_dynamics": _median(
+            lambda: robot.inverse_dynamics(many_q, many_v, zeros, out=many_a, threads=threads), STATES
+        ),
+        "batch_forward_dynamics": _median(
+            lambda: robot.forward_dynamics(many_q, many_v, zeros, out=many_a, threads=threads), STATES
+        ),
+    }
+
+
+def _median(work: Callable[[], Any], count: int = 1) -> float:
+    """Time of a call that does its work `count` times [ns each], the median of samples that take turns with the machine's moods."""
+    work()
+    begin = perf_counter()
+    work()
+    calls = max(1, round(0.001 / max(perf_counter() - begin, 1e-9)))
+    samples: list[float] = []
+    until = perf_counter() + MEASURED
+    while len(samples) < 3 or perf_counter() < until:
+        begin = perf_counter()
+        for _ in range(calls):
+            work()
+        samples.append((perf_counter() - begin) / (calls * count) * 1e9)
+    return median(samples)
+
+
+def _chain(n: int) -> Mechanism:
+    """Rods of 0.3 m, one on the end of another, on hinges across them."""
+    b = Builder(f"chain of {n}")
+    for k in range(n):
+        parent, place = ("ground", (0, 0, 0)) if k == 0 else (f"rod{k - 1}", (0, 0, -0.3))
+        b.add_body(f"rod{k}", Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0, 0, -0.3)))
+        b.add_joint(f"hinge{k}", Revolute("xy"[k % 2]), parent, f"rod{k}", at_parent=place)
+    return b.build()
+
+
+def _threads() -> int:
+    """How many may work for this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

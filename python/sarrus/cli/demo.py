@@ -1,0 +1,210 @@
+"""`sarrus demo`: the Stanford manipulator closes a valve. van der Merwe 1995, section 4.6.
+
+The arm reaches from the configuration of section 4.5 for a tap on the ground, then turns it by half a turn against
+5 N m. Every joint follows a cubic from rest to rest. What must the joints do?
+
+Where the thesis is silent: the tap stands at (0, 0, 0.5) m, y up; the gripper points straight down, the arm slopes down
+from the shoulder, the base turns the shorter way; clockwise is seen from above, a positive turn of the gripper; the
+moment is constant while the tap turns and zero before. There is no friction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from math import atan2, hypot, pi, sqrt
+from os import PathLike
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array
+from ..mechanisms.stanford import PARAMETERS
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+
+START = (0.0, 0.0, 0.8, 0.0, 0.0)
+TAP = (0.0, 0.0, 0.5)
+COORDINATES = ("base", "arm", "slide", "wrist", "gripper")
+FORCE_UNITS = ("N m", "N m", "N", "N m", "N m")
+CALLS, BATCH = 1_000_000, 10_000  # whole batches
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Samples of a motion, and what the gripper exerts on the tap meanwhile."""
+
+    t: Array  # (N,) [s]
+    q: Array  # (N, 5) [rad, m]
+    v: Array  # (N, 5)
+    a: Array  # (N, 5)
+    moment: Array  # (N,) about the gripper's axis, on the tap [N m]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Motion from rest to rest, during which the gripper exerts a constant moment."""
+
+    begins: float
+    duration: float
+    start: Array
+    end: Array
+    moment: float
+
+    def at(self, t: ArrayLike) -> Motion:
+        """The motion at the instants t (N,)."""
+        t = np.asarray(t, np.float64)
+        s = ((t - self.begins) / self.duration)[:, None]
+        way, T = self.end - self.start, self.duration
+        return Motion(
+            t=t,
+            q=self.start + way * s**2 * (3 - 2 * s),
+            v=way * 6 * s * (1 - s) / T,
+            a=way * 6 * (1 - 2 * s) / T**2,
+            moment=np.full(t.shape, self.moment),
+        )
+
+
+def at_tap(turn: float, tap: tuple[float, float, float] = TAP) -> Array:
+    """Configuration with the tip of the gripper on the tap, pointing straight down, the gripper turned by `turn`.
+
+    From above, the arm passes the base's axis at the distance `offset`: base, shoulder and tap make a right triangle
+    with the level reach of the arm. From the side, the wrist stands a `hand` above the tap.
+    """
+    x, y, z = tap
+    height, offset = PARAMETERS[0][4:]
+    hand = PARAMETERS[2][3] + PARAMETERS[3][3]
+    reach, rise = sqrt(x**2 + z**2 - offset**2), y + hand - height
+    arm = atan2(rise, reach)
+    return np.array([atan2(x, z) - atan2(reach, offset), arm, hypot(reach, rise), -pi / 2 - arm, turn])
+
+
+def phases() -> tuple[Phase, Phase]:
+    """Reach for the tap in 1 s, a quarter turn of the gripper on the way; turn it by half a turn in 0.5 s."""
+    start, reached, closed = np.array(START), at_tap(pi / 2), at_tap(pi / 2 + pi)
+    return Phase(0.0, 1.0, start, reached, moment=0.0), Phase(1.0, 0.5, reached, closed, moment=5.0)
+
+
+def sample(*instants: ArrayLike) -> Motion:
+    """The task at some instants of each phase; t = 1 s belongs to both, with two accelerations."""
+    parts = [phase.at(t) for phase, t in zip(phases(), instants, strict=True)]
+    return Motion(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Motion)))
+
+
+def joint_forces(arm: Mechanism, motion: Motion) -> Array:
+    """(N, 5) forces that the joints must apply [N m, N], all instants in one call."""
+    on_gripper = np.zeros((len(motion.t), 6))
+    on_gripper[:, 0] = -motion.moment  # the tap answers with the opposite moment, about the x axis of frame 4
+    return np.asarray(arm.inverse_dynamics(motion.q, motion.v, motion.a, wrenches={"tip": on_gripper}))
+
+
+def table(arm: Mechanism) -> str:
+    """Joint forces at a few instants, and the largest of each joint."""
+    few = sample([0, 0.25, 0.5, 0.75, 1], [1, 1.25, 1.5])
+    many = sample(np.linspace(0, 1, 1001), np.linspace(1, 1.5, 501))
+    tau, all_tau = joint_forces(arm, few), joint_forces(arm, many)
+    peak = np.abs(all_tau).argmax(axis=0)
+    head = [f"{name} [{unit}]" for name, unit in zip(COORDINATES, FORCE_UNITS, strict=True)]
+
+    def line(label: str, cells: Iterable[str]) -> str:
+        return f"{label:>9}  " + "  ".join(f"{cell:>{len(h)}}" for h, cell in zip(head, cells, strict=True))
+
+    rows = [line(f"{t:.2f}", [f"{x:.3f}" for x in row.round(3) + 0.0]) for t, row in zip(few.t, tau, strict=True)]
+    return "\n".join(
+        [
+            line("t [s]", head),
+            *rows[:5],
+            f"{'':>9}  the gripper begins to turn the tap",
+            *rows[5:],
+            f"{'':>9}  the largest",
+            line("peak", [f"{x:.3f}" for x in all_tau[peak, range(5)]]),
+            line("at t [s]", [f"{t:.3f}" for t in many.t[peak]]),
+        ]
+    )
+
+
+def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
+    """Figures 4.2 to 4.6, one below the other, to an image file. Needs matplotlib."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.rcsetup import cycler
+    from matplotlib.ticker import MaxNLocator
+
+    # told apart by colour (Okabe and Ito's, but for a darker purple) whatever the eye, by dashes on grey paper
+    dashes: list[Any] = ["-", (0, (6, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1.2, 0.9)), (0, (2.8, 1.2))]
+    styles = cycler(color=["#0072B2", "#D55E00", "#009E73", "#882255", "#000000"], linestyle=dashes)
+    panels: list[tuple[str, float, Callable[[Motion], Array]]] = [
+        ("4.2  joint positions [rad; slide m]", 1.0, lambda motion: motion.q),
+        ("4.3  joint velocities [rad/s; slide m/s]", 1.0, lambda motion: motion.v),
+        ("4.4  joint accelerations [rad/s²; slide m/s²]", 1.3, lambda motion: motion.a),
+        ("4.5  moment of the gripper on the tap [N m]", 0.5, lambda motion: motion.moment[:, None]),
+        ("4.6  joint forces [N m; slide N]", 1.4, lambda motion: joint_forces(arm, motion)),
+    ]
+    with rc_context({"font.size": 12, "axes.titlesize": 12, "lines.linewidth": 2.4, "savefig.dpi": 200}):
+        figure = Figure(figsize=(5.4, 11.2), layout="constrained")
+        axes = figure.subplots(len(panels), sharex=True, height_ratios=[height for _, height, _ in panels])
+        for ax, (title, height, curves) in zip(axes, panels, strict=True):
+            ax.axhline(0, color="0.6", linewidth=0.8)
+            for phase in phases():  # a line for each: accelerations and forces jump in between
+                motion = phase.at(phase.begins + np.linspace(0, phase.duration, 301))
+                values = curves(motion)
+                ax.set_prop_cycle(styles[-values.shape[1] :])  # a single curve belongs to the gripper
+                lines = ax.plot(motion.t, values)
+                if phase.moment:
+                    ax.axvspan(motion.t[0], motion.t[-1], color="0.94", zorder=0)
+            ax.set_title(title, loc="left")
+            ax.margins(x=0)
+            ax.grid(axis="y", color="0.85", linewidth=0.8)
+            ax.yaxis.set_major_locator(MaxNLocator(round(7 * height), steps=[1, 2, 5, 10]))
+            ax.spines[["top", "right"]].set_visible(False)
+        for phase, name in zip(phases(), ("reaching", "turning"), strict=True):
+            middle = phase.begins + phase.duration / 2
+            axes[0].text(middle, 0.98, name, ha="center", va="top", transform=axes[0].get_xaxis_transform())
+        axes[-1].set_xlabel("time [s]")
+        figure.legend(
+            lines,
+            COORDINATES,
+            title="The Stanford manipulator closes a valve",
+            title_fontproperties={"weight": "bold", "size": 13},
+            loc="outside upper center",
+            ncols=5,
+            frameon=False,
+            columnspacing=1.1,
+            handlelength=2.0,
+            handletextpad=0.4,
+        )
+        figure.savefig(path)
+
+
+def time_calls(arm: Mechanism) -> dict[str, float]:
+    """Seconds that inverse dynamics of `CALLS` states of the motion takes, by the way of calling it.
+
+    The ways take turns, batch by batch, so that all of them see the processor in the same moods.
+    """
+    motion = sample(np.linspace(0, 1, BATCH * 2 // 3), np.linspace(1, 1.5, BATCH - BATCH * 2 // 3))
+    q, v, a = motion.q, motion.v, motion.a
+    states, tau, many_tau = list(zip(q, v, a, strict=True)), np.empty(5), np.empty_like(q)
+    inverse_dynamics = arm.inverse_dynamics
+
+    def one_by_one() -> None:
+        for q1, v1, a1 in states:
+            inverse_dynamics(q1, v1, a1, out=tau)
+
+    ways: dict[str, Callable[[], object]] = {
+        "one state a call, out=": one_by_one,
+        f"{BATCH:,} states a call, threads=1": lambda: inverse_dynamics(q, v, a, out=many_tau, threads=1),
+        f"{BATCH:,} states a call, threads=2": lambda: inverse_dynamics(q, v, a, out=many_tau, threads=2),
+    }
+    spent = dict.fromkeys(ways, 0.0)
+    for work in ways.values():
+        work()  # memory and threads come into being in the first call
+    for _ in range(CALLS // BATCH):
+        for way, work in ways.items():
+            begin = perf_counter()
+            work()
+            spent[way] += perf_counter() - begin
+    return spent

@@ -1,0 +1,310 @@
+"""The command `sarrus`: what it takes and how it ends; what its commands do is :mod:`~sarrus.cli.commands`.
+
+    sarrus demo [NAME]       a demonstration: the valve, or any mechanism of the gallery
+    sarrus info MODEL        what a model holds, and how it can move
+    sarrus simulate MODEL    let it move; tables, figures, films
+    sarrus view MODEL        in the browser, until Ctrl-C
+    sarrus bench             how fast sarrus is on this machine
+
+MODEL is a model file or the name of a mechanism of the gallery (``sarrus demo --list``). Exit codes: 0 done; 1 the model,
+the machine or the motion said no, and one line on standard error says why; 2 wrong usage; 130 Ctrl-C (a view, which is meant
+to be ended so, gives 0).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from .._arrays import Array
+from ..errors import SarrusError, printable
+from ..simulation.integration import METHODS, STABILISATIONS
+
+DESCRIPTION = "Rigid-body dynamics for mechanisms that close on themselves."
+EXIT_CODES = "Exit codes: 0 done; 1 the model, the machine or the motion said no, and standard error says why; 2 wrong usage; 130 Ctrl-C."
+MODEL = "a .urdf file, or the name of a mechanism of the gallery (sarrus demo --list)"
+FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: the process's) and return the exit code.
+
+    Raises
+    ------
+    SystemExit
+        As argparse does: with 0 after --help and --version, with 2 on wrong usage.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # names of bodies may hold letters that the terminal lacks
+            stream.reconfigure(errors="replace")
+    from . import commands
+
+    parser, arguments = _parser(), argparse.Namespace(traceback=False)
+    try:
+        try:
+            arguments = parser.parse_args(argv)
+        except SystemExit:  # --help and --version, which may not have been written either
+            sys.stdout.flush()
+            raise
+        if arguments.command is None:
+            parser.print_help(sys.stderr)
+            return 2
+        code: int = getattr(commands, arguments.command)(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `sarrus info robot.urdf | head`: nobody reads on, which is no fault
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except commands.UsageError as error:
+        arguments.parser.error(str(error))
+    except Exception as error:
+        if arguments.traceback:
+            traceback.print_exc()
+        print(f"sarrus: {_message(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _message(error: Exception) -> str:
+    """One line that a terminal shows and does not obey, whatever went wrong and whatever a file says."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return printable(f"{error.filename}: {error.strerror}")
+    text = printable(" ".join(line.strip() for line in str(error).splitlines()))
+    if isinstance(error, (SarrusError, OSError, ImportError, ValueError)) and text:
+        return text
+    return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"
+
+
+# ---- what it takes ---------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says when its help could not be written; argparse keeps that to itself."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        (file or sys.stderr).write(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("sarrus", description=DESCRIPTION, epilog=EXIT_CODES)
+    parser.add_argument("--version", action="version", version=f"sarrus {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show where an error comes from in the program")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    def command(name: str, function: str, brief: str, description: str, example: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=brief,
+            description=description,
+            epilog=f"Example:\n  {example}\n\n{EXIT_CODES}",
+            formatter_class=_Paragraphs,
+        )
+        # after the command as well as before it
+        added.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        added.set_defaults(command=function, parser=added)
+        return added
+
+    _demo(command(
+        "demo", "demo",
+        "a demonstration: the valve, or any mechanism of the gallery",
+        "valve (the default): the Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, section "
+        "4.6); prints the joint forces, draws figures 4.2 to 4.6 of the thesis and times inverse dynamics. Any mechanism of the "
+        "gallery: what it is, and two seconds of free motion from its home under gravity, pushed if it would rest. The figures need "
+        "matplotlib; without it the numbers come alone.",
+        "sarrus demo hslm -o hslm.svg",
+    ))  # fmt: skip
+    _info(command(
+        "info", "info",
+        "what a model holds",
+        "Describes a model: bodies, joints, masses, degrees of freedom, total inertia, loops and how they let it move, and what was "
+        "met in the file but not used.",
+        "sarrus info robot.urdf --floating-base",
+    ))  # fmt: skip
+    _simulate(command(
+        "simulate", "simulated",
+        "let a model move: tables, figures, films",
+        "Lets a model move under gravity and what its joints hold (springs, friction), and writes what it did. It starts at its home, "
+        "or at zero, at rest. Given positions are kept when its loops are closed, given velocities when the constraints are satisfied; "
+        "all others follow, moving as little as they can. Ctrl-C ends it early: files hold what was computed, as they do when the "
+        "motion diverges.",
+        "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --show-what energy --csv run.csv",
+    ))  # fmt: skip
+    _view(command(
+        "view", "viewed",
+        "a model in the browser",
+        "Opens a model in the browser, with sliders that keep its loops closed, and serves it until Ctrl-C, after which the exit code "
+        "is 0. Needs viser: pip install \"sarrus[view]\".",
+        "sarrus view delta --port 8090 --no-browser",
+    ))  # fmt: skip
+    _bench(command(
+        "bench", "bench",
+        "how fast sarrus is on this machine",
+        "Times inverse dynamics, mass matrix, forward dynamics (loops satisfied), a step of simulation, and batches on all threads, "
+        "for some mechanisms of the gallery and for chains. Takes a few seconds.",
+        "sarrus bench --json machine.json",
+    ))  # fmt: skip
+    return parser
+
+
+class _Paragraphs(argparse.HelpFormatter):
+    """Fills paragraphs, and leaves indented lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n\n".join(p if "\n  " in p else fill(p, width, indent) for p in text.split("\n\n"))
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", default="valve", metavar="NAME", help="which one (default: %(default)s)")
+    parser.add_argument("--list", action="store_true", help="list all names")
+    parser.add_argument(
+        "-o", "--output", type=_file(FIGURES), metavar="FILE",
+        help="where the figure goes; .png, .svg and .pdf are known (default: NAME.png)",
+    )  # fmt: skip
+
+
+def _info(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+
+
+def _simulate(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument(
+        "--time", type=_number(zero=True), default=1.0, metavar="S", help="how long [s] (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--dt", type=_number(), default=1e-3, metavar="S",
+        help="step [s]; of dopri5 the first one, and the spacing of samples (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--method", choices=METHODS, default="rk4", help="(default: %(default)s)")
+    parser.add_argument(
+        "--rtol", type=_number(), default=1e-6, metavar="X", help="relative tolerance of dopri5 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--atol", type=_number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--stabilisation",
+        choices=STABILISATIONS,
+        default="projection",
+        help="of loops against drift (default: %(default)s)",
+    )
+    _coordinates(parser, "--position", "where joints start [rad, m, quaternions x,y,z,w]")
+    _coordinates(parser, "--velocity", "how fast joints start [rad/s, m/s]")
+    parser.add_argument("--plot", type=_file(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf")
+    parser.add_argument(
+        "--show-what", nargs="+", metavar="WHAT",
+        help="what --plot draws: q, v, a, tau, energy, loop_error, momentum, reactions, names of joints and frames (default: q)",
+    )  # fmt: skip
+    parser.add_argument("--csv", type=_file((".csv",)), metavar="FILE", help="write a table, a row a sample")
+    parser.add_argument(
+        "--save", type=_file((".npz",)), metavar="FILE", help="write all of it, for sarrus.Trajectory.load: .npz"
+    )
+    parser.add_argument(
+        "--animate", type=_file(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)"
+    )
+
+
+def _view(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument(
+        "--run", dest="run_file", type=_file((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote"
+    )
+    _coordinates(parser, "--position", "where joints are at first [rad, m, quaternions x,y,z,w]")
+    parser.add_argument(
+        "--port", type=_port, default=8080, metavar="N", help="the next free one from here (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look (default: %(default)s)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=_file((".json",)), metavar="FILE", help="write the numbers too")
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=MODEL)
+    parser.add_argument(
+        "--floating-base", action="store_true", help="let the root body of a file float instead of fixing it"
+    )
+
+
+def _coordinates(parser: argparse.ArgumentParser, option: str, what: str) -> None:
+    parser.add_argument(
+        option, nargs="+", type=_assignment, action=_ByName, default={}, metavar="JOINT=VALUE",
+        help=f"{what}; several coordinates as JOINT=0.1,0.2",
+    )  # fmt: skip
+
+
+class _ByName(argparse.Action):
+    """Gathers (name, value) in a dict; no name twice."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None
+    ) -> None:
+        known = dict(getattr(namespace, self.dest))
+        for name, value in values:
+            if name in known:
+                raise argparse.ArgumentError(self, f"joint '{name}' is given twice")
+            known[name] = value
+        setattr(namespace, self.dest, known)
+
+
+def _assignment(text: str) -> tuple[str, Array]:
+    name, sign, numbers = text.rpartition("=")
+    try:
+        value = np.array([float(x) for x in numbers.split(",")])
+    except ValueError:
+        value = np.array([math.nan])
+    if not (sign and name):
+        raise argparse.ArgumentTypeError(f"'{text}' is not JOINT=VALUE (MODEL stands before the options)")
+    if not np.isfinite(value).all():
+        raise argparse.ArgumentTypeError(
+            f"'{text}': '{numbers}' is not a finite number, or several with commas between"
+        )
+    return name, value
+
+
+def _file(endings: Sequence[str]) -> Callable[[str], Path]:
+    listed = " or ".join([", ".join(endings[:-1]), endings[-1]] if len(endings) > 1 else endings)
+
+    def path(text: str) -> Path:
+        if Path(text).suffix.lower() not in endings:
+            raise argparse.ArgumentTypeError(f"'{text}' does not end in {listed}")
+        return Path(text)
+
+    return path
+
+
+def _number(zero: bool = False) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            x = float(text)
+        except ValueError:
+            x = math.nan
+        if not (math.isfinite(x) and (x > 0.0 or (zero and x == 0.0))):
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is not a {'number that is not negative' if zero else 'positive number'}"
+            )
+        return x
+
+    return number
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port, 1 to 65535")
+    return int(text)

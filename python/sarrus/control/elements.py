@@ -1,0 +1,454 @@
+"""Force elements of a simulation, which run in C++: controllers, prescribed efforts, sticking friction, contact,
+end stops.
+
+Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Their numbers may be arrays (runs,) for
+:func:`~sarrus.simulate_many`. Targets are :mod:`laws <sarrus.laws>` of time, or numbers.
+
+>>> import sarrus
+>>> robot = sarrus.mechanisms.pendulum()
+>>> hold = sarrus.control.PID("pivot", proportional=100.0, derivative=20.0, target=0.5)
+>>> run = sarrus.simulate(robot, [0.0], [0.0], 4.0, controller=hold)
+>>> float(run.q[-1, 0].round(2))
+0.46
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..description.joints import unit_axis
+from ..dynamics.operations import StateFunctions
+from ..errors import ModelError, ShapeError
+from ..laws import Law, as_law
+from .path import Path, path_through
+
+__all__ = [
+    "PID",
+    "ComputedTorque",
+    "Contact",
+    "EndStop",
+    "Path",
+    "PrescribedEffort",
+    "Stiction",
+    "path_through",
+    "rest_to_rest",
+]
+
+Number = float | ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class PID:
+    """Proportional, integral and derivative control of one joint coordinate, within limits.
+
+    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. Towards a limit z
+    goes no faster than u would reach it in 1 ms, so that it rests there and does not wind up.
+
+    Attributes
+    ----------
+    joint, index : the joint, and which of its coordinates
+    proportional, integral, derivative : kp [N m/rad or N/m], ki [kp's per s], kd [kp's times s]
+    target : law, or number [rad or m]
+    limits : (lower, upper) of the effort [N m or N]; infinity: none
+    """
+
+    joint: str
+    proportional: Number = 0.0
+    integral: Number = 0.0
+    derivative: Number = 0.0
+    target: Law | float = 0.0
+    limits: tuple[Number, Number] = (-np.inf, np.inf)
+    index: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PrescribedEffort:
+    """An effort that is a law of time, along one velocity of a joint [N m or N]."""
+
+    joint: str
+    law: Law | float
+    index: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedTorque:
+    """tau = M (g'' + kd (g' - v) + kp (g - q)) + h for all joints of a tree: errors die as those of linear oscillators.
+
+    Attributes
+    ----------
+    targets : joint to law or number, every joint of one coordinate (others: a sequence of them); joints not named: 0
+    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or (nv,), or (runs, nv) and (runs, 1)
+    """
+
+    targets: Mapping[str, Any]
+    proportional: Number = 100.0
+    derivative: Number = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Stiction:
+    """Friction of a joint that sticks: bristles that bend by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
+
+    s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
+    This is LuGre's model but for two things: bristles settle no faster than in 1 ms, and c is not the constant s1 but the smaller one of
+    s1 and s0/r, so that friction of fast motion is F(v) and has no viscous part. In slow motion, |v| < F(v)/s1, it is LuGre's.
+
+    Attributes
+    ----------
+    sliding, sticking : friction in motion, and that which must be overcome, no less [N m or N]; sticking default: as sliding
+    stribeck_velocity : at which the one goes over into the other [rad/s or m/s]
+    stiffness, damping : of the bristles [N m/rad, N m s/rad]; damping default: 2 sqrt(stiffness)
+    """
+
+    joint: str
+    sliding: Number
+    sticking: Number | None = None
+    stribeck_velocity: Number = 0.01
+    stiffness: Number = 1e4
+    damping: Number | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Contact:
+    """A point or sphere of a body against a plane of the world: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
+
+    Attributes
+    ----------
+    frame : body or frame; its origin is the centre
+    radius : [m]; 0: a point
+    normal, offset : the plane normal . x = offset; an axis or a vector, away from what is solid [m]
+    stiffness, exponent, dissipation : k [N/m^n], n, c [s/m]
+    friction, slip_velocity : coefficient, and the speed at which friction has 0.7 of it [m/s]
+    """
+
+    frame: str
+    radius: float = 0.0
+    normal: Any = "z"
+    offset: float = 0.0
+    stiffness: Number = 1e5
+    exponent: Number = 1.5
+    dissipation: Number = 0.5
+    friction: Number = 0.6
+    slip_velocity: Number = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class EndStop:
+    """A spring and a damper where a joint coordinate is beyond its limits: k d + c d', with |c d'| no more than k d.
+
+    So it never pulls, sets in without a jump and takes energy out at every impact. What its spring holds is no part of
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`.
+
+    Attributes
+    ----------
+    joint, index : the joint, and which of its coordinates
+    limits : (lower, upper) [rad or m], infinity: none; default: the joint's own
+    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the inertia that a force on the joint feels in the neutral configuration, so
+        that what hits it at v goes on for about v/(600/s), which steps of 1 ms can follow
+    damping : c [N m s/rad or N s/m]; default: sqrt(k times that inertia), half of critical
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> run = sarrus.simulate(sarrus.mechanisms.pendulum(), [1.2], [0.0], 3.0, sarrus.control.EndStop("pivot", limits=(-0.5, 2.0)))
+    >>> float(run.q.min().round(3))
+    -0.505
+    """
+
+    joint: str
+    limits: tuple[Number, Number] | None = None
+    stiffness: Number | None = None
+    damping: Number | None = None
+    index: int = 0
+
+
+ForceElement = PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop
+
+
+def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
+    """A law that goes from one value to another, at rest at both ends: cubic, or quintic with no jump of acceleration.
+
+    >>> from sarrus.control import rest_to_rest
+    >>> law = rest_to_rest(0.0, 0.25, 2.0)
+    >>> law(-1.0), law(1.0), law(5.0)
+    (0.0, 0.125, 0.25)
+    """
+    if not isinstance(order, Integral) or order not in (3, 5):
+        raise ModelError(f"rest_to_rest is cubic (order=3) or quintic (order=5); got order={order!r}")
+    start, end, duration, begin = (
+        _finite(f"{name} of rest_to_rest", x)
+        for name, x in (("start", start), ("end", end), ("duration", duration), ("begin", begin))
+    )
+    if not duration > 0.0:
+        raise ModelError(f"rest_to_rest needs a positive duration; got {duration!r}")
+    shape = (0.0, 0.0, 3.0, -2.0, 0.0, 0.0) if order == 3 else (0.0, 0.0, 0.0, 10.0, -15.0, 6.0)
+    path = [start]
+    for k, c in enumerate(shape[1:], 1):  # by one factor at a time: powers of a short duration would be zero
+        path.append((end - start) * c)
+        for _ in range(k):
+            path[k] /= duration
+    if not np.isfinite(path).all():
+        raise ModelError(
+            f"rest_to_rest cannot go from {start!r} to {end!r} within {duration!r} s: too fast for numbers"
+        )
+    hold = [0.0] * 5
+    return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))
+
+
+KINDS = ("controllers", "efforts", "stictions", "contacts", "end_stops", "effort_limits", "computed_torque")
+
+
+@dataclass
+class ForceElements:
+    """Force elements as the core wants them, with their numbers (parameters,) or (runs, parameters) and how many internal states they have."""
+
+    terms: dict[str, list[Any]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    columns: list[list[NDArray[np.float64]]] = field(default_factory=list)
+    nz: int = 0
+
+    @property
+    def parameters(self) -> NDArray[np.float64]:
+        """(parameters,), or (runs, parameters) if some number differs from run to run."""
+        flat = [number for group in self.columns for number in group]
+        if not flat:
+            return np.zeros(0)
+        try:
+            return np.ascontiguousarray(np.stack(np.broadcast_arrays(*flat), axis=-1))
+        except ValueError:
+            sizes = sorted({x.shape for x in flat if x.ndim})
+            raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
+
+    def as_tuple(self) -> tuple[dict[str, list[Any]], list[Any]]:
+        """Terms and parameters, for a checkpoint."""
+        return self.terms, self.parameters.tolist()
+
+
+def force_elements(
+    mechanism: StateFunctions, elements: Sequence[ForceElement], effort_limits: Sequence[float] = ()
+) -> ForceElements:
+    """What the core is told of the elements; ModelError where they do not fit the mechanism.
+
+    What they give in all along a velocity is kept within its effort limit, (nv,) or none.
+    """
+    made = ForceElements()
+    made.terms["effort_limits"] = list(effort_limits)
+    # in the order in which the core reads parameters
+    groups: dict[str, list[list[NDArray[np.float64]]]] = {name: [] for name in made.terms}
+    for element in elements:
+        if isinstance(element, PID):
+            iq, iv = coordinate(mechanism, element.joint, element.index, "PID")
+            made.terms["controllers"].append((iq, iv, _law(element.target, f"target of '{element.joint}'")))
+            gains = {name: getattr(element, name) for name in ("proportional", "integral", "derivative")}
+            limits = _limits(element, element.limits)
+            if effort_limits:  # beyond it z would wind up
+                limits = [np.clip(x, -effort_limits[iv], effort_limits[iv]) for x in limits]
+            groups["controllers"].append([*_numbers(element, gains), *limits])
+            made.nz += 1
+        elif isinstance(element, PrescribedEffort):
+            iv = _velocity(mechanism, element.joint, element.index)
+            made.terms["efforts"].append((iv, _law(element.law, f"effort of '{element.joint}'")))
+        elif isinstance(element, Stiction):
+            made.terms["stictions"].append((_velocity(mechanism, element.joint, element.index),))
+            groups["stictions"].append(_stiction(element))
+            made.nz += 1
+        elif isinstance(element, Contact):
+            if element.frame not in mechanism.frames:
+                mechanism.pose(mechanism.neutral(), element.frame)  # which says what there is
+            normal = unit_axis(element.normal)
+            offset, radius = (_finite(f"{name} of Contact", getattr(element, name)) for name in ("offset", "radius"))
+            if radius < 0.0:
+                raise ModelError(f"radius of Contact must not be negative; got {radius!r}")
+            made.terms["contacts"].append((element.frame, (0.0, 0.0, 0.0), tuple(normal), offset, radius))
+            names = ("stiffness", "exponent", "dissipation", "friction", "slip_velocity")
+            given = {name: getattr(element, name) for name in names}
+            groups["contacts"].append(
+                _numbers(element, given, ("stiffness", "exponent", "slip_velocity"), ("dissipation", "friction"))
+            )
+        elif isinstance(element, EndStop):
+            iq, iv = coordinate(mechanism, element.joint, element.index, "an end stop")
+            made.terms["end_stops"].append((iq, iv))
+            groups["end_stops"].append(_end_stop(mechanism, element, iv))
+        elif isinstance(element, ComputedTorque):
+            if made.terms["computed_torque"]:
+                raise ModelError("one ComputedTorque drives all joints; there are several")
+            made.terms["computed_torque"], numbers_of_all = _computed_torque(mechanism, element)
+            groups["computed_torque"].append(numbers_of_all)
+        else:
+            raise TypeError(
+                f"no element of control: {element!r}; a controller is a function (t, q, v) -> tau, an element such as "
+                "sarrus.control.PID, or a list of these"
+            )
+    for name in ("controllers", "stictions", "contacts", "end_stops", "computed_torque"):
+        made.columns += groups[name]
+    return made
+
+
+def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tuple[list[Any], list[NDArray[np.float64]]]:
+    if mechanism.nc:
+        raise ModelError("ComputedTorque is for trees; where loops close, give a function that asks actuator_efforts()")
+    if mechanism.nq != mechanism.nv:
+        raise ModelError("ComputedTorque needs joints whose coordinates are as many as their velocities")
+    if not isinstance(element.targets, Mapping):
+        raise ModelError(f"targets of ComputedTorque map joints to laws or numbers; got {element.targets!r}")
+    targets: list[Any] = [as_law(0.0, "a target")] * mechanism.nv
+    for name, given in element.targets.items():
+        joint = mechanism.joint(name)
+        laws = list(given) if isinstance(given, (tuple, list)) else [given]
+        if len(laws) != joint.nv:
+            raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
+        targets[joint.v_slice] = [as_law(law, f"target of '{name}'") for law in laws]
+    gains = []
+    for name in ("proportional", "derivative"):
+        gain = _array(element, name, getattr(element, name), finite=True)
+        if gain.shape not in ((), (mechanism.nv,)) and not (gain.ndim == 2 and gain.shape[1] in (1, mechanism.nv)):
+            raise ShapeError(
+                f"{name} of ComputedTorque is a number, (nv,) = ({mechanism.nv},), or of many runs (runs, {mechanism.nv}) or (runs, 1); "
+                f"got {gain.shape}"
+            )
+        gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], mechanism.nv)), -1, 0))
+    return [_law(law, "a target") for law in targets], gains
+
+
+def coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> tuple[int, int]:
+    """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
+    joint = mechanism.joint(name)
+    if joint.closes_loop:
+        raise ModelError(f"joint '{name}' closes a loop and has no coordinate to act on: add it with tree=True")
+    if joint.type.quaternion:
+        raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
+    k = _index(name, joint.nv, index, "coordinates")
+    if not joint.type.rates[k]:
+        raise ModelError(
+            f"{what} needs a coordinate whose rate is one of the velocities; that of coordinate {k} of '{name}', {joint.type}, is not, "
+            "as its velocities are along axes that turn with it"
+        )
+    return joint.q_slice.start + k, joint.v_slice.start + k
+
+
+def _velocity(mechanism: StateFunctions, name: str, index: int) -> int:
+    joint = mechanism.joint(name)
+    if joint.closes_loop:
+        raise ModelError(f"joint '{name}' closes a loop and has no velocity to act on: add it with tree=True")
+    return int(joint.v_slice.start) + _index(name, joint.nv, index, "velocities")
+
+
+def _index(name: str, count: int, index: Any, what: str) -> int:
+    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < count:
+        raise ModelError(f"joint '{name}' has {count} {what}; index={index!r} is none of them")
+    return int(index)
+
+
+def _stiction(element: Stiction) -> list[NDArray[np.float64]]:
+    given = {
+        "sliding": element.sliding,
+        "sticking": element.sliding if element.sticking is None else element.sticking,
+        "stribeck_velocity": element.stribeck_velocity,
+        "stiffness": element.stiffness,
+        "damping": 0.0 if element.damping is None else element.damping,
+    }
+    numbers = _numbers(element, given, ("sliding", "sticking", "stribeck_velocity", "stiffness"), ("damping",))
+    if element.damping is None:
+        numbers[4] = 2.0 * np.sqrt(numbers[3])
+    if _less(numbers[1], numbers[0]):
+        raise ModelError(
+            f"sticking of Stiction must be no less than sliding; got {element.sticking!r} and {element.sliding!r}"
+        )
+    return numbers
+
+
+def _end_stop(mechanism: StateFunctions, element: EndStop, iv: int) -> list[NDArray[np.float64]]:
+    joint, limits = mechanism.joint(element.joint), element.limits
+    if limits is None:
+        if joint.limits is None:
+            raise ModelError(f"joint '{element.joint}' has no limits: give limits=(lower, upper) to its EndStop")
+        low, high = joint.limits
+        limits = low[element.index], high[element.index]
+    inertia = _felt_inertia(mechanism, iv)
+    given: dict[str, Any] = {"stiffness": 2.5e5 * inertia if element.stiffness is None else element.stiffness}
+    (stiffness,) = _numbers(element, given, ("stiffness",))
+    given = {"damping": np.sqrt(stiffness * inertia) if element.damping is None else element.damping}
+    return [*_limits(element, limits), stiffness, *_numbers(element, given, (), ("damping",))]
+
+
+def _felt_inertia(mechanism: StateFunctions, iv: int) -> float:
+    """What a force along a velocity accelerates in the neutral configuration, all other joints being free."""
+    mass = mechanism.mass_matrix(mechanism.neutral())
+    try:
+        felt = 1.0 / float(np.linalg.inv(mass)[iv, iv])
+    except np.linalg.LinAlgError:
+        felt = 0.0
+    return felt if np.isfinite(felt) and felt > 0.0 else float(mass[iv, iv]) or 1.0
+
+
+def _limits(element: PID | EndStop, limits: Any) -> list[NDArray[np.float64]]:
+    what = type(element).__name__
+    if not isinstance(limits, (tuple, list, np.ndarray)) or len(limits) != 2:
+        raise ModelError(f"limits of {what} are two, (lower, upper); got {limits!r}")
+    lower, upper = (_array(element, "limits", x) for x in limits)
+    if max(lower.ndim, upper.ndim) > 1:
+        raise ShapeError(f"limits of {what} are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
+    # so that NaN fails too; an effort must be left between them
+    if not ((lower < np.inf).all() and (upper > -np.inf).all()) or _less(upper, lower):
+        raise ModelError(f"limits of {what} are (lower, upper), the one no greater than the other; got {limits!r}")
+    return [lower, upper]
+
+
+def _less(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
+    """Whether some x is less than its y; where they are not equally many, ForceElements.parameters says so."""
+    try:
+        return bool((x < y).any())
+    except ValueError:
+        return False
+
+
+def _numbers(
+    element: ForceElement, given: Mapping[str, Any], positive: Sequence[str] = (), not_negative: Sequence[str] = ()
+) -> list[NDArray[np.float64]]:
+    """Each () or (runs,), in order; ModelError names the one that is wrong."""
+    arrays = []
+    for name, value in given.items():
+        x = _array(element, name, value, finite=True)
+        if x.ndim > 1:
+            raise ShapeError(f"{name} of {type(element).__name__} is a number, or (runs,); got {x.shape}")
+        if (name in positive and not (x > 0.0).all()) or (name in not_negative and not (x >= 0.0).all()):
+            wanted = "be positive" if name in positive else "not be negative"
+            raise ModelError(f"{name} of {type(element).__name__} must {wanted}; got {value!r}")
+        arrays.append(x)
+    return arrays
+
+
+def _array(element: ForceElement, name: str, value: Any, *, finite: bool = False) -> NDArray[np.float64]:
+    if np.ma.is_masked(value):
+        raise TypeError(
+            f"{name} of {type(element).__name__} has masked entries, whose hidden values would count; give .filled(value)"
+        )
+    try:
+        x = np.asarray(value)
+    except ValueError:  # rows of unequal lengths
+        x = np.asarray(None)
+    if x.dtype.kind not in "fiu" and x.size:
+        raise ModelError(f"{name} of {type(element).__name__} must be a number, or one a run; got {value!r}")
+    if finite and not np.isfinite(x.astype(np.float64)).all():
+        raise ModelError(f"{name} of {type(element).__name__} must be finite; got {value!r}")
+    return x.astype(np.float64)
+
+
+def _finite(what: str, value: Any) -> float:
+    x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    with suppress(OverflowError):  # of integers that no float holds
+        if not np.ma.is_masked(value) and isinstance(x, Real) and np.isfinite(float(x)):
+            return float(x)
+    raise ModelError(f"{what} must be a finite number; got {value!r}")
+
+
+def _law(law: Any, what: str) -> tuple[Any, Any, Any]:
+    law = as_law(law, what)
+    return law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist()

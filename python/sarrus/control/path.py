@@ -1,0 +1,484 @@
+"""Paths through way-points, with continuous velocity and acceleration: splines on the configurations of a mechanism.
+
+Between two way-points every joint goes as in :mod:`~sarrus.control.interpolation`: on the cubic that has the configurations and velocities of both.
+The velocities at the way-points are those for which accelerations have no jumps: for coordinates that add up, and for the origins
+of free and planar joints, the complete cubic spline of :func:`sarrus.laws.spline`; for rotations the spline of Kang and Park,
+
+    R(t) = R_k exp(x(t)),  x cubic,  of which ω and ω̇ are continuous.
+
+Where loops close, that spline p(t) leaves them between way-points. The path is then what both the loops and a guide determine,
+
+    φ(q, t) = 0,    K(t) (q - p(t)) = 0          q - p in the coordinates of the joints, rotations as sines of half angles, times two
+
+with K = N^T at a way-point, N an orthonormal basis (van der Merwe's E) of the motions that the loops allow there, and a blend σ = s²(3 - 2s)
+of both in between. Its derivatives are exact, J v = c and J a = γ with those of the guide. q - p vanishes at way-points, and so does σ', so
+that no jump of K'' is felt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, real_array
+from ..analysis.scaling import CLOSED, PRESENT, ScaledLoops, null_space
+from ..errors import ModelError, ShapeError, StateError
+from ..laws import Law, spline
+from ..mechanism import Mechanism, checked_mechanism
+from .interpolation import (
+    HALF_TURN,
+    Motion,
+    conjugate,
+    exponential_motion,
+    exponential_rate,
+    glided,
+    motion,
+    rotation_between,
+    turned,
+)
+from .loop_path import Guide, gliding_motion, too_far
+
+__all__ = ["Path", "path_through"]
+
+TOGETHER = 512  # times whose equations are solved at once
+LAW_ERROR = 1e-10  # of a law that stands for a coordinate which loops move, relative to how far it goes
+
+
+def path_through(
+    mechanism: Mechanism, times: ArrayLike, q: ArrayLike, *, v: tuple[ArrayLike, ArrayLike] | None = None
+) -> Path:
+    """A path through configurations at given times, with continuous velocity and acceleration.
+
+    Coordinates that add up go on cubic splines, rotations on piecewise exponentials of cubics, origins of free joints on splines in the axes of
+    their predecessors. A ball or free joint goes the shorter way from one way-point to the next, whatever the signs of the quaternions; where
+    both are half a turn, about the vector part of q_k^-1 q_k+1 as they are given. For the longer way, add way-points. Joint limits are not
+    asked for.
+
+    Where loops close, way-points must be on them, and between them the path stays on them. There it goes as the spline does along the motions
+    that the loops allow; what else the spline wants is left out. That costs no continuity where J keeps its rank. The way-points should be so
+    near to each other that the loops do not turn far from one to the next.
+
+    Parameters
+    ----------
+    mechanism : without constraints that hold velocities only, such as rolling, if loops close
+    times : (n,) increasing, n at least 2 [s]
+    q : (n, nq) way-points; quaternions are made unit [rad, m, quaternions (x, y, z, w)]
+    v : velocities (nv,) at the first and at the last way-point, which the loops must allow; default: at rest, or as near to it as prescribed
+        motion lets it be
+
+    Raises
+    ------
+    ModelError
+        Times that do not increase; a mechanism that rolls.
+    ShapeError
+        Arrays of other shapes.
+    StateError
+        Numbers that are not finite, quaternions that are no rotation; way-points or velocities that the loops do not allow, or way-points too
+        far apart, or where loops lose rank; rotations so uneven in time that no spline was found.
+
+    References
+    ----------
+    Kang and Park, Cubic spline algorithms for orientation interpolation, Int. J. Numer. Meth. Engng 46, 1999; de Boor, A practical guide to
+    splines, 1978, ch. IV.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> from sarrus.control.path import path_through
+    >>> arm = sarrus.mechanisms.double_pendulum()
+    >>> path = path_through(arm, [0.0, 1.0, 3.0], [[0.0, 0.0], [0.5, 1.0], [1.0, 0.0]])
+    >>> q, v, a = path.at(1.0)
+    >>> q.tolist(), v.round(6).tolist()
+    ([0.5, 1.0], [0.625, 0.75])
+    >>> drive = sarrus.control.ComputedTorque({name: path.law(name) for name in arm.joints})
+    >>> run = sarrus.simulate(arm, [0.0, 0.0], [0.0, 0.0], 3.0, controller=drive)
+    >>> bool(abs(run.q - path.at(run.t)[0]).max() < 1e-6)
+    True
+    """
+    t, q = _way_points(mechanism, times, q)
+    for name in mechanism.joints:
+        joint = mechanism.joint(name)
+        zero = ~q[:, joint.q_slice][:, :4].any(axis=1)
+        if joint.type.quaternion and zero.any():
+            raise StateError(
+                f"way-point {int(zero.argmax())}: the quaternion of joint '{name}' is [0, 0, 0, 0], which is no rotation"
+            )
+    q = _same_signs(mechanism, mechanism.normalize(q))
+    rest = np.zeros(mechanism.nv)
+    given: Any = (rest, rest) if v is None else v
+    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
+        raise ShapeError(f"v of a path is two velocities, at its first and at its last way-point; got {v!r}")
+    ends = [_numbers("v", one) for one in given]
+    for end in ends:
+        if end.shape != (mechanism.nv,):
+            raise ShapeError(f"v of a path is two velocities of (nv,) = ({mechanism.nv},); got shape {end.shape}")
+    if not mechanism.nc:
+        return Path(mechanism, t, q, _velocities(mechanism, t, q, ends))
+    q, loops, K = _on_loops(mechanism, t, q, ends if v is not None else None)
+    guide = Guide(mechanism, t, q, _velocities(mechanism, t, q, ends), loops.row_scale, loops.column_scale, K)
+    k = np.arange(len(t))
+    first = np.minimum(k, len(t) - 2)
+    path = Path(mechanism, t, q, guide.follow(t, first, first + 1, q)[1], guide)
+    _check_way(path, guide)
+    return path
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Path:
+    """A motion q(t), v(t), a(t) through way-points, made by :func:`path_through`.
+
+    Attributes
+    ----------
+    mechanism : whose motion it is
+    t : (n,) times of the way-points [s]
+    q : (n, nq) way-points; quaternions with the signs with which they go on from one to the next
+    v : (n, nv) velocities at the way-points
+    """
+
+    mechanism: Mechanism
+    t: Array
+    q: Array
+    v: Array
+    _guide: Guide | None = None
+
+    def __post_init__(self) -> None:
+        t, q = _way_points(self.mechanism, self.t, self.q)
+        v, nv = _numbers("v", self.v), self.mechanism.nv
+        if v.shape != (len(t), nv):
+            raise ShapeError(
+                f"v of a path is a velocity for each time, (n, nv) = ({len(t)}, {nv}); got shape {v.shape}"
+            )
+        if not isinstance(self._guide, Guide | None):
+            raise TypeError(f"a path along loops is made by path_through(); got the guide {self._guide!r}")
+        for name, array in (("t", t), ("q", q), ("v", v)):
+            kept = array.copy()
+            kept.flags.writeable = False
+            object.__setattr__(self, name, kept)
+
+    def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
+        return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)
+
+    def __repr__(self) -> str:
+        return f"<Path of '{self.mechanism.name}' through {len(self.t)} way-points, {self.t[0]:.9g} s to {self.t[-1]:.9g} s>"
+
+    def at(self, t: ArrayLike) -> Motion:
+        """Configuration q (..., nq), velocity v and acceleration a (..., nv) at times (...) [s].
+
+        v and a are the derivatives of q, in the axes that v has in each joint. Before and after its way-points the path goes straight on with
+        the velocities that it has there: at rest, it stays. At the first and at the last one a jumps, as it does at the ends of a spline.
+
+        Raises
+        ------
+        ShapeError, StateError
+            Times that are no numbers, or not finite; or where the loops cannot close, as they may before and after the way-points.
+        """
+        given = _numbers("t", t)
+        times = given.reshape(-1)
+        start = np.searchsorted(self.t[1:-1], times, side="right")
+        # beyond the last way-point is before it, seen backwards
+        beyond = times > self.t[-1]
+        start, end = start + beyond, start + ~beyond
+        answer = motion(self.mechanism, self.t, self.q, self.v, times, start, end)
+        if self._guide is not None:
+            for k in range(0, len(times), TOGETHER):
+                some = slice(k, k + TOGETHER)
+                part = self._guide.follow(times[some], start[some], end[some], answer[0][some])
+                for all_of_it, values in zip(answer, part, strict=True):
+                    all_of_it[some] = values
+        q, v, a = (x.reshape(*given.shape, x.shape[-1]) for x in answer)
+        return q, v, a
+
+    def law(self, joint: str, index: int = 0) -> Law:
+        """One coordinate of a joint as a law of time: target of a controller that runs without Python in the loop.
+
+        Without loops it is the path. With loops it has the values, rates and accelerations of the path at so many times that it is off by less
+        than 1e-10 of the way that the coordinate goes.
+
+        Raises ModelError for ball and free joints, whose coordinates are not as many as their velocities, and for joints that close loops.
+        """
+        j = self.mechanism.joint(joint)
+        if j.closes_loop:
+            raise ModelError(f"joint '{joint}' closes a loop and has no coordinate: add it with tree=True")
+        if j.type.quaternion:
+            raise ModelError(f"a law is one coordinate's; those of '{joint}', {j.type}, do not add up: use Path.at")
+        if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
+            raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index={index!r} is none of them")
+        k = j.q_slice.start + int(index)
+        if self._guide is None:
+            rates = self.v[[0, -1], j.v_slice]
+            if j.kind == "Planar":
+                rates = glided(self.q[[0, -1], j.q_slice][:, 2], rates)
+            return spline(self.t, self.q[:, k], slopes=(float(rates[0, index]), float(rates[1, index])))
+        return self._fitted(j, index)
+
+    def _fitted(self, joint: Any, index: int) -> Law:
+        """Quintics between times that are halved until the law is good enough."""
+
+        def samples(times: Array) -> Array:
+            q, v, a = self.at(times)
+            x, r, b = (y[:, s] for y, s in ((q, joint.q_slice), (v, joint.v_slice), (a, joint.v_slice)))
+            if joint.kind == "Planar":
+                x, r, b = gliding_motion(x, r, b)
+            return np.stack([x[:, index], r[:, index], b[:, index]], axis=-1)
+
+        pieces = 4
+        while True:
+            times = _divided(self.t, 2 * pieces)
+            known = samples(times)
+            law = _quintics(times[::2], known[::2])
+            allowed = LAW_ERROR * max(float(np.ptp(known[:, 0])), 1e-3)
+            if np.abs(law(times) - known[:, 0]).max() <= allowed or pieces >= 256:
+                return law
+            pieces *= 2
+
+
+def _quintics(t: Array, known: Array) -> Law:
+    """The law that has values, rates and accelerations known (n, 3) at t (n,), and goes straight on before and after."""
+    h = np.diff(t)
+    (x0, r0, b0), (x1, r1, b1) = known[:-1].T, known[1:].T
+    # what value, rate and acceleration still lack at the end of each piece
+    x = x1 - x0 - h * (r0 + h * b0 / 2.0)
+    r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2
+    inner = [
+        x0,
+        r0,
+        b0 / 2.0,
+        (10 * x - 4 * r + b / 2) / h**3,
+        (-15 * x + 7 * r - b) / h**4,
+        (6 * x - 3 * r + b / 2) / h**5,
+    ]
+    rows = np.array([[*known[0, :2], 0, 0, 0, 0], *np.stack(inner, axis=-1), [*known[-1, :2], 0, 0, 0, 0]])
+    return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
+
+
+# ---- velocities at the way-points ----------------------------------------------------------------------------------------------------
+
+
+def _velocities(mechanism: Mechanism, t: Array, q: Array, ends: Sequence[Array]) -> Array:
+    """(n, nv) with which the accelerations of all joints are continuous."""
+    v = np.zeros((len(t), mechanism.nv))
+    v[0], v[-1] = ends
+    for name in mechanism.joints:
+        joint = mechanism.joint(name)
+        iq, iv = joint.q_slice, joint.v_slice
+        x, given = q[:, iq], v[[0, -1], iv]
+        if joint.kind == "Spherical":
+            v[:, iv] = _spins(name, t, x, given)
+        elif joint.kind == "Free":
+            rates = _slopes(t, x[:, 4:], turned(x[[0, -1], :4], given[:, 3:]))
+            v[:, iv] = np.hstack([_spins(name, t, x[:, :4], given[:, :3]), turned(conjugate(x[:, :4]), rates)])
+        elif joint.kind == "Planar":
+            v[:, iv] = glided(-x[:, 2], _slopes(t, x, glided(x[[0, -1], 2], given)))
+        elif joint.nv:
+            v[:, iv] = _slopes(t, x, given)
+    v[0], v[-1] = ends
+    return v
+
+
+def _slopes(t: Array, x: Array, ends: Array) -> Array:
+    """(n, k) of the splines through x (n, k) with slopes (2, k) at the ends."""
+    columns = zip(x.T, ends.T.tolist(), strict=True)
+    return np.stack([spline(t, y, slopes=(first, last)).derivatives(t)[1] for y, (first, last) in columns], axis=-1)
+
+
+def _spins(name: str, t: Array, q: Array, ends: Array) -> Array:
+    """Angular velocities (n, 3) with which the angular acceleration is continuous, by Newton's method on
+
+    ω̇ at the end of piece k - 1 = ω̇ at the start of piece k,
+
+    in which each depends on the velocities at both ends of its piece: at most as their squares, of which central differences are exact.
+    Pieces one after the other (Kang and Park) would be shorter, but errors would grow from piece to piece.
+    """
+    h = np.diff(t)[:, None]
+    x = rotation_between(q[:-1], q[1:])
+
+    def jumps(first: Array, second: Array) -> tuple[Array, Array]:
+        rate = exponential_rate(x, second)
+        start = (6.0 * x / h - 4.0 * first - 2.0 * rate) / h
+        return start, exponential_motion(x, rate, (2.0 * first + 4.0 * rate - 6.0 * x / h) / h)[1]
+
+    def jump(spin: Array) -> Array:
+        start, end = jumps(spin[:-1], spin[1:])
+        return end[:-1] - start[1:]
+
+    spin = np.empty((len(t), 3))
+    spin[0], spin[-1] = ends
+    spin[1:-1] = (x[:-1] / h[:-1] + x[1:] / h[1:]) / 2.0
+    if len(t) == 2:
+        return spin
+    left = jump(spin)
+    size = max(float(np.abs(spin).max()), float(np.abs(x / h).max()))
+    for _ in range(100):
+        if size == 0.0:
+            return spin
+        columns = np.empty((4, len(h), 3, 3))  # of start and end, by the first and by the second velocity
+        for k, unit in enumerate(size * np.eye(3)):
+            for at, steps in enumerate(((unit, 0.0 * unit), (0.0 * unit, unit))):
+                ahead = jumps(spin[:-1] + steps[0], spin[1:] + steps[1])
+                back = jumps(spin[:-1] - steps[0], spin[1:] - steps[1])
+                for which in (0, 1):
+                    columns[2 * which + at, :, :, k] = (ahead[which] - back[which]) / (2.0 * size)
+        start_by_first, start_by_second, end_by_first, end_by_second = columns
+        step = np.zeros_like(spin)
+        step[1:-1] = _tridiagonal(
+            end_by_first[:-1], end_by_second[:-1] - start_by_first[1:], -start_by_second[1:], -left
+        )
+        part = 1.0
+        while True:
+            tried = spin + part * step
+            jumped = jump(tried)
+            if np.linalg.norm(jumped / h[1:]) <= (1.0 - part / 4.0) * np.linalg.norm(left / h[1:]) or part < 1e-3:
+                break
+            part /= 2.0
+        if not np.isfinite(jumped).all():
+            break
+        spin, left = tried, jumped
+        if np.abs(step).max() <= 1e-9 * size:  # Newton's next would be 1e-18
+            return spin
+    angle = np.linalg.norm(x, axis=1)
+    worst = int(angle.argmax())
+    raise StateError(
+        f"no smooth rotation of joint '{name}' through its way-points was found: from way-point {worst} to {worst + 1} it turns by "
+        f"{angle[worst]:.3g} rad within {h[worst, 0]:.3g} s; add way-points, or space them more evenly in time"
+    )
+
+
+def _tridiagonal(below: Array, diagonal: Array, above: Array, known: Array) -> Array:
+    """Solution (m, 3) of a block tridiagonal system, of blocks (m, 3, 3): forth and back."""
+    m = len(diagonal)
+    x, ratio = known.copy(), np.empty_like(above)
+    for k in range(m):
+        pivot = diagonal[k] - (below[k] @ ratio[k - 1] if k else 0.0)
+        right = x[k] - (below[k] @ x[k - 1] if k else 0.0)
+        both = np.linalg.solve(pivot, np.column_stack([above[k], right]))
+        ratio[k], x[k] = both[:, :3], both[:, 3]
+    for k in range(m - 2, -1, -1):
+        x[k] -= ratio[k] @ x[k + 1]
+    return x
+
+
+def _same_signs(mechanism: Mechanism, q: Array) -> Array:
+    """Way-points in which quaternions have the signs with which each is near to the one before."""
+    q = q.copy()
+    for name in mechanism.joints:
+        joint = mechanism.joint(name)
+        if joint.type.quaternion:
+            x = q[:, joint.q_slice.start : joint.q_slice.start + 4]
+            flips = np.where((x[:-1] * x[1:]).sum(axis=1) < -HALF_TURN, -1.0, 1.0)
+            x[1:] *= np.cumprod(flips)[:, None]
+    return q
+
+
+# ---- closed loops --------------------------------------------------------------------------------------------------------------------
+
+
+def _on_loops(
+    mechanism: Mechanism, t: Array, q: Array, ends: Sequence[Array] | None
+) -> tuple[Array, ScaledLoops, Array]:
+    """The way-points, closed to rounding, the scale of the loops, and K (n, d, nv) at the way-points."""
+    loops = ScaledLoops(mechanism, q[0], float(t[0]))
+    if not loops.holonomic.all():
+        rolls = [name for name in mechanism.constraints if not all(mechanism.constraint(name).holonomic)]
+        raise ModelError(
+            f"constraint '{rolls[0]}' holds velocities only: which way-points it lets one reach depends on the way, and a path through "
+            "way-points cannot ask it"
+        )
+    off = np.abs(loops.row_scale * mechanism.loop_residual(q, time=t))
+    if off.max(initial=0.0) > CLOSED:
+        k, row = divmod(int(off.argmax()), mechanism.nc)
+        rows = [row for name in mechanism.constraints for row in mechanism.constraint(name).row_names]
+        raise StateError(
+            f"way-point {k} does not close the loops: '{rows[row]}' is off by {mechanism.loop_residual(q[k], time=t[k])[row]:.3g} "
+            f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); mechanism.project_configuration(q) leads to one nearby that "
+            "does, mechanism.assemble(near=q) from farther away"
+        )
+    q, status = mechanism.project_configuration(q, metric="plain", time=t, return_status=True)
+    if status.any():
+        raise StateError(
+            f"way-point {int(np.argmax(status != 0))} does not close the loops, and small steps do not lead onto them: "
+            "mechanism.assemble(near=q) goes farther"
+        )
+    q = _same_signs(mechanism, q)
+    J = loops.row_scale[:, None] * mechanism.constraint_jacobian(q, time=t) * loops.column_scale
+    for at, v in zip((0, -1), ends or (), strict=False):
+        x, c = v / loops.column_scale, loops.row_scale * mechanism.constraint_velocity(q[at], time=t[at])
+        wrong = float(np.abs(J[at] @ x - c).max())
+        if wrong > CLOSED * max(1.0, float(np.abs(x).max())):
+            raise StateError(
+                f"the loops do not allow the velocity at the {'last' if at else 'first'} way-point: J v - c is up to {wrong:.3g} there; "
+                "mechanism.project_velocity(q, v) is the nearest that they do"
+            )
+    bases = [null_space(rows, PRESENT) for rows in J]
+    freedoms = [basis.shape[1] for basis in bases]
+    most, least = max(freedoms), min(freedoms)
+    if most > least:
+        raise StateError(
+            f"at way-point {freedoms.index(most)} the loops allow {most} motions at once, elsewhere {least}: they lose rank there, and a path "
+            "through it would have to choose a branch; go round it, or take a way-point nearby"
+        )
+    for k in range(1, len(bases)):  # the basis that is nearest to the one before, so that their blend is one too
+        U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])
+        if cosines.min(initial=1.0) < 0.1:
+            raise too_far(k - 1)
+        bases[k] = bases[k] @ U @ V
+    return q, loops, np.swapaxes(np.array(bases), 1, 2)
+
+
+def _check_way(path: Path, guide: Guide) -> None:
+    """Say here what cannot be, not to a controller: a way that does not close, or that jumps to where the loops close otherwise.
+
+    Where there is a jump, what cubics say of the middle stays wrong however short the pieces are.
+    """
+    times = _divided(path.t, 8)
+    first, last = times[:-1], times[1:]
+    for _ in range(10):
+        middle = (first + last) / 2.0
+        ends, (q, _, _) = path.at(np.concatenate([first, last])), path.at(middle)
+        k = np.arange(len(middle))
+        said = motion(path.mechanism, np.concatenate([first, last]), *ends[:2], middle, k, k + len(k))[0]
+        off = np.abs(path.mechanism.difference(said, q) / guide.column_scale).max(axis=1)
+        first, middle, last = first[off > 1e-4], middle[off > 1e-4], last[off > 1e-4]
+        if len(middle) == 0:
+            return
+        first, last = np.concatenate([first, middle]), np.concatenate([middle, last])
+    raise too_far(int(np.searchsorted(path.t, first.min(), side="right")) - 1)
+
+
+def _divided(t: Array, pieces: int) -> Array:
+    """Times t (n,) and those that divide what is between them into equal pieces."""
+    return np.append(t[:-1, None] + np.diff(t)[:, None] * np.arange(pieces) / pieces, t[-1])
+
+
+# ---- what callers give ---------------------------------------------------------------------------------------------------------------
+
+
+def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
+    """Increasing times (n,) and as many configurations (n, nq)."""
+    checked_mechanism(mechanism)
+    t = _numbers("times", times)
+    if t.ndim != 1 or len(t) < 2:
+        raise ShapeError(f"times of a path are (n,) for two way-points or more; got shape {t.shape}")
+    late = np.flatnonzero(~(np.diff(t) > 0.0))
+    if late.size:
+        raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")
+    q = _numbers("q", q)
+    if q.shape != (len(t), mechanism.nq):
+        raise ShapeError(
+            f"q of a path is a way-point for each time, (n, nq) = ({len(t)}, {mechanism.nq}); got shape {q.shape}"
+        )
+    return t, q
+
+
+def _numbers(name: str, value: ArrayLike) -> Array:
+    """An array of finite numbers; TypeError, ShapeError or StateError where it is none."""
+    array = real_array(f"{name} of a path", value)
+    if not np.isfinite(array).all():
+        wrong = np.argwhere(~np.isfinite(array))[0]
+        at = f"[{', '.join(map(str, wrong))}]" if wrong.size else ""
+        raise StateError(f"{name} of a path must be finite; {name}{at} is {array[tuple(wrong)]}")
+    return array

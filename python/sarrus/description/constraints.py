@@ -1,0 +1,261 @@
+"""Constraints that are no joints: rods, gears, rolling contact, rows of one's own. One class a kind, with all that Python knows of it.
+
+Plain data, which pickles, compares and hashes. The mathematics of each kind is in cpp/constraints; names of rows come from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..laws import Law, law_terms
+from ..spatial import Transform
+
+Array = NDArray[np.float64]
+Point = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class ConstraintSpec:
+    """A constraint that is no joint. A kind tells more of what follows where it is between bodies, or holds positions."""
+
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """Distance, Coupler, PrescribedMotion, Rolling or Pfaffian."""
+        return type(self).__name__.removesuffix("Spec")
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """(parent, child), or () where it relates coordinates."""
+        return ()
+
+    @property
+    def at_child(self) -> Transform:
+        """Where on the child its wrench acts, in whose axes it is told."""
+        return Transform()
+
+    @property
+    def points(self) -> tuple[tuple[str, Point], ...]:
+        """(body, point) of the places where it holds bodies."""
+        return ()
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """Lengths of its own [m], which count among the sizes of the mechanism's bodies."""
+        return ()
+
+    @property
+    def position_joints(self) -> tuple[str, ...]:
+        """Joints whose coordinates it holds: a whole turn of one makes a difference."""
+        return ()
+
+    def prescribed(self, time: float) -> tuple[str, int, float] | None:
+        """(joint, index, value) of the one coordinate that it gives at that time [s], if it does."""
+        return None
+
+    def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
+        """How large its rows J (rows, nv) could be, where it relates coordinates; units(joint) are those of the joint's velocities."""
+        return np.asarray(np.linalg.norm(J, axis=1))
+
+    def _core_terms(self) -> dict[str, Any]:
+        """What the core takes."""
+        return {"kind": type(self).__name__.removesuffix("Spec"), "name": self.name}
+
+    def _between_bodies(self, at_parent: list[float], at_child: list[float]) -> dict[str, Any]:
+        parent, child = self.bodies
+        ends = {"parent": parent, "child": child, "at_parent": at_parent, "at_child": at_child}
+        return ConstraintSpec._core_terms(self) | ends
+
+    def _between_coordinates(self, coordinates: Sequence[tuple[str, int]]) -> dict[str, Any]:
+        return ConstraintSpec._core_terms(self) | {"coordinates": list(coordinates)}
+
+
+@dataclass(frozen=True)
+class DistanceSpec(ConstraintSpec):
+    """A massless rod between a point of one body and a point of another."""
+
+    first: tuple[str, Point]
+    second: tuple[str, Point]
+    length: float
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Those of its ends."""
+        return (self.first[0], self.second[0])
+
+    @property
+    def at_child(self) -> Transform:
+        """Its second end."""
+        return Transform(translation=self.second[1])
+
+    @property
+    def points(self) -> tuple[tuple[str, Point], ...]:
+        """Its ends."""
+        return (self.first, self.second)
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """Its own."""
+        return (self.length,)
+
+    def _core_terms(self) -> dict[str, Any]:
+        """Frames at its ends, and its length."""
+        return self._between_bodies(_frame(self.first[1]), _frame(self.second[1])) | {"length": self.length}
+
+    def __str__(self) -> str:
+        return f"{self.name}: Distance({self.length:g}) ─ from {self.first[0]} to {self.second[0]}"
+
+
+@dataclass(frozen=True)
+class RollingSpec(ConstraintSpec):
+    """A disc (where it has an axle) or a sphere of a body, which rolls on a plane of another, or on a sphere about `point`."""
+
+    body: str
+    radius: float
+    center: Point
+    axle: Point | None
+    on: str
+    point: Point
+    normal: Point
+    on_radius: float | None
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """What it rolls on, and what rolls."""
+        return (self.on, self.body)
+
+    @property
+    def at_child(self) -> Transform:
+        """The centre."""
+        return Transform(translation=self.center)
+
+    @property
+    def points(self) -> tuple[tuple[str, Point], ...]:
+        """The centre."""
+        return ((self.body, self.center),)
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """The radius."""
+        return (self.radius,)
+
+    def _core_terms(self) -> dict[str, Any]:
+        """Frames whose z is the plane's normal and the disc's axle, and radii."""
+        normal = self.normal if self.on_radius is None else None
+        return self._between_bodies(_frame(self.point, z=normal), _frame(self.center, z=self.axle)) | {
+            "radius": self.radius,
+            "on_radius": self.on_radius or 0.0,
+            "disc": self.axle is not None,
+            "on_sphere": self.on_radius is not None,
+        }
+
+    def __str__(self) -> str:
+        what = "disc" if self.axle is not None else "sphere"
+        return f"{self.name}: Rolling({what}, radius={self.radius:g}) ─ {self.body} on {self.on}"
+
+
+@dataclass(frozen=True)
+class CouplerSpec(ConstraintSpec):
+    """A relation between joint coordinates: the sum of polynomials without constants, one a coordinate, equals offset + law(t).
+
+    `terms` are (joint, index of its coordinate, coefficients of q, q2, ...).
+    """
+
+    terms: tuple[tuple[str, int, tuple[float, ...]], ...]
+    offset: float = 0.0
+    law: Law | None = None
+
+    @property
+    def kind(self) -> str:
+        """Coupler, or PrescribedMotion where it has a law."""
+        return "Coupler" if self.law is None else "PrescribedMotion"
+
+    @property
+    def position_joints(self) -> tuple[str, ...]:
+        """Those of its terms."""
+        return tuple(joint for joint, _, _ in self.terms)
+
+    def prescribed(self, time: float) -> tuple[str, int, float] | None:
+        """The coordinate of its law."""
+        if self.law is None or len(self.terms) != 1 or self.terms[0][2] != (1.0,):
+            return None
+        joint, index, _ = self.terms[0]
+        return joint, index, self.offset + self.law(time)
+
+    def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
+        """As where all coordinates are one."""
+        sizes = [
+            sum(k * abs(c) * units(joint)[index] ** k for k, c in enumerate(coefficients, 1))
+            for joint, index, coefficients in self.terms
+        ]
+        return np.array([np.linalg.norm(sizes)])
+
+    def _core_terms(self) -> dict[str, Any]:
+        """A polynomial a coordinate."""
+        return self._between_coordinates([(joint, index) for joint, index, _ in self.terms]) | {
+            "coefficients": [coefficients for _, _, coefficients in self.terms],
+            "offset": self.offset,
+            "law": law_terms(self.law),
+        }
+
+    def __str__(self) -> str:
+        right = "law(t)" if self.law is not None else f"{self.offset:g}"
+        return f"{self.name}: {self.kind} ─ {' + '.join(_polynomial(*term) for term in self.terms)} = {right}"
+
+
+@dataclass(frozen=True)
+class PfaffianSpec(ConstraintSpec):
+    """Rows A(q) v = c over the velocities of some joints: constant numbers, row by row, or a function of q."""
+
+    rows: tuple[tuple[float, ...], ...] | Callable[[Any], Any]
+    joints: tuple[str, ...]
+    value: tuple[float, ...]
+    derivative: Callable[[Any, Any], Any] | None = None
+
+    def _core_terms(self) -> dict[str, Any]:
+        """Rows over all velocities of the joints; none where they come with every call."""
+        matrix = [] if callable(self.rows) else [x for row in self.rows for x in row]
+        whole = [(joint, -1) for joint in self.joints]
+        return self._between_coordinates(whole) | {"matrix": matrix, "value": list(self.value)}
+
+    def __str__(self) -> str:
+        return f"{self.name}: Pfaffian({len(self.value)} rows) ─ {', '.join(self.joints)}"
+
+
+@dataclass(frozen=True)
+class TargetSpec(ConstraintSpec):
+    """A frame that calls lead to a point of the world, or (`turned`) to a pose; only mechanisms that close loops for others have any."""
+
+    frame: str
+    turned: bool
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """The frame moves in the world."""
+        return ("ground", self.frame)
+
+    def _core_terms(self) -> dict[str, Any]:
+        """What of the frame is led; where to comes with the call."""
+        return ConstraintSpec._core_terms(self) | {"frame": self.frame, "turned": self.turned}
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'pose' if self.turned else 'point'}"
+
+
+def _frame(origin: Point, *, z: Point | None = None) -> list[float]:
+    """Rotation, row by row, and origin: in the body's axes, or turned so that its third axis is z."""
+    rotation = np.eye(3) if z is None else _core.axis_frame(list(z))
+    return [*np.ravel(rotation).tolist(), *origin]
+
+
+def _polynomial(joint: str, index: int, coefficients: Sequence[float]) -> str:
+    q = joint if index == 0 else f"{joint}[{index}]"
+    powers = [f"{c:g} {q}{'' if k == 0 else f'^{k + 1}'}" for k, c in enumerate(coefficients) if c != 0.0]
+    return " + ".join(powers) or f"0 {q}"

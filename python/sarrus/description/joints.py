@@ -1,0 +1,432 @@
+"""The joints of a mechanism: what each leaves free, how its coordinates are counted, and what acts along them.
+
+A joint places the frame that it has on its child (the successor) in the frame that it has on its parent (the predecessor). Rot(a, x) turns
+by x radians about the axis a, Trans(d) displaces by d; all axes are in the joint's own frame.
+
+=============  ===========================================  =====================================================
+joint          coordinates q                                pose of the successor in the predecessor
+=============  ===========================================  =====================================================
+Fixed          none                                         identity
+Revolute       angle                                        Rot(axis, q)
+Prismatic      displacement                                 Trans(q axis)
+Helical        angle                                        Rot(axis, q) Trans(pitch q axis)
+Cylindrical    angle, displacement                          Rot(axis, q0) Trans(q1 axis)
+Universal      two angles                                   Rot(axis1, q0) Rot(axis2, q1)
+Planar         x, y, angle                                  Trans(q0 ex + q1 ey) Rot(normal, q2)
+Spherical      unit quaternion (x, y, z, w)                 R(q)
+Free           unit quaternion (x, y, z, w), position       Trans(position) R(quaternion)
+Gimbal         any of rx ry rz tx ty tz, in this order      Rot(x) Rot(y) Rot(z) Trans(tx, ty, tz)
+=============  ===========================================  =====================================================
+
+The velocity v of a joint is the time derivative of q, except for Planar (velocity along the successor's own two axes, then the rate),
+Spherical (angular velocity of the successor in its own axes) and Free ([angular; linear] velocity of the successor in its own axes).
+
+References: van der Merwe 1995, ch. 2 (2.9-2.39).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._arrays import real_numbers
+from ..errors import ModelError
+
+Vector = NDArray[np.float64]
+_NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
+_CORE: dict[str, dict[str, Any]] = _core.joint_table()
+
+
+def _frozen(values: ArrayLike) -> Vector:
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
+_ZEROS = {count: _frozen(np.zeros(count)) for count in range(8)}
+
+
+def unit_axis(axis: str | ArrayLike) -> Vector:
+    """Unit vector (3,) of an axis given as ``"x"``, ``"-z"`` or three numbers; ModelError where it has no direction.
+
+    >>> from sarrus.description.joints import unit_axis
+    >>> unit_axis("-y").tolist()
+    [0.0, -1.0, 0.0]
+    """
+    if isinstance(axis, str):
+        if axis.lstrip("+-") not in _NAMED or len(axis) > 2:
+            raise ModelError(f"an axis is 'x', 'y', 'z', one of these with a minus, or three numbers; got '{axis}'")
+        return _frozen(np.array(_NAMED[axis[-1]]) * (-1.0 if axis[0] == "-" else 1.0) + 0.0)
+    try:
+        vector = real_numbers(axis)
+    except (TypeError, ValueError):
+        raise ModelError(f"an axis is a name or three numbers; got {axis!r}") from None
+    if vector.shape != (3,) or not all(map(math.isfinite, vector.tolist())):
+        raise ModelError(f"an axis needs three finite numbers; got {axis!r}")
+    largest = max(map(abs, vector.tolist()))
+    if largest < 1e-12:
+        raise ModelError(f"an axis needs a direction; got {axis!r}")
+    vector = vector / largest  # before it is squared
+    return _frozen(vector / math.hypot(*vector.tolist()) + 0.0)  # -0 becomes 0, so that equal axes hash alike
+
+
+def axis_frame(normal: ArrayLike) -> Vector:
+    """Rotation (3, 3) whose third column is the normal: a planar joint's ex, ey and normal, in the joint's frame.
+
+    ex is the x-axis made perpendicular to the normal (the y-axis, where the normal is near x); for z these are the frame's own axes.
+
+    >>> from sarrus.description.joints import axis_frame
+    >>> axis_frame([0, 0, 1]).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    return _frozen(_core.axis_frame(unit_axis(normal).tolist()))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointType:
+    """What all joints share: limits, and what acts along each velocity.
+
+    Parameters
+    ----------
+    limits : (lower, upper), each a number or one per coordinate, or None [rad, m]; infinite for the four of a quaternion
+    velocity_limit, effort_limit : number or one per velocity, or None [rad/s, m/s; N m, N]
+    damping : viscous friction, number or (nv,) [N m s/rad, N s/m] (van der Merwe 4.26)
+    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest
+    armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
+    stiffness, rest : a spring along the joint and where it is relaxed, numbers or (nv,)
+
+    Attributes
+    ----------
+    nq, nv : how many coordinates and velocities it has
+    coordinates, velocities : (name, unit) of each; the unit is "rad", "m" or "1", the parts of a quaternion, of velocities per second
+    rates : of each coordinate, whether its rate is the velocity of the same index
+    quaternion : whether q starts with one
+    whole_turns_return : whether an angle that has made a whole turn is where it was; a screw's is not
+    constant_subspace : whether the motion space is the same everywhere, in the successor's axes
+
+    Damping, friction, armature, stiffness and limits act on joints of the tree only: :meth:`Builder.build` warns of those of a joint
+    that closes a loop. No function of a state looks at limits.
+
+    Raises ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way round, and whatever is given
+    to a joint that does not move.
+    """
+
+    limits: Any = field(default=None, kw_only=True)
+    velocity_limit: Any = field(default=None, kw_only=True)
+    effort_limit: Any = field(default=None, kw_only=True)
+    damping: Any = field(default=0.0, kw_only=True)
+    friction: Any = field(default=0.0, kw_only=True)
+    armature: Any = field(default=0.0, kw_only=True)
+    stiffness: Any = field(default=0.0, kw_only=True)
+    rest: Any = field(default=0.0, kw_only=True)
+
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 0
+    # what the core's joint says of itself
+    coordinates: ClassVar[tuple[tuple[str, str], ...]] = ()
+    velocities: ClassVar[tuple[tuple[str, str], ...]] = ()
+    rates: ClassVar[tuple[bool, ...]] = ()
+    quaternion: ClassVar[bool] = False
+    whole_turns_return: ClassVar[bool] = True
+    constant_subspace: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        for name, fact in _CORE.get(cls.__name__, {}).items():
+            setattr(cls, name, fact)
+        cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)
+
+    def __post_init__(self) -> None:
+        for name in ("damping", "friction", "armature", "stiffness", "rest"):
+            values = self._per(name, getattr(self, name), self.nv)
+            if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
+                raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
+            self._set(name, values)
+        for name in ("velocity_limit", "effort_limit"):
+            if getattr(self, name) is not None:
+                largest = self._per(name, getattr(self, name), self.nv, infinite=True)
+                if (largest < 0.0).any():
+                    raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
+                self._set(name, largest)
+        if self.limits is not None:
+            try:
+                lower, upper = self.limits
+            except (TypeError, ValueError):
+                raise ModelError(f"{self.kind}: limits are a pair (lower, upper); got {self.limits!r}") from None
+            low = self._per("limits", lower, self.nq, infinite=True)
+            high = self._per("limits", upper, self.nq, infinite=True)
+            if (low > high).any():
+                raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
+            if self.quaternion and np.isfinite((low[:4], high[:4])).any():
+                raise ModelError(
+                    f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
+                    f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
+                )
+            self._set("limits", (low, high))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _per(self, name: str, value: ArrayLike, count: int, *, infinite: bool = False) -> Vector:
+        if type(value) is float and value == 0.0:  # most are, in a large file
+            return _ZEROS[count]
+        try:
+            array = real_numbers(value)
+        except (TypeError, ValueError):
+            raise ModelError(f"{self.kind}: {name} needs numbers; got {value!r}") from None
+        if count == 0 and array.any():
+            raise ModelError(f"{self.kind}: {name} acts on nothing, as this joint does not move; got {value!r}")
+        if array.ndim > 1 or (array.ndim == 1 and array.size != count):
+            raise ModelError(f"{self.kind}: {name} needs one number or {count}; got {value!r}")
+        numbers = array.ravel().tolist()
+        if any(map(math.isnan, numbers)) or not (infinite or all(map(math.isfinite, numbers))):
+            raise ModelError(f"{self.kind}: {name} must be finite; got {value!r}")
+        return _frozen(np.full(count, array))
+
+    @property
+    def kind(self) -> str:
+        """The type's name."""
+        return type(self).__name__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for array in (*state.values(), *(self.limits or ())):
+            if isinstance(array, np.ndarray):  # which copies of it forget
+                array.flags.writeable = False
+
+    def _content(self) -> tuple[object, ...]:
+        def plain(value: object) -> object:
+            if isinstance(value, np.ndarray):
+                return value.tobytes()
+            return tuple(plain(v) for v in value) if isinstance(value, tuple) else value
+
+        return (self.kind, *(plain(getattr(self, f.name)) for f in fields(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JointType) and self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __repr__(self) -> str:
+        own = [f.name for f in fields(self) if not f.kw_only]
+        shown = [_text(getattr(self, name)) for name in own]
+        for name in ("damping", "friction", "armature", "stiffness", "rest"):
+            values = getattr(self, name)
+            if values.size and values.any():
+                shown.append(f"{name}={_text(values)}")
+        if self.limits is not None:
+            shown.append(f"limits=({_text(self.limits[0])}, {_text(self.limits[1])})")
+        return f"{self.kind}({', '.join(shown)})"
+
+    def _core_parameters(self) -> dict[str, object]:
+        """What the core needs of this joint besides what all joints share."""
+        return {}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    for name, axis in _NAMED.items():
+        if value.shape == (3,) and np.array_equal(np.abs(value), axis):
+            return f"'{name}'" if value.sum() > 0 else f"'-{name}'"
+    shown = [f"{x:.6g}" for x in value]
+    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+
+
+class _OneAxis(JointType):
+    """A joint with one axis."""
+
+    axis: Any
+
+    def __post_init__(self) -> None:
+        self._set("axis", unit_axis(self.axis))
+        super().__post_init__()
+
+    def _core_parameters(self) -> dict[str, object]:
+        return {"axis": self.axis.tolist()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fixed(JointType):
+    """A weld.
+
+    >>> from sarrus import Fixed
+    >>> Fixed()
+    Fixed()
+    """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Revolute(_OneAxis):
+    """Turns about an axis; q is the angle [rad].
+
+    >>> from sarrus import Revolute
+    >>> Revolute("z", limits=(-1, 1), damping=0.1)
+    Revolute('z', damping=0.1, limits=(-1, 1))
+    """
+
+    axis: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prismatic(_OneAxis):
+    """Slides along an axis; q is the displacement [m].
+
+    >>> from sarrus import Prismatic
+    >>> Prismatic([0, 3, 4]).axis.tolist()
+    [0.0, 0.6, 0.8]
+    """
+
+    axis: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Helical(_OneAxis):
+    """A screw: turns by q [rad] and advances by pitch q, pitch in metres per radian.
+
+    >>> from sarrus import Helical
+    >>> Helical("x", pitch=0.002)
+    Helical('x', 0.002)
+    """
+
+    axis: Any
+    pitch: float
+
+    def __post_init__(self) -> None:
+        pitch = self._per("pitch", self.pitch, 1)
+        self._set("pitch", float(pitch[0]))
+        super().__post_init__()
+
+    def _core_parameters(self) -> dict[str, object]:
+        return {"axis": self.axis.tolist(), "pitch": self.pitch}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cylindrical(_OneAxis):
+    """Turns about and slides along one axis; q = (angle [rad], displacement [m]).
+
+    >>> from sarrus import Cylindrical
+    >>> Cylindrical("y").nv
+    2
+    """
+
+    axis: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Universal(JointType):
+    """Cross joint: turns by q0 about axis1, fixed in the predecessor, then by q1 about axis2, fixed in the successor [rad].
+
+    The axes need not be perpendicular.
+
+    >>> from sarrus import Universal
+    >>> Universal("x", "y").nq
+    2
+    """
+
+    axis1: Any
+    axis2: Any
+
+    def __post_init__(self) -> None:
+        self._set("axis1", unit_axis(self.axis1))
+        self._set("axis2", unit_axis(self.axis2))
+        super().__post_init__()
+
+    def _core_parameters(self) -> dict[str, object]:
+        return {"axis": self.axis1.tolist(), "axis2": self.axis2.tolist()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Planar(JointType):
+    """Glides on a plane: q = (x, y [m], angle about the normal [rad]), x and y along :func:`axis_frame`.
+
+    v = (velocity along the successor's own two axes [m/s], rate [rad/s]), so that the motion space is constant.
+
+    >>> from sarrus import Planar
+    >>> Planar("z").nq
+    3
+    """
+
+    normal: Any
+
+    def __post_init__(self) -> None:
+        self._set("normal", unit_axis(self.normal))
+        super().__post_init__()
+
+    def _core_parameters(self) -> dict[str, object]:
+        return {"axis": self.normal.tolist()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Spherical(JointType):
+    """Ball joint: q is a unit quaternion (x, y, z, w), v the successor's angular velocity in its own axes [rad/s].
+
+    A stiffness (one number for all directions) acts on the rotation vector of q.
+
+    >>> from sarrus import Spherical
+    >>> Spherical().nq, Spherical().nv
+    (4, 3)
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.stiffness != self.stiffness[0]).any() or self.rest.any():
+            raise ModelError("Spherical: a ball joint's spring has one stiffness, and is at rest at the identity")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Free(JointType):
+    """No joint: q = (quaternion x y z w, position [m]) of the successor, v = [angular; linear] velocity in its own axes.
+
+    >>> from sarrus import Free
+    >>> Free().nq, Free().nv
+    (7, 6)
+    """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gimbal(JointType):
+    """The general joint of van der Merwe (2.17-2.39): any of rx ry rz tx ty tz free, the others held.
+
+    Rotations about x, y, z, each axis carried along by the ones before, then a displacement along the axes so turned. The coordinates
+    are the free parameters in that order, with their absolute values.
+
+    Parameters
+    ----------
+    free : str or sequence of names among ``rx ry rz tx ty tz``
+    fixed : (6,) values of the parameters that are not free [rad, m]; those of free ones are ignored
+
+    >>> from sarrus import Gimbal
+    >>> Gimbal("tx rz").free
+    ('rz', 'tx')
+    """
+
+    free: Any
+    fixed: Any = (0.0,) * 6
+
+    def __post_init__(self) -> None:
+        try:
+            names: Sequence[Any] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
+        except TypeError:
+            raise ModelError(f"Gimbal: free must name some of {' '.join(PARAMETERS)}; got {self.free!r}") from None
+        for name in names:
+            if not isinstance(name, str) or name not in PARAMETERS:
+                raise ModelError(f"Gimbal: '{name}' is not one of {' '.join(PARAMETERS)}")
+        if len(set(names)) != len(names):
+            raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
+        self._set("free", tuple(name for name in PARAMETERS if name in names))
+        self._set("fixed", _frozen(np.where(np.isin(PARAMETERS, names), 0.0, self._per("fixed", self.fixed, 6))))
+        own = tuple(c for c in type(self).coordinates if c[0] in names)
+        for name, value in {"coordinates": own, "velocities": own, "nq": len(names), "nv": len(names)}.items():
+            self._set(name, value)
+        super().__post_init__()
+
+    def _core_parameters(self) -> dict[str, object]:
+        return {"mask": sum(1 << PARAMETERS.index(name) for name in self.free), "fixed": self.fixed.tolist()}

@@ -1,0 +1,261 @@
+"""A mechanism as it was written down: bodies, joints between them, frames on them, and what they look like.
+
+Plain data, which pickles, compares and hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..laws import Law, law_terms
+from ..spatial import Inertia, Transform
+from .constraints import ConstraintSpec
+from .constraints import CouplerSpec as CouplerSpec
+from .constraints import DistanceSpec as DistanceSpec
+from .constraints import PfaffianSpec as PfaffianSpec
+from .constraints import RollingSpec as RollingSpec
+from .joints import JointType
+
+
+@dataclass(frozen=True)
+class BodySpec:
+    """A rigid body: its name and its inertia in its own frame."""
+
+    name: str
+    inertia: Inertia
+
+
+@dataclass(frozen=True)
+class JointSpec:
+    """A joint between two bodies, and where its frame sits in each.
+
+    `tree` and `loop` are hints: keep it in the spanning tree, or close a loop with it. With `laws`, one or None for each of
+    rx ry rz tx ty tz, its frame on the parent is carried along by a gimbal that moves by them.
+    """
+
+    name: str
+    joint: JointType
+    parent: str
+    child: str
+    at_parent: Transform
+    at_child: Transform
+    actuated: bool
+    tree: bool = False
+    loop: bool = False
+    laws: tuple[Law | None, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Name of the joint's type."""
+        return self.joint.kind
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """(parent, child)."""
+        return (self.parent, self.child)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.joint} ─ from {self.parent} to {self.child}{', driven' if self.laws else ''}"
+
+
+@dataclass(frozen=True)
+class SpringSpec:
+    """A linear spring with a damper between a point of one body and a point of another."""
+
+    name: str
+    first: tuple[str, tuple[float, float, float]]
+    second: tuple[str, tuple[float, float, float]]
+    stiffness: float
+    rest_length: float
+    damping: float = 0.0
+
+
+@dataclass(frozen=True)
+class FrameSpec:
+    """A named frame on a body."""
+
+    name: str
+    body: str
+    placement: Transform
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box about its frame's origin.
+
+    Attributes
+    ----------
+    size : its edges along x, y and z [m]
+    """
+
+    size: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder about its frame's origin, along z.
+
+    Attributes
+    ----------
+    radius, length : [m]
+    """
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere about its frame's origin.
+
+    Attributes
+    ----------
+    radius : [m]
+    """
+
+    radius: float
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A mesh in a file, which is looked for and read when it is shown, not before.
+
+    Attributes
+    ----------
+    file : name as it was written: a path, "package://name/path" or "file://..."
+    scale : along x, y and z, from the file's unit to metres; a negative one mirrors
+    beside : folder of the model file, which relative names start from; packages are looked for in it and above it
+    package_dirs : folders that hold packages, or are one; looked into first
+    """
+
+    file: str
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    beside: str = ""
+    package_dirs: tuple[str, ...] = ()
+
+
+Shape = Box | Cylinder | Sphere | Mesh
+
+
+@dataclass(frozen=True)
+class VisualSpec:
+    """What a body looks like, or a part of it: a shape, where its frame sits in the body, and its colour.
+
+    Attributes
+    ----------
+    color : red, green, blue and opacity from 0 to 1; None for the file's own colours, or the body's among the others
+    """
+
+    body: str
+    shape: Shape
+    placement: Transform
+    color: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """All of a mechanism. `home` is where assembly starts.
+
+    Warnings are what a reader should know. They are no part of its identity, nor are visuals: files lie elsewhere on another machine.
+    """
+
+    name: str
+    gravity: tuple[float, float, float]
+    bodies: tuple[BodySpec, ...]
+    joints: tuple[JointSpec, ...]
+    frames: tuple[FrameSpec, ...]
+    constraints: tuple[ConstraintSpec, ...] = ()
+    home: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    springs: tuple[SpringSpec, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    visuals: tuple[VisualSpec, ...] = field(default=(), compare=False)
+
+
+def without_effect(joints: Iterable[JointSpec], closing: Iterable[str]) -> Iterator[str]:
+    """A sentence for all that joints are given and that acts on nothing, where these ones close the loops."""
+    loops = set(closing)
+    for spec in joints:
+        joint = spec.joint
+        if spec.name in loops:
+            acting = ("damping", "friction", "stiffness", "rest", "armature")
+            terms = [name for name in acting if getattr(joint, name).any()]
+            bounds = {name: getattr(joint, name) for name in ("limits", "velocity_limit", "effort_limit")}
+            terms += [name for name, bound in bounds.items() if bound is not None and np.isfinite(bound).any()]
+            if terms:
+                cure = "Add it with tree=True, or another joint of the loop with loop=True"
+                cure = "Give such terms to a joint of the tree" if spec.laws else cure
+                yield f"joint '{spec.name}' closes a loop; ignored there: {', '.join(terms)}. {cure}"
+        elif joint.rest.any() and not joint.stiffness.any():
+            yield f"joint '{spec.name}' has a rest without a stiffness, which acts on nothing"
+        if spec.actuated and joint.nv == 0:
+            yield f"joint '{spec.name}' is actuated and does not move: its motor acts on nothing"
+
+
+# ---- what the core takes -------------------------------------------------------------------------------------------------------------
+
+_PARTS: dict[str, Any] = {
+    "bodies": BodySpec,
+    "joints": JointSpec,
+    "frames": FrameSpec,
+    "constraints": ConstraintSpec,
+    "springs": SpringSpec,
+}
+
+
+def core_terms(d: Description) -> tuple[Any, ...]:
+    """The arguments of the core's Mechanism; TypeError or ModelError where the description holds something else than it should."""
+    if not isinstance(d, Description):
+        raise TypeError(f"a Mechanism is made of a description, as Builder.build() makes one; got {d!r}")
+    for name, kind in _PARTS.items():
+        given = getattr(d, name)
+        if not isinstance(given, Sequence) or not all(isinstance(part, kind) for part in given):
+            raise ModelError(f"a description's {name} are a tuple of such parts; got {given!r}")
+    return (
+        d.name,
+        list(d.gravity),
+        [(b.name, _inertia(b.inertia)) for b in d.bodies],
+        [_joint(j) for j in d.joints],
+        [(f.name, f.body, _twelve(f.placement)) for f in d.frames],
+        [c._core_terms() for c in d.constraints],
+        [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
+    )
+
+
+def _joint(j: JointSpec) -> dict[str, Any]:
+    passive = ("armature", "damping", "friction", "stiffness", "rest")
+    return {
+        "axis": [0.0, 0.0, 1.0],
+        "axis2": [0.0, 0.0, 1.0],
+        "pitch": 0.0,
+        "mask": 0,
+        "fixed": [0.0] * 6,
+        **j.joint._core_parameters(),
+        **{key: getattr(j.joint, key).tolist() for key in passive},
+        "name": j.name,
+        "kind": j.joint.kind,
+        "parent": j.parent,
+        "child": j.child,
+        "at_parent": _twelve(j.at_parent),
+        "at_child": _twelve(j.at_child),
+        "actuated": j.actuated,
+        "nq": j.joint.nq,
+        "nv": j.joint.nv,
+        "tree": j.tree,
+        "loop": j.loop,
+        "laws": tuple(law_terms(law) for law in j.laws),
+    }
+
+
+def _twelve(placement: Transform) -> list[float]:
+    return [*placement.rotation.ravel().tolist(), *placement.translation.tolist()]
+
+
+def _inertia(inertia: Inertia) -> list[float]:
+    """The core stores a symmetric matrix row by row, xx xy xz yy yz zz; the regressor's order is xx xy yy xz yz zz."""
+    numbers: list[float] = inertia.parameters[[0, 1, 2, 3, 4, 5, 7, 6, 8, 9]].tolist()
+    return numbers

@@ -1,0 +1,438 @@
+"""The functions of a state that closed loops add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
+from .._core import Status
+from ..description.constraints import PfaffianSpec
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError
+from .operations import StateFunctions, _operation
+from .options import TimeOptions, Wrenches, shows_options
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+
+@dataclass(frozen=True)
+class LoopReactions:
+    """What the constraints carry in a motion.
+
+    Attributes
+    ----------
+    multipliers : (..., nc), one a row, of least norm: M a + h = tau + J^T multipliers [N m, N]
+    wrenches : per constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
+        relations between coordinates
+    residual : (...) size of what the equations of motion and the constraints leave, relative to what they hold
+    """
+
+    multipliers: Array
+    wrenches: dict[str, Array]
+    residual: Array
+
+
+class LoopFunctions(StateFunctions):
+    """Constraints of a mechanism and what follows from them in one state."""
+
+    @property
+    def _asks_for_rows(self) -> bool:
+        """Whether a constraint's rows are a function of q that the core has to be told."""
+        return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
+
+    @_operation
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: bool = False,
+        solver: str | None = None, check: bool = True, **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
+        """Generalised acceleration a (..., nv) under the generalised force tau, which satisfies the loops: J a = gamma.
+
+        On a tree by articulated bodies, O(bodies). With loops M a + h = tau + J^T lambda is solved as one sparse equation; rows that
+        say the same twice change nothing, and in singular positions the acceleration that exists is found. Friction at rest does not
+        stick here: Coulomb friction is zero at zero velocity.
+
+        Parameters
+        ----------
+        q, v, tau : (..., nq), (..., nv), (..., nv); v is to satisfy the loops, see :meth:`project_velocity`
+        wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+        time : (...) [s], where motion is prescribed
+        return_reactions : True returns (a, :meth:`reactions`) of a tree, and (a, :class:`~sarrus.LoopReactions`) where there are loops
+        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6
+        check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
+            would take 1e-3 rad or m of the coordinates to mend, or 1e-3 of the velocities (1e-3 rad/s or m/s of slow ones). Measured states
+            may be that far off; False answers any, as if the loops were closed there
+
+        Raises
+        ------
+        StateError
+            A joint moves nothing that has inertia; or the constraints contradict one another in this state, and which does most; or the
+            state is off the loops.
+
+        References
+        ----------
+        Featherstone 2008, Table 7.1; van der Merwe 1995, eqs 5.22-5.33; Carpentier, Budhiraja and Mansard 2021.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(length=0.5).forward_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
+        array([-19.62])
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> a, loops = fourbar.forward_dynamics(fourbar.assemble(), np.zeros(3), np.zeros(3), return_reactions=True)
+        >>> a.shape, bool(loops.residual < 1e-14)
+        ((3,), True)
+        """
+        if solver is not None:
+            if not isinstance(solver, str) or solver != "reference-member":  # type: ignore[redundant-expr]
+                raise ValueError(f"solver must be None or 'reference-member'; got {solver!r}")
+            how = {"wrenches": wrenches, "return_reactions": return_reactions}
+            return self._forward_by_reference_member(q, v, tau, **how, **options)
+        if checked_truth("return_reactions", return_reactions) and self.nc:
+            return self._motion_and_reactions(q, v, tau, wrenches=wrenches, check=check, **options)
+        a = self.forward_dynamics(q, v, tau, wrenches=wrenches, check=check, **options)
+        asked = {name: value for name, value in options.items() if name in ("threads", "return_status")}
+        return self._with_reactions(a, q, v, None, wrenches=wrenches, **asked) if return_reactions else a
+
+    def _forward_by_reference_member(self, *state: Any, **how: Any) -> Any:
+        """What :meth:`forward_dynamics` returns, by that algorithm."""
+        raise NotImplementedError
+
+    @_operation
+    def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
+        """J (..., nc, nv) of all constraints: J v = c(q, t), with c = :meth:`constraint_velocity` zero where nothing is driven.
+
+        The rows of a closing joint are the complement of its motion space (van der Merwe 2.10-2.16): components, in the child's
+        joint frame, of the child's velocity relative to the parent that the joint does not leave free.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.constraint_jacobian(fourbar.neutral()).shape
+        (5, 3)
+        """
+        raise NotImplementedError
+
+    @_operation
+    def constraint_velocity(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
+        """c (..., nc) of J v = c: what prescribed motions and Pfaffian rows ask for; zero elsewhere.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.constraint_velocity(fourbar.neutral()).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
+        """gamma (..., nc) of J a = gamma: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> (fourbar.constraint_bias(fourbar.neutral(), np.zeros(3)).round(12) + 0.0).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def loop_residual(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
+        """How far the loops are open, (..., nc) [rad, m] along the rows; zero where they close. Its rate is J v - c there.
+
+        Rows that hold velocities only (rolling without slip, Pfaffian) are zero.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> bool(abs(fourbar.loop_residual(fourbar.assemble())).max() < 1e-12)
+        True
+        """
+        raise NotImplementedError
+
+    @_operation
+    def loop_wrenches(self, q: ArrayLike, multipliers: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
+        """Wrench (..., constraints, 6) on each constraint's child, [moment; force] at its frame and in its axes, that multipliers
+        (..., nc) stand for; zero for relations between coordinates.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> fourbar.loop_wrenches(fourbar.neutral(), np.ones(5)).shape
+        (1, 6)
+        """
+        raise NotImplementedError
+
+    @_operation
+    def _constrained_motion(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, check: bool = True,
+        **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
+        """[a; multipliers; residual] (..., nv + nc + 1)."""
+        raise NotImplementedError
+
+    @_operation
+    def _velocity_by_mass(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _velocity_plain(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _velocity_jump(
+        self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike | None = None, **options: Unpack[TimeOptions]
+    ) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _configuration_by_mass(
+        self, q: ArrayLike, weight: ArrayLike | None = None, **options: Unpack[TimeOptions]
+    ) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _configuration_plain(
+        self, q: ArrayLike, weight: ArrayLike | None = None, **options: Unpack[TimeOptions]
+    ) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _close(
+        self, q: ArrayLike, scale: ArrayLike, steps: ArrayLike, *, pfaffian_values: ArrayLike | None = None,
+        **options: Unpack[TimeOptions],
+    ) -> Any:  # fmt: skip
+        """(..., nq + 1): a configuration near q that closes the loops as well as it can, and what is left, by ``cpp/loops/closing.hpp``."""
+        raise NotImplementedError
+
+    @_operation
+    def _mobility_numbers(
+        self, q: ArrayLike, scale: ArrayLike, gains: ArrayLike, frame: str, **options: Unpack[TimeOptions]
+    ) -> Any:
+        """(..., 8): see ``cpp/loops/mobility.hpp``."""
+        raise NotImplementedError
+
+    @_operation
+    def _least_motion(
+        self, q: ArrayLike, v: ArrayLike, rows: ArrayLike, weight: ArrayLike, **options: Unpack[TimeOptions]
+    ) -> Any:
+        """v (..., nv) + weight x with J (v + weight x) = rows and least |x|."""
+        raise NotImplementedError
+
+    @shows_options
+    def project_velocity(
+        self, q: ArrayLike, v: ArrayLike, *, metric: str = "mass", **options: Unpack[TimeOptions]
+    ) -> Any:
+        """The nearest velocity (..., nv) that the constraints allow, J v = c.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv)
+        metric : "mass", nearest in kinetic energy: what stiff loops make of v at once (Li and Wu 4.6); "plain", in |v|
+        time : (...) [s], where motion is prescribed
+
+        Raises StateError where no velocity satisfies the constraints.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
+        True
+        """
+        project = _by_metric(metric, self._velocity_by_mass, self._velocity_plain)
+        return project(q, v, **options)
+
+    @shows_options
+    def project_configuration(
+        self, q: ArrayLike, fixed: Iterable[str] = (), *, metric: str = "mass", **options: Unpack[TimeOptions]
+    ) -> Any:
+        """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
+
+        For drift and small changes; from far away :meth:`assemble`. `fixed` are names of joints that stay where they are; metric and
+        time as in :meth:`project_velocity`. Where the steps do not close the loops, StateError says how far they came; in a batch the
+        status is 2.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> start = fourbar.assemble() + 1e-3
+        >>> q = fourbar.project_configuration(start, fixed=["motor"])
+        >>> bool(abs(fourbar.loop_residual(q)).max() < 1e-12), bool(q[0] == start[0])
+        (True, True)
+        """
+        project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
+        if isinstance(fixed, str) or not isinstance(fixed, Iterable):
+            raise TypeError(f"fixed are names of joints, such as ['motor']; got {fixed!r}")
+        weight = None
+        for name in fixed:
+            joint = self.joint(name)
+            if joint.closes_loop:
+                raise ModelError(f"joint '{name}' closes a loop and has no coordinates that could be fixed")
+            weight = np.ones(self.nv) if weight is None else weight
+            weight[joint.v_slice] = 0.0
+        return project(q, weight, **options)
+
+    def impact(
+        self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike = 0.0, time: ArrayLike | None = None, threads: int = 1
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Velocity after the constraints take hold at once, and the impulses that this takes.
+
+        M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c): for a mechanism whose loops close with a velocity
+        that does not satisfy them.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) before the impact
+        restitution : (...) 0: plastic; 1: no energy is lost
+
+        Returns
+        -------
+        velocity (..., nv), impulses (..., nc) of least norm [N m s, N s]
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> after, impulses = fourbar.impact(q, [1.0, 0.0, 0.0])
+        >>> bool(fourbar.kinetic_energy(q, after) < fourbar.kinetic_energy(q, [1.0, 0.0, 0.0]))
+        True
+        """
+        both = self._velocity_jump(q, v, restitution=restitution, time=time, threads=threads)
+        return both[..., : self.nv], both[..., self.nv :]
+
+    def _motion_and_reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
+        out = options.pop("out", None)
+        answer = self._constrained_motion(q, v, tau, **options)
+        all_of_it, *status = answer if options.get("return_status") else (answer,)
+        a, multipliers = all_of_it[..., : self.nv], all_of_it[..., self.nv : -1]
+        wrenches = self.loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
+        reactions = LoopReactions(
+            np.array(multipliers),
+            {name: np.array(wrenches[..., k, :]) for k, name in enumerate(self.constraints)},
+            np.array(all_of_it[..., -1]),
+        )
+        return np.array(a) if out is None else into(out, a), reactions, *status
+
+    def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None) -> Array:
+        """A, c and gamma of the constraints whose rows depend on q, as the core wants them: (..., given)."""
+        q = real_rows("q", q, self.nq, finite=False)
+        v = real_rows("v", np.zeros(self.nv) if v is None else v, self.nv, finite=False)
+        lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
+        q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
+        # the core says what is wrong with an unsound state; the functions need not bear it
+        q, status = cast("tuple[Array, Array]", self.normalize(q, return_status=True))
+        sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
+        if not sound.all():
+            q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
+        parts = [np.zeros((*lead, 0))]
+        for constraint in self._constraints.values():
+            spec = constraint.spec
+            if not isinstance(spec, PfaffianSpec) or not callable(spec.rows):
+                continue
+            columns = np.concatenate([np.arange(self.nv)[self.joint(name).v_slice] for name in spec.joints])
+            k, n = len(spec.value), len(columns)
+
+            def returned(what: str, *at: Array, spec: PfaffianSpec = spec, k: int = k, n: int = n) -> Array:
+                answer = real_array(f"what {what} of constraint '{spec.name}' returns", getattr(spec, what)(*at))
+                if answer.shape[-2:] != (k, n) or answer.shape[:-2] not in ((), lead):
+                    raise ShapeError(
+                        f"{what} of constraint '{spec.name}' returned shape {answer.shape} for q of shape {q.shape}; "
+                        f"it must return {(*lead, k, n)}"
+                    )
+                return np.broadcast_to(answer, (*lead, k, n))
+
+            rows = returned("rows", q)
+            if spec.derivative is not None:
+                rate = returned("derivative", q, v)
+            else:
+                # central differences of fourth order along the motion
+                h = 3e-4 / np.maximum(1.0, np.abs(v).max(axis=-1, keepdims=True))
+                A = [returned("rows", self.integrate(q, steps * h * v)) for steps in (-2.0, -1.0, 1.0, 2.0)]
+                rate = (8.0 * (A[2] - A[1]) - (A[3] - A[0])) / (12.0 * h[..., None])
+            with np.errstate(over="ignore", invalid="ignore"):  # of which the core tells
+                gamma = -(rate @ v[..., columns, None])[..., 0]
+            value = np.broadcast_to(np.array(spec.value), (*lead, k))
+            parts += [rows.reshape(*lead, k * n), value, gamma]
+        return np.concatenate(parts, axis=-1)
+
+
+def _by_metric(metric: str, by_mass: Any, plain: Any) -> Any:
+    if not isinstance(metric, str) or metric not in ("mass", "plain"):  # type: ignore[redundant-expr]
+        raise ValueError(f"metric must be 'mass' or 'plain'; got {metric!r}")
+    return by_mass if metric == "mass" else plain
+
+
+def explain(
+    mechanism: LoopFunctions, operation: str, status: int, arguments: dict[str, Any], result: Array
+) -> NoReturn:
+    """Raise what the core's status of one state means."""
+    if status == Status.OFF_LOOPS:
+        raise_off_loops(mechanism, operation, arguments)
+    if status == Status.CONTRADICTORY:
+        raise_contradiction(mechanism, operation, arguments)
+    raise_open_loops(mechanism, result, arguments)
+
+
+def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
+    """Say which constraint cannot be satisfied, or which joints lack a motor."""
+    q, time = arguments["q"], arguments.get("time")
+    J = mechanism.constraint_jacobian(q, time=time)
+    if operation == "actuator_efforts":
+        # which says what is lacking, if it is asked for more than the efforts
+        cast(Any, mechanism).actuator_efforts(**arguments, distribution="minimum-norm")
+        raise NotRealizableError("the actuated joints cannot bring this motion about")
+    if operation == "least_motion":
+        moving, v = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"])
+        J, wanted = J * moving, np.asarray(arguments["rows"]) - J @ v
+        held = [name for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
+        operation, what = (
+            "this motion of " + (", ".join(f"'{name}'" for name in held) or "nothing"),
+            "motion of the others",
+        )
+    elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):
+        wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
+    else:
+        wanted, what = mechanism.constraint_velocity(q, time=time), "velocity"
+    missing = wanted - J @ np.linalg.lstsq(J, wanted, rcond=1e-9)[0]
+    worst = max(mechanism._constraints.values(), key=lambda c: float(np.linalg.norm(missing[c.rows])))
+    left = float(np.linalg.norm(missing[worst.rows]))
+    raise StateError(
+        f"{operation} has no answer: no {what} satisfies all constraints in this state; they contradict one another, "
+        f"most at '{worst.name}' ({left:.3g} is left)"
+    )
+
+
+def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
+    """Say which constraint stands open, or which forbids the velocity."""
+    q, v, time = np.asarray(arguments["q"]), np.asarray(arguments["v"]), arguments.get("time")
+    open_by = mechanism.loop_residual(q, time=time)
+    slips = mechanism.constraint_jacobian(q, time=time) @ v - mechanism.constraint_velocity(q, time=time)
+
+    def worst(rows: Array) -> tuple[str, float]:
+        name, spec = max(mechanism._constraints.items(), key=lambda item: float(np.abs(rows[item[1].rows]).max()))
+        return name, float(np.abs(rows[spec.rows]).max())
+
+    (opened, gap), (forbidding, rate) = worst(open_by), worst(slips)
+    fault = f"'{opened}' stands open by {gap:.3g} rad or m"
+    cure = "assemble() and project_configuration() find a configuration that closes the loops"
+    if gap <= 1e-3 * max(1.0, rate):
+        fault = f"'{forbidding}' does not allow this velocity ({rate:.3g} rad/s or m/s along its rows)"
+        cure = "project_velocity() finds the nearest one that the loops allow"
+    raise StateError(f"{operation} has no answer off the loops: {fault}; {cure}, and check=False answers all the same")
+
+
+def raise_open_loops(mechanism: LoopFunctions, q: Array, arguments: dict[str, Any]) -> NoReturn:
+    """Say how far the steps came."""
+    open_by = mechanism.loop_residual(q, time=arguments.get("time"))
+    worst = max(mechanism._constraints.values(), key=lambda c: float(np.abs(open_by[c.rows]).max()))
+    raise StateError(
+        f"project_configuration does not close the loops from here: '{worst.name}' stays open by "
+        f"{float(np.abs(open_by[worst.rows]).max()):.3g} rad or m at q = {np.array2string(q, precision=4, threshold=12)}; "
+        "start nearer, or let assemble() look farther"
+    )
+
+
+_core.hand_over(explain=explain, pfaffian_values=LoopFunctions._pfaffian_numbers)

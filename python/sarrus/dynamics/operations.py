@@ -1,0 +1,834 @@
+"""What a mechanism is made of, how it shows itself, and what is asked of a state of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._arrays import Array, checked_count, checked_truth, common_axes
+from ..description.constraints import ConstraintSpec
+from ..description.joints import JointType
+from ..description.specs import Description, JointSpec, core_terms, without_effect
+from ..errors import ModelError, ShapeError, StateError, raise_no_such_name
+from .options import (
+    F,
+    FrameOptions,
+    MotionOptions,
+    ReactionOptions,
+    StateOptions,
+    Wrenches,
+    keywords_behind,
+    shows_options,
+)
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+
+def _operation(declared: F) -> F:
+    """Put the core's function of that name in the place of a declaration, with its signature and docstring.
+
+    A C function in the class costs a tenth of what a Python function around it would. Where a keyword of the declaration's own asks for
+    more than the core answers, the declaration's body does.
+    """
+    function = cast(FunctionType, declared)
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[1 : code.co_argcount]
+    plain = len(names) - len(defaults)
+    keywords = (function.__kwdefaults__ or {}) | keywords_behind(function)
+    shown = ["$self", *names[:plain]]
+    shown += [f"{name}={value!r}" for name, value in zip(names[plain:], defaults, strict=True)]
+    shown += ["*"] * bool(keywords) + [f"{name}={value!r}" for name, value in keywords.items()]
+    name = function.__name__.removeprefix("_")
+    doc = f"{name}({', '.join(shown)})\n--\n\n{function.__doc__ or ''}"
+    return cast(F, _core.method(_core.Mechanism, name, doc, declared))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Joint:
+    """A joint of a mechanism: where its coordinates stand in q and v, and what it is.
+
+    Attributes
+    ----------
+    name, parent, child : str
+    type : the joint type, e.g. ``Revolute('z')``; kind : its name
+    nq, nv : how many coordinates it has in q and velocities in v: none where it closes a loop. What it leaves free is ``type.nv``
+    q_slice, v_slice : slices into q and v, empty where it closes a loop
+    actuated : bool, whether a motor drives it
+    closes_loop : bool, whether it is a constraint on the tree, with rows of :meth:`Mechanism.constraint`, instead of a joint of it
+    reversed : bool, whether the tree passes it from child to parent
+    """
+
+    name: str
+    type: JointType
+    parent: str
+    child: str
+    actuated: bool
+    nq: int
+    nv: int
+    q_slice: slice
+    v_slice: slice
+    closes_loop: bool
+    reversed: bool
+    _part: int
+
+    @classmethod
+    def placed(
+        cls, spec: JointSpec, iq: int, nq: int, iv: int, nv: int, closes: bool, backwards: bool, part: int
+    ) -> Joint:
+        """As described, where the core has put it."""
+        q, v = slice(iq, iq + nq), slice(iv, iv + nv)
+        return cls(spec.name, spec.joint, spec.parent, spec.child, spec.actuated, nq, nv, q, v, closes, backwards, part)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Name of the joint's type."""
+        return self.type.kind
+
+    @property
+    def limits(self) -> tuple[Array, Array] | None:
+        """(lower, upper), each (nq,), or None."""
+        return cast("tuple[Array, Array] | None", self.type.limits)
+
+    def __repr__(self) -> str:
+        return f"<joint '{self.name}': {self.type} from '{self.parent}' to '{self.child}'>"
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A joint that closes a loop, or another relation between velocities.
+
+    Attributes
+    ----------
+    spec : as it was described
+    rows : slice into the nc rows of all constraints
+    row_names : one name a row
+    holonomic : per row, whether it also holds positions
+    """
+
+    spec: JointSpec | ConstraintSpec
+    rows: slice
+    row_names: tuple[str, ...]
+    holonomic: tuple[bool, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.spec.name
+
+    @property
+    def kind(self) -> str:
+        """The joint's type, or Distance, Coupler, PrescribedMotion, Rolling, Pfaffian."""
+        return self.spec.kind
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """(parent, child), or () where it relates coordinates."""
+        return self.spec.bodies
+
+    def __str__(self) -> str:
+        return str(self.spec)
+
+
+class StateFunctions(_core.Mechanism):
+    """A mechanism as a tree, and the functions of a state; :class:`~sarrus.Mechanism` tells what all of them share."""
+
+    description: Description
+    warnings: tuple[str, ...]
+    _joints: dict[str, Joint]
+    _constraints: dict[str, Constraint]
+    _closings: dict[Any, Any]  # what closing loops prepares once, by the joints held and the frames led
+
+    def __init__(self, description: Description) -> None:
+        if "description" in vars(self):  # the core would keep the numbers of the first one
+            raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
+        super().__init__(*core_terms(description))
+        made = {j.name: Joint.placed(j, *at) for j, at in zip(description.joints, self._placed_joints, strict=True)}
+        warnings = list(description.warnings)
+        warnings += [
+            f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
+        ]
+        warnings += without_effect(description.joints, (name for name, joint in made.items() if joint.closes_loop))
+        described: list[JointSpec | ConstraintSpec] = [*description.joints, *description.constraints]
+        specs = {spec.name: spec for spec in described}
+        constraints = {
+            name: Constraint(specs[name], slice(row, row + len(rows)), tuple(f"{name}: {r}" for r in rows), tuple(held))
+            for name, row, rows, held in self._placed_constraints
+        }
+        for name, value in (
+            ("description", description),
+            ("_joints", made),
+            ("_constraints", constraints),
+            ("_closings", {}),
+            ("warnings", tuple(warnings)),
+        ):
+            object.__setattr__(self, name, value)
+
+    # ---- what it is made of ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.description.name
+
+    @property
+    def gravity(self) -> Array:
+        """(3,) acceleration of free fall, world axes [m/s2]."""
+        return np.array(self.description.gravity)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints of the tree, in the order in which they were added (and in which q and v are stacked)."""
+        return tuple(j.name for j in self._joints.values() if not j.closes_loop)
+
+    @property
+    def loop_joints(self) -> tuple[str, ...]:
+        """Names of the joints that close loops."""
+        return tuple(j.name for j in self._joints.values() if j.closes_loop)
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """Names of the constraints: the joints that close loops, then the others, each in the order in which they were added.
+
+        In this order their rows are stacked in :meth:`constraint_jacobian`.
+        """
+        return tuple(self._constraints)
+
+    def constraint(self, name: str) -> Constraint:
+        """The constraint of that name; NameNotFoundError where there is none.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.four_bar().constraint("pin2").rows
+        slice(0, 5, None)
+        """
+        if not isinstance(name, str) or name not in self._constraints:  # type: ignore[redundant-expr]
+            raise_no_such_name("constraint", name, self._constraints)
+        return self._constraints[name]
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Names of the bodies, the ground left out."""
+        return tuple(b.name for b in self.description.bodies)
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Names of the frames: the ground, every body's own, and those that were added."""
+        return ("ground", *self.bodies, *(f.name for f in self.description.frames))
+
+    @property
+    def actuated(self) -> tuple[str, ...]:
+        """Names of the joints that a motor drives."""
+        return tuple(j.name for j in self._joints.values() if j.actuated)
+
+    @property
+    def mass(self) -> float:
+        """Total mass [kg]."""
+        return float(sum(b.inertia.mass for b in self.description.bodies))
+
+    def joint(self, name: str) -> Joint:
+        """The joint of that name; NameNotFoundError where there is none.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().joint("pivot").v_slice
+        slice(0, 1, None)
+        """
+        if not isinstance(name, str) or name not in self._joints:  # type: ignore[redundant-expr]
+            raise_no_such_name("joint", name, self._joints)
+        return self._joints[name]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Mechanism does not change; cannot set '{name}'")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Mechanism does not change; cannot delete '{name}'")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Description]]:
+        return type(self), (self.description,)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StateFunctions) and self.description == other.description
+
+    def __hash__(self) -> int:
+        return hash(self.description)
+
+    def __repr__(self) -> str:
+        loops = f", {len(self.constraints)} constraints of nc = {self.nc} rows" if self.constraints else ""
+        return f"<Mechanism '{self.name}': {len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}{loops}>"
+
+    def __str__(self) -> str:
+        children: dict[str, list[tuple[Joint, str]]] = {}
+        for j in self._joints.values():
+            if not j.closes_loop:
+                near, far = (j.child, j.parent) if j.reversed else (j.parent, j.child)
+                children.setdefault(near, []).append((j, far))
+        lines = [repr(self)[1:-1], "ground"]
+        stack = [(j, body, "", k == 0) for k, (j, body) in enumerate(reversed(children.get("ground", [])))]
+        while stack:
+            joint, body, lead, last = stack.pop()
+            lines.append(f"{lead}{'└─' if last else '├─'} {joint.name}: {joint.type} ─ {body}")
+            below = lead + ("   " if last else "│  ")
+            stack += [(j, b, below, k == 0) for k, (j, b) in enumerate(reversed(children.get(body, [])))]
+        lines += [f"loop  {constraint}" for constraint in self._constraints.values()]
+        lines += [
+            f"spring  {s.name}: {s.stiffness:g} N/m ─ from {s.first[0]} to {s.second[0]}"
+            for s in self.description.springs
+        ]
+        return "\n".join(lines)
+
+    # ---- configurations ----------------------------------------------------------------------------------------------
+
+    def neutral(self) -> Array:
+        """(nq,) configuration with all coordinates zero and all quaternions the identity.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().neutral()
+        array([0.])
+        """
+        q = np.zeros(self.nq)
+        for joint in self._joints.values():
+            if not joint.closes_loop and joint.type.quaternion:
+                q[joint.q_slice.start + 3] = 1.0
+        return q
+
+    def random(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Array:
+        """Random configurations (*size, nq): within limits where there are any, else angles in [-pi, pi], displacements
+        in [-1, 1] m and uniformly distributed rotations.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().random(np.random.default_rng(0), size=5).shape
+        (5, 1)
+        """
+        if not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
+        lead = tuple(checked_count("size", n, 0) for n in (size if isinstance(size, tuple) else (size,)))
+        try:
+            q = np.empty((*lead, self.nq))
+        except ValueError as error:
+            raise ShapeError(f"size {size!r} is too large for an array: {error}") from None
+        for joint in self._joints.values():
+            if joint.closes_loop:
+                continue
+            # where no limit says how far: half a turn, or a metre
+            spread = np.array([np.pi if unit == "rad" else 1.0 for _, unit in joint.type.coordinates])
+            low, high = joint.limits if joint.limits is not None else (-spread, spread)
+            # a side without a limit ends at the usual spread, or where the other side's limit leaves that much room
+            low = np.where(np.isfinite(low), low, np.where(high > -spread, -spread, high - 2 * spread))
+            high = np.where(np.isfinite(high), high, np.where(low < spread, spread, low + 2 * spread))
+            q[..., joint.q_slice] = rng.uniform(low, high, (*lead, joint.nq))
+            if joint.type.quaternion:
+                start = joint.q_slice.start
+                four = rng.standard_normal((*lead, 4))
+                q[..., start : start + 4] = four / np.linalg.norm(four, axis=-1, keepdims=True)
+        return q
+
+    @_operation
+    def integrate(self, q: ArrayLike, dv: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Configuration (..., nq) that a constant velocity dv (..., nv) leads to from q in unit time.
+
+        On the manifold: a free joint moves on a screw, a quaternion stays a unit quaternion (SpaceDyn 3.4, van der Merwe 6.52).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().integrate([0.5], [0.25])
+        array([0.75])
+        """
+        raise NotImplementedError
+
+    @_operation
+    def difference(self, q0: ArrayLike, q1: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Velocity (..., nv) that leads from q0 to q1 in unit time: the inverse of :meth:`integrate`, by the shorter rotation.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().difference([0.5], [0.75])
+        array([0.25])
+        """
+        raise NotImplementedError
+
+    @_operation
+    def normalize(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """The configuration (..., nq) with its quaternions made unit; other coordinates as they are.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().normalize([0.5])
+        array([0.5])
+        """
+        raise NotImplementedError
+
+    # ---- kinematics --------------------------------------------------------------------------------------------------
+
+    @_operation
+    def pose(self, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
+        """Pose (..., 4, 4) of a frame in the world: [R p; 0 1] (van der Merwe 2.26, 2.29 composed).
+
+        >>> import sarrus
+        >>> float(sarrus.mechanisms.pendulum(length=0.5).pose([0.0], "tip")[2, 3])
+        -0.5
+        """
+        raise NotImplementedError
+
+    @_operation
+    def velocity(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
+        """Velocity (..., 6) of a frame, [angular; linear] [rad/s, m/s] (van der Merwe 4.27).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(length=0.5).velocity([0.0], [2.0], "tip").tolist()
+        [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def acceleration(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, **options: Unpack[FrameOptions]
+    ) -> Array:
+        """Classical acceleration (..., 6) of a frame: [angular acceleration; acceleration of its origin] [rad/s2, m/s2].
+
+        Gravity is not part of it. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, put right.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(length=0.5).acceleration([0.0], [2.0], [0.0], "tip").tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 2.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
+        """Geometric Jacobian J (..., 6, nv): velocity = J v (van der Merwe 5.6, 5.14).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(length=0.5).jacobian([0.0], "tip").ravel().tolist()
+        [0.0, 1.0, 0.0, -0.5, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
+        """Exact time derivative (..., 6, nv) of :meth:`jacobian`, in the same representation (van der Merwe 5.64-5.71).
+
+        The classical acceleration is J a + J-dot v in "world_aligned"; in "frame" the turning axes add [0; w x linear velocity].
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().jacobian_derivative([0.3], [2.0], "bob").shape
+        (6, 1)
+        """
+        raise NotImplementedError
+
+    def kinematics(
+        self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, threads: int = 1
+    ) -> Kinematics:
+        """Do the recursion once and answer many questions about one state, or about many states.
+
+        >>> import sarrus
+        >>> state = sarrus.mechanisms.pendulum(length=0.5).kinematics([0.0], [2.0])
+        >>> float(state.velocity("tip")[3])
+        -1.0
+        """
+        return Kinematics(self, self._kinematics(q, v, a, threads=threads))
+
+    @_operation
+    def _kinematics(
+        self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, **options: Unpack[StateOptions]
+    ) -> Array:
+        raise NotImplementedError
+
+    @_operation
+    def _known_pose(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+        raise NotImplementedError
+
+    @_operation
+    def _known_velocity(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+        raise NotImplementedError
+
+    @_operation
+    def _known_acceleration(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+        raise NotImplementedError
+
+    @_operation
+    def _known_jacobian(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+        raise NotImplementedError
+
+    @_operation
+    def _known_jacobian_derivative(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+        raise NotImplementedError
+
+    # ---- dynamics ----------------------------------------------------------------------------------------------------
+
+    @_operation
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: bool = False, **options: Unpack[MotionOptions]
+    ) -> Any:  # fmt: skip
+        """Generalised force for a motion: tau = M(q) a + h(q, v), with friction and springs.
+
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m, unit quaternions (x, y, z, w)]
+        v, a : (..., nv) generalised velocity and acceleration [rad/s, m/s; per s]
+        wrenches : mapping of frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+        base_velocity, base_acceleration : (..., 6) motion of the ground, [angular; linear] in its own axes; the acceleration is
+            classical, and gravity is added to it
+        return_reactions : True returns (tau, :meth:`reactions`)
+        out, threads, return_status : see :class:`Mechanism`
+
+        Returns
+        -------
+        (..., nv) generalised force [N m, N]; leading axes broadcast.
+
+        References
+        ----------
+        van der Merwe 1995, eqs 4.26-4.32; Featherstone, Rigid Body Dynamics Algorithms, 2008, Table 5.1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)  # hangs along -z
+        >>> pendulum.inverse_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
+        array([9.81])
+        """
+        tau = self.inverse_dynamics(q, v, a, **options)
+        options.pop("out", None)
+        return (
+            self._with_reactions(tau, q, v, a, **options)
+            if checked_truth("return_reactions", return_reactions)
+            else tau
+        )
+
+    def _with_reactions(self, answer: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, **options: Any) -> Any:
+        """(answer, reactions) of a motion, and the status if it is asked for; where a is None the answer is the acceleration."""
+        result, *status = answer if options.get("return_status") else (answer,)
+        found = self.reactions(q, v, result if a is None else a, **options)
+        return result, *(found if status else [found])
+
+    @_operation
+    def mass_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """M(q) (..., nv, nv), symmetric, armature on its diagonal: composite rigid bodies (van der Merwe's H, 5.46).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix([0.0])
+        array([[0.5]])
+        """
+        raise NotImplementedError
+
+    @_operation
+    def mass_matrix_inverse(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """The inverse of M(q) (..., nv, nv), by L^T D L along the branches of the tree (Featherstone 2008, 6.5).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix_inverse([0.0])
+        array([[2.]])
+        """
+        raise NotImplementedError
+
+    @_operation
+    def bias_forces(
+        self, q: ArrayLike, v: ArrayLike, *, wrenches: Wrenches | None = None, **options: Unpack[StateOptions]
+    ) -> Array:
+        """h(q, v) (..., nv): inverse dynamics at zero acceleration, that is Coriolis, gravity, friction and springs (5.61).
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).bias_forces([np.pi / 2], [3.0]).round(3)
+        array([9.81])
+        """
+        raise NotImplementedError
+
+    @_operation
+    def gravity_forces(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Generalised force (..., nv) that holds the mechanism against gravity (5.61 with v = 0, without springs).
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).gravity_forces([np.pi / 2]).round(3)
+        array([9.81])
+        """
+        raise NotImplementedError
+
+    @_operation
+    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """C(q, v) (..., nv, nv): C v are the Coriolis and centrifugal forces and dM/dt - 2C is skew.
+
+        For joints with v = dq/dt it is the matrix of Christoffel symbols (Murray, Li and Sastry 4.23; Li and Wu 4.3); computed as
+        Echeandia and Wensing (2021) do.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.double_pendulum().coriolis_matrix([0.0, 0.5], [1.0, 0.0]).shape
+        (2, 2)
+        """
+        raise NotImplementedError
+
+    @_operation
+    def operational_inertia_inverse(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
+        """Inverse operational-space inertia J M^-1 J^T (..., 6, 6) of a frame (van der Merwe 5.58); defined everywhere.
+
+        >>> import sarrus
+        >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).operational_inertia_inverse([0.0], "tip")[3, 3])
+        0.5
+        """
+        raise NotImplementedError
+
+    def operational_inertia(self, q: ArrayLike, frame: str, *, expressed_in: str = "frame") -> Array:
+        """Operational-space inertia (..., 6, 6) of a frame (van der Merwe 5.57).
+
+        Raises StateError where the frame cannot move in all six directions: it is infinite in the others, and
+        :meth:`operational_inertia_inverse` is what exists.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum().operational_inertia([0.0], "tip")
+        Traceback (most recent call last):
+            ...
+        sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
+        """
+        inverse = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in)
+        common_axes({"the answer": inverse.shape})
+        # rotations and displacements have other units: scale the diagonal to one before asking for the rank
+        scale = np.sqrt(np.diagonal(inverse, axis1=-2, axis2=-1))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        # a bad state stays NaN and is no one else's business
+        bad = np.asarray(np.isnan(inverse).any(axis=(-2, -1), keepdims=True))
+        inverse, scale = np.where(bad, np.eye(6), inverse), np.where(bad[..., 0], 1.0, scale)
+        rank = np.linalg.matrix_rank(inverse / (scale[..., :, None] * scale[..., None, :]), tol=1e-12, hermitian=True)
+        if np.any(rank < 6):
+            raise StateError(
+                f"frame '{frame}' can move in {int(np.min(rank))} of 6 directions: its inertia is infinite in the others"
+            )
+        return np.where(bad, np.nan, np.linalg.inv(inverse))
+
+    @_operation
+    def omega(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
+        """Omega = M^-1 J^T (..., nv, 6): joint accelerations per wrench on a frame (van der Merwe 5.51).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).omega([0.0], "tip")[0].tolist()
+        [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def _reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[MotionOptions]) -> Any:
+        raise NotImplementedError
+
+    @shows_options
+    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[ReactionOptions]) -> Any:
+        """Wrench that every joint, fixed ones too, exerts on the body that it carries (the one farther from the ground).
+
+        Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
+        at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
+        spring and armature together); :meth:`constraint_forces` gives the rest.
+
+        >>> import sarrus
+        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+        >>> pendulum.reactions([0.0], [0.0], [0.0])["pivot"].round(3).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
+        """
+        asked = cast(MotionOptions, {**options, "return_status": True})
+        f, status = self._reactions(q, v, a, **asked)
+        wanted = checked_truth("return_status", options.get("return_status", False))
+        if status.ndim == 0 and status and not wanted:
+            self._reactions(q, v, a, **options)  # which says what is wrong
+        found = {j.name: f[..., j._part - 1, :] for j in self._joints.values() if not j.closes_loop}
+        return (found, status) if wanted else found
+
+    def constraint_forces(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any) -> dict[str, Array]:
+        """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
+
+        Takes what :meth:`reactions` takes; the bases are those of :meth:`joint_bases`.
+
+        >>> import sarrus
+        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+        >>> pendulum.constraint_forces([0.0], [0.0], [0.0])["pivot"].shape
+        (5,)
+        """
+        return {
+            name: np.einsum("...ij,...i->...j", self.joint_bases(q, name)[1], f)
+            for name, f in self.reactions(q, v, a, **options).items()
+        }
+
+    @_operation
+    def _motion_space(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        raise NotImplementedError
+
+    def joint_bases(self, q: ArrayLike, name: str) -> tuple[Array, Array, Array, Array]:
+        """Motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
+
+        Returns phi (..., 6, nv), phi_c (..., 6, 6 - nv), psi and psi_c of the same shapes, in the joint's frame on the body that it
+        carries: phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0, phi_c^T psi = 0. phi_c is orthonormal. Where the axes of a gimbal
+        or universal joint have become parallel phi has lost rank: psi is then its pseudo-inverse, and phi_c still holds 6 - nv
+        directions perpendicular to it.
+
+        >>> import sarrus
+        >>> phi, phi_c, psi, psi_c = sarrus.mechanisms.pendulum().joint_bases([0.0], "pivot")
+        >>> phi.ravel().tolist(), phi_c.shape
+        ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (6, 5))
+        """
+        joint = self.joint(name)
+        if joint.closes_loop:
+            raise ModelError(f"joint '{name}' closes a loop; it has no coordinates in q")
+        phi = self._motion_space(q)[..., joint.v_slice]
+        if joint.nv == 0:
+            identity = np.broadcast_to(np.eye(6), (*phi.shape[:-2], 6, 6)).copy()
+            return phi, identity, phi.copy(), identity.copy()
+        # a bad state stays NaN and is no one else's business
+        bad = np.asarray(np.isnan(phi).any(axis=(-2, -1), keepdims=True))
+        sound = np.where(bad, np.eye(6)[:, : joint.nv], phi)
+        beyond = np.linalg.svd(sound, full_matrices=True)[0][..., joint.nv :]
+        phi_c = _orthonormal_basis(beyond @ np.swapaxes(beyond, -1, -2), 6 - joint.nv)
+        psi = np.swapaxes(np.linalg.pinv(sound), -1, -2)
+        phi_c, psi = np.where(bad, np.nan, phi_c), np.where(bad, np.nan, psi)
+        return phi, phi_c, psi, phi_c.copy()
+
+    @_operation
+    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Y (..., nv, 10 bodies) with tau = Y pi for the rigid-body part of :meth:`inverse_dynamics`.
+
+        pi stacks, over ``bodies``, (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of each body's frame, as
+        ``Inertia.parameters`` has them. Armature, friction and springs are not in it.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.double_pendulum().regressor([0.1, 0.2], [0.0, 0.0], [1.0, 0.0]).shape
+        (2, 20)
+        """
+        raise NotImplementedError
+
+    # ---- centre of mass, momentum, energy ----------------------------------------------------------------------------
+
+    @_operation
+    def center_of_mass(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Centre of mass (..., 3) in the world [m]; bodies welded to the ground count.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass([0.0]).tolist()
+        [0.0, 0.0, -0.5]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def center_of_mass_jacobian(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Jacobian (..., 3, nv) of :meth:`center_of_mass` (SpaceDyn 3.24 per total mass).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass_jacobian([0.0]).ravel().tolist()
+        [-0.5, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Momentum (..., 6): [angular, about the world's origin; linear], world axes [kg m2/s, kg m/s].
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).momentum([0.0], [1.0]).tolist()
+        [0.0, 0.5, 0.0, -1.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Momentum (..., 6): [angular, about the centre of mass; linear], world axes.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum([0.0], [1.0])[:3].tolist()
+        [0.0, 0.0, 0.0]
+        """
+        raise NotImplementedError
+
+    @_operation
+    def centroidal_momentum_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """A_G (..., 6, nv): centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_matrix([0.0])[3]
+        array([-1.])
+        """
+        raise NotImplementedError
+
+    @_operation
+    def centroidal_momentum_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """(d A_G / dt) v (..., 6): rate of the centroidal momentum at zero acceleration.
+
+        >>> import sarrus
+        >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_bias([0.0], [1.0])[5])
+        1.0
+        """
+        raise NotImplementedError
+
+    @_operation
+    def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Any:
+        """Kinetic energy (...) [J], that of the armature included; a float for one state.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).kinetic_energy([0.0], [2.0])
+        1.0
+        """
+        raise NotImplementedError
+
+    @_operation
+    def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Any:
+        """Potential energy (...) of gravity and joint springs [J], zero where all masses are at the world's origin; a float for one state.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).potential_energy([0.0])
+        -9.81
+        """
+        raise NotImplementedError
+
+
+class Kinematics:
+    """Motion of all bodies at one state, or at many: made by :meth:`Mechanism.kinematics`, asked about any frame.
+
+    Where v or a were left out they count as zero.
+    """
+
+    __slots__ = ("_known", "mechanism")
+
+    def __init__(self, mechanism: StateFunctions, known: Array) -> None:
+        self.mechanism = mechanism
+        self._known = known
+
+    def pose(self, frame: str) -> Array:
+        """As :meth:`Mechanism.pose`."""
+        return self.mechanism._known_pose(self._known, frame)
+
+    def velocity(self, frame: str, *, expressed_in: str = "frame") -> Array:
+        """As :meth:`Mechanism.velocity`."""
+        return self.mechanism._known_velocity(self._known, frame, expressed_in=expressed_in)
+
+    def acceleration(self, frame: str, *, expressed_in: str = "frame") -> Array:
+        """As :meth:`Mechanism.acceleration`."""
+        return self.mechanism._known_acceleration(self._known, frame, expressed_in=expressed_in)
+
+    def jacobian(self, frame: str, *, expressed_in: str = "frame") -> Array:
+        """As :meth:`Mechanism.jacobian`."""
+        return self.mechanism._known_jacobian(self._known, frame, expressed_in=expressed_in)
+
+    def jacobian_derivative(self, frame: str, *, expressed_in: str = "frame") -> Array:
+        """As :meth:`Mechanism.jacobian_derivative`."""
+        return self.mechanism._known_jacobian_derivative(self._known, frame, expressed_in=expressed_in)
+
+
+def _orthonormal_basis(projector: Array, count: int) -> Array:
+    """An orthonormal basis (..., 6, count) of what a projector keeps, made of unit vectors wherever it keeps them."""
+    basis = np.zeros((*projector.shape[:-1], count))
+    left = projector.copy()
+    for k in range(count):
+        # the unit vector that is kept best, the first of equals
+        best = np.argmax(np.round(np.diagonal(left, axis1=-2, axis2=-1), 12), axis=-1)
+        column = np.take_along_axis(left, best[..., None, None], axis=-1)[..., 0]
+        basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)
+        left = left - basis[..., :, k, None] * basis[..., None, :, k]
+    return basis

@@ -1,0 +1,80 @@
+"""Keywords that many functions of a state share, each list of them in one place, and how help() shows them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict, TypeVar, cast
+
+from numpy.typing import ArrayLike
+
+from .._arrays import Array
+
+F = TypeVar("F", bound=Callable[..., Any])
+Wrenches = Mapping[str, ArrayLike]
+
+
+class BatchOptions(TypedDict, total=False):
+    """Of all functions of a state: see :class:`~sarrus.Mechanism`."""
+
+    threads: int
+    return_status: bool
+
+
+class StateOptions(BatchOptions, total=False):
+    """And a place for the result."""
+
+    out: Array | None
+
+
+class FrameOptions(StateOptions, total=False):
+    """And the axes in which it is: see :class:`~sarrus.Mechanism`."""
+
+    expressed_in: str
+
+
+class TimeOptions(StateOptions, total=False):
+    """And a time (...) [s], where motion is prescribed."""
+
+    time: ArrayLike | None
+
+
+class Loads(TypedDict, total=False):
+    """What acts on a tree besides its joints: see :meth:`~sarrus.Mechanism.inverse_dynamics`."""
+
+    wrenches: Wrenches | None
+    base_velocity: ArrayLike | None
+    base_acceleration: ArrayLike | None
+
+
+class ReactionOptions(Loads, BatchOptions, total=False):
+    """Loads, of a batch."""
+
+
+class MotionOptions(Loads, StateOptions, total=False):
+    """Loads, and a place for the result."""
+
+
+DEFAULTS: dict[str, Any] = {
+    "wrenches": None, "base_velocity": None, "base_acceleration": None, "time": None, "expressed_in": "frame",
+    "out": None, "threads": 1, "return_status": False,
+}  # fmt: skip
+
+
+def keywords_behind(function: Callable[..., Any]) -> dict[str, Any]:
+    """What ``**options: Unpack[...]`` of a function stands for, and the defaults."""
+    annotation = str(function.__annotations__.get("options", ""))
+    if not annotation:
+        return {}
+    members = globals()[annotation.removeprefix("Unpack[").removesuffix("]")].__annotations__
+    return {name: default for name, default in DEFAULTS.items() if name in members}
+
+
+def shows_options(function: F) -> F:
+    """Let help() list the options by name."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    behind = keywords_behind(function).items()
+    shared = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in behind]
+    cast(Any, function).__signature__ = signature.replace(parameters=[*own, *shared])
+    return function

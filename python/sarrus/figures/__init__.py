@@ -1,0 +1,1 @@
+"""Drawings of mechanisms, and figures of what trajectories hold."""

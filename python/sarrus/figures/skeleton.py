@@ -1,0 +1,320 @@
+"""What a mechanism without meshes looks like: bars from joint to joint.
+
+A bar reaches over one body, or from one body to another where a joint slides or a massless rod connects them:
+
+body with two places      one bar
+places on a line          bars from each to the next
+places in a plane         bars along their convex hull; those inside are joined to its nearest corner
+places in space           bars to their middle
+one place                 a bar to the centre of mass, or the box of its inertia where the two coincide
+disc, sphere that rolls   its rim and two diameters, or three great circles
+joint that slides         a bar from its place on one body to its place on the other, which stretches
+distance                  a bar of constant length
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import Array, real_array
+from ..description.constraints import DistanceSpec, RollingSpec
+from ..description.joints import PARAMETERS, Gimbal, JointType
+from ..description.specs import BodySpec, JointSpec
+from ..errors import ShapeError, raise_no_such_name
+from ..mechanism import Mechanism, checked_mechanism
+
+FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and still count as on it
+SAME = 1e-9  # and from one another
+CORNERS = 24  # of what is round
+
+# of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
+COLORS = ("#77aadd", "#ee8866", "#44bb99", "#eedd88", "#99ddff", "#ffaabb", "#bbcc33", "#aaaa00")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A straight line from a point (3,) of one body to a point (3,) of another or the same.
+
+    Attributes
+    ----------
+    owner : the body that it is drawn for; the constraint, where it is a massless rod
+    first, second : (body, point in its frame [m])
+    slides : whether it stretches
+    """
+
+    owner: str
+    first: tuple[str, Array]
+    second: tuple[str, Array]
+    slides: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a joint sits on the body that it carries.
+
+    Attributes
+    ----------
+    joint, kind, body : names
+    point : (3,) in the body's frame [m]
+    axis : (3,) unit vector in the body's frame, or None where the joint has not one axis
+    """
+
+    joint: str
+    kind: str
+    body: str
+    point: Array
+    axis: Array | None
+
+
+class Skeleton:
+    """Bars, joints and anchors of a mechanism, in any number of its configurations.
+
+    Attributes
+    ----------
+    mechanism : the mechanism
+    bars : tuple of :class:`Bar`; `owners` : the names of what they are drawn for, each once, in the order of the bars
+    joints : joint name to :class:`Place`, of all but free joints
+    anchors : (k, 3) where joints and rods are held by the ground, in the world [m]
+    size : characteristic length: the largest extent of the mechanism in its home [m]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> from sarrus.figures.skeleton import Skeleton
+    >>> skeleton = Skeleton(sarrus.mechanisms.four_bar())
+    >>> skeleton.owners
+    ('crank', 'coupler', 'rocker')
+    >>> bars = skeleton.segments(skeleton.mechanism.assemble(fixed={"motor": 0.5}))
+    >>> float(np.linalg.norm(bars["coupler"][0, 1] - bars["coupler"][0, 0]).round(12))
+    1.1
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = checked_mechanism(mechanism)
+        d = mechanism.description
+        self.joints = {spec.name: _place(spec) for spec in d.joints if not _floats(spec.joint)}
+        places: dict[str, list[Array]] = {"ground": [], **{body.name: [] for body in d.bodies}}
+        for spec in d.joints:
+            # what glides leaves its place on the parent, which is then no part of a shape
+            if not _glides(spec.joint):
+                places[spec.parent].append(spec.at_parent.translation)
+            if not _floats(spec.joint):
+                places[spec.child] += [self.joints[spec.name].point, spec.at_child.translation]
+        for constraint in d.constraints:
+            if isinstance(constraint, DistanceSpec):
+                for name, point in (constraint.first, constraint.second):
+                    places[name].append(np.array(point))
+        self.anchors = _distinct(places.pop("ground"))
+        for frame in d.frames:
+            if frame.body in places:
+                places[frame.body].append(frame.placement.translation)
+        rolling = {c.body: c for c in d.constraints if isinstance(c, RollingSpec)}
+        bars: list[Bar] = []
+        for body in d.bodies:
+            lines = _round(rolling[body.name]) if body.name in rolling else _shape(body, places[body.name])
+            bars += [Bar(body.name, (body.name, a), (body.name, b)) for a, b in lines]
+            for spec in d.joints:
+                if spec.child == body.name and _slides(spec):
+                    parent, child = (spec.parent, spec.at_parent.translation), (body.name, self.joints[spec.name].point)
+                    bars.append(Bar(body.name, parent, child, slides=True))
+        for constraint in d.constraints:
+            if isinstance(constraint, DistanceSpec):
+                (one, p), (other, r) = constraint.first, constraint.second
+                bars.append(Bar(constraint.name, (one, np.array(p)), (other, np.array(r))))
+        self.bars = tuple(bars)
+        self.owners = tuple(dict.fromkeys(bar.owner for bar in bars))
+        self._bars_of = {owner: [k for k, bar in enumerate(bars) if bar.owner == owner] for owner in self.owners}
+        self.size = self._extent()
+
+    def segments_flat(self, q: ArrayLike) -> Array:
+        """Ends (..., S, 2, 3) of all bars in the world [m], in the order of `bars`.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> from sarrus.figures.skeleton import Skeleton
+        >>> pendulum = sarrus.mechanisms.pendulum()
+        >>> Skeleton(pendulum).segments_flat(np.zeros((50, 1))).shape
+        (50, 1, 2, 3)
+        """
+        poses, lead = self._poses(q)
+        ends = np.empty((*lead, len(self.bars), 2, 3))
+        for k, bar in enumerate(self.bars):
+            for end, (body, point) in enumerate((bar.first, bar.second)):
+                ends[..., k, end, :] = poses[body][..., :3, :3] @ point + poses[body][..., :3, 3]
+        return ends
+
+    def segments(self, q: ArrayLike) -> dict[str, Array]:
+        """Ends of the bars in the world [m], owner to (..., k, 2, 3), for configurations q (..., nq)."""
+        ends = self.segments_flat(q)
+        return {owner: ends[..., self._bars_of[owner], :, :] for owner in self.owners}
+
+    def joint_points(self, q: ArrayLike) -> dict[str, Array]:
+        """Where the joints are in the world, joint to (..., 3) [m]."""
+        poses, _ = self._poses(q)
+        return {
+            name: poses[place.body][..., :3, :3] @ place.point + poses[place.body][..., :3, 3]
+            for name, place in self.joints.items()
+        }
+
+    def joint_axis(self, q: ArrayLike, name: str) -> Array:
+        """Axis of a joint in the world (..., 3), of unit length; NaN where it has not one axis."""
+        if name not in self.joints:
+            raise_no_such_name("joint", name, self.joints)
+        place = self.joints[name]
+        poses, lead = self._poses(q)
+        if place.axis is None:
+            return np.full((*lead, 3), np.nan)
+        return np.asarray(poses[place.body][..., :3, :3] @ place.axis)
+
+    def bounds(self, q: ArrayLike) -> tuple[Array, Array]:
+        """Lowest and highest corner (3,) of the box around bars, joints and anchors in all of the configurations q (..., nq) [m].
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> from sarrus.figures.skeleton import Skeleton
+        >>> low, high = Skeleton(sarrus.mechanisms.pendulum(length=0.5)).bounds([[0.0], [-np.pi / 2]])
+        >>> low.round(6).tolist(), high.round(6).tolist()
+        ([0.0, 0.0, -0.5], [0.5, 0.0, 0.0])
+        """
+        points = [self.segments_flat(q).reshape(-1, 3), self.anchors]
+        points += [there.reshape(-1, 3) for there in self.joint_points(q).values()]
+        all_of_them = np.concatenate(points)
+        all_of_them = all_of_them[np.isfinite(all_of_them).all(axis=1)]
+        if len(all_of_them) == 0:
+            return np.zeros(3), np.zeros(3)
+        return all_of_them.min(axis=0), all_of_them.max(axis=0)
+
+    def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
+        q = real_array("q", q)
+        if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
+            raise ShapeError(f"q has shape {q.shape}; its last axis holds nq = {self.mechanism.nq} coordinates")
+        known = self.mechanism.kinematics(q)
+        poses = {"ground": np.eye(4), **{body: known.pose(body) for body in self.mechanism.bodies}}
+        return poses, q.shape[:-1]
+
+    def _extent(self) -> float:
+        q = self.mechanism.neutral()
+        for name, home in self.mechanism.description.home:
+            q[self.mechanism.joint(name).q_slice] = home
+        low, high = self.bounds(q)
+        return float((high - low).max()) or 1.0
+
+
+def _place(spec: JointSpec) -> Place:
+    joint, to_body = spec.joint, spec.at_child
+    axis, point = getattr(joint, "axis", getattr(joint, "normal", None)), to_body.translation
+    if isinstance(joint, Gimbal):
+        # what is held of its displacement is carried along by its rotations: it turns at the other end of that
+        point = point - to_body.rotation @ joint.fixed[3:]
+        turning = [PARAMETERS.index(name) for name in joint.free if name[0] == "r"]
+        if len(turning) == 1 and not joint.fixed[:3].any():
+            axis = np.eye(3)[turning[0]]
+    return Place(spec.name, joint.kind, spec.child, point, None if axis is None else to_body.rotation @ axis)
+
+
+def _glides(joint: JointType) -> bool:
+    """Whether it shifts along axes that turn with it, as planar and free joints do."""
+    return any(unit == "m" and not rate for (_, unit), rate in zip(joint.coordinates, joint.rates, strict=False))
+
+
+def _floats(joint: JointType) -> bool:
+    return joint.nv == 6 and _glides(joint)
+
+
+def _slides(spec: JointSpec) -> bool:
+    """Whether a joint's places on its two bodies move apart, and a bar shows how far. Where the parent's place is driven it does not."""
+    joint = spec.joint
+    along = any(unit == "m" for _, unit in joint.coordinates) or not joint.whole_turns_return
+    return along and not _glides(joint) and not spec.laws
+
+
+Lines = list[tuple[Array, Array]]
+
+
+def _shape(body: BodySpec, places: list[Array]) -> Lines:
+    """Bars that join the places on a body."""
+    points = _distinct(places)
+    if len(points) == 1 and body.inertia.mass > 0:
+        points = _distinct([*points, body.inertia.com])
+    if len(points) < 2:
+        return _box(body)
+    middle = points.mean(axis=0)
+    _, extents, axes = np.linalg.svd(points - middle)
+    extents = np.append(extents, np.zeros(3))[:3]
+    flat = (points - middle) @ axes.T
+    if extents[1] <= FLAT * extents[0]:
+        order = np.argsort(flat[:, 0])
+        return list(zip(points[order[:-1]], points[order[1:]], strict=True))
+    if extents[2] > FLAT * extents[0]:
+        return [(middle, point) for point in points]
+    hull = _convex_hull(flat[:, :2])
+    lines = [(points[a], points[b]) for a, b in zip(hull, np.roll(hull, -1), strict=True)]
+    for k in range(len(points)):
+        if k not in hull:
+            corner = min(hull, key=lambda h, k=k: float(np.linalg.norm(points[h] - points[k])))  # type: ignore[misc]
+            lines.append((points[k], points[corner]))
+    return lines
+
+
+def _distinct(points: list[Array]) -> Array:
+    """Points (k, 3), each once."""
+    kept: list[Array] = []
+    near = SAME * max((float(np.abs(p).max()) for p in points), default=0.0)
+    for point in points:
+        if all(np.abs(point - other).max() > near for other in kept):
+            kept.append(np.asarray(point))
+    return np.array(kept).reshape(-1, 3)
+
+
+def _convex_hull(points: Array) -> list[int]:
+    """Corners of the hull of points (k, 2), counterclockwise (Andrew, Information Processing Letters 9, 1979)."""
+    order = np.lexsort((points[:, 1], points[:, 0]))
+
+    def chain(indices: NDArray[np.intp]) -> list[int]:
+        corners: list[int] = []
+        for k in indices:
+            while len(corners) > 1:
+                (ax, ay), (bx, by) = points[corners[-1]] - points[corners[-2]], points[k] - points[corners[-2]]
+                if ax * by - ay * bx > 0.0:
+                    break
+                corners.pop()
+            corners.append(int(k))
+        return corners[:-1]
+
+    return chain(order) + chain(order[::-1])
+
+
+def _box(body: BodySpec) -> Lines:
+    """Edges of the uniform box that has the body's inertia; none for a point."""
+    mass = body.inertia.mass
+    if mass <= 0:
+        return []
+    moments, axes = np.linalg.eigh(body.inertia.about_com)
+    # half edges a of m a^2 / 3 = (sum of moments) / 2 - moment
+    half = np.sqrt(np.maximum(3.0 / mass * (moments.sum() / 2 - moments), 0.0))
+    if half.max() == 0.0:
+        return []
+    signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    corners = body.inertia.com + (signs * half) @ axes.T
+    pairs = [(a, b) for a in range(8) for b in range(a + 1, 8) if (signs[a] != signs[b]).sum() == 1]
+    return [(corners[a], corners[b]) for a, b in pairs]
+
+
+def _round(spec: RollingSpec) -> Lines:
+    """A disc's rim and two diameters, or three great circles of a sphere."""
+    center = np.array(spec.center)
+    normals = np.eye(3) if spec.axle is None else np.array(spec.axle)[None]
+    lines: Lines = []
+    for normal in normals:
+        _, _, axes = np.linalg.svd(normal[None])
+        angle = np.linspace(0.0, 2 * np.pi, CORNERS + 1)[:, None]
+        rim = center + spec.radius * (np.cos(angle) * axes[1] + np.sin(angle) * axes[2])
+        lines += itertools.pairwise(rim)
+        if spec.axle is not None:
+            lines += [(rim[k], rim[k + CORNERS // 2]) for k in (0, CORNERS // 4)]
+    return lines

@@ -1,0 +1,1 @@
+"""One motion or many: integration, limits, trajectories and their files."""

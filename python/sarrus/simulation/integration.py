@@ -1,0 +1,525 @@
+"""One simulation on its way: chunks of steps in the core, samples, events, checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time as clock
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._arrays import Array, real_array
+from .._core import Status
+from ..control.elements import Contact, ForceElements, Stiction, force_elements
+from ..description.specs import Description
+from ..errors import IntegrationError, ModelError, ShapeError, StateError
+from ..mechanism import Mechanism
+from .limits import JointLimits
+from .trajectory import Trajectory
+
+METHODS: dict[str, _core.Method] = _core.methods
+STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
+FAILURES: dict[int, str] = {
+    Status.CONTRADICTORY: "the constraints contradict one another",
+    Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
+    Status.DIVERGED: "the motion diverges",
+}
+CHUNK = 4096  # steps between looks at the clock and the progress bar
+
+Controller = Callable[[float, Array, Array], Any]
+EventFunction = Callable[[float, Array, Array], float]
+Keep = Callable[[Array, Array, int], None]  # times, states, status
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Something that happens where a function of time and state goes through zero.
+
+    Attributes
+    ----------
+    function : of (t, q, v), a number
+    name : under which its times are found in ``Trajectory.events``, of one simulation no two alike
+    terminal : whether the simulation ends there
+    direction : 1: only where the function rises, -1: only where it falls, 0: both
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function is none, or there is no such direction.
+    """
+
+    function: Callable[[float, Array, Array], float]
+    name: str = "event"
+    terminal: bool = True
+    direction: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"an Event watches a function (t, q, v); got {self.function!r}")
+        if not isinstance(self.name, str):
+            raise TypeError(f"name of an Event must be a str; got {self.name!r}")
+        if not isinstance(self.direction, Real) or self.direction not in (-1, 0, 1):
+            raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
+
+    def _value(self, t: float, q: Array, v: Array) -> float:
+        """Of the function; TypeError or StateError where it is no finite number."""
+        given: Any = self.function(t, q, v)
+        if np.ma.is_masked(given):
+            raise TypeError(
+                f"event '{self.name}' returned a masked number; it must return one that is not, such as q[0] - 1.0"
+            )
+        x = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+        if isinstance(x, bool) or not isinstance(x, Real):
+            raise TypeError(f"event '{self.name}' returned {given!r}; it must return one number, such as q[0] - 1.0")
+        try:
+            number = float(x)
+        except OverflowError:  # of an integer
+            number = np.inf
+        if not np.isfinite(number):
+            raise StateError(f"event '{self.name}' returned {given!r} at t = {t:.9g}: it must be finite")
+        return number
+
+
+class Integration:
+    """One simulation on its way."""
+
+    def __init__(
+        self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float], events: list[Event],
+        limits: str,
+    ) -> None:  # fmt: skip
+        given = (
+            list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
+        )
+        method = method_for(method, given)
+        self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
+        for kind in (c for c in given if isinstance(c, type)):
+            raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
+        functions = [c for c in given if callable(c)]
+        elements = [c for c in given if not callable(c)]
+        self.limits = JointLimits(mechanism, limits, elements)
+        self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
+        if self.forces.parameters.ndim > 1:
+            raise ShapeError("numbers that differ from run to run are for simulate_many()")
+        call = _force(mechanism, functions) if functions else None
+        pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
+        self.core = _core.Simulation(
+            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, pfaffian,
+            [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, True,
+        )  # fmt: skip
+        self.events = events
+        self.ended_by: str | None = None
+        self.steps = self.rejected = self.beyond_tolerance = 0
+
+    def begin(self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float) -> None:
+        """At the given state, on the loops."""
+        if q is None or v is None:
+            raise TypeError("simulate() needs q and v, or resume=")
+        robot, stabilisation = self.mechanism, self.stabilisation
+        if np.shape(q) != (robot.nq,) or np.shape(v) != (robot.nv,):
+            raise ShapeError(f"q and v must be ({robot.nq},) and ({robot.nv},); got {np.shape(q)} and {np.shape(v)}")
+        q, v = real_array("q", q), real_array("v", v)
+        if not np.isfinite(v).all():
+            raise StateError(f"v must be finite; got {v}")
+        q = robot.normalize(q)
+        if robot.nc and stabilisation != "none":
+            q, v = on_the_loops(robot, q, v, start)
+        self.core.close_stages = closes_stages(robot, stabilisation, q, start)
+        self.x = np.concatenate([q, v, np.zeros(self.forces.nz)])
+        self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
+        self.shown = self.t, self.x.copy()
+
+    def restore(self, checkpoint: dict[str, Any]) -> None:
+        """Where an earlier simulation had come to."""
+        _check_fields(checkpoint)
+        for name, mine in (("mechanism", self.mechanism.description), ("method", self.method)):
+            if checkpoint[name] != mine:
+                raise ModelError(f"the checkpoint is of another {name}")
+        shown_at, shown = checkpoint["shown"]
+        self.x, shown = (
+            _state_of_checkpoint(name, x, self.core.size) for name, x in (("x", checkpoint["x"]), ("shown", shown))
+        )
+        self.start, self.k, self.dt, self.t, self.h = (checkpoint[name] for name in ("start", "k", "dt", "t", "h"))
+        self.shown = float(shown_at), shown
+        as_before = checkpoint["stabilisation"] == self.stabilisation
+        self.core.close_stages = (
+            checkpoint["close_stages"]
+            if as_before
+            else closes_stages(self.mechanism, self.stabilisation, self.x[: self.mechanism.nq], self.t)
+        )
+        if checkpoint["force_elements"] != self.forces.as_tuple():
+            # those of now were not there in the part of a step that leads up to what was shown
+            self.t, x = self.shown
+            self.x, self.start, self.k = x.copy(), self.t, 0
+
+    def checkpoint(self) -> dict[str, Any]:
+        """All that another simulation needs to go on from here."""
+        return {
+            "mechanism": self.mechanism.description, "method": self.method, "x": self.x.copy(),
+            "start": self.start, "k": self.k, "dt": self.dt, "t": self.t, "h": self.h, "shown": self.shown,
+            "stabilisation": self.stabilisation, "close_stages": self.core.close_stages,
+            "force_elements": self.forces.as_tuple(),
+        }  # fmt: skip
+
+    def go(
+        self, duration: float, times: ArrayLike | None, rtol: float, atol: float, max_step: float, progress: bool
+    ) -> Trajectory:
+        """The whole way."""
+        # what is shown may be a part of a step ahead of where the steps have come to
+        begun, first = clock.perf_counter(), self.shown
+        self.core.watch_since(first[0])
+        end = first[0] + duration
+        check_advance(first[0], duration, self.dt)
+        samples = None if times is None else _sample_times(times, first[0], end)
+        kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], 0
+        bar = _bar(duration, progress)
+
+        def keep(t: Array, x: Array, state: int) -> None:
+            nonlocal status
+            status = state
+            kept_times.append(t)
+            kept.append(x)
+            if len(t):
+                self.shown = float(t[-1]), x[-1].copy()
+            if bar is not None and len(t):
+                bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
+
+        with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(self.core):
+            if METHODS[self.method].adaptive:
+                self._adaptive(end, samples, (rtol, atol), max_step, keep)
+            else:
+                self._fixed(end, samples, keep)
+        if status == Status.INTERRUPTED and samples is not None and self.t > self.shown[0]:
+            self.shown = self.t, self.x.copy()
+        t, x = np.concatenate(kept_times), np.concatenate(kept)
+        if samples is not None and not (len(samples) and samples[0] == first[0]):
+            t, x = t[1:], x[1:]
+        return self._result(t, x, status, clock.perf_counter() - begun)
+
+    # they hand over chunks by a call: a generator would turn a caller's StopIteration into RuntimeError
+
+    def _fixed(self, end: float, samples: Array | None, keep: Keep) -> None:
+        """Chunks (times, states, status) of fixed steps; the last one is what is left."""
+        if end <= self.shown[0]:
+            return
+        size, begin = self.core.size, self.k
+        samples = None if samples is None else samples[samples > self.shown[0]]
+        whole, rest = whole_steps(self.start, end, self.dt)
+        whole -= begin
+        done = 0
+        while done < whole:
+            count = min(CHUNK, whole - done)
+            before, t_before = self.x.copy(), self.start + self.k * self.dt
+            out = np.empty((count, size))
+            made, status = self.core.run(self.x, self.start, self.dt, self.k, count, out)
+            self.k += made
+            done += made
+            self.steps += made
+            t = self.start + (self.k - made + 1 + np.arange(made)) * self.dt
+            self.t = float(self.start + self.k * self.dt)
+            if done == whole and made and abs(t[-1] - end) <= 1e-9 * self.dt:
+                t[-1] = end  # whatever its last digit
+            out = out[:made]
+            if self._ended():
+                t[-1], out[-1] = self.event_time, self.event_state
+                self.t, self.x = float(t[-1]), out[-1].copy()
+                self.start, self.k = self.t, 0  # a later run goes on from here
+            keep(*self._at(samples, np.append(t_before, t), np.vstack([before, out]), status))
+            if status or self.ended_by is not None:
+                return
+        self.shown = self.t, self.x.copy()
+        if rest:  # shown, and not part of what a later run goes on from
+            stood, x, out = (self.t, self.x.copy()), self.x.copy(), np.empty((1, size))
+            _, status = self.core.run(x, self.t, rest, 0, 1, out)
+            if status == 0:
+                to = end
+                if self._ended():
+                    to, x = self.event_time, self.event_state.copy()
+                    self.start, self.k, self.t, self.x = to, 0, to, x.copy()
+                keep(*self._at(samples, np.array([stood[0], to]), np.vstack([stood[1], x]), status))
+                self.shown = to, x
+            else:
+                keep(np.empty(0), np.empty((0, size)), status)
+
+    def _at(self, samples: Array | None, t: Array, x: Array, status: int) -> tuple[Array, Array, int]:
+        """Of states at the steps t, what is to be kept."""
+        if samples is None:
+            return t[1:], x[1:], status
+        wanted = samples[(samples > t[0]) & (samples <= t[-1])]
+        ended = self.ended_by is not None
+        if ended and not (len(wanted) and wanted[-1] == t[-1]):
+            wanted = np.append(wanted, t[-1])
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        if len(t) < 2 or not len(wanted):
+            return wanted[:0], x[:0], status
+        steps = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv])
+        q, v = steps.at(wanted)
+        rows = np.column_stack([q, v, *(np.interp(wanted, t, z) for z in x[:, nq + nv :].T)])
+        if ended:
+            rows[-1] = x[-1]
+        return wanted, rows, status
+
+    def _adaptive(
+        self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float, keep: Keep
+    ) -> None:
+        """Chunks of steps of their own length."""
+        begin, given = self.shown[0], None if samples is None else samples[samples > self.shown[0]]
+        whole, rest = whole_steps(begin, end, self.dt)
+        total = whole + (rest > 0.0) if given is None else len(given)
+        had, finished, last = 0, self.shown[0] >= end, self.shown[1]
+        while not finished:
+            upto = min(had + CHUNK, total)
+            ask = _grid(begin, end, self.dt, had, upto, total) if given is None else given[had:upto]
+            pause = ask[-1] if len(ask) else end
+            out, last = np.empty((max(upto - had, 1), self.core.size)), np.empty(self.core.size)
+            self.t, self.h, status, more, taken, rejected, beyond, finished = self.core.run_adaptive(
+                self.x, self.t, max(float(pause), np.nextafter(self.t, np.inf)), end, self.h, (*tolerance, longest),
+                np.ascontiguousarray(ask), out, last,
+            )  # fmt: skip
+            self.steps, self.rejected, self.beyond_tolerance = (
+                self.steps + taken, self.rejected + rejected, self.beyond_tolerance + beyond
+            )  # fmt: skip
+            t, x = ask[:more], out[:more]
+            had += more
+            if self._ended():
+                before = t < self.event_time
+                t, x = np.append(t[before], self.event_time), np.vstack([x[before], self.event_state])
+                self.t, self.x, finished = self.event_time, self.event_state.copy(), True
+            keep(t, x, status)
+            if status:
+                return
+        self.shown = (end, last) if self.ended_by is None else (self.event_time, self.event_state)
+
+    def _ended(self) -> bool:
+        """Whether an event has ended it; then which, when and where."""
+        ended = self.core.ended
+        if ended is not None:
+            event, self.event_time, self.event_state = ended
+            self.ended_by = self.events[event].name
+        return ended is not None
+
+    def _result(self, t: Array, x: Array, status: int, seconds: float) -> Trajectory:
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        method, record = METHODS[self.method], self.core.record
+        statistics = {
+            "method": self.method, "steps": self.steps, "rejected": self.rejected, "beyond_tolerance": self.beyond_tolerance,
+            "seconds": seconds, "evaluations": method.stages * (self.steps + self.rejected) or None,
+            "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
+        }  # fmt: skip
+        found = self.core.found
+        events = {
+            event.name: np.array([when for which, when in found if which == k]) for k, event in enumerate(self.events)
+        }
+        said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
+        if status:
+            said = "interrupted" if status == Status.INTERRUPTED else "diverged"
+        core = self.core
+
+        def efforts(t: Array, q: Array, v: Array, z: Array) -> Array:
+            return core.efforts(t, np.concatenate([q, v, z], axis=-1))
+
+        acts = core.calls or any(given for kind, given in self.forces.terms.items() if kind != "effort_limits")
+        trajectory = Trajectory(
+            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
+            efforts=efforts if acts else np.zeros((len(t), nv)),
+            statistics=statistics, status=said, events=events,
+            checkpoint=self.checkpoint(),
+        )  # fmt: skip
+        if status in FAILURES:
+            raise IntegrationError(
+                f"{FAILURES[status]} at t = {self.t:.9g} s, after {self.steps} steps of '{self.method}'; what was computed up to "
+                "there is in .trajectory of this error",
+                trajectory,
+            )
+        return trajectory
+
+
+# ---- what callers give -----------------------------------------------------------------------------------------------
+
+
+def check_choice(what: str, given: object, known: Iterable[str]) -> None:
+    if not isinstance(given, str) or given not in known:
+        raise ValueError(f"{what} must be one of {', '.join(repr(name) for name in known)}; got {given!r}")
+
+
+# of a checkpoint, besides the state x
+FIELDS: dict[str, Any] = {
+    "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
+    "stabilisation": str, "close_stages": bool, "force_elements": tuple,
+}  # fmt: skip
+
+
+def _check_fields(checkpoint: Mapping[str, Any]) -> None:
+    """TypeError or ModelError for the first field of a checkpoint that can be none."""
+    for name, kind in FIELDS.items():
+        x: Any = checkpoint[name]
+        if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
+            raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
+        if name == "k" and not 0 <= x <= 2**53:
+            raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
+        if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
+            raise ModelError(
+                f"'{name}' of the checkpoint must be {'positive and ' * (name in ('dt', 'h'))}finite; got {x!r}"
+            )
+        if name == "shown" and not (len(x) == 2 and isinstance(x[0], Real) and np.isfinite(float(x[0]))):
+            raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {x!r}")
+
+
+def _state_of_checkpoint(name: str, given: Any, size: int) -> Array:
+    """A copy of a state (size,)."""
+    x = real_array(f"'{name}' of the checkpoint", given).copy()
+    if x.shape != (size,):
+        raise ModelError(
+            f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, with other internal states"
+        )
+    if not np.isfinite(x).all():
+        raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
+    return x
+
+
+def check_advance(start: float, duration: float, dt: float) -> None:
+    """ValueError where times are so large that steps of dt, or the whole duration, would leave them as they are."""
+    end = start + duration
+    apart = float(np.spacing(max(abs(start), abs(end))))
+    if duration > 0.0 and (end == start or dt < apart):
+        raise ValueError(
+            f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: doubles are {apart:.3g} s apart there; "
+            "start nearer to zero"
+        )
+
+
+def method_for(given: str, elements: Iterable[Any]) -> str:
+    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps."""
+    if given != "auto":
+        return given
+    return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
+
+
+def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Array, Array]:
+    closed, status = robot.project_configuration(q, time=time, return_status=True)
+    off = np.abs(robot.loop_residual(q if status else closed, time=time)).max(initial=0.0)
+    if status or off > 1e-8:
+        raise StateError(
+            f"the loops are open by {off:.3g} at the start, and this is too far to close them by small steps: begin with "
+            "mechanism.assemble(near=q)"
+        )
+    return closed, robot.project_velocity(closed, v, time=time)
+
+
+def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -> bool:
+    """Whether steps from q project what they look at on their way, too: where rows of J that depend on one another on the loops do not a
+    little off them (Bennett, Bricard). Off them these say that less can move, or nothing.
+    """
+    if not robot.nc or stabilisation != "projection":
+        return False
+    pfaffian = robot._pfaffian_numbers if has_functions_of_q(robot) else None
+    core = _core.Simulation(
+        robot, "euler", "none", (0.0, 0.0), ForceElements().terms, [], None, pfaffian, [], [], False
+    )
+    nearby = robot.integrate(q, np.random.default_rng(0).uniform(-1e-3, 1e-3, robot.nv))
+    closed, status = robot.project_configuration(nearby, time=time, return_status=True)
+    return core.rank(nearby, time) > core.rank(q if status else closed, time)
+
+
+def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
+    """Their sums as generalised forces (2, nv): efforts of motors, and what wrenches do."""
+    nv = mechanism.nv
+
+    def force(t: float, q: Array, v: Array) -> Array:
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return np.full((2, nv), np.nan)  # it diverges, which is not the controller's fault
+        total = np.zeros((2, nv))
+        for function in functions:
+            answer, wrenches = function(t, q, v), None
+            # a tuple of nv numbers is an effort too
+            if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
+                answer, wrenches = answer
+            total[0] += _returned(answer, nv, "tau")
+            for frame, wrench in (wrenches or {}).items():
+                total[1] += mechanism.jacobian(q, frame).T @ _returned(wrench, 6, f"a wrench on '{frame}'")
+        if not np.isfinite(total).all():
+            raise StateError(f"the controller returned {total.sum(axis=0)} at t = {t:.9g}: it must be finite")
+        return total
+
+    return force
+
+
+def _returned(given: Any, size: int, what: str) -> Array:
+    """What a controller returned, as (size,) numbers; one number will do where size is 1."""
+    if given is None:
+        raise TypeError(f"the controller returned None; it must return {what} ({size},)")
+    try:
+        x = real_array(f"{what} of the controller", given)
+    except ValueError:
+        raise ShapeError(f"the controller returned {given!r}; it must return {what} ({size},)") from None
+    if x.shape != (size,) and not (size == 1 and x.shape == ()):
+        raise ShapeError(f"the controller returned shape {x.shape}; it must return {what} ({size},)")
+    return x
+
+
+@contextlib.contextmanager
+def _ending_by_signal(core: Any) -> Iterator[None]:
+    """Ctrl-C ends the simulation at a step's end instead of raising KeyboardInterrupt somewhere in between; the second one raises it."""
+    before = signal.getsignal(signal.SIGINT)
+    # None: not a handler of Python's, which could not be put back
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
+        yield
+        return
+    asked = False
+
+    def stop(*_: object) -> None:
+        nonlocal asked
+        if asked:  # a function of the caller's does not come back
+            raise KeyboardInterrupt
+        asked = True
+        core.stop()
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def has_functions_of_q(mechanism: Mechanism) -> bool:
+    return any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints)
+
+
+def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
+    t = real_array("times", times)
+    if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
+        raise ValueError("times must be (n,) finite seconds, each after the one before")
+    if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
+        raise ValueError(f"times must lie between {start} and {end}; they go from {t[0]} to {t[-1]}")
+    return np.asarray(np.clip(t, start, end), dtype=np.float64)
+
+
+def whole_steps(start: float, end: float, dt: float) -> tuple[int, float]:
+    """How many steps of dt there are, and what is left then [s]; neither is decided by rounding."""
+    whole = int(np.floor((end - start) / dt * (1.0 + 1e-14) + 1e-9))
+    rest = end - (start + whole * dt)
+    return whole, rest if rest > 1e-9 * dt else 0.0
+
+
+def _grid(start: float, end: float, dt: float, first: int, last: int, total: int) -> Array:
+    """Of these the ones from first to last - 1."""
+    t: Array = start + dt * np.arange(first + 1, last + 1, dtype=np.float64)
+    if last == total and len(t):
+        t[-1] = end
+    return t
+
+
+def _bar(total: float, wanted: bool) -> Any:
+    if not wanted:
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as missing:
+        raise ImportError('progress=True shows a bar by tqdm: pip install "sarrus[progress]"') from missing
+    return tqdm(total=total, unit="s", unit_scale=True)

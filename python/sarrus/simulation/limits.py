@@ -1,0 +1,139 @@
+"""Limits of joints in a simulation: what is watched, what stops there, and what is said of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..control.elements import EndStop, ForceElement, coordinate
+from ..dynamics.operations import StateFunctions
+from ..errors import LimitWarning, ModelError, StiffnessWarning
+
+__all__ = ["Limit"]
+
+LIMITS = ("warn", "stop", "ignore")
+QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
+ROUNDING = 1e-9  # by which a limit may be missed, of 1 + |limit|
+HEAD = 3  # numbers of a record before those of limits, which have two each: when first, and by how much
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a simulation is watched for.
+
+    Attributes
+    ----------
+    joint, index : the joint, and which of its coordinates or velocities
+    quantity : "position" [rad, m], "velocity" [rad/s, m/s] or "effort", what controllers ask for in all [N m, N]
+    lower, upper : between which it is to stay
+    """
+
+    joint: str
+    index: int
+    quantity: str
+    lower: float
+    upper: float
+
+
+class JointLimits:
+    """Those of a mechanism in one simulation.
+
+    Parameters
+    ----------
+    mode : "warn", "stop" or "ignore"
+    elements : of :mod:`sarrus.control`, in the same simulation
+
+    Raises
+    ------
+    ModelError
+        A limit that is to stop a joint cannot.
+    """
+
+    def __init__(self, mechanism: StateFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
+        self.watched: list[Limit] = []
+        self.terms: list[tuple[int, int, float, float]] = []  # of the core
+        self.end_stops: list[EndStop] = []
+        self.effort_limits: list[float] = []
+        stopped = {(e.joint, e.index) for e in elements if isinstance(e, EndStop)}
+        self.enforced = {(*place, "position") for place in stopped}
+        if mode == "ignore":
+            return
+        most = np.full(mechanism.nv, np.inf)
+        for name in (*mechanism.joints, *mechanism.loop_joints):
+            joint = mechanism.joint(name)
+            if joint.limits is not None and mode == "stop":
+                for k in np.flatnonzero(np.isfinite(joint.limits).any(axis=0)).tolist():
+                    try:
+                        coordinate(mechanism, name, k, "an end stop")
+                    except ModelError as error:
+                        raise ModelError(
+                            f"limits of '{name}' cannot stop it: {error}. Take them away, or give limits='warn'"
+                        ) from None
+                    if (name, k) not in stopped:
+                        self.end_stops.append(EndStop(name, index=k))
+                        self.enforced.add((name, k, "position"))
+            if joint.closes_loop:  # it has no coordinates; the model's own warnings say that its limits do nothing
+                continue
+            fast, strong = joint.type.velocity_limit, joint.type.effort_limit
+            self._watch(name, "position", joint.q_slice.start, joint.limits)
+            self._watch(name, "velocity", joint.v_slice.start, None if fast is None else (-fast, fast))
+            self._watch(name, "effort", joint.v_slice.start, None if strong is None else (-strong, strong))
+            if strong is not None:
+                most[joint.v_slice] = strong
+        if mode == "stop" and np.isfinite(most).any():
+            self.effort_limits = most.tolist()
+            self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
+
+    def _watch(self, joint: str, quantity: str, first: int, limits: Any) -> None:
+        for k, (lower, upper) in enumerate(zip(*(() if limits is None else limits), strict=True)):
+            if np.isfinite([lower, upper]).any():
+                self.watched.append(Limit(joint, k, quantity, float(lower), float(upper)))
+                slack = ROUNDING * (1.0 + np.abs([lower, upper]))
+                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
+
+    def exceeded(self, record: NDArray[np.float64]) -> list[dict[str, Any]]:
+        """Limits that were exceeded, as a record says: which, when first [s], and how far."""
+        found = []
+        for limit, term, (time, excess) in zip(self.watched, self.terms, record[HEAD:].reshape(-1, 2), strict=True):
+            if excess:
+                reached = term[3 if excess > 0.0 else 2] + excess
+                found.append({**asdict(limit), "time": float(time), "reached": float(reached)})
+        return found
+
+    def warn(self, exceeded: Sequence[dict[str, Any]], runs: str = "") -> None:
+        """Of limits that were left though nothing enforces them; to the caller of simulate() or simulate_many()."""
+        said = [x for x in exceeded if (x["joint"], x["index"], x["quantity"]) not in self.enforced]
+        if not said:
+            return
+        x = said[0]
+        cure = (
+            "a velocity limit is watched only"
+            if x["quantity"] == "velocity"
+            else "nothing enforces it: limits='stop' puts end stops there and keeps efforts within limits"
+        )
+        others = f"; so do {len(said) - 1} others" if said[1:] else ""
+        which = f"[{x['index']}]" if x["index"] else ""
+        warnings.warn(
+            f"{x['quantity']} of joint '{x['joint']}'{which} leaves its limits ({x['lower']:.6g}, {x['upper']:.6g}) at t = {x['time']:.6g} s "
+            f"and reaches {x['reached']:.6g}{runs}{others}; {cure}. limits='ignore' says nothing of it",
+            LimitWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_stiffness(method: str, dt: float, largest: float, runs: str = "") -> None:
+    """Where |rate| dt of the forces is more than the method's steps can follow; to the caller of simulate() or simulate_many()."""
+    stable = _core.methods[method].stable
+    if largest > stable:
+        warnings.warn(
+            f"'{method}' with dt = {dt:.3g} s is unstable for the forces that act: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, where "
+            f"it can follow {stable:.3g}{runs}; the motion is not to be trusted. Give method='implicit_midpoint', or dt = {dt * stable / largest:.1g} or less",
+            StiffnessWarning,
+            stacklevel=3,
+        )

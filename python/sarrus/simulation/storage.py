@@ -1,0 +1,201 @@
+"""Trajectories in files.
+
+.npz    all that a trajectory was made from, as arrays; what are no arrays as JSON; description and checkpoint pickled, the description
+        as JSON too, for readers who do not unpickle
+.csv    a table with a row per sample: t, q:joint, v:joint, tau:joint where it is known, a:joint where it was given, energy, loop_error
+
+Readers return the arguments of a trajectory by name; ValueError where the file is wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import pickle
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Array
+from ..errors import ModelError
+from ..mechanism import Mechanism
+
+FORMAT = 3  # of .npz files
+
+
+def suffix(path: Path) -> str:
+    """How the name ends: .npz or .csv, else a ValueError."""
+    ending = path.suffix.lower()
+    if ending not in (".npz", ".csv"):
+        raise ValueError(f"a trajectory is a .npz or a .csv file; got '{path.name}'")
+    return ending
+
+
+def write_npz(path: Path, given: Mapping[str, Any]) -> None:
+    """Write the arguments of a trajectory; `efforts` is an array or None."""
+    mechanism: Mechanism = given["mechanism"]
+    try:
+        pickled = pickle.dumps((mechanism.description, given["checkpoint"]))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ModelError(
+            f"'{mechanism.name}' holds a function that cannot be pickled ({error}): save as .csv, "
+            "or define the function at the top of a module"
+        ) from error
+    events = given["events"]
+    notes = {"format": FORMAT, "statistics": given["statistics"], "status": given["status"], "events": list(events)}
+    samples = {name: given[name] for name in ("t", "q", "v", "a", "z")} | {"tau": given["efforts"]}
+    arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
+    arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
+    described = json.dumps(_described(mechanism.description)).encode()
+    arrays |= {"notes": np.array(json.dumps(notes, default=_plain))}
+    arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
+    """With a mechanism nothing is unpickled, and the checkpoint is left out."""
+    data = path.read_bytes()
+    try:
+        arrays = _arrays(data)
+        missing = [name for name in ("notes", "description", "pickled", "t", "q", "v") if name not in arrays]
+        notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
+        if notes.get("format", FORMAT) != FORMAT:
+            raise ValueError(f"it has format {notes['format']!r}, and this sarrus reads format {FORMAT}")
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
+        described = json.loads(arrays["description"].tobytes())
+        statistics, status = dict(notes["statistics"]), str(notes["status"])
+        events = {str(name): arrays[f"event_{k}"] for k, name in enumerate(notes["events"])}
+    except Exception as error:  # whatever a foreign file brings about
+        raise ValueError(f"not a trajectory that sarrus saved: {error}") from error
+    checkpoint = None
+    if mechanism is None:
+        try:
+            description, checkpoint = pickle.loads(arrays["pickled"].tobytes())
+            mechanism = Mechanism(description)
+        except Exception as error:  # whatever a pickle brings about
+            raise ValueError(
+                f"its mechanism cannot be unpickled ({type(error).__name__}: {error}); give it: "
+                "Trajectory.load(path, mechanism=...)"
+            ) from error
+    elif different := _difference(described, _described(mechanism.description)):
+        raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
+    return {
+        "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z")}, "efforts": arrays.get("tau"),
+        "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
+    }  # fmt: skip
+
+
+def _arrays(data: bytes) -> dict[str, Any]:
+    """Arrays by name; before they take memory it is looked whether the file is as long as it says that they are."""
+    arrays = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        declared = sum(member.file_size for member in members)
+        if declared > len(data) or any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError(
+                f"its arrays are compressed, to {len(data)} bytes of {declared}, as sarrus writes none; if you trust it: "
+                "np.savez(path, **np.load(path))"
+            )
+        for member in members:
+            file = io.BytesIO(archive.read(member))
+            version = np.lib.format.read_magic(file)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = header(file)
+            if math.prod(shape) * dtype.itemsize != member.file_size - file.tell():
+                raise ValueError(f"{member.filename} is not as long as its shape {shape} of {dtype}")
+            file.seek(0)
+            arrays[member.filename.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
+    return arrays
+
+
+def _described(part: Any) -> Any:
+    """A description as JSON holds it, with all by which descriptions are compared."""
+    if is_dataclass(part):
+        compared = {f.name: _described(getattr(part, f.name)) for f in fields(part) if f.compare}
+        return {"kind": type(part).__name__, **compared}
+    if isinstance(part, (tuple, list)):
+        return [_described(x) for x in part]
+    if callable(part):
+        return f"function {getattr(part, '__qualname__', type(part).__qualname__)}"
+    return part.tolist() if isinstance(part, (np.ndarray, np.generic)) else part
+
+
+def _difference(there: Any, here: Any, where: str = "") -> str:
+    """The first one between two descriptions, "" where they agree to rounding, which differs from machine to machine."""
+    if isinstance(there, dict) and isinstance(here, dict) and there.keys() == here.keys():
+        parts = [(there[name], here[name], f"{where}.{name}".lstrip(".")) for name in there]
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        parts = [(x, y, f"{where}[{k}]") for k, (x, y) in enumerate(zip(there, here, strict=True))]
+    elif isinstance(there, float) and isinstance(here, (int, float)):
+        return "" if math.isclose(there, here, rel_tol=1e-9, abs_tol=1e-12) else f"{where} is {there!r}, not {here!r}"
+    elif isinstance(there, (dict, list)) or isinstance(here, (dict, list)):
+        return f"{where or 'the description'} is not the same"
+    else:
+        return "" if there == here else f"{where} is {there!r}, not {here!r}"
+    return next(filter(None, (_difference(*part) for part in parts)), "")
+
+
+def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None:
+    """Write a table with these columns, block of rows by block."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for block in blocks:
+            writer.writerows(block.tolist())
+
+
+def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
+    """Columns must be those of the mechanism; also returns the energy (n,) that the table holds."""
+    with path.open(newline="", encoding="utf-8") as file:
+        try:
+            head = next(csv.reader(file), [])
+        except csv.Error as error:
+            raise ValueError(f"its first line is no table's: {error}") from error
+        given, known = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
+        wanted = columns(mechanism, known, given)
+        if head != wanted:
+            missing = [name for name in wanted if name not in head]
+            raise ValueError(
+                f"its columns are not those of '{mechanism.name}'"
+                + (f"; column '{missing[0]}' is missing" if missing else f"; they must be {', '.join(wanted)}")
+            )
+        lines = file.read()
+    shape = (0, len(head))
+    table = np.loadtxt(io.StringIO(lines), delimiter=",", comments=None, ndmin=2) if lines.strip() else np.empty(shape)
+    if table.shape[1] != len(head):
+        raise ValueError(f"its rows have {table.shape[1]} numbers for {len(head)} columns")
+    nq, nv = mechanism.nq, mechanism.nv
+    ends = np.cumsum([1, nq, nv, known * nv, given * nv, 1])
+    t, q, v, tau, a, energy, _ = np.split(table, ends, axis=1)
+    samples = {"t": t[:, 0], "q": q, "v": v, "efforts": tau if known else None, "a": a if given else None}
+    return {"mechanism": mechanism, **samples, "status": "unknown"}, energy[:, 0]
+
+
+def columns(mechanism: Mechanism, known: bool, given: bool) -> list[str]:
+    """Of the table; those of tau only where it is known, those of a where it was given."""
+    optional = [name for name, there in (("tau", known), ("a", given)) if there]
+    named = [*_entries(mechanism, "q"), *(name for space in ("v", *optional) for name in _entries(mechanism, space))]
+    return ["t", *named, "energy", "loop_error"]
+
+
+def _entries(mechanism: Mechanism, space: str) -> Iterator[str]:
+    """Names of the entries of q, or of what there is one of for each velocity."""
+    for name in mechanism.joints:
+        joint = mechanism.joint(name)
+        size = joint.nq if space == "q" else joint.nv
+        yield from (f"{space}:{name}" + (f":{k}" if size > 1 else "") for k in range(size))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers, for JSON."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return str(value)

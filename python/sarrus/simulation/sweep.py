@@ -1,0 +1,357 @@
+"""Many simulations side by side: in the lanes of a core, on threads, and over processes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._arrays import Array, checked_count
+from .._core import Status
+from ..control.elements import ForceElement, force_elements
+from ..errors import ModelError, ShapeError
+from ..mechanism import Mechanism, checked_mechanism
+from .integration import (
+    METHODS,
+    STABILISATIONS,
+    check_advance,
+    check_choice,
+    closes_stages,
+    has_functions_of_q,
+    method_for,
+    whole_steps,
+)
+from .limits import HEAD, LIMITS, JointLimits, Limit, warn_of_stiffness
+from .simulate import checked_gains, checked_times
+
+__all__ = ["Status", "Sweep", "simulate_many"]
+
+LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
+SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
+BLOCK = 1024  # runs a thread of which all is kept at once
+Ended = NDArray[np.int8]  # (runs,), a Status each
+OPEN = 1e-8  # of a loop [rad, m]: more is no rounding, as in simulate()
+
+
+class _Motions(NamedTuple):
+    t: Array
+    q: Array
+    v: Array
+    status: Ended
+
+
+class Sweep(_Motions):
+    """What :func:`simulate_many` returns: the tuple (t, q, v, status), and what was seen on the way.
+
+    Attributes
+    ----------
+    t : (n,) [s], of all of them
+    q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
+    status : (runs,) int8, a :class:`Status` each
+    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints, in the order of
+    excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
+    stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit
+
+    The last two are NaN where a run failed.
+    """
+
+    limits: tuple[Limit, ...]
+    excess: Array
+    stiffness: Array
+
+
+def simulate_many(
+    mechanism: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    duration: float,
+    controller: ForceElement | Sequence[ForceElement] | None = None,
+    *,
+    method: str = "auto",
+    dt: float = 1e-3,
+    stabilisation: str = "projection",
+    gains: tuple[float, float] | None = None,
+    every: int = 1,
+    limits: str = "warn",
+    start: float = 0.0,
+    threads: int = 1,
+    executor: Any = None,
+) -> Sweep:
+    """Many runs side by side, several in the lanes of a processor's core and some on each thread.
+
+    Each is to rounding what :func:`~sarrus.simulate` makes of the same start.
+
+    Parameters
+    ----------
+    q, v : (runs, nq), (runs, nv), or one of them for all; where there are loops they are brought onto them
+    duration : [s]; where it is no whole number of steps, the last one is shorter
+    controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,)
+    method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
+    dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
+    every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
+        10 coordinates 0.3 GB for start and end alone, 160 GB for a second in steps of 1 ms
+    threads : how many work on it; the answer does not depend on it
+    executor : a :class:`concurrent.futures.Executor`, or what acts as one (``dask.distributed.Client(...).get_executor()``, for which
+        ``pip install "sarrus[distributed]"``): shares of the runs are its jobs, on `threads` each. The answer is the same bit for bit,
+        where the workers' processors are the same
+
+    Returns
+    -------
+    Sweep : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.Status` each. A run that fails, or whose start
+        is unsound, has NaN from there on, and the others do not know. Ctrl-C ends early, with what there is. What it has besides, see
+        :class:`Sweep`.
+
+    Warns
+    -----
+    LimitWarning, StiffnessWarning
+        As :func:`~sarrus.simulate`, once for all runs.
+
+    Raises
+    ------
+    ModelError, ShapeError, NameNotFoundError, TypeError, ValueError
+        What is given does not fit the mechanism, before anything runs. What a job of the executor raises comes through, and the jobs that
+        have not begun are cancelled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.pendulum()
+    >>> runs = sarrus.simulate_many(robot, np.linspace(0.1, 0.4, 4)[:, None], [0.0], 1.0, every=100)
+    >>> runs.q.shape, int(runs.status.max())
+    ((4, 11, 1), 0)
+    >>> t, q, v, status = runs
+    """
+    checked_mechanism(mechanism)
+    check_choice("method", method, ("auto", *METHODS))
+    check_choice("limits", limits, LIMITS)
+    check_choice("stabilisation", stabilisation, STABILISATIONS)
+    if method != "auto" and METHODS[method].adaptive:
+        raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
+    gains = checked_gains(stabilisation, gains)
+    threads, every = checked_count("threads", threads), checked_count("every", every)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
+    start, duration, dt = checked_times(start, duration, dt)
+    check_advance(start, duration, dt)
+    clock = _Clock.of(start, duration, dt, every)
+    if has_functions_of_q(mechanism):
+        raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
+    elements: Any = [] if controller is None else controller if isinstance(controller, (list, tuple)) else [controller]
+    if any(callable(c) for c in elements):
+        raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
+    method, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
+    forces = force_elements(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
+    q, v, parameters = _equally_many(mechanism, q, v, forces.parameters)
+
+    sweep = _Job(mechanism, method, stabilisation, gains, forces.terms, joint_limits.terms, clock, threads)
+    runs, nq, nv = len(q), mechanism.nq, mechanism.nv
+    x = np.zeros((runs, nq + nv + forces.nz))
+    shape = runs, clock.samples + 1
+    q_kept, v_kept = np.full((*shape, nq), np.nan), np.full((*shape, nv), np.nan)
+    done = Sweep(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
+    records = np.full((runs, HEAD + 2 * len(joint_limits.watched)), np.nan)
+    try:
+        begun = sweep.begin(q, v, x)
+        unsound = begun != Status.FINISHED
+        sound = np.flatnonzero(~unsound)
+        sweep = sweep.as_it_closes(x[sound[:: max(1, len(sound) // 16)], :nq])
+        done.q[:, 0], done.v[:, 0] = x[:, :nq], x[:, nq : nq + nv]
+        done.q[unsound] = done.v[unsound] = np.nan
+        shares = _here(sweep, x, parameters) if executor is None else _spread(executor, sweep, x, parameters)
+        with contextlib.closing(shares):
+            for share, kept, status, record in shares:
+                records[share] = record
+                kept[unsound[share]] = np.nan
+                done.q[share, 1:], done.v[share, 1:] = kept[..., :nq], kept[..., nq : nq + nv]
+                done.status[share] = np.where(unsound[share], begun[share], status)
+                if (status == Status.INTERRUPTED).any():
+                    break
+    except KeyboardInterrupt:
+        pass  # what has not come back is marked as interrupted, as simulate() does
+    records[~np.isin(done.status, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
+    done.limits, done.stiffness, done.excess = tuple(joint_limits.watched), records[:, 0], records[:, HEAD + 1 :: 2]
+    joint_limits.warn(*_exceeded(joint_limits, records))
+    beyond = np.nan_to_num(records[:, 0])
+    fast = int((beyond > METHODS[method].stable).sum())
+    warn_of_stiffness(method, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
+    return done
+
+
+def _exceeded(joint_limits: JointLimits, records: Array) -> tuple[list[dict[str, Any]], str]:
+    """Limits that any of the runs left, as the first of these did, and in how many runs."""
+    out = np.nan_to_num(records[:, HEAD + 1 :: 2]) != 0.0
+    left = []
+    for k in np.flatnonzero(out.any(axis=0)):
+        first = int(out[:, k].argmax())
+        left.append(joint_limits.exceeded(records[first])[out[first, :k].sum()])
+    return left, f" (in {int(out.any(axis=1).sum())} of {len(records)} runs some limit is left)"
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Whole steps of dt from the start, and the rest [s] up to the end if it is more than rounding."""
+
+    start: float
+    dt: float
+    whole: int
+    rest: float
+    every: int
+
+    @classmethod
+    def of(cls, start: float, duration: float, dt: float, every: int) -> _Clock:
+        clock = cls(start, dt, *whole_steps(start, start + duration, dt), every)
+        return replace(clock, every=min(every, max(clock.steps, 1)))
+
+    @property
+    def steps(self) -> int:
+        return self.whole + (self.rest > 0.0)
+
+    @property
+    def samples(self) -> int:
+        """How many states are kept after the start."""
+        return -(-self.steps // self.every)
+
+    def times(self, end: float) -> Array:
+        """Of the start and of what is kept, up to the end with its last digit."""
+        steps = np.minimum(np.arange(self.samples + 1) * self.every, self.steps)
+        t: Array = self.start + steps * self.dt
+        t[-1] = end
+        return t
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all runs share: enough for a worker far away."""
+
+    mechanism: Mechanism
+    method: str
+    stabilisation: str
+    gains: tuple[float, float]
+    terms: dict[str, list[Any]]
+    limits: list[tuple[int, int, float, float]]
+    clock: _Clock
+    threads: int
+    close_stages: bool = False
+
+    def begin(self, q: Array, v: Array, x: Array) -> Ended:
+        """Writes the states to start from, on the loops, into x (runs, size), neutral ones where there is none; tells why (runs,) not."""
+        robot, nq = self.mechanism, self.mechanism.nq
+        begun = np.full(len(q), Status.FINISHED, np.int8)
+        for rows in _shares(len(q), BLOCK * self.threads):
+            q_on, v_on, begun[rows] = self._on_the_loops(q[rows], v[rows])
+            off = begun[rows] != Status.FINISHED
+            x[rows, :nq] = np.where(off[:, None], robot.neutral(), q_on)
+            x[rows, nq : nq + robot.nv] = np.where(off[:, None], 0.0, v_on)
+        return begun
+
+    def _on_the_loops(self, q: Array, v: Array) -> tuple[Array, Array, Ended]:
+        robot = self.mechanism
+        asked: dict[str, Any] = {"threads": self.threads, "return_status": True}
+        q, off = robot.normalize(q, **asked)
+        unsound = (off != 0) | ~np.isfinite(v).all(axis=1)
+        if not robot.nc or self.stabilisation == "none":
+            return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
+        asked["time"] = self.clock.start
+        q, v = np.where(unsound[:, None], robot.neutral(), q), np.where(unsound[:, None], 0.0, v)
+        q, lost = robot.project_configuration(q, **asked)
+        residual, off = robot.loop_residual(q, **asked)
+        with np.errstate(invalid="ignore"):
+            unsound |= (lost != 0) | (off != 0) | ~(np.abs(residual).max(axis=1, initial=0.0) <= OPEN)
+        v, off = robot.project_velocity(q, v, **asked)
+        unsound |= (off != Status.FINISHED) & (off != Status.CONTRADICTORY)
+        return q, v, np.where(unsound, Status.UNSOUND, off)
+
+    def as_it_closes(self, q: Array) -> _Job:
+        """With what simulate() decides on by its start, by those of a few runs (n, nq): what one of them needs does the others no harm."""
+        return replace(
+            self, close_stages=any(closes_stages(self.mechanism, self.stabilisation, x, self.clock.start) for x in q)
+        )
+
+    def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
+        """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
+        core = _core.Simulation(
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, None, [], self.limits, True
+        )  # fmt: skip
+        core.close_stages = self.close_stages
+        clock = self.clock
+        kept, status, record = core.run_many(
+            x, parameters, clock.start, clock.dt, clock.whole, clock.rest, clock.every, self.threads
+        )
+        return kept, status, record if record.shape[1] else np.zeros((len(x), HEAD))
+
+
+Result = tuple[slice, Array, Ended, Array]  # which runs, what is kept of them, how they ended, what was seen
+
+
+def _here(sweep: _Job, x: Array, parameters: Array) -> Generator[Result, None, None]:
+    for share in _shares(len(x), BLOCK * sweep.threads):
+        yield share, *sweep(x[share], _of(parameters, share))
+
+
+def _spread(executor: Any, sweep: _Job, x: Array, parameters: Array) -> Generator[Result, None, None]:
+    """In shares that an executor's workers take; however it ends, none begins after that."""
+    unit = 1 if not METHODS[sweep.method].in_lanes else LANES
+    size = -(-len(x) // (4 * _workers(executor)))  # some for each, as they are not equally fast
+    size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
+    jobs: deque[tuple[slice, Any]] = deque()
+    try:
+        for share in _shares(len(x), -(-size // unit) * unit):
+            jobs.append((share, executor.submit(sweep, x[share], _of(parameters, share))))
+        while jobs:
+            share, job = jobs[0]
+            result = job.result()
+            jobs.popleft()  # with what it holds
+            yield share, *result
+    finally:
+        for _, job in jobs:
+            job.cancel()
+
+
+def _workers(executor: Any) -> int:
+    """How many jobs it does at once; 8 where it does not say."""
+    count = getattr(executor, "_max_workers", None)
+    client = getattr(executor, "_client", executor)  # Dask's
+    if count is None and hasattr(client, "ncores"):
+        count = sum(client.ncores().values())
+    return count or 8
+
+
+def _shares(runs: int, size: int) -> Iterator[slice]:
+    for first in range(0, runs, size):
+        yield slice(first, min(first + size, runs))
+
+
+def _of(parameters: Array, share: slice) -> Array:
+    return parameters[share] if parameters.ndim == 2 else parameters
+
+
+def _equally_many(mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Array) -> tuple[Array, Array, Array]:
+    """States (runs, nq), (runs, nv), and numbers (runs, parameters) or (parameters,)."""
+    nq, nv = mechanism.nq, mechanism.nv
+    arrays = []
+    for name, given, width in (("q", q, nq), ("v", v, nv)):
+        try:
+            x = np.asarray(given)
+            if x.dtype.kind not in "fiub" or np.ma.is_masked(given):
+                raise TypeError
+            x = x.astype(np.float64, copy=False)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be numbers (runs, {width}); got {given!r}") from None
+        arrays.append(x)
+    q, v = arrays
+    if q.ndim not in (1, 2) or v.ndim not in (1, 2) or q.shape[-1] != nq or v.shape[-1] != nv:
+        raise ShapeError(f"q and v must be (runs, {nq}) and (runs, {nv}), or one for all; got {q.shape} and {v.shape}")
+    try:
+        (runs,) = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], parameters.shape[:-1], (1,))
+    except ValueError:
+        raise ShapeError(f"q {q.shape}, v {v.shape} and numbers {parameters.shape} are not equally many runs") from None
+    if parameters.ndim == 2:
+        parameters = np.ascontiguousarray(np.broadcast_to(parameters, (runs, parameters.shape[1])))
+    return np.broadcast_to(q, (runs, nq)), np.broadcast_to(v, (runs, nv)), parameters

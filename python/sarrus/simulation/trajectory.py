@@ -1,0 +1,491 @@
+"""What a mechanism did: samples of a motion, and all that follows from them.
+
+Only samples are kept: energies, accelerations, reactions and the rest are functions of t, q and v, computed when asked for.
+Between samples see :mod:`~sarrus.control.interpolation`, for files :mod:`~sarrus.simulation.storage`, for what figures
+and films show :mod:`~sarrus.figures.figures`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, real_array
+from ..control import interpolation
+from ..dynamics.loop_operations import LoopReactions
+from ..errors import ModelError, NotRealizableError, ShapeError, StateError
+from ..mechanism import Mechanism, checked_mechanism
+from . import storage
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.axes import Axes
+
+__all__ = ["Trajectory"]
+
+Efforts: TypeAlias = Callable[[Array, Array, Array, Array], ArrayLike]
+
+
+class Trajectory:
+    """A motion, sampled: made by :func:`~sarrus.simulate`, or of a motion that is known by :meth:`from_motion`.
+
+    It does not change; its arrays are read-only. What is not given is computed when it is asked for first, for all samples at once, and
+    kept. Samples of t, q and v alone do not tell what acts: `tau`, `a` and `reactions` then raise ModelError.
+
+    Parameters
+    ----------
+    mechanism : what moves
+    t : (n,) [s], not decreasing
+    q, v : (n, nq), (n, nv)
+    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction
+    efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv) that
+        tells them; None: unknown
+    a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
+    statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
+        near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
+        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts
+    status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" of :meth:`from_motion`; "unknown" when read
+        from a .csv
+    events : name -> times (k,) at which it happened [s]
+    checkpoint : from where :func:`~sarrus.simulate` can go on
+
+    Raises
+    ------
+    ShapeError
+        The arrays do not fit the mechanism or one another.
+    ValueError
+        The times are not finite, or decrease.
+    TypeError
+        Numbers are complex, or masked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sarrus import Trajectory
+    >>> import sarrus
+    >>> t = np.linspace(0.0, 1.0, 11)
+    >>> run = Trajectory(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), t, np.sin(t)[:, None], np.cos(t)[:, None])
+    >>> run
+    Trajectory of 'pendulum': 11 samples over 1 s, finished
+    >>> run.energy.round(2)[0], run.frame("tip").shape
+    (np.float64(-9.56), (11, 4, 4))
+    >>> q, v = run.at(0.25)
+    >>> bool(abs(q[0] - np.sin(0.25)) < 1e-6)
+    True
+    """
+
+    mechanism: Mechanism
+    t: Array
+    q: Array
+    v: Array
+    z: Array | None
+    efforts: Efforts | Array | None
+    _given_a: Array | None
+    statistics: dict[str, Any]
+    status: str
+    events: dict[str, Array]
+    checkpoint: Any
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        *,
+        z: ArrayLike | None = None,
+        efforts: Efforts | ArrayLike | None = None,
+        a: ArrayLike | None = None,
+        statistics: Mapping[str, Any] | None = None,
+        status: str = "finished",
+        events: Mapping[str, ArrayLike] | None = None,
+        checkpoint: Any = None,
+    ) -> None:
+        times = _kept(real_array("t", t))
+        if times.ndim != 1:
+            raise ShapeError(f"t must be (n,); got {times.shape}")
+        if not np.isfinite(times).all() or (np.diff(times) < 0.0).any():
+            raise ValueError("t must be finite times, none before the one that it follows")
+        if events is not None and not isinstance(events, Mapping):
+            raise TypeError(f"events are a mapping of names to times; got {events!r}")
+        nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
+        rows: dict[str, Any] = {"q": (q, nq), "v": (v, nv), "z": (z, None), "a": (a, nv)}
+        if not callable(efforts):
+            rows["efforts"] = (efforts, nv)
+        optional = ("z", "efforts", "a")
+        arrays: dict[str, Any] = {
+            name: None if x is None and name in optional else _kept(real_array(name, x))
+            for name, (x, _) in rows.items()
+        }
+        for name, (_, wide) in rows.items():
+            x = arrays[name]
+            if x is not None and (x.ndim != 2 or len(x) != n or (wide is not None and x.shape[1] != wide)):
+                raise ShapeError(f"{name} must be ({n}, {'m' if wide is None else wide}), a row a time; got {x.shape}")
+        arrays["_given_a"] = arrays.pop("a")
+        # past __setattr__, which refuses
+        self.__dict__.update(
+            {"efforts": efforts, **arrays},
+            mechanism=mechanism,
+            t=times,
+            statistics=dict(statistics or {}),
+            status=status,
+            events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
+            checkpoint=checkpoint,
+        )
+
+    @classmethod
+    def from_motion(
+        cls,
+        mechanism: Mechanism,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: Sequence[str] | None = None,
+    ) -> Trajectory:
+        """A motion that is planned or measured, with the generalised forces that bring it about.
+
+        On a tree these are of all joints, by inverse dynamics; where loops close, of the motors alone, of least norm, by
+        :meth:`Mechanism.actuator_efforts`.
+
+        Parameters
+        ----------
+        t : (n,) [s], not decreasing
+        q, v, a : (n, nq), (n, nv), (n, nv); where loops close, a motion that they allow
+        actuated : names of the joints that drive a mechanism with loops; default: those that its description says
+
+        Raises
+        ------
+        NotRealizableError
+            The motors cannot bring the motion about.
+        StateError
+            The loops do not allow the motion, or a state is no state.
+        ShapeError, TypeError, ValueError
+            As the class itself.
+
+        Examples
+        --------
+        A pendulum that is turned evenly:
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> from sarrus import Trajectory
+        >>> t = np.linspace(0.0, 1.0, 11)
+        >>> q, v, a = 2.0 * t[:, None], np.full((11, 1), 2.0), np.zeros((11, 1))
+        >>> run = Trajectory.from_motion(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), t, q, v, a)
+        >>> bool(np.allclose(run.tau[:, 0], 9.81 * np.sin(run.q[:, 0]))), float(run.a[3, 0])
+        (True, 0.0)
+        """
+        if actuated is not None and not checked_mechanism(mechanism).nc:
+            raise ModelError(f"'{mechanism.name}' has no loops, and every joint is driven; leave actuated= out")
+        plan = cls(mechanism, t, q, v, a=a, status="prescribed")
+
+        def needed(k: int | slice, **asked: Any) -> Any:
+            motion = plan.q[k], plan.v[k], plan.a[k]
+            if not mechanism.nc:
+                return mechanism.inverse_dynamics(*motion, **asked)
+            # with the reactions it is checked whether the loops allow the motion
+            return mechanism.actuator_efforts(
+                *motion, actuated=actuated, time=plan.t[k], return_reactions=True, **asked
+            )
+
+        tau, *_, status = needed(slice(None), return_status=True)
+        for k in np.flatnonzero(status)[:1]:
+            try:
+                needed(int(k))
+            except (StateError, NotRealizableError) as error:
+                raise type(error)(f"sample {k} at t = {plan.t[k]:.9g} s: {error}") from None
+        if mechanism.nc:
+            tau = (mechanism.actuation_jacobian(plan.q, actuated) @ tau[..., None])[..., 0]
+        return _remade(plan._given() | {"efforts": tau})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Trajectory does not change; cannot set '{name}'")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Trajectory does not change; cannot delete '{name}'")
+
+    def __len__(self) -> int:
+        """How many samples there are."""
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        over = f" over {self.t[-1] - self.t[0]:.6g} s" if len(self) else ""
+        how = [str(self.statistics["method"])] if "method" in self.statistics else []
+        samples = "1 sample" if len(self) == 1 else f"{len(self)} samples"
+        return f"Trajectory of '{self.mechanism.name}': {samples}{over}, {', '.join([*how, self.status])}"
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Trajectory], tuple[dict[str, Any]]]:
+        return _remade, (self._given(),)
+
+    def _given(self) -> dict[str, Any]:
+        """What it is made from."""
+        names = ("mechanism", "t", "q", "v", "z", "statistics", "status", "events", "checkpoint")
+        # a function of the controllers does not travel; what it says does
+        return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
+
+    # ---- what follows from the samples -------------------------------------------------------------------------------
+
+    @cached_property
+    def tau(self) -> Array:
+        """(n, nv) generalised force of all that acts, contacts and end stops too, motors as their limits let them; joint friction and springs
+        of the mechanism are not in it [N m, N].
+
+        ModelError where it is unknown.
+        """
+        if self.efforts is None:
+            raise ModelError(
+                "what acts in this Trajectory is unknown, and with it tau, a and reactions: it was made of t, q and v alone. "
+                "Trajectory.from_motion(mechanism, t, q, v, a) tells what a given motion needs; with efforts=np.zeros_like(v) nothing acts"
+            )
+        if not callable(self.efforts):
+            return self.efforts
+        z = np.empty((len(self), 0)) if self.z is None else self.z
+        tau = _kept(self.efforts(self.t, self.q, self.v, z)) if len(self) else _kept(self.v)
+        if tau.shape != self.v.shape:
+            raise ShapeError(f"efforts returned shape {tau.shape}; it must return {self.v.shape}")
+        return tau
+
+    @property
+    def _known_efforts(self) -> Array | None:
+        return None if self.efforts is None else self.tau
+
+    @cached_property
+    def a(self) -> Array:
+        """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN where there is none. ModelError where what acts is unknown."""
+        if self._given_a is not None:
+            return self._given_a
+        # a run may leave its loops by more than the call for one state takes; loop_error tells
+        return _kept(self.mechanism.forward_dynamics(self.q, self.v, self.tau, time=self.t, check=False))
+
+    @cached_property
+    def reactions(self) -> LoopReactions | dict[str, Array]:
+        """What constraints carry: :class:`~sarrus.LoopReactions` of loops, or on a tree :meth:`Mechanism.reactions`, joint name -> (n, 6).
+
+        A force that acts elsewhere than at a joint (contact, a wrench on a frame) counts as `tau` would. ModelError where what acts is
+        unknown.
+        """
+        if not self.mechanism.nc:
+            wrenches = self.mechanism.reactions(self.q, self.v, self.a)
+            return {name: _kept(wrench) for name, wrench in wrenches.items()}
+        found: LoopReactions
+        state: Any = {"time": self.t, "check": False}
+        _, found = self.mechanism.forward_dynamics(self.q, self.v, self.tau, return_reactions=True, **state)
+        _freeze(found.multipliers, found.residual, *found.wrenches.values())
+        return found
+
+    @cached_property
+    def kinetic_energy(self) -> Array:
+        """(n,) [J]."""
+        return _kept(self.mechanism.kinetic_energy(self.q, self.v))
+
+    @cached_property
+    def potential_energy(self) -> Array:
+        """(n,) of gravity and springs [J]."""
+        return _kept(self.mechanism.potential_energy(self.q))
+
+    @cached_property
+    def energy(self) -> Array:
+        """(n,) kinetic and potential [J]; without what contacts, end stops and controllers hold."""
+        return _kept(self.kinetic_energy + self.potential_energy)
+
+    @cached_property
+    def momentum(self) -> Array:
+        """(n, 6) [angular, about the world's origin; linear], world axes [kg m2/s, kg m/s]."""
+        return _kept(self.mechanism.momentum(self.q, self.v))
+
+    @cached_property
+    def loop_error(self) -> Array:
+        """(n,) how far the loops are open: the largest row of :meth:`Mechanism.loop_residual` [rad, m]; zero without loops."""
+        if not self.mechanism.nc:
+            return _kept(np.zeros(len(self)))
+        return _kept(np.abs(self.mechanism.loop_residual(self.q, time=self.t)).max(axis=-1))
+
+    def joint(self, name: str) -> Array:
+        """(n, nq of the joint) its coordinates."""
+        joint = self.mechanism.joint(name)
+        if joint.closes_loop:
+            raise ModelError(f"joint '{name}' closes a loop; it has no coordinates in q")
+        return self.q[:, joint.q_slice]
+
+    def frame(self, name: str) -> Array:
+        """(n, 4, 4) poses of a frame or body in the world."""
+        return self.mechanism.pose(self.q, name)
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array]:
+        """Configuration and velocity at any times (...) from the first sample to the last: q (..., nq), v (..., nv).
+
+        A cubic between samples that has their coordinates and velocities (Hermite's), for rotations on their manifold; off by O(dt^4), as
+        is the loops' closure, and exact at samples. Between two samples a body should turn by less than half a turn.
+
+        Raises
+        ------
+        ValueError
+            A time outside.
+        """
+        t = real_array("t", t)
+        inside = (t >= self.t[0]) & (t <= self.t[-1]) if len(self) else np.zeros(t.shape, dtype=bool)
+        if not inside.all():
+            known = f"{self.t[0]:.9g} s to {self.t[-1]:.9g} s" if len(self) else "no time at all"
+            raise ValueError(f"t = {t[~inside].flat[0]:.9g} s is outside: the trajectory holds {known}")
+        k = np.searchsorted(self.t, t, side="right") - 1
+        q, v = self.q.take(k, axis=0), self.v.take(k, axis=0)
+        between = t != self.t[k]
+        if between.any():
+            k = k[between]
+            q[between], v[between] = interpolation.between(self.mechanism, self.t, self.q, self.v, t[between], k)
+        return q, v
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .csv.
+
+        The .npz holds the mechanism too, pickled. The .csv has every digit of its numbers (an older pandas reads the last one right
+        with ``float_precision="round_trip"``).
+
+        Raises
+        ------
+        ValueError
+            The name ends otherwise.
+        ModelError
+            The mechanism holds a function that cannot be pickled.
+        """
+        path = Path(path)
+        if storage.suffix(path) == ".npz":
+            storage.write_npz(path, self._given())
+            return
+        starts = range(0, len(self), 65536)  # numbers as objects take a multiple of their memory
+        storage.write_csv(path, self._columns, (self._table(slice(first, first + 65536)) for first in starts))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Trajectory:
+        """Read what :meth:`save` wrote.
+
+        Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust.
+        With it nothing is unpickled; the checkpoint is then left out. A .csv needs it: it holds no mechanism, and no status, events
+        or statistics.
+
+        Raises
+        ------
+        ValueError
+            The file is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its energy alone.
+        """
+        path = Path(path)
+        if mechanism is not None:
+            checked_mechanism(mechanism)
+        try:
+            if storage.suffix(path) == ".npz":
+                return cls(**storage.read_npz(path, mechanism))
+            if mechanism is not None:
+                given, energy = storage.read_csv(path, mechanism)
+                return cls(**given)._with_energy(energy)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        raise TypeError("a .csv does not hold the mechanism: Trajectory.load(path, mechanism=...)")
+
+    def _with_energy(self, energy: Array) -> Trajectory:
+        """Itself; ValueError where a table says that the mechanism had another energy."""
+        with np.errstate(invalid="ignore"):  # of samples that diverged
+            rounding = 1e-9 + 1e-6 * (np.abs(self.kinetic_energy) + np.abs(self.potential_energy))
+            off = np.abs(self.energy - energy) > rounding
+        for k in np.flatnonzero(off)[:1]:
+            raise ValueError(
+                f"it is of another mechanism than '{self.mechanism.name}': its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, "
+                f"not {self.energy[k]:.9g} J"
+            )
+        return self
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Table with a row per sample: t, q:joint, v:joint, tau:joint where it is known, a:joint where it was given, energy, loop_error.
+
+        Joints of several coordinates have a column for each, q:joint:0 and so on. Needs pandas.
+        """
+        try:
+            import pandas
+        except ImportError as missing:
+            raise ImportError('to_dataframe() needs pandas: pip install "sarrus[dataframe]"') from missing
+        return pandas.DataFrame(self._table(slice(None)), columns=self._columns)
+
+    @property
+    def _columns(self) -> list[str]:
+        return storage.columns(self.mechanism, self._known_efforts is not None, self._given_a is not None)
+
+    def _table(self, rows: slice) -> Array:
+        parts = [self.t, self.q, self.v, self._known_efforts, self._given_a, self.energy, self.loop_error]
+        return np.column_stack([x[rows] for x in parts if x is not None])
+
+    # ---- pictures ----------------------------------------------------------------------------------------------------
+
+    def plot(self, what: str | Sequence[str] = "q", ax: Axes | None = None) -> Axes:
+        """Draw something against time, in black lines of different dashes, what has another unit below. Needs matplotlib.
+
+        Parameters
+        ----------
+        what : "q", "v", "a", "tau" of all joints; "energy"; "loop_error"; "momentum"; "reactions", the size of the force in every
+            constraint or joint; the name of a joint: its coordinates, or where it closes a loop its reaction force; the name of a frame:
+            where it is; or several of these names
+        ax : where to draw what has one unit; default: a new figure
+
+        Returns
+        -------
+        The axes; of several the upper one (all: its ``figure.axes``).
+
+        Raises
+        ------
+        NameNotFoundError
+            No quantity, joint or frame has this name.
+        ValueError
+            What is drawn has several units, and one `ax` to be drawn into.
+        ModelError
+            "a", "tau" or "reactions" of a motion of which it is unknown what acts.
+        """
+        from ..figures import figures as pictures
+
+        return pictures.figure(self, what, ax)
+
+    def animate(
+        self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0
+    ) -> FuncAnimation:
+        """Film of the motion; a notebook shows it as a player that can be turned. Needs matplotlib.
+
+        Parameters
+        ----------
+        path : where it goes: .gif, .mp4 (needs the program ffmpeg), or .html, a page of its own that needs no network
+        speed : 2.0 shows it twice as fast
+        frames_per_second : of the film
+
+        Raises
+        ------
+        ValueError
+            The name ends otherwise, or there is nothing to show.
+        FileNotFoundError
+            No ffmpeg for an .mp4.
+        """
+        from ..figures import figures as pictures
+
+        return pictures.film(self, path, speed, frames_per_second)
+
+
+def _remade(given: dict[str, Any]) -> Trajectory:
+    return Trajectory(**given)
+
+
+def _kept(values: ArrayLike) -> Array:
+    """A copy that does not change."""
+    copy = np.array(values, dtype=np.float64, order="C")
+    copy.setflags(write=False)
+    return copy
+
+
+def _freeze(*arrays: Array) -> None:
+    for x in arrays:
+        x.setflags(write=False)

@@ -1,0 +1,1 @@
+"""Mechanisms and motions in 3D in the browser."""

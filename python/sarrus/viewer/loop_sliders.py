@@ -1,0 +1,143 @@
+"""Independent coordinates that move a mechanism with its loops closed.
+
+A coordinate x goes to its goal in steps small enough that the mechanism stays on its branch. After each step Newton's method
+solves loops and coordinates together,
+
+    φ(q) = 0                 loops, in the mechanism's own scale
+    x(q) = target            chosen coordinates and those being moved; all others follow
+
+for the least change of q, as rows of planar loops depend on one another. A step that does not converge is halved; where
+even small ones do not, the mechanism has reached the end of its range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import Array
+from ..analysis.scaling import ScaledLoops
+from ..control.interpolation import logarithm
+from ..mechanism import Mechanism
+
+CLOSED = 1e-11  # relative residual up to which a moved mechanism counts as closed
+
+
+class Inputs:
+    """Independent coordinates of a mechanism, which move it with its loops closed.
+
+    Coordinates are q, joint by joint; rotations of ball and free joints count as rotation vectors, so that there are nv of them. As many
+    as there are degrees of freedom in q are chosen: those of motors first, then the ones that the motion shows best.
+
+    Attributes
+    ----------
+    names : of the coordinates, all nv: the joint's, with the coordinate where there are several
+    joints : of which joint each is
+    lengths : (nv,) whether it is one [m] instead of an angle [rad]
+    chosen : indices of the independent ones
+    """
+
+    def __init__(self, mechanism: Mechanism, q: Array, time: float = 0.0) -> None:
+        self.mechanism, self.time = mechanism, time
+        self.names: list[str] = []
+        self.joints: list[str] = []
+        for name in mechanism.joints:
+            labels = [label for label, _ in mechanism.joint(name).type.velocities]
+            self.names += [name] if len(labels) == 1 else [f"{name}: {label}" for label in labels]
+            self.joints += [name] * len(labels)
+        self.loops = ScaledLoops(mechanism, q, time)
+        self.lengths = self.loops.sliding
+        self.chosen = self._choose(q)
+
+    def coordinates(self, q: ArrayLike) -> Array:
+        """All coordinates (..., nv) of configurations (..., nq)."""
+        q = np.asarray(q, dtype=np.float64)
+        parts = [np.zeros((*q.shape[:-1], 0))]
+        for name in self.mechanism.joints:
+            joint = self.mechanism.joint(name)
+            x = q[..., joint.q_slice]
+            if joint.type.quaternion:
+                x = np.concatenate([logarithm(x[..., :4]), x[..., 4:]], axis=-1)
+            parts.append(x)
+        return np.concatenate(parts, axis=-1)
+
+    def lead(self, q: Array, goal: Mapping[int, float]) -> tuple[Array, bool]:
+        """Move coordinates to a goal in small steps, the other chosen ones held; how far that led, and whether all the way."""
+        rows = np.array(sorted({*self.chosen, *goal}), dtype=np.intp)
+        if len(rows) == 0:
+            return q, not goal
+        start = self.coordinates(q)[rows]
+        way = np.array([goal.get(int(k), x) for k, x in zip(rows, start, strict=True)]) - start
+        count = max(1, math.ceil(float(np.abs(way / self.loops.column_scale[rows]).max()) / 0.1))
+        longest = part_step = 1.0 / count
+        part = 0.0
+        while part < 1.0:
+            there = min(1.0, part + part_step)
+            found = self._close(q, rows, start + there * way)
+            if found is None:
+                part_step /= 2
+                if part_step < longest / 256:
+                    return q, False
+            else:
+                q, part, part_step = found, there, min(longest, 2 * part_step)
+        return q, True
+
+    def _close(self, q: Array, rows: NDArray[np.intp], target: Array) -> Array | None:
+        """The configuration with closed loops and these coordinates, by Newton's steps; None where they lead nowhere, or far away."""
+        loops, now = self.loops, q
+        scale = loops.column_scale
+        closed = False
+        for _ in range(12):
+            off = np.concatenate(
+                [loops.residual(now)[loops.holonomic], (self.coordinates(now)[rows] - target) / scale[rows]]
+            )
+            if closed:
+                moved = np.abs(self.mechanism.difference(q, now) / scale).max()
+                return now if moved < 0.6 else None
+            A = np.concatenate(
+                [loops.jacobian(now)[loops.holonomic], self._rates(now)[rows] * scale / scale[rows, None]]
+            )
+            # not solve: rows of planar loops depend on one another
+            step = np.linalg.lstsq(A, -off, rcond=1e-9)[0]
+            if not np.abs(step).max() < 1.0:
+                return None
+            now = self.mechanism.integrate(now, step * scale)
+            # one step more takes the last digits
+            closed = bool(np.abs(off).max() < CLOSED)
+        return None
+
+    def _rates(self, q: Array) -> Array:
+        """Derivative (nv, nv) of the coordinates by the velocities, by differences: Newton's steps need no more."""
+        h = 1e-6
+        steps = h * np.eye(self.mechanism.nv)
+        return np.asarray((self.coordinates(self.mechanism.integrate(q, steps)) - self.coordinates(q)).T / h)
+
+    def _choose(self, q: Array) -> list[int]:
+        if self.mechanism.nv == 0:
+            return []
+        J = self.loops.jacobian(q)[self.loops.holonomic]
+        _, sizes, directions = np.linalg.svd(J, full_matrices=True)
+        rank = int((sizes > 1e-7 * max(1.0, sizes.max(initial=0.0))).sum())
+        scale = self.loops.column_scale
+        shown = (self._rates(q) * scale / scale[:, None]) @ directions[rank:].T
+        chosen: list[int] = []
+
+        def take(k: int) -> None:
+            nonlocal shown
+            chosen.append(k)
+            along = shown[k] / np.linalg.norm(shown[k])
+            shown = shown - np.outer(shown @ along, along)
+
+        motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
+        for candidates in (motors, range(self.mechanism.nv)):
+            while len(chosen) < self.mechanism.nv - rank:
+                # the first of equals; digits that rounding decides must not decide on it
+                best = max(candidates, key=lambda k: (float(np.linalg.norm(shown[k]).round(6)), -k), default=-1)
+                if best < 0 or np.linalg.norm(shown[best]) < 1e-3:
+                    break
+                take(best)
+        chosen.sort()
+        return [k for k in chosen if k in motors] + [k for k in chosen if k not in motors]

@@ -1,0 +1,100 @@
+"""Meshes of what a mechanism is drawn with: bars, pins, sleeves, balls and pedestals; boxes, cylinders and spheres of its visuals.
+
+All but boxes are surfaces of revolution: a profile of (radius, height) pairs turned about an axis. A mesh is its vertices (k, 3) [m] and
+triangles (m, 3) of indices into them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import Array
+from ..description.specs import Box, Cylinder, Sphere
+from ..figures.skeleton import Place
+
+Triangles = tuple[Array, NDArray[np.int64]]
+
+
+def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20) -> Triangles:
+    """A profile of (radius, height) pairs turned about an axis through a point. A point given twice makes a sharp edge."""
+    radius, height = np.asarray(profile, dtype=np.float64).T
+    _, _, across = np.linalg.svd(axis[None])
+    first = across[1]
+    second = np.cross(axis, first)
+    angle = np.linspace(0.0, 2 * np.pi, sides, endpoint=False)[:, None]
+    circle = np.cos(angle) * first + np.sin(angle) * second
+    vertices = at + radius[:, None, None] * circle + height[:, None, None] * axis
+    row, column = np.arange(len(radius) - 1)[:, None] * sides, np.arange(sides)
+    a, b = row + column, row + (column + 1) % sides
+    faces = np.stack([a, b, b + sides, a, b + sides, a + sides], axis=-1)
+    return vertices.reshape(-1, 3), faces.reshape(-1, 3)
+
+
+def capsule(a: Array, b: Array, radius: float) -> Triangles:
+    """A round bar with round ends."""
+    length = math.hypot(*(b - a))  # which does not overflow on the way
+    axis = (b - a) / length if length > 0 else np.array([0.0, 0.0, 1.0])
+    angle = np.linspace(0.0, np.pi / 2, 5)
+    top = np.stack([radius * np.cos(angle), length + radius * np.sin(angle)], axis=1)
+    bottom = np.stack([radius * np.cos(angle), -radius * np.sin(angle)], axis=1)[::-1]
+    return revolved(np.concatenate([bottom, top]), a, axis, 14)
+
+
+def hinge(place: Place, radius: float) -> Triangles:
+    """A pin along the axis of what turns, a sleeve around what slides, a ball where there is not one axis."""
+    if place.kind == "Fixed":
+        return np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
+    if place.axis is None:
+        return ball(place.point, 1.5 * radius)
+    wide, half = (1.3, 2.2) if place.kind != "Revolute" else (1.15, 1.6)
+    r, h = wide * radius, half * radius
+    edge = 0.15 * radius
+    profile = [(0, -h), (r - edge, -h), (r - edge, -h), (r, edge - h), (r, edge - h), (r, h - edge), (r, h - edge),
+               (r - edge, h), (r - edge, h), (0, h)]  # fmt: skip
+    return revolved(profile, place.point, place.axis)
+
+
+def ball(at: Array, radius: float, rings: int = 9, sides: int = 20) -> Triangles:
+    """A sphere."""
+    angle = np.linspace(-np.pi / 2, np.pi / 2, rings)
+    return revolved(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1), at, np.eye(3)[2], sides)
+
+
+def solid(shape: Box | Cylinder | Sphere) -> Triangles:
+    """A shape of a visual, about the origin.
+
+    >>> from sarrus.viewer.shapes import solid
+    >>> from sarrus.description import Box
+    >>> vertices, faces = solid(Box((2.0, 4.0, 6.0)))
+    >>> vertices.max(axis=0).tolist(), len(vertices), len(faces)
+    ([1.0, 2.0, 3.0], 24, 12)
+    """
+    if isinstance(shape, Sphere):
+        return ball(np.zeros(3), shape.radius, 25, 48)
+    if isinstance(shape, Cylinder):
+        r, h = shape.radius, shape.length / 2
+        return revolved([(0, -h), (r, -h), (r, -h), (r, h), (r, h), (0, h)], np.zeros(3), np.eye(3)[2], 48)
+    # four corners a side, each side's own, so that edges are sharp: the side towards z, and where it comes to
+    side = np.array([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)])
+    turned = np.concatenate([sign * np.roll(side, k, axis=1)[::sign] for k in range(3) for sign in (1, -1)])
+    faces = np.array([(0, 1, 2), (0, 2, 3)]) + 4 * np.arange(6)[:, None, None]
+    return turned * np.array(shape.size) / 2, faces.reshape(-1, 3)
+
+
+def cone(at: Array, side: Array, radius: float) -> Triangles:
+    """A pedestal with its tip at an anchor."""
+    h, r = 4.0 * radius, 2.4 * radius
+    return revolved([(0.6 * radius, 0), (r, h), (r, h), (r, 1.15 * h), (r, 1.15 * h), (0, 1.15 * h)], at, side)
+
+
+def together(parts: Sequence[Triangles]) -> Triangles:
+    """Several meshes as one."""
+    counts = np.cumsum([0, *(len(vertices) for vertices, _ in parts)])
+    return (
+        np.concatenate([vertices for vertices, _ in parts]),
+        np.concatenate([faces + start for (_, faces), start in zip(parts, counts[:-1], strict=True)]),
+    )

@@ -1,0 +1,350 @@
+"""A mechanism in the browser: looked at from all sides, moved by hand with its loops closed, and a run played back.
+
+Sliders lead :class:`~sarrus.viewer.loop_sliders.Inputs`, a thread plays the trajectory, and both end in `_show`, which puts the
+:class:`~sarrus.viewer.scene.Scene` and the :class:`~sarrus.viewer.panel.Panel` where the mechanism is. One lock keeps them and the user's own thread apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import threading
+import time as clock
+import warnings
+import webbrowser
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, checked_number, real_array
+from ..errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
+from ..mechanism import Mechanism, checked_mechanism
+from ..simulation.trajectory import Trajectory
+from .loop_sliders import Inputs
+from .panel import Panel
+from .scene import Scene
+from .serving import serve
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FRAMES_PER_SECOND = 30
+
+
+def view(
+    mechanism: Mechanism,
+    q: ArrayLike | None = None,
+    *,
+    trajectory: Trajectory | None = None,
+    port: int = 8080,
+    host: str = "127.0.0.1",
+    open_browser: bool = True,
+    block: bool = True,
+) -> View:
+    """Show a mechanism in the browser, with a slider per independent coordinate; loops stay closed as it moves.
+
+    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file), or by bars from joint to joint where they
+    have none. A mesh that cannot be read is left out, with a warning that says why.
+
+    Parameters
+    ----------
+    mechanism : the mechanism
+    q : (nq,) configuration to show first; default: the first of the trajectory, or the assembled home
+    trajectory : a run to play back
+    port : where to serve it, 0 to 65535; the next free one is taken if something else is there, any free one for 0
+    host : address or name of this machine to serve it at. "127.0.0.1" shows it to this machine alone; with others, as "0.0.0.0",
+        a warning says who can look. Pages of other origins are sent away
+    open_browser : whether to open a browser window
+    block : True waits until Ctrl-C; False returns at once, as a notebook wants it
+
+    Returns
+    -------
+    View : the handle: ``.url``, ``.set(q)``, ``.move({"motor": 0.5})``, ``.play()``, ``.close()``
+
+    Raises
+    ------
+    ModuleNotFoundError
+        viser is not installed: ``pip install "sarrus[view]"``.
+    ShapeError, StateError
+        q has a wrong size, or is not finite.
+    TypeError, ValueError
+        The port is no number of a port, no port from there on is free, or the host is no address of this machine.
+    RuntimeError
+        The server does not come up.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> sarrus.view(sarrus.mechanisms.four_bar(), block=False)  # doctest: +SKIP
+    <view of 'four_bar' at http://127.0.0.1:8080>
+    """
+    shown = View(mechanism, q, trajectory=trajectory, port=port, host=host)
+    if open_browser:
+        webbrowser.open(shown.url)
+    if block:
+        print(f"{mechanism.name} at {shown.url}  (Ctrl-C ends it)", flush=True)
+        shown.wait()
+    return shown
+
+
+class View:
+    """A mechanism on show. Any thread may use it; as a context manager it closes itself.
+
+    Attributes
+    ----------
+    mechanism, trajectory : what is shown
+    url : where a browser finds it
+    sliders : coordinate to its slider, as in :attr:`Inputs.names`
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        q: ArrayLike | None = None,
+        *,
+        trajectory: Trajectory | None = None,
+        port: int = 8080,
+        host: str = "127.0.0.1",
+    ) -> None:
+        checked_mechanism(mechanism)
+        if not isinstance(trajectory, Trajectory | None):
+            raise TypeError(f"trajectory must be a Trajectory; got {trajectory!r}")
+        viser = _viser()
+        if trajectory is not None and trajectory.mechanism != mechanism:
+            raise ModelError(f"the trajectory is one of '{trajectory.mechanism.name}', not of '{mechanism.name}'")
+        self.mechanism, self.trajectory = mechanism, trajectory
+        if q is None:
+            q = mechanism.assemble() if trajectory is None else trajectory.q[0]
+        self._q = self._checked(q)
+        self._home, self._time = self._q, 0.0 if trajectory is None else float(trajectory.t[0])
+        self._start = self._time
+        self._inputs = Inputs(mechanism, self._q, self._time)
+        # what callbacks of the browser, the player and the user's own thread share
+        self._lock = threading.RLock()
+        self._showing = self._closed = False
+        self._playing, self._ended = threading.Event(), threading.Event()
+        with contextlib.redirect_stdout(io.StringIO()):  # its banner says what url says
+            self._server, self.url = serve(viser, host, port)
+        self._player = threading.Thread(target=self._play, name="sarrus-view", daemon=True)
+        try:
+            with self._server.atomic():
+                self._scene = Scene(self._server, mechanism, self._q)
+                self._panel = Panel(self._server.gui, self._inputs, self._q, self._scene, trajectory)
+                self.sliders = self._panel.sliders
+                self._listen()
+                self._show()
+        except BaseException:
+            self.close()
+            raise
+        for fault in self._scene.faults:
+            warnings.warn(f"{mechanism.name}: {printable(fault)}", stacklevel=2)
+        if trajectory is not None:
+            self._player.start()
+
+    # ---- what one does with it ---------------------------------------------------------------------------------------
+
+    @property
+    def q(self) -> Array:
+        """(nq,) configuration on show."""
+        with self._lock:
+            return self._q.copy()
+
+    @property
+    def time(self) -> float:
+        """Time of the trajectory that is shown [s]."""
+        return self._time
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the coordinates with sliders."""
+        return tuple(self.sliders)
+
+    def set(self, q: ArrayLike) -> None:
+        """Show a configuration (nq,), as it is: its loops may be open. A playback pauses."""
+        checked = self._checked(q)
+        self.pause()
+        with self._lock:
+            self._q = checked
+            self._show()
+
+    def move(self, coordinates: Mapping[str, float]) -> bool:
+        """Lead coordinates to values, loops closed; False where they could not come all the way, and the mechanism stays where it was.
+
+        Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". A playback pauses.
+        """
+        if not isinstance(coordinates, Mapping):
+            raise TypeError(f"coordinates are a mapping of names to values; got {coordinates!r}")
+        known = {name: k for k, name in enumerate(self._inputs.names)}
+        goal: dict[int, float] = {}
+        for name, value in coordinates.items():
+            if name not in known:
+                raise_no_such_name("coordinate", name, known)
+            goal[known[name]] = checked_number(f"coordinate '{name}'", value, "")
+        self.pause()
+        with self._lock:
+            self._inputs.loops.time = self._time
+            q, arrived = self._inputs.lead(self._q, goal)
+            if arrived:
+                self._q = q
+                self._panel.say("")
+            else:
+                reached = self._inputs.coordinates(q)
+                ends = [f"{name} ends at {reached[known[name]]:.3f}" for name in coordinates]
+                self._panel.say(f"The loops would open: {', '.join(ends)}.")
+            self._show()
+        return arrived
+
+    def home(self) -> None:
+        """Go back to the first configuration."""
+        self.pause()
+        with self._lock:
+            self._q, self._time = self._home, self._start
+            self._panel.say("")
+            self._show()
+
+    def seek(self, time: float) -> None:
+        """Show the trajectory at a time [s], at its ends beyond them."""
+        run = self._run()
+        with self._lock:
+            self._time = float(np.clip(checked_number("time", time, ""), run.t[0], run.t[-1]))
+            q = np.asarray(run.at(self._time)[0], dtype=np.float64)
+            # a run that diverged may end in numbers that are none
+            if np.isfinite(q).all():
+                self._q = q
+            self._show()
+
+    def play(self) -> None:
+        """Play the trajectory, from its start if it is at its end."""
+        run = self._run()
+        if self._time >= float(run.t[-1]):
+            self.seek(float(run.t[0]))
+        self._playing.set()
+        self._panel.play.label = "Pause"
+
+    def pause(self) -> None:
+        """Stop playing."""
+        self._playing.clear()
+        if self.trajectory is not None:
+            self._panel.play.label = "Play"
+
+    def wait(self) -> None:
+        """Wait until it is closed, or for Ctrl-C, which closes it."""
+        try:
+            while not self._ended.wait(0.2):
+                pass
+        except KeyboardInterrupt:
+            self.close()
+
+    def close(self) -> None:
+        """Stop serving; a second time does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._ended.set()
+        self._playing.set()
+        if self._player.is_alive() and self._player is not threading.current_thread():
+            self._player.join(timeout=5.0)
+        with contextlib.redirect_stdout(io.StringIO()):
+            self._server.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<view of '{self.mechanism.name}' {'closed' if self._closed else f'at {self.url}'}>"
+
+    def _repr_html_(self) -> str:
+        if self._closed:
+            return repr(self).replace("<", "&lt;")
+        return f'<iframe src="{self.url}" width="100%" height="480" style="border: 0"></iframe>'
+
+    # ---- moved in the browser ----------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        panel = self._panel
+        for name, slider in panel.sliders.items():
+            slider.on_update(lambda _, name=name: self._slid(name))
+        panel.home.on_click(lambda _: self.home())
+        for kind, box in panel.boxes.items():
+            box.on_update(lambda event, kind=kind: self._scene.reveal(kind, event.target.value))
+        if self._scene.visuals:
+            panel.visuals.on_update(lambda event: self._scene.dress(event.target.value))
+        if self.trajectory is not None:
+            panel.play.on_click(lambda _: self.pause() if self._playing.is_set() else self.play())
+            panel.clock.on_update(lambda _: self._sought())
+
+    def _slid(self, name: str) -> None:
+        """A slider was moved: by hand, unless it is us who show where the mechanism is."""
+        with self._lock:
+            if self._showing or self._closed:
+                return
+            # read under the lock: of many messages about one drag the last counts
+            self.move({name: float(self.sliders[name].value)})
+
+    def _sought(self) -> None:
+        with self._lock:
+            if not self._showing and not self._closed:
+                self.pause()
+                self.seek(float(self._panel.clock.value))
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Put all bodies where q has them, and sliders with them."""
+        now = self._inputs.coordinates(self._q)
+        self._showing = True
+        try:
+            with self._server.atomic():
+                self._scene.show(self._q)
+                self._panel.show(now, self._time)
+        finally:
+            self._showing = False
+
+    def _play(self) -> None:
+        """What the player's thread does: as often as a film changes, one more picture."""
+        run = self._run()
+        first, last = float(run.t[0]), float(run.t[-1])
+        while not self._ended.is_set():
+            self._playing.wait()
+            before = clock.perf_counter()
+            while self._playing.is_set() and not self._ended.wait(1.0 / FRAMES_PER_SECOND):
+                now = clock.perf_counter()
+                with self._lock:
+                    if not self._playing.is_set():
+                        break
+                    t = self._time + (now - before) * float(self._panel.speed.value)
+                    if t >= last and self._panel.repeat.value:
+                        t = first
+                    self.seek(t)
+                    if t >= last:
+                        self.pause()
+                before = now
+
+    def _run(self) -> Trajectory:
+        if self.trajectory is None:
+            raise ModelError("there is no trajectory to play: view(mechanism, trajectory=...)")
+        return self.trajectory
+
+    def _checked(self, q: ArrayLike) -> Array:
+        given = real_array("q", q)
+        if given.shape != (self.mechanism.nq,):
+            raise ShapeError(f"q has shape {given.shape}; a view shows one configuration, ({self.mechanism.nq},)")
+        if not np.isfinite(given).all():
+            raise StateError("q must be finite to be shown")
+        return np.asarray(self.mechanism.normalize(given))
+
+
+def _viser() -> Any:
+    try:
+        return importlib.import_module("viser")
+    except ModuleNotFoundError as error:
+        if error.name != "viser":
+            raise
+        raise ModuleNotFoundError('the view needs viser: pip install "sarrus[view]"', name="viser") from None
