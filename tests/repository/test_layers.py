@@ -1,4 +1,4 @@
-"""The architecture is a test, not a drawing: the floor check finds what is planted, and nothing in the house."""
+"""The architecture is a test, not a drawing: the dependency check finds what is planted, and nothing in the checkout."""
 
 import importlib.util
 from pathlib import Path
@@ -7,13 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-spec = importlib.util.spec_from_file_location("check_floors", ROOT / "tools" / "check_floors.py")
-check_floors = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(check_floors)
+spec = importlib.util.spec_from_file_location("check_layers", ROOT / "tools" / "check_layers.py")
+check_layers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(check_layers)
 
 
 def test_every_arrow_points_down():
-    assert check_floors.upward(ROOT) == []
+    assert check_layers.upward(ROOT) == []
 
 
 def test_nothing_was_overlooked():
@@ -38,7 +38,7 @@ def test_nothing_was_overlooked():
             ":2: bindings looks up by name",
         ),
         ("cpp/bindings/planted.cpp", 'py::handle(self).attr("reactions")(q, v)', "looks up by name"),
-        ("cpp/attic/planted.hpp", "", "'attic' has no floor"),
+        ("cpp/attic/planted.hpp", "", "'attic' has no layer"),
         ("python/sarrus/errors.py", "from .joints import Revolute", "errors imports joints"),
         ("python/sarrus/spatial.py", "import numpy\nimport sarrus.cli", ":2: spatial imports cli"),
         ("python/sarrus/joints.py", "from . import mechanism", "joints imports mechanism"),
@@ -52,7 +52,7 @@ def test_nothing_was_overlooked():
         ("python/sarrus/io/__init__.py", "from .. import mechanisms", "io imports mechanisms"),
         ("python/sarrus/tables.py", "from . import load", "tables imports __init__"),
         ("python/sarrus/mechanisms/stanford.py", "import sarrus", "mechanisms imports __init__"),
-        ("python/sarrus/attic.py", "", "'attic' has no floor"),
+        ("python/sarrus/attic.py", "", "'attic' has no layer"),
     ],
 )
 def test_planted_faults_are_found(tmp_path, path, text, fault):
@@ -67,7 +67,7 @@ def test_planted_faults_are_found(tmp_path, path, text, fault):
         (tmp_path / known).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / known).write_text("")
     (tmp_path / path).write_text(text)
-    found = check_floors.upward(tmp_path)
+    found = check_layers.upward(tmp_path)
     assert len(found) == 1
     assert fault in found[0]
 
@@ -89,4 +89,4 @@ def test_what_points_down_is_fine(tmp_path, path, text):
         (tmp_path / known).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / known).write_text("")
     (tmp_path / path).write_text(text)
-    assert check_floors.upward(tmp_path) == []
+    assert check_layers.upward(tmp_path) == []

@@ -1,4 +1,4 @@
-"""The floor check: a file includes or imports from its own floor or a lower one. ``python tools/check_floors.py [CHECKOUT]``"""
+"""The dependency check: a file includes or imports from its own layer or a lower one. ``python tools/check_layers.py [CHECKOUT]``"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
 def upward(root: Path) -> list[str]:
-    """One line for each include or import of the checkout that runs upward, or that has no floor."""
+    """One line for each include or import of the checkout that runs upward, or that has no layer."""
     return [*_upward_includes(root / "cpp"), *_upward_imports(root / "python" / "sarrus")]
 
 
@@ -60,7 +60,7 @@ def _upward_includes(cpp: Path) -> Iterator[str]:
     for path in sorted(p for p in cpp.rglob("*") if p.suffix in (".hpp", ".cpp", ".h")):
         here = path.relative_to(cpp).parts[0]
         if here not in CPP:
-            yield f"{path}: '{here}' has no floor; it needs a place in {Path(__file__).name}"
+            yield f"{path}: '{here}' has no layer; it needs a place in {Path(__file__).name}"
             continue
         text = path.read_text(encoding="utf-8")
         for match in BY_NAME.finditer(text):
@@ -81,21 +81,21 @@ def _upward_includes(cpp: Path) -> Iterator[str]:
 
 
 def _upward_imports(package: Path) -> Iterator[str]:
-    floor_of = {name: floor for floor, names in enumerate(PYTHON) for name in names}
+    layer_of = {name: layer for layer, names in enumerate(PYTHON) for name in names}
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package).with_suffix("").parts
         here = inside[0]
-        if here not in floor_of:
-            yield f"{path}: '{here}' has no floor; it needs a place in {Path(__file__).name}"
+        if here not in layer_of:
+            yield f"{path}: '{here}' has no layer; it needs a place in {Path(__file__).name}"
             continue
         for line, there in _imports(path, inside):
-            if not (package / there).is_dir() and not (package / f"{there}.py").is_file() and there not in floor_of:
+            if not (package / there).is_dir() and not (package / f"{there}.py").is_file() and there not in layer_of:
                 there = "__init__"  # a name that the package itself holds
             if there == here:
                 continue
-            if there not in floor_of:
-                yield f"{path}:{line}: '{there}' has no floor; it needs a place in {Path(__file__).name}"
-            elif floor_of[there] > floor_of[here]:
+            if there not in layer_of:
+                yield f"{path}:{line}: '{there}' has no layer; it needs a place in {Path(__file__).name}"
+            elif layer_of[there] > layer_of[here]:
                 yield f"{path}:{line}: {here} imports {there}, which is above it"
 
 
@@ -120,7 +120,7 @@ def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1])
     found = upward(root)
     print(*found, sep="\n", end="\n" if found else "")
-    print(f"floor check: {len(found)} upward" if found else "floor check: every arrow points down")
+    print(f"dependency check: {len(found)} upward" if found else "dependency check: every arrow points down")
     return 1 if found else 0
 
 
