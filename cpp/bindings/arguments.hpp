@@ -9,7 +9,7 @@
 
 namespace sarrus::bindings {
 
-enum class Size : char { q, v, six, known, one, rows, pfaffian_values, scale, gains, steps };
+enum class Size : char { q, v, six, cached, one, rows, pfaffian_values, scale, gains, steps };
 
 struct Input {
   std::string name;
@@ -39,7 +39,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     Input in{word, nullptr, Size::v, word.back() == '?', false};
     if (in.optional) in.name.pop_back();
     if (in.name[0] == 'q') in.size = Size::q;
-    if (in.name == "known") in.size = Size::known;
+    if (in.name == "cached") in.size = Size::cached;
     if (in.name == "multipliers" || in.name == "rows") in.size = Size::rows;
     if (in.name == "scale") in.size = Size::scale;
     if (in.name == "gains") in.size = Size::gains;
@@ -76,7 +76,7 @@ inline int size_of(Size s, const Tree& t) {
     case Size::scale: return size_of_input("scale", t);
     case Size::gains: return size_of_input("gains", t);
     case Size::steps: return size_of_input("steps", t);
-    default: return kept_motion_size(t);
+    default: return cached_kinematics_size(t);
   }
 }
 

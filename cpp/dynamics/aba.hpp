@@ -89,7 +89,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
       }
       for (int k = 0; k < N; ++k) {
         for (int l = 0; l <= k; ++l) D[k][l] = dot(S.column[k], U[l]);
-        D[k][k] += T(tree.freedom[b.iv + k].armature);
+        D[k][k] += T(tree.passive[b.iv + k].armature);
         size[k] = me.I.size_along(S.column[k]);
       }
       invert_symmetric(N, D, size, D_inverse);

@@ -1,5 +1,5 @@
 // The configuration manifold: where a constant velocity leads in unit time, the velocity that leads from one configuration to
-// another, and the motion space of each joint. SpaceDyn 3.4 (with its misprints put right), van der Merwe 2.10 and 6.52.
+// another, and the motion space of each joint. SpaceDyn 3.4 (with its misprints corrected), van der Merwe 2.10 and 6.52.
 #pragma once
 
 #include "state.hpp"

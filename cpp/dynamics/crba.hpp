@@ -46,7 +46,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
         Force<T> F = I * S.column[k];
         T row[decltype(joint)::most];
         S.project(F, row);
-        row[k] += T(tree.freedom[r].armature);
+        row[k] += T(tree.passive[r].armature);
         for (int l = 0; l <= k; ++l) put(r, b.iv + l, row[l]);
         if (b.root == i) continue;
         F = work[i].X_root.to_parent(F);

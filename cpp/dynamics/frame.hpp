@@ -14,7 +14,7 @@ struct Frame {
   ExpressedIn expressed_in;
 };
 
-/// Scalars that a kept motion holds: 24 a body, 12 a velocity (Kinematics lays itself over them).
-inline int kept_motion_size(const Tree& t) { return 24 * t.bodies + 12 * t.nv; }
+/// Scalars that cached kinematics holds: 24 a body, 12 a velocity (Kinematics lays itself over them).
+inline int cached_kinematics_size(const Tree& t) { return 24 * t.bodies + 12 * t.nv; }
 
 }  // namespace sarrus

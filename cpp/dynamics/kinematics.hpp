@@ -1,5 +1,5 @@
 // Pose, velocity and acceleration of every body, and the motion that each joint velocity causes, in world axes. van der Merwe
-// 4.27, 4.28 (put right); [RBDA] 4.1. The other algorithms of a state that are not on the fastest path read this one.
+// 4.27, 4.28 (corrected); [RBDA] 4.1. The other algorithms of a state that are not on the fastest path read this one.
 //
 //   A column of phi is kept at the origin of the body that it moves, so that nothing is subtracted that is far from the world's
 //   origin. Its time derivative (5.65) is kept beside it: w x s + R phi-dot, a joint's axes turning with its body.
@@ -20,7 +20,7 @@ template <class T> struct Kinematics {
   Motion<T>* column;     // tree.nv
   Motion<T>* column_dot;
 
-  static int size(const Tree& t) { return kept_motion_size(t); }
+  static int size(const Tree& t) { return cached_kinematics_size(t); }
 
   /// Lays the three arrays over one run of size(tree) scalars.
   static SARRUS_INLINE Kinematics over(const Tree& tree, T* block) {

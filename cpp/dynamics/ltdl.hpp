@@ -25,9 +25,9 @@ template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   for (int k = 0; k < n; ++k) size[k] = M[k * n + k];
   inward(tree, [&](int k) {
     M[k * n + k] = unless_rounding(M[k * n + k], size[k]);
-    const T share = T(1.0) / M[k * n + k];
+    const T inverse = T(1.0) / M[k * n + k];
     for (int i = up[k]; i >= 0; i = up[i]) {
-      const T l = M[k * n + i] * share;
+      const T l = M[k * n + i] * inverse;
       for (int j = i; j >= 0; j = up[j]) M[i * n + j] -= l * M[k * n + j];
       M[k * n + i] = l;
     }
@@ -92,9 +92,9 @@ template <class T> void operational_inertia_inverse(const Tree& tree, Arena& are
   operational_factor(tree, arena, q, f, L, Y);
   for (int i = 0; i < 36; ++i) out[i] = T(0.0);
   for (int c = 0; c < n; ++c) {
-    const T share = T(1.0) / L[c * n + c];
+    const T inverse = T(1.0) / L[c * n + c];
     for (int i = 0; i < 6; ++i)
-      for (int j = 0; j <= i; ++j) out[6 * i + j] += Y[6 * c + i] * Y[6 * c + j] * share;
+      for (int j = 0; j <= i; ++j) out[6 * i + j] += Y[6 * c + i] * Y[6 * c + j] * inverse;
   }
   for (int i = 0; i < 6; ++i)
     for (int j = 0; j < i; ++j) out[6 * j + i] = out[6 * i + j];

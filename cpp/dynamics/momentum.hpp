@@ -17,8 +17,8 @@ template <class T> struct Mass {
 };
 template <class T> SARRUS_INLINE Mass<T> mass_of(const Body& b, const BodyMotion<T>& k) {
   const Vec3<T> h = k.X.R * cast<T>(b.inertia.h);
-  const double share = b.inertia.m > 0.0 ? 1.0 / b.inertia.m : 0.0;  // a massless body has no centre, and nothing asks for one
-  const Vec3<T> r = h * T(share);
+  const double inverse = b.inertia.m > 0.0 ? 1.0 / b.inertia.m : 0.0;  // a massless body has no centre, and nothing asks for one
+  const Vec3<T> r = h * T(inverse);
   return {T(b.inertia.m), k.X.p + r, r, rotate(k.X.R, cast<T>(b.inertia.I))};
 }
 
@@ -92,7 +92,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
     const Motion<T> V = in_axes(k.body[i].X.R, k.body[i].V);
     twice += dot(V, cast<T>(tree.body[i].inertia) * V);
   }
-  for (int c = 0; c < tree.nv; ++c) twice += T(tree.freedom[c].armature) * v[c] * v[c];
+  for (int c = 0; c < tree.nv; ++c) twice += T(tree.passive[c].armature) * v[c] * v[c];
   return T(0.5) * twice;
 }
 
@@ -106,7 +106,7 @@ template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, 
     Vec3<T> ball = zero3<T>();
     if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
     for (int l = 0; l < b.nv; ++l) {
-      const Freedom& f = tree.freedom[b.iv + l];
+      const PassiveTerms& f = tree.passive[b.iv + l];
       const T deflection = f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball(l < 3 ? l : 2);
       U += T(0.5 * f.stiffness) * deflection * deflection;
     }

@@ -1,4 +1,4 @@
-// tau = M(q) a + h(q, v): recursive Newton-Euler. van der Merwe 4.27-4.32 with the bias of 4.28 put right; [RBDA] Table 5.1.
+// tau = M(q) a + h(q, v): recursive Newton-Euler. van der Merwe 4.27-4.32 with the bias of 4.28 corrected; [RBDA] Table 5.1.
 //
 // Accelerations are classical, so that no linear velocity is needed, and each body's turning is one Cartesian tensor,
 // Omega = skew(w') + skew(w)^2 (thesis ch. 3): a point at r of the body accelerates by a + Omega r, and with the Euler tensor
@@ -90,7 +90,7 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
   }
 
   if (tree.has_armature)
-    for (int k = 0; k < tree.nv; ++k) tau[k] += T(tree.freedom[k].armature) * in.a[k];
+    for (int k = 0; k < tree.nv; ++k) tau[k] += T(tree.passive[k].armature) * in.a[k];
   if (tree.has_joint_forces) add_joint_forces(tree, in.q, in.v, T(1.0), tau);
   return {work, columns};
 }

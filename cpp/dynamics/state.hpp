@@ -65,7 +65,7 @@ template <class T> struct ExternalWrench {
 };
 
 /// Friction and spring along velocity k: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
-template <class T> SARRUS_INLINE T joint_force(const Freedom& f, const T* q, const T& v, const T& ball_spring) {
+template <class T> SARRUS_INLINE T joint_force(const PassiveTerms& f, const T* q, const T& v, const T& ball_spring) {
   const T deflection = f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball_spring;
   return T(f.damping) * v + T(f.friction) * sign(v) + T(f.stiffness) * deflection;
 }
@@ -77,7 +77,7 @@ template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* 
     Vec3<T> ball = zero3<T>();
     if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
     for (int k = 0; k < b.nv; ++k)
-      tau[b.iv + k] += scale * joint_force(tree.freedom[b.iv + k], q, v[b.iv + k], ball(k < 3 ? k : 2));
+      tau[b.iv + k] += scale * joint_force(tree.passive[b.iv + k], q, v[b.iv + k], ball(k < 3 ? k : 2));
   }
 }
 

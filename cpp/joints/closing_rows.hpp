@@ -38,7 +38,7 @@ template <class T> struct TurnAboutZ {
 
 /// How X differs from a pose near it, in X's axes.
 template <class T> SARRUS_INLINE Motion<T> off_by(const Transform<T>& X, const Transform<T>& near) {
-  return {log(times(Mat3<T>(near.R.transpose()), X.R)), transpose_times(X.R, Vec3<T>(X.p - near.p))};
+  return {log(Mat3<T>(near.R.transpose()) * X.R), transpose_times(X.R, Vec3<T>(X.p - near.p))};
 }
 
 /// Residual of the components that are not free, given the nearest pose that the joint can take.

@@ -21,7 +21,7 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
   template <class T> static void integrate(const T* q, const T* dv, T* q1) {
     const Pose<T> step = exp(load_motion(dv));
     const Quaternion<T> r = Quaternion<T>::load(q);
-    const Vec3<T> p = vec3<T>(q[4], q[5], q[6]) + times(rotation(r), step.position);
+    const Vec3<T> p = vec3<T>(q[4], q[5], q[6]) + rotation(r) * step.position;
     (r * step.rotation).normalized().store(q1);
     for (int k = 0; k < 3; ++k) q1[4 + k] = p(k);
   }
@@ -32,7 +32,7 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
   }
   template <class T> static void rate(const T* q, const T* v, T* q_dot) {
     const Quaternion<T> r = Quaternion<T>::load(q);
-    const Vec3<T> u = times(rotation(r), vec3<T>(v[3], v[4], v[5]));
+    const Vec3<T> u = rotation(r) * vec3<T>(v[3], v[4], v[5]);
     (r * Quaternion<T>{v[0] * T(0.5), v[1] * T(0.5), v[2] * T(0.5), T(0.0)}).store(q_dot);
     for (int k = 0; k < 3; ++k) q_dot[4 + k] = u(k);
   }

@@ -11,8 +11,8 @@ template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, cons
 /// turn about y: held angles are known and need not be told from the free ones.
 template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
   const auto read = [&](int k, const T& s, const T& c) {
-    const T share = T(1.0) / sqrt(s * s + c * c + T(1e-300));
-    sin[k] = s * share, cos[k] = c * share;
+    const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
+    sin[k] = s * inverse, cos[k] = c * inverse;
   };
   if (free == 5) {  // y is held between them
     const T side = select(cos[1] < T(0.0), T(-1.0), T(1.0));
@@ -21,8 +21,8 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     return;
   }
   // take the held ones away on both sides
-  for (int k = 0; k < 3 && !(free >> k & 1); ++k) R = times(turn_about(k, T(-sin[k]), cos[k]), R);
-  for (int k = 2; k >= 0 && !(free >> k & 1); --k) R = times(R, turn_about(k, T(-sin[k]), cos[k]));
+  for (int k = 0; k < 3 && !(free >> k & 1); ++k) R = turn_about(k, T(-sin[k]), cos[k]) * R;
+  for (int k = 2; k >= 0 && !(free >> k & 1); --k) R = R * turn_about(k, T(-sin[k]), cos[k]);
   if (free == 3)
     read(0, R(2, 1), R(1, 1)), read(1, R(0, 2), R(0, 0));
   else if (free == 6)
@@ -47,8 +47,8 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointConstants& k, co
     T sin[3], cos[3];
     for (int r = 0; r < 3; ++r) sin[r] = T(k.parameter[r]), cos[r] = T(k.cosine[r]);
     read_angles(free, R, sin, cos);
-    const Mat3<T> reached = times(times(rotation_x(sin[0], cos[0]), rotation_y(sin[1], cos[1])), rotation_z(sin[2], cos[2]));
-    const Vec3<T> off = log(times(Mat3<T>(reached.transpose()), R));
+    const Mat3<T> reached = (rotation_x(sin[0], cos[0]) * rotation_y(sin[1], cos[1])) * rotation_z(sin[2], cos[2]);
+    const Vec3<T> off = log(Mat3<T>(reached.transpose()) * R);
 
     const Vec3<T> axis[3] = {vec3<T>(cos[2] * cos[1], -sin[2] * cos[1], sin[1]), vec3<T>(sin[2], cos[2], T(0.0)),
                              unit_motion<T>(2).angular};  // in the child's axes (2.38, 2.39)
@@ -125,9 +125,8 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
 
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     const Stages<T> g = stages(c);
-    const Mat3<T> R =
-        times(times(rotation_x(g.sin[0], g.cos[0]), rotation_y(g.sin[1], g.cos[1])), rotation_z(g.sin[2], g.cos[2]));
-    return {R, times(R, g.d)};
+    const Mat3<T> R = (rotation_x(g.sin[0], g.cos[0]) * rotation_y(g.sin[1], g.cos[1])) * rotation_z(g.sin[2], g.cos[2]);
+    return {R, R * g.d};
   }
   template <class T> static Subspace<T, N> subspace(const Coordinates<T>& c) {
     const Stages<T> g = stages(c);

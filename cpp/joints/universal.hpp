@@ -22,7 +22,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
     return vec3<T>(T(c.constants->first_axis[0]), T(0.0), T(c.constants->first_axis[1]));
   }
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
-    return pure_rotation(times(rotation_about(first_axis(c), c.sin[0], c.cos[0]), rotation_z(c.sin[1], c.cos[1])));
+    return pure_rotation(rotation_about(first_axis(c), c.sin[0], c.cos[0]) * rotation_z(c.sin[1], c.cos[1]));
   }
   template <class T> static Subspace<T, 2> subspace(const Coordinates<T>& c) {
     return {{{transpose_times(rotation_z(c.sin[1], c.cos[1]), first_axis(c)), zero3<T>()}, unit_motion<T>(2)}};

@@ -26,13 +26,13 @@ template <class T> struct Call {
     return k;
   }
   /// What an earlier call of `kinematics` left in input 0.
-  Kinematics<T> known_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
+  Kinematics<T> cached_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
 };
 
-template <Operation> struct Run;
+template <Operation> struct Kernel;
 
-#define SARRUS_RUN(operation, ...)                         \
-  template <> struct Run<Operation::operation> {           \
+#define SARRUS_KERNEL(operation, ...)                      \
+  template <> struct Kernel<Operation::operation> {        \
     template <class T> static T run(const Call<T>& call) { \
       [[maybe_unused]] const Tree& tree = call.tree;       \
       [[maybe_unused]] Arena& arena = call.arena;          \

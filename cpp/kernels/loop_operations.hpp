@@ -31,11 +31,11 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
   return select(both(left > T(tolerances::unresolved), status < T(no_answer)), T(no_answer), status);
 }
 
-SARRUS_RUN(forward_dynamics, {
+SARRUS_KERNEL(forward_dynamics, {
   if (tree.loops.rows > 0) return constrained_dynamics(call, out, static_cast<T*>(nullptr), static_cast<T*>(nullptr));
   aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
 })
-SARRUS_RUN(constrained_motion, {
+SARRUS_KERNEL(constrained_motion, {
   T* multipliers = out + tree.nv;
   if (tree.loops.rows == 0) {
     aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
@@ -49,44 +49,44 @@ template <class T> SARRUS_INLINE T closure(const T& left) {
   return select(left > T(square(tolerances::projected)), T(no_answer), T(0.0));
 }
 
-SARRUS_RUN(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
-SARRUS_RUN(constraint_velocity, {
+SARRUS_KERNEL(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
+SARRUS_KERNEL(constraint_velocity, {
   ConstraintRows<T> wanted;
   wanted.target = out;
   constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
 })
-SARRUS_RUN(constraint_bias, constraint_bias(tree, arena, in[0], in[1], in[2], in[3], out);)
-SARRUS_RUN(loop_residual, {
+SARRUS_KERNEL(constraint_bias, constraint_bias(tree, arena, in[0], in[1], in[2], in[3], out);)
+SARRUS_KERNEL(loop_residual, {
   ConstraintRows<T> wanted;
   wanted.residual = out;
   constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
 })
-SARRUS_RUN(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
+SARRUS_KERNEL(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 /// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
 template <class T> SARRUS_INLINE T allowed(const T& left) {
   return select(left > T(tolerances::unresolved), T(contradictory), T(0.0));
 }
 
-SARRUS_RUN(velocity_by_mass,
-           return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out, static_cast<T*>(nullptr)));)
-SARRUS_RUN(velocity_plain,
-           return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out, static_cast<T*>(nullptr)));)
-SARRUS_RUN(velocity_jump,
-           return allowed(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
-SARRUS_RUN(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
-SARRUS_RUN(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
-SARRUS_RUN(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], out));)
+SARRUS_KERNEL(velocity_by_mass, return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out,
+                                                               static_cast<T*>(nullptr)));)
+SARRUS_KERNEL(velocity_plain, return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out,
+                                                             static_cast<T*>(nullptr)));)
+SARRUS_KERNEL(velocity_jump,
+              return allowed(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
+SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
+SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
+SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], out));)
 // what is left stands behind the configuration: whether it is little enough is for the caller to say
-SARRUS_RUN(close, {
+SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
   const Closing<T> how = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
   out[tree.nq] = close(tree, arena, how, in[3], in[4], out);
 })
-SARRUS_RUN(mobility_numbers, {
+SARRUS_KERNEL(mobility_numbers, {
   const Closing<T> how = {in[1], in[1] + tree.nv, T(0.0), T(0.0), T(0.0)};
   mobility_numbers(tree, arena, call.frame(), how, in[2], in[0], in[3], in[4], out);
 })
-SARRUS_RUN(actuator_efforts, {
+SARRUS_KERNEL(actuator_efforts, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
   OffLoops<T> off;
   const T left = actuator_efforts(tree, arena, motion, in[3], in[4], out, call.parameters.check ? &off : nullptr);

@@ -30,7 +30,7 @@ enum Fact : unsigned {
 }
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
-//  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (a kept motion); of loops c (rows),
+//  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
 //  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 1) or Q (nq + 1)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -49,11 +49,11 @@ enum Fact : unsigned {
   X(jacobian, "q", "6v", at_frame)                                           \
   X(jacobian_derivative, "q v", "6v", at_frame)                              \
   X(kinematics, "q v? a?", "k", 0)                                           \
-  X(known_pose, "known", "44", at_frame)                                     \
-  X(known_velocity, "known", "6", at_frame)                                  \
-  X(known_acceleration, "known", "6", at_frame)                              \
-  X(known_jacobian, "known", "6v", at_frame)                                 \
-  X(known_jacobian_derivative, "known", "6v", at_frame)                      \
+  X(cached_pose, "cached", "44", at_frame)                                   \
+  X(cached_velocity, "cached", "6", at_frame)                                \
+  X(cached_acceleration, "cached", "6", at_frame)                            \
+  X(cached_jacobian, "cached", "6v", at_frame)                               \
+  X(cached_jacobian_derivative, "cached", "6v", at_frame)                    \
   X(center_of_mass, "q", "3", needs_mass)                                    \
   X(center_of_mass_jacobian, "q", "3v", needs_mass)                          \
   X(momentum, "q v", "6", 0)                                                 \

@@ -15,7 +15,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input == "scale") return t.nv + t.loops.rows;
   if (input == "gains") return t.loops.actuators + 6;
   if (input == "steps") return 3;
-  if (input == "known") return kept_motion_size(t);
+  if (input == "cached") return cached_kinematics_size(t);
   return input.rfind("base_", 0) == 0 ? 6 : t.nv;
 }
 
@@ -25,7 +25,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'v': return t.nv;
     case 'p': return t.parts - 1;
     case 'P': return 10 * (t.parts - 1);
-    case 'k': return kept_motion_size(t);
+    case 'k': return cached_kinematics_size(t);
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;
     case 'u': return t.loops.actuators;

@@ -23,7 +23,7 @@ template <Operation op>
 double one(const Tree& tree, const Parameters& p, const double* const* in, const double* const* wrench, double* out) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  return Run<op>::template run<double>({tree, arena, p, in, external_wrenches(p, arena, wrench), out});
+  return Kernel<op>::template run<double>({tree, arena, p, in, external_wrenches(p, arena, wrench), out});
 }
 
 #if defined(__has_builtin)
@@ -123,7 +123,7 @@ SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), con
 
 template <Operation op, int W> void many(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin,
                                          std::int64_t end) {
-  in_packets<W>(&Run<op>::template run<Packet<W>>, tree, p, rows, begin, end);
+  in_packets<W>(&Kernel<op>::template run<Packet<W>>, tree, p, rows, begin, end);
 }
 
 }  // namespace

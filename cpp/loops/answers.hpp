@@ -56,7 +56,7 @@ void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, co
         f += {rows[r].force.angular * multipliers[c.row + r], rows[r].force.linear * multipliers[c.row + r]};
     }
     const Mat3<T> R = cast<T>(c.told_in);
-    store(Force<T>{times(R, f.angular), times(R, f.linear)}, out + 6 * i);
+    store(Force<T>{R * f.angular, R * f.linear}, out + 6 * i);
   }
 }
 

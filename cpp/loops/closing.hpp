@@ -97,7 +97,7 @@ template <class T>
 T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, const T* pfaffian_values, T* q) {
   const Loops& loops = tree.loops;
   if (loops.rows == 0) return T(0.0);
-  const int nv = tree.nv, rows = loops.rows + loops.soft_rows;
+  const int nv = tree.nv, rows = loops.rows + loops.motor_rows;
   T *one = arena.take<T>(nv), *one_a_row = arena.take<T>(rows), *S = arena.take<T>(rows);
   for (int k = 0; k < nv; ++k) one[k] = T(1.0);
   for (int r = 0; r < rows; ++r) one_a_row[r] = S[r] = T(1.0);  // motors have no say here

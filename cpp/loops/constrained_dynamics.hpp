@@ -42,10 +42,10 @@ template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, c
 }
 
 template <class T>
-SARRUS_INLINE void shares(Arena& arena, LoopEquation<T>& e) {
-  T* share = arena.take<T>(e.matrix.rows);
-  for (int r = 0; r < e.matrix.rows; ++r) share[r] = T(1.0) / e.scale[r];
-  e.matrix.row_share = share;
+SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
+  T* row_weight = arena.take<T>(e.matrix.rows);
+  for (int r = 0; r < e.matrix.rows; ++r) row_weight[r] = T(1.0) / e.scale[r];
+  e.matrix.row_weight = row_weight;
 }
 
 /// M by rows, each from its diagonal towards the ground.
@@ -94,9 +94,9 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
       rows.gamma[r] += rows.target[r] * T(in.velocity_gain) - rows.residual[r] * T(in.position_gain);
   }
   e.matrix.J = J, e.matrix.mobility = rows.mobility;
-  shares(arena, e);
+  set_row_weights(arena, e);
   for (int k = 0; k < tree.nv; ++k) e.terms += terms[k] * e.matrix.mobility[k];
-  for (int r = 0; r < loops.rows; ++r) e.terms += terms[tree.nv + r] * e.matrix.row_share[r];
+  for (int r = 0; r < loops.rows; ++r) e.terms += terms[tree.nv + r] * e.matrix.row_weight[r];
   return e;
 }
 
@@ -119,8 +119,8 @@ template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const
 /// A y may be as large as it likes, so entries of J that are rounding would count: they are left out.
 template <class T> void least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, T* lambda) {
   const Loops& loops = tree.loops;
-  const int nv = tree.nv, rows = loops.rows + loops.soft_rows;
-  T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *share = arena.take<T>(nv);
+  const int nv = tree.nv, rows = loops.rows + loops.motor_rows;
+  T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *inverse = arena.take<T>(nv);
   T *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows), *x = arena.take<T>(nv + rows);
   for (int k = 0; k < nv; ++k) nothing[k] = epsilon[k] = b[k] = T(0.0);
   for (int r = 0; r < rows; ++r) one[r] = T(1.0), mu[r] = b[nv + r] = T(0.0);
@@ -136,9 +136,9 @@ template <class T> void least_multipliers(const Tree& tree, Arena& arena, const 
   }
   for (int k = 0; k < nv; ++k) {
     const T size = select(epsilon[k] > T(0.0), epsilon[k], T(1.0));
-    share[k] = T(1.0) / size, epsilon[k] = size * T(tolerances::regularisation);
+    inverse[k] = T(1.0) / size, epsilon[k] = size * T(tolerances::regularisation);
   }
-  const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, nothing, J, one, share, one};
+  const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, nothing, J, one, inverse, one};
   refine(s, arena, factorise(s, arena, epsilon, mu), b, x, 60);
   for (int r = 0; r < loops.rows; ++r) lambda[r] = x[nv + r];
 }

@@ -63,7 +63,7 @@ SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, c
   }
   Transform<T> parent;
   if (c.driven)
-    parent = {times(l.child.R, Mat3<T>(m.X.R.transpose())), l.child.p - times(l.child.R, transpose_times(m.X.R, m.X.p))};
+    parent = {l.child.R * Mat3<T>(m.X.R.transpose()), l.child.p - l.child.R * transpose_times(m.X.R, m.X.p)};
   else
     parent = frame_on_parent(s, c);
   const Vec3<T> z = Vec3<T>(parent.R.col(2)), d = l.child.p - parent.p;

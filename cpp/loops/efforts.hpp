@@ -18,13 +18,13 @@ constexpr double passive = 1e-8;  // what joints without a motor may give in the
 template <class T>
 T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* tau, T* u, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
-  const int nv = tree.nv, rows = loops.rows + loops.soft_rows, constraints = loops.constraints + loops.soft_constraints;
+  const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
   T *one = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *x = arena.take<T>(nv + rows);
   for (int k = 0; k < nv; ++k) one[k] = T(1.0), motors[k] = T(0.0), epsilon[k] = T(passive);
   for (int k = 0; k < loops.actuators; ++k)
     if (loops.actuator[k] < nv) motors[loops.actuator[k]] = T(1.0), epsilon[loops.actuator[k]] = T(0.0);
 
-  T *J = arena.take<T>(loops.entries + loops.soft_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
+  T *J = arena.take<T>(loops.entries + loops.motor_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
   T *b = arena.take<T>(nv + rows), *scale = arena.take<T>(rows);
   ConstraintRows<T> wanted;
   wanted.J = J, wanted.scale = scale, wanted.mobility = one, wanted.off = off;
@@ -39,7 +39,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* 
     mu[r] = gives_way ? T(0.0) : scale[r] * T(passive);
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, one, nullptr}, b, scale, T(0.0)};
-  shares(arena, e);
+  set_row_weights(arena, e);
   const T left = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
   for (int k = 0; k < loops.actuators; ++k) u[k] = x[loops.actuator[k]];
   return left;

@@ -83,15 +83,15 @@ template <class T> class SingularValues {
 template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const Frame& frame, const Closing<T>& how,
                                          const T* gains, const T* q, const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
-  const int nv = tree.nv, rows = loops.rows + loops.soft_rows, motors = loops.actuators, felt = motors + 6;
+  const int nv = tree.nv, rows = loops.rows + loops.motor_rows, motors = loops.actuators, felt = motors + 6;
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
-  T *J = arena.take<T>(loops.entries + loops.soft_entries), *dense = arena.take<T>(rows * nv);
+  T *J = arena.take<T>(loops.entries + loops.motor_entries), *dense = arena.take<T>(rows * nv);
   ConstraintRows<T> wanted;
   wanted.J = J;
-  constraint_rows(tree, arena, state, wanted, 0, loops.constraints + loops.soft_constraints);
+  constraint_rows(tree, arena, state, wanted, 0, loops.constraints + loops.motor_constraints);
   for (int k = 0; k < rows * nv; ++k) dense[k] = T(0.0);
   T* entry = J;
-  for (int i = 0; i < loops.constraints + loops.soft_constraints; ++i) {
+  for (int i = 0; i < loops.constraints + loops.motor_constraints; ++i) {
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r, ++entry) {
@@ -112,7 +112,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
     }
   }
   if (frame.body > 0) {
-    const Transform<T> X = state.X[frame.body] * frame.X.template cast<T>();
+    const Transform<T> X = state.X[frame.body] * cast<T>(frame.X);
     const Body& body = tree.body[frame.body];
     for (int k = body.iv + body.nv - 1; k >= 0; k = tree.column_parent[k]) {
       T six[6];
@@ -127,10 +127,12 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   for (int k = 0; k < nv; ++k) one[k] = T(1.0);
   for (int r = 0; r < rows; ++r) one_a_row[r] = T(1.0), S[r] = r < loops.rows ? T(tolerances::least_square) : T(1.0);
   const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, one, J, S, one, one_a_row};
-  const Factor<T> factor = factorise(s, arena, static_cast<const T*>(nullptr), zeros<T>(arena, rows));
+  Factor<T> factor{};
+  if (rows > 0) factor = factorise(s, arena, static_cast<const T*>(nullptr), zeros<T>(arena, rows));
   for (int a = 0; a < felt; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
-    for (int twice = 0; twice < 2; ++twice) {  // each leaves mu / (mu + the singular value's square) of what is no motion
+    for (int twice = 0; rows > 0 && twice < 2;
+         ++twice) {  // each leaves mu / (mu + the singular value's square) of what is no motion
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
       solve(loops.statics, factor, x, work);
     }

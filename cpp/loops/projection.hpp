@@ -29,7 +29,7 @@ template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain) {
   const Loops& loops = tree.loops;
-  const int rows = plain ? loops.rows + loops.soft_rows : loops.rows;
+  const int rows = plain ? loops.rows + loops.motor_rows : loops.rows;
   T *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M, *mobility;
   for (int k = 0; k < tree.nv + rows; ++k) b[k] = T(0.0);
   for (int r = loops.rows; r < rows; ++r) scale[r] = T(1.0);  // motors have no say here
@@ -55,7 +55,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   const Elimination& order = plain ? loops.statics : loops.dynamics;
   const int* mass_first = plain ? nullptr : loops.mass_first;
   LoopEquation<T> e = {{tree, order, mass_first, loops.constraints, rows, M, J, nullptr, mobility, nullptr}, b, scale, T(0.0)};
-  shares(arena, e);
+  set_row_weights(arena, e);
   return e;
 }
 
@@ -80,10 +80,10 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   missing_velocity(tree, arena, e, q, v, time, pfaffian_values, e.b + tree.nv);
   e.terms = T(0.0);
   for (int k = 0; k < tree.nv; ++k) {
-    const T& share = e.matrix.mobility[k];
-    e.terms += select(share > T(0.0), v[k] * v[k] / share, T(0.0));
+    const T& mobility = e.matrix.mobility[k];
+    e.terms += select(mobility > T(0.0), v[k] * v[k] / mobility, T(0.0));
   }
-  for (int r = 0; r < tree.loops.rows; ++r) e.terms += e.b[tree.nv + r] * e.b[tree.nv + r] * e.matrix.row_share[r];
+  for (int r = 0; r < tree.loops.rows; ++r) e.terms += e.b[tree.nv + r] * e.b[tree.nv + r] * e.matrix.row_weight[r];
   if (restitution)
     for (int r = 0; r < tree.loops.rows; ++r) e.b[tree.nv + r] *= T(1.0) + *restitution;
   T* x = arena.take<T>(tree.nv + e.matrix.rows);
@@ -150,7 +150,7 @@ T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* 
   for (int r = 0; r < tree.loops.rows; ++r) missing[r] = c[r];
   add_motion_along_rows(tree, J, v, T(-1.0), missing);
   e.terms = T(1e-18);  // rates below 1e-9 rad/s are none
-  for (int r = 0; r < tree.loops.rows; ++r) e.terms += c[r] * c[r] * e.matrix.row_share[r];
+  for (int r = 0; r < tree.loops.rows; ++r) e.terms += c[r] * c[r] * e.matrix.row_weight[r];
   for (int k = 0; k < tree.nv; ++k) e.terms += v[k] * v[k];
   const T left = solve_tightly(e, arena, e.b, x);
   for (int k = 0; k < tree.nv; ++k) out[k] += x[k] * weight[k];

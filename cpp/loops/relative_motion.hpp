@@ -85,7 +85,7 @@ template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, c
 
 template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>& s, const Constraint& c) {
   if (c.aimed && s.pfaffian_values) return target_pose(c, s.pfaffian_values + c.values);
-  const Transform<T> X = c.X_parent.template cast<T>();
+  const Transform<T> X = cast<T>(c.X_parent);
   return c.parent == 0 ? X : s.X[c.parent] * X;
 }
 
@@ -97,7 +97,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
     // R: the child's axes in the body's
     const RneaBody<T>& b = s.body[body];
     w = transpose_times(R, b.w), dw = transpose_times(R, b.dw);
-    a = transpose_times(R, Vec3<T>(b.a + times(b.Omega, p)));
+    a = transpose_times(R, Vec3<T>(b.a + b.Omega * p));
   };
   Vec3<T> dw_child, a_child, w_parent, dw_parent, a_parent;
   motion_at(c.child, cast<T>(c.X_child.p), cast<T>(c.X_child.R), m.w_child, dw_child, a_child);
@@ -106,8 +106,8 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
     a_parent = transpose_times(X_child.R, s.body[0].a);
   } else {
     const Transform<T>& X = s.X[c.parent];
-    motion_at(c.parent, transpose_times(X.R, Vec3<T>(X_child.p - X.p)), times(Mat3<T>(X.R.transpose()), X_child.R), w_parent,
-              dw_parent, a_parent);
+    motion_at(c.parent, transpose_times(X.R, Vec3<T>(X_child.p - X.p)), Mat3<T>(X.R.transpose()) * X_child.R, w_parent, dw_parent,
+              a_parent);
   }
   if (c.driven) {
     // the moved frame turns with w_parent + w_d; a point that it carries along at the child's origin moves with u_d besides
@@ -131,14 +131,14 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
 template <class T>
 SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
                                    RelativeMotion<T>& m, Columns<T>& l, bool posed, const T* mobility) {
-  const Transform<T> X_child = s.X[c.child] * c.X_child.template cast<T>();
+  const Transform<T> X_child = s.X[c.child] * cast<T>(c.X_child);
   l.child = X_child;
   Motion<T> A_drive;
   l.drive = Motion<T>::zero();
   if (posed || c.driven) {
     Transform<T> X_parent = frame_on_parent(s, c);
     if (c.driven) carry(c, s.time, X_parent, l.drive, A_drive);
-    m.X = {times(Mat3<T>(X_parent.R.transpose()), X_child.R), transpose_times(X_parent.R, Vec3<T>(X_child.p - X_parent.p))};
+    m.X = {Mat3<T>(X_parent.R.transpose()) * X_child.R, transpose_times(X_parent.R, Vec3<T>(X_child.p - X_parent.p))};
   }
 
   l.column = arena.take<Motion<T>>(c.columns);

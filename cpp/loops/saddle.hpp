@@ -24,7 +24,7 @@ template <class T> struct Saddle {
   const T* J;
   const T* soft;  // S, null: zero
   const T* mobility;  // 1/M_ii, which makes residuals comparable
-  const T* row_share;  // and 1/size of each row's J M^-1 J^T
+  const T* row_weight;  // and 1/size of each row's J M^-1 J^T
 
   SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
@@ -89,10 +89,10 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
     T* row = L + e.first[k];
     const int others = e.first[k + 1] - e.first[k];
     if (e.unknown[k] >= nv) subtract_mu(e, L, k, mu[e.unknown[k] - nv]);
-    const T share = T(1.0) / row[0];
-    D_inverse[k] = share;
+    const T inverse = T(1.0) / row[0];
+    D_inverse[k] = inverse;
     for (int a = 1; a < others; ++a) {
-      const T l = row[a] * share;
+      const T l = row[a] * inverse;
       const int start = *run++;
       if (start >= 0) {
         subtract_scaled(L + start, row + a, l, others - a);
@@ -171,7 +171,7 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
     for (int k = 0; k < s.rows; ++k) r[nv + k] += s.soft[k] * y[k];
   T size = T(0.0);
   for (int k = 0; k < nv; ++k) size += r[k] * r[k] * s.mobility[k];
-  for (int k = 0; k < s.rows; ++k) size += r[nv + k] * r[nv + k] * s.row_share[k];
+  for (int k = 0; k < s.rows; ++k) size += r[nv + k] * r[nv + k] * s.row_weight[k];
   return size;
 }
 

@@ -135,8 +135,8 @@ void Mechanism::close(const Description& d) {
     for (int k = 0; k < d.joints[j].nv; ++k) actuators_.push_back(tree_.nv + loops.rows + k);
     add(std::move(c));
   }
-  loops.soft_rows = loops.rows - hard, loops.soft_entries = loops.entries - hard_entries;
-  loops.soft_constraints = static_cast<int>(constraints_.size()) - hard_constraints;
+  loops.motor_rows = loops.rows - hard, loops.motor_entries = loops.entries - hard_entries;
+  loops.motor_constraints = static_cast<int>(constraints_.size()) - hard_constraints;
   loops.rows = hard, loops.constraints = hard_constraints, loops.entries = hard_entries;
   loops.constraint = constraints_.data();
 
@@ -146,7 +146,7 @@ void Mechanism::close(const Description& d) {
   loops.actuators = static_cast<int>(actuators_.size()), loops.actuator = actuators_.data();
   if (hard_constraints == 0) return;
   dynamics_ = EliminationPlan(tree_, constraints_.data(), hard_constraints, hard, true);
-  statics_ = EliminationPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()), hard + loops.soft_rows, false);
+  statics_ = EliminationPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()), hard + loops.motor_rows, false);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
 }
 

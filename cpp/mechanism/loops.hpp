@@ -58,7 +58,7 @@ struct Elimination {
 
 struct Loops {
   int constraints, rows, entries, pfaffian_values;
-  int soft_constraints, soft_rows, soft_entries;  // after those: motors in joints that close loops (statics only)
+  int motor_constraints, motor_rows, motor_entries;  // after those: motors in joints that close loops (statics only)
   const Constraint* constraint;
   int actuators;
   const int* actuator;  // what carries each effort: a velocity, or nv + a row

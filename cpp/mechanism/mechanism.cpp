@@ -148,7 +148,7 @@ void Mechanism::place(const Description& d) {
     iq += d.joints[j].nq, iv += d.joints[j].nv;
   }
   tree_.nq = iq, tree_.nv = iv;
-  freedoms_.resize(iv);
+  passive_terms_.resize(iv);
   parts_of_bodies_.assign(d.bodies.size(), 0);
 
   const Transform<double> identity = Transform<double>::identity();
@@ -192,7 +192,7 @@ void Mechanism::place(const Description& d) {
       part.X = part.X_joint * far.inverse();
       b.root = b.parent == 0 ? part.body : bodies_[b.parent].root;
 
-      // which coordinates are angles, and what acts along each velocity
+      // which coordinates are angles, and the passive forces along each velocity
       visit_every(j.kind, j.nv, [&](auto joint) {
         int listed = 0, iq = placed.iq;
         for (const Coordinate& c : joint.coordinates) {
@@ -202,8 +202,8 @@ void Mechanism::place(const Description& d) {
         }
         if (joint.has_quaternion) quaternions_.push_back(placed.iq);
         for (int k = 0; k < joint.nv; ++k) {
-          freedoms_[placed.iv + k] = {j.armature[k],  j.damping[k], j.friction[k],
-                                      j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : placed.iq + k};
+          passive_terms_[placed.iv + k] = {j.armature[k],  j.damping[k], j.friction[k],
+                                           j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : placed.iq + k};
           if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
             throw ModelError("joint '" + j.name + "': a " + joint.name + " joint takes no stiffness along velocity " +
                              std::to_string(k));
@@ -253,14 +253,14 @@ void Mechanism::finish(const Description& d) {
 
   tree_.bodies = static_cast<int>(bodies_.size()), tree_.angles = static_cast<int>(angles_.size());
   tree_.parts = static_cast<int>(parts_.size());
-  tree_.body = bodies_.data(), tree_.freedom = freedoms_.data(), tree_.angle = angles_.data();
+  tree_.body = bodies_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
   tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data(),
   tree_.part = parts_.data();
   for (const SpringDescription& s : d.springs) {
     PointSpring spring{};
     for (int i = 0; i < 2; ++i) {
       const PlacedFrame& on = frames_.at(s.body[i]);
-      spring.body[i] = on.body, spring.part[i] = on.part, spring.point[i] = times(on.X.R, s.point[i]) + on.X.p;
+      spring.body[i] = on.body, spring.part[i] = on.part, spring.point[i] = on.X.R * s.point[i] + on.X.p;
     }
     spring.stiffness = s.stiffness, spring.rest_length = s.rest_length, spring.damping = s.damping;
     springs_.push_back(spring);
@@ -288,7 +288,7 @@ void Mechanism::weigh(const Description& d) {
         const Motion<double>& s = J.column[k];
         const Sym3<double>& I = composite[i].I;
         const double rounding = 1e-14 * (I.xx + I.yy + I.zz + composite[i].m * dot(s.linear, s.linear));
-        moves_mass[b.iv + k] |= dot(s, composite[i] * s) > rounding || freedoms_[b.iv + k].armature > 0.0;
+        moves_mass[b.iv + k] |= dot(s, composite[i] * s) > rounding || passive_terms_[b.iv + k].armature > 0.0;
       }
       composite[b.parent] += transformed(b.X_tree * J.X, composite[i]);
     }

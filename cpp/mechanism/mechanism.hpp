@@ -121,7 +121,7 @@ class Mechanism {
   std::vector<int> order_;  // described bodies, ground first (-1), depth first
   std::vector<int> carrier_;  // joint that carries each described body
   std::vector<Body> bodies_;
-  std::vector<Freedom> freedoms_;
+  std::vector<PassiveTerms> passive_terms_;
   std::vector<Part> parts_;
   std::vector<PointSpring> springs_;
   std::vector<int> angles_, column_body_, column_parent_, column_depth_, quaternions_, parts_of_bodies_;

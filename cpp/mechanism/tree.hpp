@@ -22,8 +22,8 @@ struct Body {
   JointConstants constants;
 };
 
-/// What acts along one velocity coordinate (4.25, 4.26).
-struct Freedom {
+/// Passive forces along one velocity coordinate (4.25, 4.26).
+struct PassiveTerms {
   double armature, damping, friction, stiffness, rest;
   int iq;  // the coordinate that a spring acts on, or -1: a ball joint's spring acts on the logarithm of its quaternion
 };
@@ -49,7 +49,7 @@ struct Tree {
   int bodies;  // with the ground
   int nq, nv, angles, parts;
   const Body* body;
-  const Freedom* freedom;  // nv of them
+  const PassiveTerms* passive;  // nv of them
   const int* angle;        // which q is the i-th angle
   const int* column_body;    // which body moves velocity i
   const int* column_parent;  // the velocity before i on the way to the ground, or -1

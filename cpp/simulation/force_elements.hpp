@@ -55,7 +55,7 @@ template <class T>
 void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* parameter, const T* v, T* tau,
                  const T& weight, T& pressing) {
   const Transform<T>& X = state.X[c.body];
-  const Vec3<T> n = cast<T>(c.normal), center = X.p + times(X.R, cast<T>(c.center));
+  const Vec3<T> n = cast<T>(c.normal), center = X.p + X.R * cast<T>(c.center);
   const T depth = T(c.radius + c.offset) - dot(n, center);
   const auto touches = depth > T(0.0);
   if (!any(touches)) return;

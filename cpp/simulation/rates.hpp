@@ -15,7 +15,7 @@ namespace sarrus {
 /// Adds springs and viscous dampers of the mechanism; not dry friction, whose jump at rest is no rate.
 template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T& time, const T* q, const T* v, T* tau) {
   for (int k = 0; k < tree.nv; ++k) {
-    const Freedom& f = tree.freedom[k];
+    const PassiveTerms& f = tree.passive[k];
     tau[k] -= T(f.damping) * v[k];
     if (f.iq >= 0) tau[k] -= T(f.stiffness) * q[f.iq];
   }
@@ -26,7 +26,7 @@ template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T
     Vec3<T> end[2], u[2];
     for (int e = 0; e < 2; ++e) {
       const Transform<T>& X = state.X[s.body[e]];
-      end[e] = X.p + times(X.R, cast<T>(s.point[e]));
+      end[e] = X.p + X.R * cast<T>(s.point[e]);
       u[e] = point_velocity(tree, state, s.body[e], end[e], v);
     }
     const Vec3<T> d = end[1] - end[0];

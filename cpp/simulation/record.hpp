@@ -19,7 +19,7 @@ namespace sarrus {
 inline bool has_rates(const Tree& tree, const ForceElements& elements) {
   bool any =
       elements.controllers + elements.stictions + elements.contacts + elements.end_stops + tree.springs > 0 || elements.target;
-  for (int k = 0; k < tree.nv; ++k) any = any || tree.freedom[k].damping != 0.0 || tree.freedom[k].stiffness != 0.0;
+  for (int k = 0; k < tree.nv; ++k) any = any || tree.passive[k].damping != 0.0 || tree.passive[k].stiffness != 0.0;
   return any;
 }
 

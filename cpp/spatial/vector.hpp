@@ -66,8 +66,6 @@ template <class T> SARRUS_INLINE Mat3<T> operator*(const Mat3<T>& A, const Mat3<
 template <class T, class E> SARRUS_INLINE auto operator*(const Mat3<T>& A, const Eigen::MatrixBase<E>& b) {
   return A * typename E::PlainObject(b);
 }
-template <class T> SARRUS_INLINE Vec3<T> times(const Mat3<T>& A, const Vec3<T>& b) { return A * b; }
-template <class T> SARRUS_INLINE Mat3<T> times(const Mat3<T>& A, const Mat3<T>& B) { return A * B; }
 
 /// Tensor dual of a vector, skew(a) b = a x b (van der Merwe 2.8).
 template <class T> SARRUS_INLINE Mat3<T> skew(const Vec3<T>& a) {

@@ -491,3 +491,13 @@ def test_bad_input(arguments, error, message):
     robot = gallery.four_bar()
     with pytest.raises(error, match=message):
         robot.mobility(**{"q": home(robot)} | arguments)
+
+
+@pytest.mark.parametrize("actuated", [None, (), ("shoulder",)])
+def test_map_of_a_tree(actuated):
+    """It has no rows, so that every motion is one; motors feel those of their joints."""
+    robot = sarrus.mechanisms.double_pendulum()
+    found = robot.mobility_map(robot.random(0, size=5), actuated=actuated)
+    assert_array_equal(found.rank, 0)
+    assert_array_equal(found.degrees_of_freedom, 2)
+    assert_array_equal(found.locked_freedoms, 2 - len(actuated or ()))

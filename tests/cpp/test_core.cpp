@@ -221,7 +221,7 @@ class States {
   States(const Mechanism& m, long count, unsigned seed) : m_(m), count_(count) {
     Random random{std::mt19937_64(seed)};
     const Tree& t = m.tree();
-    for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "known", "time",
+    for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "cached", "time",
                              "restitution", "multipliers", "pfaffian_values"}) {
       const int n = size_of_input(name, t);
       Array& rows = put(name, n);
@@ -246,7 +246,7 @@ class States {
 
   long count() const { return count_; }
   const Array& row(const std::string& name) const { return rows_.at(name); }
-  void know(Array motion) { rows_["known"] = std::move(motion); }
+  void know(Array motion) { rows_["cached"] = std::move(motion); }
 
   /// Whether every state had an answer when `one` was last called.
   bool answered() const { return answered_; }
@@ -445,7 +445,7 @@ void simulations(const Mechanism& m, const States& states) {
   const Tree& t = m.tree();
   if (t.nv == 0) return;  // nothing to act on
   const Law law = {{0.0}, {0.3, 0.1}, {}};
-  const Freedom* freedom = t.freedom;
+  const PassiveTerms* freedom = t.passive;
   int iv = 0;  // a velocity whose coordinate adds up
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
   const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0};

@@ -192,7 +192,7 @@ class Calls:
         words = re.findall(r"\w+", annotation)
         keys += ("bool",) if words == ["bool"] else (p.name, *words)
         if p.name == "controller" and self.rng.random() < 0.5:
-            return self.call(self.targets[self.rng.choice(typing.get_args(sarrus.control.Element)).__name__])
+            return self.call(self.targets[self.rng.choice(typing.get_args(sarrus.control.ForceElement)).__name__])
         for key in keys:
             if key in RIGHT and not (key == p.name and "float" in words and isinstance(p.default, float)):
                 return self.rng.choice(RIGHT[key])

@@ -1,4 +1,4 @@
-"""The joints of a mechanism: what each leaves free, how its coordinates are counted, and what acts along them.
+"""The joints of a mechanism: what each leaves free, how its coordinates are counted, and the passive forces along them.
 
 A joint places the frame that it has on its child (the successor) in the frame that it has on its parent (the predecessor). Rot(a, x) turns
 by x radians about the axis a, Trans(d) displaces by d; all axes are in the joint's own frame.
@@ -91,7 +91,7 @@ def axis_frame(normal: ArrayLike) -> Vector:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointType:
-    """What all joints share: limits, and what acts along each velocity.
+    """What all joints share: limits, and the passive forces along each velocity.
 
     Parameters
     ----------

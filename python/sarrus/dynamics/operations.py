@@ -399,7 +399,7 @@ class StateFunctions(_core.Mechanism):
     ) -> Array:
         """Classical acceleration (..., 6) of a frame: [angular acceleration; acceleration of its origin] [rad/s2, m/s2].
 
-        Gravity is not part of it. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, put right.
+        Gravity is not part of it. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).acceleration([0.0], [2.0], [0.0], "tip").tolist()
@@ -448,23 +448,23 @@ class StateFunctions(_core.Mechanism):
         raise NotImplementedError
 
     @_operation
-    def _known_pose(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+    def _cached_pose(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
         raise NotImplementedError
 
     @_operation
-    def _known_velocity(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+    def _cached_velocity(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
         raise NotImplementedError
 
     @_operation
-    def _known_acceleration(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+    def _cached_acceleration(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
         raise NotImplementedError
 
     @_operation
-    def _known_jacobian(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+    def _cached_jacobian(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
         raise NotImplementedError
 
     @_operation
-    def _known_jacobian_derivative(self, known: Array, frame: str, *, expressed_in: str = "frame") -> Array:
+    def _cached_jacobian_derivative(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
         raise NotImplementedError
 
     # ---- dynamics ----------------------------------------------------------------------------------------------------
@@ -794,31 +794,31 @@ class Kinematics:
     Where v or a were left out they count as zero.
     """
 
-    __slots__ = ("_known", "mechanism")
+    __slots__ = ("_cached", "mechanism")
 
-    def __init__(self, mechanism: StateFunctions, known: Array) -> None:
+    def __init__(self, mechanism: StateFunctions, cached: Array) -> None:
         self.mechanism = mechanism
-        self._known = known
+        self._cached = cached
 
     def pose(self, frame: str) -> Array:
         """As :meth:`Mechanism.pose`."""
-        return self.mechanism._known_pose(self._known, frame)
+        return self.mechanism._cached_pose(self._cached, frame)
 
     def velocity(self, frame: str, *, expressed_in: str = "frame") -> Array:
         """As :meth:`Mechanism.velocity`."""
-        return self.mechanism._known_velocity(self._known, frame, expressed_in=expressed_in)
+        return self.mechanism._cached_velocity(self._cached, frame, expressed_in=expressed_in)
 
     def acceleration(self, frame: str, *, expressed_in: str = "frame") -> Array:
         """As :meth:`Mechanism.acceleration`."""
-        return self.mechanism._known_acceleration(self._known, frame, expressed_in=expressed_in)
+        return self.mechanism._cached_acceleration(self._cached, frame, expressed_in=expressed_in)
 
     def jacobian(self, frame: str, *, expressed_in: str = "frame") -> Array:
         """As :meth:`Mechanism.jacobian`."""
-        return self.mechanism._known_jacobian(self._known, frame, expressed_in=expressed_in)
+        return self.mechanism._cached_jacobian(self._cached, frame, expressed_in=expressed_in)
 
     def jacobian_derivative(self, frame: str, *, expressed_in: str = "frame") -> Array:
         """As :meth:`Mechanism.jacobian_derivative`."""
-        return self.mechanism._known_jacobian_derivative(self._known, frame, expressed_in=expressed_in)
+        return self.mechanism._cached_jacobian_derivative(self._cached, frame, expressed_in=expressed_in)
 
 
 def _orthonormal_basis(projector: Array, count: int) -> Array:

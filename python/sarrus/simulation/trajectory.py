@@ -48,7 +48,7 @@ class Trajectory:
     efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv) that
         tells them; None: unknown
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
-    statistics : what it took: "method", "steps", "refused", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
+    statistics : what it took: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
         near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
         quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" of :meth:`from_motion`; "unknown" when read

@@ -70,7 +70,7 @@ class CogJacobians:
 
     @property
     def B(self) -> Array:
-        """G^T (M G-dot theta-dot + b) (..., M) (18, put right)."""
+        """G^T (M G-dot theta-dot + b) (..., M) (18, corrected)."""
         return np.asarray(self.link_B.sum(axis=-2))
 
     @property

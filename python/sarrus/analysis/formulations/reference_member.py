@@ -55,7 +55,7 @@ class ReferenceMemberSolution:
     phi, phi_c : (..., 6, 6 - n_c), (..., 6, n_c) free and blocked directions of the end joint in the tip frame, orthonormal (2.10-2.16,
         6.9); after these phi_c holds free directions with armature, which give way: 1/armature is part of M_inverse
     M_inverse, M : (..., n_c, n_c) phi_c^T Lambda^-1 phi_c (6.57) and its pseudo-inverse (in the place of 6.59 and 6.60)
-    S : (..., n_c) of M^-1 h_c = S - phi_c^T X a_r (6.21; 6.20 with the sign of the open tip acceleration put right)
+    S : (..., n_c) of M^-1 h_c = S - phi_c^T X a_r (6.21; 6.20 with the sign of the open tip acceleration corrected)
     P, R : (..., 6), (..., 6, 6): P - R a_r is what the tip exerts on the member where it gives way (6.24, 6.25)
     effective_inertia : (..., 6, 6) I_r + sum X^T R (6.62)
     motion_space : (..., 6, 6) orthogonal projector on what all chains together let the member do (in the place of 6.63)
@@ -140,7 +140,7 @@ class ReferenceMember(LoopFunctions):
 
         References
         ----------
-        Lilly, Efficient Dynamic Simulation of Robotic Mechanisms, 1993; van der Merwe 1995, 6.1-6.62, signs of 6.20 and 6.34 put right.
+        Lilly, Efficient Dynamic Simulation of Robotic Mechanisms, 1993; van der Merwe 1995, 6.1-6.62, signs of 6.20 and 6.34 corrected.
 
         Examples
         --------
@@ -251,7 +251,7 @@ class _Met:
 
 
 def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
-    """The member's acceleration, and the forces that the tips exert on it: 6.26-6.33, and 6.61-6.65 put right."""
+    """The member's acceleration, and the forces that the tips exert on it: 6.26-6.33, and 6.61-6.65 corrected."""
     # 6.21, all chains under one another: M^-1 h_c = S - B a_r
     S = np.concatenate([k.S for k in chains], axis=-1)
     B = np.concatenate([transposed(k.phi_c) @ k.X for k in chains], axis=-2)
