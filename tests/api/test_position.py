@@ -801,3 +801,19 @@ def test_near_the_last_is_what_is_found_from_anywhere():
         robot.assemble(near=home, fixed={"motor1": np.nan})
     with pytest.raises(sarrus.NameNotFoundError):
         robot.assemble(near=home, fixed={"motor9": 0.3})
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error"),
+    [
+        ({"out": np.empty((3, 1))}, sarrus.ShapeError),
+        ({"threads": 0}, ValueError),
+        ({"threads": np.ones(2)}, TypeError),
+        ({"starts": np.ones(2)}, TypeError),
+        ({"return_status": np.ones(2)}, TypeError),
+    ],
+)
+def test_keywords_of_one_configuration_are_looked_at(keywords, error):
+    robot = sarrus.mechanisms.four_bar()
+    with pytest.raises(error, match=next(iter(keywords))):
+        robot.assemble(robot.assemble(), **keywords)

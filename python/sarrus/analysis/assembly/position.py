@@ -96,10 +96,12 @@ class Position(LoopFunctions):
         return_status: bool,
     ) -> Any:
         """Configurations with loops closed, joints held and frames where they should be."""
-        if tolerance is TOLERANCE and (starts, seed, out, threads, return_status) == (60, 0, None, 1, False):
+        plain = out is None and return_status is False and type(starts) is type(seed) is type(threads) is int
+        if plain and tolerance is TOLERANCE and (starts, seed, threads) == (60, 0, 1):
             found = from_nearby(self, targets, near, fixed, time, tolerance)
             if found is not None:
                 return found
+        threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
         frames, joints = _told_apart(self, targets)
         held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
         guess = coordinates(self, near, many=True) if isinstance(near, Mapping) else {}
