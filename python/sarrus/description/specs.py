@@ -15,10 +15,6 @@ from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Inertia, Transform
 from .constraints import ConstraintSpec
-from .constraints import CouplerSpec as CouplerSpec
-from .constraints import DistanceSpec as DistanceSpec
-from .constraints import PfaffianSpec as PfaffianSpec
-from .constraints import RollingSpec as RollingSpec
 from .joints import JointType
 
 

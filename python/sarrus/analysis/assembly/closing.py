@@ -21,10 +21,9 @@ from ...errors import SarrusError
 from ...spatial import Transform
 from ..scaling import ScaledLoops
 
-# damping, most steps, and how far off a start may be, in rad and sizes of the bodies
-NEAR = np.array(
-    [1e-2, 6.0, 0.1]
-)  # in at most 6 steps no joint goes half a turn: nothing is wound up, and no other start would be nearer
+# Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
+# that nothing is wound up, and no other start would be nearer.
+NEAR = np.array([1e-2, 6.0, 0.1])
 EACH = np.array([1e-2, 30.0, 1e300])
 FAR = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
