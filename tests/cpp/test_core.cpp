@@ -222,10 +222,14 @@ class States {
     Random random{std::mt19937_64(seed)};
     const Tree& t = m.tree();
     for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "cached", "time",
-                             "restitution", "multipliers", "pfaffian_values"}) {
+                             "restitution", "multipliers", "pfaffian_values", "rows", "weight", "scale", "gains", "steps"}) {
       const int n = size_of_input(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
+      for (const char* size : {"weight", "scale", "gains"})
+        for (long i = 0; !std::strcmp(name, size) && i < rows.size(); ++i) rows[i] = 1.0 + 0.5 * rows[i];
+      for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
+        rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
       if (name[0] != 'q') continue;
       for (long i = 0; i < count; ++i)
         for (const int k : m.quaternions()) {
@@ -336,7 +340,7 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
         // rows that depend on q come with every call; a walk of many steps carries rounding far
         if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
-        const bool walks = !std::strncmp(infos[op].name, "configuration", 13);
+        const bool walks = !std::strncmp(infos[op].name, "configuration", 13) || !std::strcmp(infos[op].name, "close");
         const std::string name = std::string(infos[op].name) + " of " + std::to_string(m.tree().nv) + " velocities";
         const Array one = states.one(op, in, with_optional), many = states.many(op, in, with_optional, 1);
         if (op == find("forward_dynamics"))
