@@ -817,3 +817,9 @@ def test_keywords_of_one_configuration_are_looked_at(keywords, error):
     robot = sarrus.mechanisms.four_bar()
     with pytest.raises(error, match=next(iter(keywords))):
         robot.assemble(robot.assemble(), **keywords)
+
+
+def test_a_path_starts_at_one_configuration():
+    robot = sarrus.mechanisms.four_bar()
+    with pytest.raises(sarrus.ShapeError, match=r"near must be one configuration.*\(2, 3\)"):
+        robot.follow({"motor": [0.0, 0.01]}, near=np.tile(robot.assemble(fixed={"motor": 0.0}), (2, 1)))

@@ -116,7 +116,9 @@ def silent(target: Target, r: Any, names: dict[str, Any], line: str) -> str | No
     status: Any = 0
     if isinstance(r, tuple) and "return_status=" in line and len(r) > 1 and np.asarray(r[-1]).dtype == np.int8:
         r, status = r[0], np.asarray(r[-1])
-    elif np.ndim(names.get("q")) != 1 or re.search(r"broadcast_to|reshape|np\.matrix|\[None\]|time=[^0-9N-]", line):
+    elif np.ndim(names.get("q")) != 1 or re.search(
+        r"broadcast_to|reshape|np\.matrix|\bq=\(|\[None\]|time=[^0-9N-]", line
+    ):
         return None  # a batch, in which NaN says what a status would
     if isinstance(r, np.ndarray) and np.ndim(status) and r.shape[: np.ndim(status)] == np.shape(status):
         r = r[status == 0]

@@ -307,6 +307,8 @@ class Position(LoopFunctions):
         first = {name: way[0] for name, way in ways.items()}
         targets = {name: x[0] for name, x in poses.items()}
         q = self._closed(targets, near, first, float(times[0]), 60, 0, tolerance, None, 1, False)
+        if q.ndim > 1:
+            raise ShapeError(f"near must be one configuration, ({self.nq},), where a path starts; got shape {q.shape}")
         place = _between(poses, 0, 0)(0.0)
         branch = Branch(Search(self, q, first, float(times[0]), 0, tuple(frames), place), *branch_steps, tolerance)
         path = [q]
