@@ -457,6 +457,17 @@ def test_map_tells_singularities():
     assert by["motor"].singularity.tolist() == ["input", "regular"]
 
 
+def test_a_map_does_not_depend_on_neighbours():
+    """A singular configuration is singular alone, and among others like it; one that leaves loops open is of no kind."""
+    robot, regular = five_bar(-0.3 + 0.4j, 0.1 + 0.7j)
+    singular = five_bar(-0.3 + 0.4j, 0.2 + 0.4j)[1]
+    assert robot.mobility_map(singular, output=TIP).singularity == "output"
+    assert robot.mobility_map(np.array([singular, singular]), output=TIP).singularity.tolist() == ["output", "output"]
+    assert np.isinf(robot.mobility_map(singular, output=TIP).condition)
+    assert robot.mobility_map(regular, output=TIP).singularity == "regular"
+    assert robot.mobility_map(regular + 0.1, output=TIP).singularity == ""
+
+
 # ---- calls ---------------------------------------------------------------------------------------------------------------------------
 
 

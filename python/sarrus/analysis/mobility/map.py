@@ -1,18 +1,19 @@
 """Mobility in numbers, for many configurations at once: what maps of a workspace are drawn from.
 
-The core finds ranks and singular values (``cpp/loops/mobility.hpp``); here they are compared with what is usual among the configurations.
+The core finds ranks and singular values (``cpp/loops/mobility.hpp``); here they are compared with what is usual for the mechanism.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays import Array
+from ...errors import SarrusError
 from ..assembly.closing import closing
 from ..scaling import CLOSED, six, sliding
 
@@ -27,14 +28,15 @@ class MobilityMap:
     Attributes
     ----------
     rank : of the scaled J; -1 where there is no answer
-    smallest : its smallest singular value; zero where the rank is lower than it is elsewhere in the batch
+    smallest : its smallest singular value; zero where the rank is lower than usual
     degrees_of_freedom : nv - rank
     actuation : smallest singular value of what the motors see of unit motions; zero at output singularities
     locked_freedoms : degrees of freedom that are left while all motors stand still
     condition : of the output's velocity per motor velocity, radians and metres compared by the characteristic length; infinite at
         singularities, NaN without an output
     singularity : "regular", "output" (motors lose control: Gosselin and Angeles' second type), "input" (the output loses a freedom: the
-        first), or "both", each compared with the best configuration of the batch
+        first), or "both"; "" where there is no answer. Usual is the best of a few closed configurations that are drawn at random once, so that
+        what is said of one configuration does not depend on its neighbours
     status : 0 fine, 1 the configuration is not finite or its quaternion is no rotation, 4 it leaves the loops open
     """
 
@@ -62,35 +64,47 @@ def mobility_map(
     wanted = np.isin(np.arange(6), rows)
     gains = np.concatenate([1.0 / moved, wanted / six(1.0, l)])
     scale = np.concatenate([loops.column_scale, loops.row_scale])
-    numbers, status = robot._mobility_numbers(q, scale, gains, frame, time=time, threads=threads, return_status=True)
-    residual = loops.row_scale * robot.loop_residual(q, time=time, threads=threads, return_status=True)[0]
-    status = np.where((status == 0) & (np.abs(residual).max(axis=-1, initial=0.0) > CLOSED), 4, status).astype(np.int8)
+
+    def counted(q: Array) -> tuple[Array, NDArray[np.int8], NDArray[np.int64]]:
+        """Numbers (..., 8), NaN where there are none, statuses, and of each row rank, locked freedoms, motions that no motor feels, ..."""
+        numbers, status = robot._mobility_numbers(
+            q, scale, gains, frame, time=time, threads=threads, return_status=True
+        )
+        residual = loops.row_scale * robot.loop_residual(q, time=time, threads=threads, return_status=True)[0]
+        off = np.abs(residual).max(axis=-1, initial=0.0) > CLOSED
+        status = np.where((status == 0) & off, 4, status).astype(np.int8)
+        fine = (status == 0)[..., None]
+        counts = np.where(fine, numbers, -1.0).round().astype(np.int64)
+        rank, seen, felt, together, gained = (counts[..., k] for k in (0, 2, 4, 5, 7))
+        each = np.stack([rank, seen, felt, gained, robot.nv - rank - seen, together - felt], axis=-1)
+        return np.where(fine, numbers, np.nan), status, np.where(fine, each, -1)
+
+    x, status, each = counted(q)
     fine = status == 0
-    x = np.where(fine[..., None], numbers, np.nan)
-    counts = np.where(fine[..., None], numbers, -1.0).round().astype(np.int64)
-    rank, seen, felt, together, gained = (counts[..., k] for k in (0, 2, 4, 5, 7))
-
-    def best(count: NDArray[np.int64]) -> int:
-        return int(count[fine].max(initial=0))
-
-    def least(count: NDArray[np.int64]) -> int:
-        return int(count[fine].min(initial=robot.nv + 6))
-
-    freedoms = np.where(fine, robot.nv - rank, -1)
-    locked = np.where(fine, freedoms - seen, -1)
-    unfelt = together - felt
-    lost, stuck = fine & (locked > least(locked)), fine & (unfelt > least(unfelt))
-    if not wanted.any():
-        stuck = np.zeros_like(stuck)
-    condition = np.where(fine & (lost | stuck | (gained < best(felt))), np.inf, x[..., 6])
+    rank, seen, _, gained, locked, unfelt = np.moveaxis(each, -1, 0)
+    key = ("usual", frame, tuple(rows), time)
+    usual = robot._closings.get(key)
+    if usual is None:
+        try:
+            _, drawn, found = counted(cast(Any, robot).random(0, size=8, closed=True))
+            usual = found[drawn == 0]
+        except SarrusError:  # as of a mechanism that closes in one configuration
+            usual = np.zeros((0, each.shape[-1]), np.int64)
+        robot._closings[key] = usual
+    if len(usual) == 0:
+        usual = each[fine]
+    best, least = usual.max(axis=0, initial=0), usual.min(axis=0, initial=robot.nv + 6)
+    lost, stuck = fine & (locked > least[4]), fine & (unfelt > least[5]) & wanted.any()
+    condition = np.where(fine & (lost | stuck | (gained < best[2])), np.inf, x[..., 6])
+    kinds = np.array(["regular", "output", "input", "both", ""])
     return MobilityMap(
         rank=rank,
-        smallest=np.where(fine & (rank < best(rank)), 0.0, x[..., 1]),
-        degrees_of_freedom=freedoms,
-        actuation=np.where(fine & (seen < best(seen)), 0.0, x[..., 3]),
+        smallest=np.where(fine & (rank < best[0]), 0.0, x[..., 1]),
+        degrees_of_freedom=np.where(fine, robot.nv - rank, -1),
+        actuation=np.where(fine & (seen < best[1]), 0.0, x[..., 3]),
         locked_freedoms=locked,
         condition=condition if wanted.any() else np.full(status.shape, np.nan),
-        singularity=np.array(["regular", "output", "input", "both"])[lost + 2 * stuck],
+        singularity=kinds[np.where(fine, lost + 2 * stuck, 4)],
         status=status,
     )
 

@@ -284,7 +284,8 @@ class MobilityAnalysis(Actuation):
     ) -> MobilityMap:
         """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
 
-        Singular values below 1e-6 count as zero; whether a position is singular is told by comparison with the rest of the batch.
+        Singular values below 1e-6 count as zero; whether a position is singular is told by comparison
+        with a few closed configurations that are drawn once.
 
         Parameters
         ----------
