@@ -29,32 +29,29 @@ template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain) {
   const Loops& loops = tree.loops;
-  const int rows = plain ? loops.rows + loops.motor_rows : loops.rows;
-  T *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M, *mobility;
-  for (int k = 0; k < tree.nv + rows; ++k) b[k] = T(0.0);
-  for (int r = loops.rows; r < rows; ++r) scale[r] = T(1.0);  // motors have no say here
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
-  if (plain) {
-    M = mobility = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) M[k] = T(1.0);
-  } else {
-    M = sparse_mass_matrix(tree, arena, Poses<T>{state.in_parent}, state.stored);
-    mobility = mobilities(tree, arena, M);
+  LoopEquation<T> e = mass_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {weight, plain});
+  const int rows = e.matrix.rows;
+  T* J = arena.take<T>(loops.entries);
+  e.b = arena.take<T>(tree.nv + rows);
+  for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
+  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motors have no say here
+  ConstraintRows<T> out;
+  out.J = J, out.scale = e.scale, out.mobility = e.matrix.mobility;
+  if (weight) {  // by a unit of y, each velocity's share
+    T* moved = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) moved[k] = e.matrix.mobility[k] * weight[k] * weight[k];
+    out.mobility = moved;
   }
-  const T* moved = mobility;  // by a unit of y, each velocity's share
+  constraint_rows(tree, arena, state, out, 0, loops.constraints);
   if (weight) {
-    T* weighted = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) weighted[k] = mobility[k] * weight[k] * weight[k];
-    moved = weighted;
-    if (!plain) hold_inertias(tree, weight, M), mobility = mobilities(tree, arena, M);
+    weigh_columns(tree, weight, J);
+    if (!plain && !e.pieces) {
+      hold_inertias(tree, weight, const_cast<T*>(e.matrix.M));
+      e.matrix.mobility = mobilities(tree, arena, e.matrix.M);
+    }
   }
-  ConstraintRows<T> wanted;
-  wanted.J = J, wanted.scale = scale, wanted.mobility = moved;
-  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
-  if (weight) weigh_columns(tree, weight, J);
-  const Elimination& order = plain ? loops.statics : loops.dynamics;
-  const int* mass_first = plain ? nullptr : loops.mass_first;
-  LoopEquation<T> e = {{tree, order, mass_first, loops.constraints, rows, M, J, nullptr, mobility, nullptr}, b, scale, T(0.0)};
+  e.matrix.J = J;
   set_row_weights(arena, e);
   return e;
 }

@@ -1,6 +1,7 @@
 // From the described joints that close loops, and the other constraints, to what the kernels see.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "mechanism.hpp"
 
@@ -145,8 +146,18 @@ void Mechanism::close(const Description& d) {
   loops.mass_first = mass_first_.data();
   loops.actuators = static_cast<int>(actuators_.size()), loops.actuator = actuators_.data();
   if (hard_constraints == 0) return;
-  dynamics_ = EliminationPlan(tree_, constraints_.data(), hard_constraints, hard, true);
-  statics_ = EliminationPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()), hard + loops.motor_rows, false);
+  // substructures are looked for where they may pay
+  const double any = std::numeric_limits<double>::infinity();
+  if (tree_.nv + hard > 60) pieces_ = substructured(tree_);
+  dynamics_ =
+      EliminationPlan(tree_, constraints_.data(), hard_constraints, hard, true, pieces_ ? 2.0 * pieces_->operations() : any);
+  if (pieces_ && !dynamics_.complete()) {
+    loops.substructures = &pieces_->view();
+    return;
+  }
+  pieces_.reset();
+  statics_ =
+      EliminationPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()), hard + loops.motor_rows, false, any);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
 }
 

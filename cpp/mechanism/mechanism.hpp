@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "elimination.hpp"
+#include "substructures.hpp"
 
 namespace sarrus {
 
@@ -133,6 +134,7 @@ class Mechanism {
   std::vector<int> described_constraints_, actuators_, mass_first_;
   std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
   EliminationPlan dynamics_, statics_;
+  std::unique_ptr<SubstructuredMechanism> pieces_;
   Tree tree_{};
 };
 

@@ -108,34 +108,33 @@ template <class T> struct System {
   }
 };
 
-/// Takes the held velocities out of J.
-template <class T> void hold(const Tree& tree, const bool* held, T* J) {
-  for (int i = 0; i < tree.loops.constraints; ++i) {
-    const Constraint& c = tree.loops.constraint[i];
-    for (int k = 0; k < c.columns; ++k, J += c.rows)
-      if (held[c.column[k]])
-        for (int r = 0; r < c.rows; ++r) J[r] = T(0.0);
-  }
-}
-
 /// The motion, least in the metric of M, along which rows change by what is asked; or, where velocities are `held`, that of the others.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;
   Factor<T> factor;
-  T *x, *work;
+  Arena& arena;
+  T* x;
 
-  LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
-      : tree(t), e(metric_equation(t, arena, q, static_cast<const T*>(nullptr), &time, pfaffian_values, held != nullptr)) {
-    if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
+  LeastMotion(const Tree& t, Arena& a, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
+      : tree(t), e(metric_equation(t, a, q, others(t, a, held), &time, pfaffian_values, held != nullptr)), arena(a) {
     factor = factorise_tightly(e, arena);
-    x = arena.take<T>(tree.nv + e.matrix.rows), work = arena.take<T>(tree.nv + e.matrix.rows);
+    x = arena.take<T>(tree.nv + e.matrix.rows);
   }
   const T* along(const T* change, double share) {
     for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = T(0.0);
     for (int r = 0; r < tree.loops.rows; ++r) x[tree.nv + r] = change[r] * T(share);
-    solve(e.matrix.plan, factor, x, work);
+    solve_once(e, arena, factor, x);
     return x;
+  }
+
+ private:
+  /// 0 for velocities that are held, 1 for the others.
+  static const T* others(const Tree& tree, Arena& arena, const bool* held) {
+    if (!held) return nullptr;
+    T* weight = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) weight[k] = T(held[k] ? 0.0 : 1.0);
+    return weight;
   }
 };
 
