@@ -103,11 +103,10 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
 }
 
 template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& arena) {
-  const Saddle<T>& matrix = e.solved();
-  const T *scale = e.pieces ? e.pieces->scale : e.scale, *epsilon = e.pieces ? e.pieces->epsilon : nullptr;
-  T* mu = arena.take<T>(matrix.rows);
-  for (int r = 0; r < matrix.rows; ++r) mu[r] = scale[r] * T(tolerances::regularisation);
-  return factorise(matrix, arena, epsilon, mu);
+  if (e.pieces) return e.pieces->factorise(arena);
+  T* mu = arena.take<T>(e.matrix.rows);
+  for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tolerances::regularisation);
+  return factorise(e.matrix, arena, static_cast<const T*>(nullptr), mu);
 }
 
 /// x becomes the solution with the factor's matrix, without corrections.
@@ -115,20 +114,22 @@ template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const
   const Arena::Scope scope(arena);
   const Saddle<T>& matrix = e.solved();
   T* own = const_cast<T*>(e.lifted(arena, x));
-  solve(matrix.plan, factor, own, arena.take<T>(matrix.plan.unknowns));
+  solve(matrix.plan, factor, arena, own, arena.take<T>(matrix.plan.unknowns));
   if (!e.pieces) return;
   const T* found = e.lowered(arena, own);
   for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = found[k];
 }
 
-/// Solves for [a; -lambda] and returns the relative residual.
-template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, T* x) {
-  const Saddle<T>& matrix = e.solved();
-  T* own = e.pieces ? arena.take<T>(matrix.plan.unknowns) : x;
-  const T left = refine(matrix, arena, factorise_tightly(e, arena), e.lifted(arena, b), own, 60);
-  const T* found = e.lowered(arena, own);
-  for (int k = 0; e.pieces && k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = found[k];
-  return e.relative(left);
+/// [a; -lambda], and the same as it was solved for: with the velocities and rows of substructures where there are any.
+template <class T> struct LoopSolution {
+  const T *x, *own;
+  T left;  // the relative residual
+};
+
+template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
+  T* own = arena.take<T>(e.solved().plan.unknowns);
+  const T left = refine(e.solved(), arena, factorise_tightly(e, arena), e.lifted(arena, b), own, 60);
+  return {e.lowered(arena, own), own, e.relative(left)};
 }
 
 /// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the
@@ -137,14 +138,17 @@ template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const
 ///   [0 J^T; J -1] [y; lambda] = [J^T lambda; 0]
 ///
 /// A y may be as large as it likes, so entries of J that are rounding would count: they are left out. Of substructures only the loops' rows
-/// count, S is zero for the joints at the cuts, and what gives way to an armature is what it is.
-template <class T> void least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, T* lambda) {
+/// count, S is zero for the joints at the cuts, and what gives way to an armature is what it is. Returns lambda of what was solved.
+template <class T>
+T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& found) {
   const Saddle<T>& matrix = e.solved();
   const Tree& tree = matrix.tree;
   const Loops& loops = tree.loops;
   const int nv = tree.nv, counting = whole.loops.rows, carrying = e.pieces ? e.pieces->pieces.compliant_row : loops.rows;
   const int rows = e.pieces ? loops.rows : loops.rows + loops.motor_rows;
   const int entries = e.pieces ? loops.mass_first[nv] : nv;
+  T* lambda = arena.take<T>(matrix.rows);
+  for (int r = 0; r < matrix.rows; ++r) lambda[r] = -found.own[nv + r];
   T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
     *inverse = arena.take<T>(nv);
   T *S = arena.take<T>(rows), *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows),
@@ -181,32 +185,30 @@ template <class T> void least_multipliers(const Tree& whole, Arena& arena, const
                        one};
   refine(s, arena, factorise(s, arena, epsilon, mu), b, x, 60);
   for (int r = 0; r < carrying; ++r) lambda[r] = x[nv + r];
+  return lambda;
 }
 
 /// a; if not null, the least multipliers (rows) and the relative residual that both leave. Returns what a leaves at best.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* true_residual) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);
-  const Saddle<T>& matrix = e.solved();
-  const int nv = matrix.tree.nv;
-  const T* b = e.lifted(arena, e.b);
-  T* x = arena.take<T>(nv + matrix.rows);
-  const T left = e.relative(refine(matrix, arena, factorise_tightly(e, arena), b, x, 60));
-  const T* found = e.lowered(arena, x);
-  for (int k = 0; k < tree.nv; ++k) a[k] = found[k];
+  const LoopSolution<T> found = solve_tightly(e, arena, e.b);
+  for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
   if (multipliers) {
-    T *lambda = arena.take<T>(matrix.rows), *least = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
-    for (int r = 0; r < matrix.rows; ++r) lambda[r] = -x[nv + r];
-    least_multipliers(tree, arena, e, lambda);
-    for (int k = 0; k < nv; ++k) least[k] = x[k];
+    const Saddle<T>& matrix = e.solved();
+    const int nv = matrix.tree.nv;
+    const T *b = e.lifted(arena, e.b), *lambda = least_multipliers(tree, arena, e, found);
+    T *least = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
+    for (int k = 0; k < nv; ++k) least[k] = found.own[k];
     for (int r = 0; r < matrix.rows; ++r) least[nv + r] = -lambda[r];
-    const T with_least = e.relative(residual(matrix, b, least, work)), with_any = e.relative(residual(matrix, b, x, work));
+    const T with_least = e.relative(residual(matrix, b, least, work)),
+            with_any = e.relative(residual(matrix, b, found.own, work));
     // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
     const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
-    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -x[nv + r], lambda[r]);
+    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -found.own[nv + r], lambda[r]);
     *true_residual = select(lossy, with_any, with_least);
   }
-  return left;
+  return found.left;
 }
 
 }  // namespace sarrus

@@ -59,11 +59,9 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
   const int nv = s.tree.nv;
   T *L = arena.take<T>(e.slots), *D_inverse = arena.take<T>(e.unknowns), *top = arena.take<T>(e.stack);
   const Arena::Scope scope(arena);
-  int most = 0;
-  for (int i = 0; i < e.fronts; ++i) most = e.front[i].size > most ? e.front[i].size : most;
-  T *behind = arena.take<T>(static_cast<std::size_t>(e.largest) * most), *passed = arena.take<T>(most),
-    *pivot_mu = arena.take<T>(most);
-  bool* is_row = arena.take<bool>(most);
+  T *behind = arena.take<T>(static_cast<std::size_t>(e.largest) * e.widest), *passed = arena.take<T>(e.widest),
+    *pivot_mu = arena.take<T>(e.widest);
+  bool* is_row = arena.take<bool>(e.widest);
   int* waiting = arena.take<int>(e.fronts);  // those whose leavings stand on the stack
   for (int n = 0; n < e.fronts; ++n) {
     const Front& f = e.front[n];
@@ -106,33 +104,31 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
 }
 
 /// x, velocities then rows, becomes the solution. `work` holds as many.
-template <class T> SARRUS_NOINLINE void solve_by_fronts(const Elimination& e, const Factor<T>& f, T* x, T* work) {
+template <class T> SARRUS_NOINLINE void solve_by_fronts(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
+  const Arena::Scope scope(arena);
+  T* of_front = arena.take<T>(e.widest);
   for (int k = 0; k < e.unknowns; ++k) work[k] = x[e.unknown[k]];
   for (int n = 0; n < e.fronts; ++n) {
     const Front& front = e.front[n];
     const int m = front.size, p = front.pivots;
     const int* later = e.later + front.later - p;
-    T* mine = work + front.first;
+    for (int i = 0; i < p; ++i) of_front[i] = work[front.first + i];
+    for (int i = p; i < m; ++i) of_front[i] = work[later[i]];
     for (int i = 0; i < p; ++i) {
       const T* row = f.L + front.slot + i * m;
-      const T value = mine[i];
-      subtract_scaled(mine + i + 1, row + i + 1, value, p - i - 1);
-      for (int j = p; j < m; ++j) work[later[j]] -= row[j] * value;
+      subtract_scaled(of_front + i + 1, row + i + 1, of_front[i], m - i - 1);
+      work[front.first + i] = of_front[i];
     }
+    for (int i = p; i < m; ++i) work[later[i]] = of_front[i];
   }
   for (int n = e.fronts - 1; n >= 0; --n) {
     const Front& front = e.front[n];
     const int m = front.size, p = front.pivots;
     const int* later = e.later + front.later - p;
-    T* mine = work + front.first;
+    for (int i = p; i < m; ++i) of_front[i] = work[later[i]];
     for (int i = p - 1; i >= 0; --i) {
-      const T* row = f.L + front.slot + i * m;
-      T sum = mine[i] * f.D_inverse[front.first + i], other = T(0.0);
-      for (int j = i + 1; j < p; ++j) sum -= row[j] * mine[j];
-      int j = p;
-      for (; j + 1 < m; j += 2) sum -= row[j] * work[later[j]], other -= row[j + 1] * work[later[j + 1]];
-      if (j < m) sum -= row[j] * work[later[j]];
-      mine[i] = sum + other;
+      const T along = scalar_product(f.L + front.slot + i * m + i + 1, of_front + i + 1, m - i - 1);
+      of_front[i] = work[front.first + i] = work[front.first + i] * f.D_inverse[front.first + i] - along;
     }
   }
   for (int k = 0; k < e.unknowns; ++k) x[e.unknown[k]] = work[k];

@@ -76,8 +76,8 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
 }
 
 /// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many.
-template <class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<T>& f, T* x, T* work) {
-  if (e.fronts) return solve_by_fronts(e, f, x, work);
+template <class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
+  if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
   // each sum waits for the unknown that was found last, and for no other: that one comes last; the rest in two sums side by side
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
@@ -156,12 +156,12 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
   T *r = arena.take<T>(n), *step = arena.take<T>(n), *work = arena.take<T>(n);
   const int nv = s.tree.nv;
   for (int k = 0; k < n; ++k) x[k] = b[k];
-  solve(s.plan, f, x, work);
+  solve(s.plan, f, arena, x, work);
   T left = residual(s, b, x, r);
   auto going = left > T(0.0);
   for (int k = 0; k < most && any(going); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
-    solve(s.plan, f, step, work);
+    solve(s.plan, f, arena, step, work);
     T moved = T(0.0), size = T(0.0);
     for (int i = 0; i < n; ++i) step[i] += x[i];
     for (int i = 0; i < nv; ++i) moved += (step[i] - x[i]) * (step[i] - x[i]), size += step[i] * step[i];

@@ -40,11 +40,16 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
   return inverse;
 }
 
+// in the factor, where the metric has nothing; corrections take it away
+constexpr double floating = 1e-10;  // of pieces
+constexpr double passive = 1e-8;  // of joints without a motor
+
 /// What is least: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; those whose
 /// weight is 0 are held. With kinetic energy the others are 1.
 template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
+  const T* motors = nullptr;  // plain: 1 of a velocity that a motor drives, 0 of the others, which cost nothing
   bool is_mass() const { return !weight && !plain; }
 };
 
@@ -69,6 +74,8 @@ template <class T> class SubstructuredEquation {
   Saddle<T> matrix;
   T* scale;  // of its rows
   T* J;  // with the motions behind the rows of the matrix
+  T* compliance;  // S
+  T* row_weight;
   T* epsilon = nullptr;  // what the factor needs where the metric has nothing
   const T* weight;  // velocities are weight times what is solved for, or null
 
@@ -85,13 +92,13 @@ template <class T> class SubstructuredEquation {
     if (!metric.is_mass()) matrix.constraints += loops.motor_constraints, matrix.rows = rows;
     Motion<T>* stored = arena.take<Motion<T>>(tree.nv);
     const LoopState<T> own = in_substructures(pieces, arena, state, columns, stored);
-    T* M = metric.plain ? plain_metric(arena) : sparse_mass_matrix(tree, arena, X, stored);
+    T* M = metric.plain ? plain_metric(arena, metric.motors) : sparse_mass_matrix(tree, arena, X, stored);
     T* mobility = mobilities(tree, arena, M);
     if (metric.plain) {
       epsilon = arena.take<T>(tree.nv);
       for (int k = 0; k < tree.nv; ++k) {
-        epsilon[k] = T(pieces.from[k] < 0 ? floating : 0.0);
-        if (pieces.from[k] < 0) mobility[k] = T(1.0);
+        epsilon[k] = select(M[loops.mass_first[k]] > T(0.0), T(0.0), T(metric.motors ? passive : floating));
+        mobility[k] = select(M[loops.mass_first[k]] > T(0.0), mobility[k], T(1.0));
       }
     }
     matrix.M = M, matrix.mobility = mobility;
@@ -100,7 +107,7 @@ template <class T> class SubstructuredEquation {
     ConstraintRows<T> out;
     out.J = J, out.scale = scale, out.mobility = matrix.mobility;
     constraint_rows(tree, arena, own, out, 0, loops.constraints + loops.motor_constraints);
-    matrix.row_weight = inverses(arena, rows, scale);
+    matrix.row_weight = row_weight = inverses(arena, rows, scale);
     T* S = arena.take<T>(rows);
     for (int r = 0; r < rows; ++r) {
       const bool gives_way = r >= pieces.compliant_row && r < loops.rows;
@@ -110,10 +117,41 @@ template <class T> class SubstructuredEquation {
     for (int k = 0; k < whole.nv && !metric.is_mass(); ++k) {
       const int at = pieces.velocity[k];
       const T w = weight ? weight[k] : T(1.0);
-      if (at < 0) S[-1 - at] = metric.plain ? w * w : select(w > T(0.0), S[-1 - at], T(0.0));
+      if (at >= 0) continue;
+      if (metric.motors)
+        S[-1 - at] = select(metric.motors[k] > T(0.0), T(1.0), S[-1 - at]);
+      else
+        S[-1 - at] = metric.plain ? w * w : select(w > T(0.0), S[-1 - at], T(0.0));
     }
+    for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r) S[loops.rows + r] = T(1.0);
     if (weight) hold(M);
-    matrix.soft = S;
+    matrix.soft = compliance = S;
+  }
+
+  /// The loops' rows times `row`, giving way by S, as steps onto the loops want them.
+  void weigh_rows(const Tree& whole, const T* row, const T& S) {
+    for (int i = 0; i < whole.loops.constraints; ++i) {
+      const Constraint& c = pieces.tree.loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) J[c.entry + k * c.rows + r] *= row[c.row + r];
+    }
+    for (int r = 0; r < whole.loops.rows; ++r) {
+      compliance[r] = S;
+      scale[r] = T(0.0), row_weight[r] = T(1.0);
+    }
+  }
+  /// x = [y; multipliers] of the whole for b = [f; g]; returns the size of the residual, squared.
+  T solve(const Tree& whole, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
+    T* own = arena.take<T>(pieces.tree.nv + matrix.rows);
+    const T left = refine(matrix, arena, factor, lift(whole, arena, b), own, corrections);
+    const T* found = lower(whole, arena, own);
+    for (int k = 0; k < whole.nv + whole.loops.rows + whole.loops.motor_rows; ++k) x[k] = found[k];
+    return left;
+  }
+  Factor<T> factorise(Arena& arena) const {
+    T* mu = arena.take<T>(matrix.rows);
+    for (int r = 0; r < matrix.rows; ++r) mu[r] = scale[r] * T(tolerances::regularisation);
+    return sarrus::factorise(matrix, arena, epsilon, mu);
   }
 
   /// For each velocity of the whole tree (nv), what a unit of force along it moves: size of J M'^-1 J^T along it.
@@ -129,13 +167,14 @@ template <class T> class SubstructuredEquation {
   /// [C^T f; g, 0] for [f; g] of the whole tree.
   T* lift(const Tree& whole, Arena& arena, const T* b) const {
     const Tree& tree = pieces.tree;
-    T* own = arena.take<T>(tree.nv + matrix.rows);
-    for (int k = 0; k < tree.nv; ++k) own[k] = pieces.from[k] >= 0 ? b[pieces.from[k]] : T(0.0);
+    T *own = arena.take<T>(tree.nv + matrix.rows), *f = arena.take<T>(whole.nv);
+    for (int k = 0; k < whole.nv; ++k) f[k] = weight ? select(weight[k] > T(0.0), b[k] / weight[k], T(0.0)) : b[k];
+    for (int k = 0; k < tree.nv; ++k) own[k] = pieces.from[k] >= 0 ? f[pieces.from[k]] : T(0.0);
     for (int r = 0; r < matrix.rows; ++r) own[tree.nv + r] = r < whole.loops.rows ? b[whole.nv + r] : T(0.0);
     T* force = arena.take<T>(tree.loops.rows + tree.loops.motor_rows);
     for (int r = 0; r < tree.loops.rows + tree.loops.motor_rows; ++r) force[r] = T(0.0);
     for (int k = 0; k < whole.nv; ++k)
-      if (pieces.velocity[k] < 0) force[-1 - pieces.velocity[k]] = b[k];
+      if (pieces.velocity[k] < 0) force[-1 - pieces.velocity[k]] = f[k];
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
       for (int k = 0; k < c.columns; ++k)
         for (int r = 0; r < c.rows; ++r) own[c.column[k]] += *block++ * force[c.row + r];
@@ -146,7 +185,8 @@ template <class T> class SubstructuredEquation {
   /// [C x'; y] for [x'; y'].
   const T* lower(const Tree& whole, Arena& arena, const T* own) const {
     const Tree& tree = pieces.tree;
-    T *motion = arena.take<T>(tree.loops.rows + tree.loops.motor_rows), *x = arena.take<T>(whole.nv + whole.loops.rows);
+    T *motion = arena.take<T>(tree.loops.rows + tree.loops.motor_rows),
+      *x = arena.take<T>(whole.nv + whole.loops.rows + whole.loops.motor_rows);
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
       for (int r = 0; r < c.rows; ++r) motion[c.row + r] = T(0.0);
       for (int k = 0; k < c.columns; ++k)
@@ -157,22 +197,24 @@ template <class T> class SubstructuredEquation {
       if (weight) x[k] = select(weight[k] > T(0.0), x[k] / weight[k], T(0.0));
     }
     for (int r = 0; r < whole.loops.rows; ++r) x[whole.nv + r] = own[tree.nv + r];
+    const bool motors = matrix.rows > tree.loops.rows;  // they come first among the rows behind those of dynamics
+    for (int r = 0; r < whole.loops.motor_rows; ++r)
+      x[whole.nv + whole.loops.rows + r] = motors ? own[tree.nv + tree.loops.rows + r] : T(0.0);
     return x;
   }
 
  private:
   static constexpr double free_row = 1e30;  // gives way to anything
-  static constexpr double floating = 1e-10;  // corrections take it away
 
   /// 1/weight^2 of the joints that are not cut; the floating ones have none.
-  T* plain_metric(Arena& arena) const {
+  T* plain_metric(Arena& arena, const T* motors) const {
     const Tree& tree = pieces.tree;
     T* M = arena.take<T>(tree.loops.mass_first[tree.nv]);
     for (int k = 0; k < tree.loops.mass_first[tree.nv]; ++k) M[k] = T(0.0);
     for (int k = 0; k < tree.nv; ++k) {
       const int from = pieces.from[k];
       const T w = from >= 0 && weight ? weight[from] : T(1.0);
-      M[tree.loops.mass_first[k]] = from < 0 ? T(0.0) : select(w > T(0.0), T(1.0) / (w * w), T(1.0));
+      M[tree.loops.mass_first[k]] = from < 0 ? T(0.0) : motors ? motors[from] : select(w > T(0.0), T(1.0) / (w * w), T(1.0));
     }
     return M;
   }

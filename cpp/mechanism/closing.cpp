@@ -146,11 +146,13 @@ void Mechanism::close(const Description& d) {
   loops.mass_first = mass_first_.data();
   loops.actuators = static_cast<int>(actuators_.size()), loops.actuator = actuators_.data();
   if (hard_constraints == 0) return;
-  // substructures are looked for where they may pay
+  // substructures are looked for where they may pay, and taken where they take half the time
   const double any = std::numeric_limits<double>::infinity();
-  if (tree_.nv + hard > 60) pieces_ = substructured(tree_);
-  dynamics_ =
-      EliminationPlan(tree_, constraints_.data(), hard_constraints, hard, true, pieces_ ? 2.0 * pieces_->operations() : any);
+  const bool decided = d.substructures != d.automatic;
+  if (decided ? d.substructures > 0 : tree_.nv + hard > 60) pieces_ = substructured(tree_, decided ? d.substructures : 0);
+  if (pieces_) operations_of_substructures_ = pieces_->operations();
+  const double most = !pieces_ ? any : decided ? 0.0 : 2.0 * pieces_->operations();
+  dynamics_ = EliminationPlan(tree_, constraints_.data(), hard_constraints, hard, true, most);
   if (pieces_ && !dynamics_.complete()) {
     loops.substructures = &pieces_->view();
     return;

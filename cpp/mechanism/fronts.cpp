@@ -143,7 +143,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns) {
     const int index = static_cast<int>(front_.size());
     for (int k = 0; k < f.pivots; ++k) front_of_[f.first + k] = index;
     front_.push_back(f);
-    largest_ = std::max(largest_, later[b]);
+    widest_ = std::max(widest_, f.size), largest_ = std::max(largest_, later[b]);
     for (int k = 0; k < f.pivots; ++k) operations_ += 0.5 * (f.size - k) * (f.size - k + 1.0);
   }
   for (std::size_t i = 0; i < front_.size(); ++i) {
@@ -216,7 +216,7 @@ Elimination FrontalPlan::view() const {
   e.fronts = static_cast<int>(front_.size()) - 1, e.front = front_.data();
   e.later = later_.data(), e.into = into_.data();
   e.mass_entry = mass_entry_.data(), e.jacobian_entry = jacobian_entry_.data();
-  e.stack = stack_, e.largest = largest_;
+  e.stack = stack_, e.widest = widest_, e.largest = largest_;
   return e;
 }
 

@@ -29,7 +29,7 @@ class FrontalPlan {
 
   std::vector<Front> front_;
   std::vector<int> unknown_, place_, later_, into_, front_of_, mass_entry_, mass_slot_, jacobian_entry_, jacobian_slot_;
-  int slots_ = 0, stack_ = 0, largest_ = 0;
+  int slots_ = 0, stack_ = 0, widest_ = 0, largest_ = 0;
   double operations_ = 0.0;
 };
 

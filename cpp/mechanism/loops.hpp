@@ -72,7 +72,8 @@ struct Elimination {
   const Front* front;
   const int *later, *into;
   const int *mass_entry, *jacobian_entry;  // which entries of M and of J a front takes
-  int stack, largest;  // numbers that fronts leave for later ones, at most; and the most later ones of a front
+  int stack;  // numbers that fronts leave for later ones, at most
+  int widest, largest;  // the largest front, and the most later ones of a front
 };
 
 struct Substructures;  // tree.hpp

@@ -96,6 +96,8 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
   operations_ = dynamics_.operations() + 10.0 * (mass_first_.back() + loops.entries + loops.motor_entries);
   view_.tree = tree_;
+  view_.cuts = static_cast<int>(carried.size());
+  for (int i = 1; i < tree.bodies; ++i) view_.substructures += bodies_[i].parent == 0;
   view_.from = from_.data(), view_.velocity = velocity_.data(), view_.compliance = compliance_.data();
 }
 
@@ -179,10 +181,10 @@ const int* SubstructuredMechanism::keep(std::vector<int> numbers) {
   return columns_.back().data();
 }
 
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree) {
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int bodies) {
   std::unique_ptr<SubstructuredMechanism> best;
-  for (const int bodies : {1, 2, 3, 4, 6, 8}) {
-    auto pieces = std::make_unique<SubstructuredMechanism>(tree, bodies);
+  for (const int most : bodies ? std::vector<int>{bodies} : std::vector<int>{1, 2, 3, 4, 6, 8}) {
+    auto pieces = std::make_unique<SubstructuredMechanism>(tree, most);
     if (pieces->cuts_something() && (!best || pieces->operations() < best->operations())) best = std::move(pieces);
   }
   return best;

@@ -20,7 +20,7 @@ class SubstructuredMechanism {
   SubstructuredMechanism(const SubstructuredMechanism&) = delete;
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
-  bool cuts_something() const { return view_.first_motion < static_cast<int>(constraints_.size()); }
+  bool cuts_something() const { return view_.cuts > 0; }
   double operations() const { return operations_; }  // multiplications of one factor, and of what fills it
   const Substructures& view() const { return view_; }
 
@@ -43,7 +43,7 @@ class SubstructuredMechanism {
   Substructures view_{};
 };
 
-/// Cut where it costs least; null: it cannot be cut.
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree);
+/// With at most so many bodies in each, or (0) as many as cost least; null: it cannot be cut.
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int bodies);
 
 }  // namespace sarrus

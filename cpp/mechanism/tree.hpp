@@ -68,7 +68,8 @@ struct Substructures {
   Tree tree;
   const int* from;  // for each of its velocities, which one of the tree it is; -1: that of a floating body
   const int* velocity;  // and for each one of the tree, which of its velocities; -1 - r: row r
-  int first_motion;  // the first constraint that is a motion, and how many
+  int substructures, cuts;  // how many
+  int first_motion;  // the first constraint that is a motion
   int compliant_row;  // from here to loops.rows rows give way to an armature:
   const double* compliance;  // so much
 };

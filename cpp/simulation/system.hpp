@@ -96,13 +96,14 @@ template <class T> struct System {
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
-    T *x = arena.template take<T>(nv + rows), *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
-    flag_contradiction(solve_tightly(e, arena, e.b, x));
+    T *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
+    const LoopSolution<T> found = solve_tightly(e, arena, e.b);
+    flag_contradiction(found.left);
     ConstraintRows<T> out;
     out.residual = phi, out.target = target;
     constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.pfaffian_values), out, 0, tree.loops.constraints);
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
-    for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - x[nv + r];
+    for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - found.x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
     aba(tree, arena, AbaInput<T>{in.q, in.v, tau}, a);
   }
@@ -146,20 +147,23 @@ inline int independent_rows(System<double>& s, double time, const double* q, dou
   const Arena::Scope scope(s.arena);
   const LoopEquation<double> e = metric_equation(tree, s.arena, q, static_cast<const double*>(nullptr), &time,
                                                  s.pfaffian_values(q, zeros<double>(s.arena, tree.nv)), false);
-  double* J = const_cast<double*>(e.matrix.J);
+  const Saddle<double>& matrix = e.solved();
+  double* J = const_cast<double*>(matrix.J);
   for (int i = 0; i < tree.loops.constraints; ++i) {
-    const Constraint& c = tree.loops.constraint[i];
-    if (c.driven) std::fill(J, J + c.columns * c.rows, 0.0);
-    J += c.columns * c.rows;
+    const Constraint& c = matrix.tree.loops.constraint[i];
+    if (c.driven) std::fill(J + c.entry, J + c.entry + c.columns * c.rows, 0.0);
   }
   const Factor<double> factor = factorise_tightly(e, s.arena);
-  int found = 0;
+  // joints at which substructures are cut say nothing twice
+  const int rows = e.pieces ? e.pieces->pieces.compliant_row : tree.loops.rows;
+  const double* scale = e.pieces ? e.pieces->scale : e.scale;
+  int found = tree.loops.rows - rows;
   *weakest = 1.0;
-  for (int k = 0; k < e.matrix.plan.unknowns; ++k) {
-    const int row = e.matrix.plan.unknown[k] - tree.nv;
-    if (row < 0 || !(std::abs(1.0 / factor.D_inverse[k]) > 1e-10 * e.scale[row])) continue;
+  for (int k = 0; k < matrix.plan.unknowns; ++k) {
+    const int row = matrix.plan.unknown[k] - matrix.tree.nv;
+    if (row < 0 || row >= rows || !(std::abs(1.0 / factor.D_inverse[k]) > 1e-10 * scale[row])) continue;
     ++found;
-    *weakest = std::min(*weakest, std::abs(1.0 / factor.D_inverse[k]) / e.scale[row]);
+    *weakest = std::min(*weakest, std::abs(1.0 / factor.D_inverse[k]) / scale[row]);
   }
   return found;
 }
