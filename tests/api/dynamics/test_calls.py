@@ -549,7 +549,7 @@ def answers():
 
 @pytest.mark.parametrize("level", sarrus.build_info()["available"])
 def test_results_do_not_depend_on_the_instruction_set(level):
-    code = "import json, sarrus; from tests.api.test_calls import answers; print(json.dumps([sarrus.build_info()['isa'], answers()]))"
+    code = "import json, sarrus; from tests.api.dynamics.test_calls import answers; print(json.dumps([sarrus.build_info()['isa'], answers()]))"
     environment = {**os.environ, "SARRUS_ISA": level, "PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     used, theirs = json.loads(ran.stdout)
