@@ -78,7 +78,7 @@ class Joint:
     _part: int
 
     @classmethod
-    def placed(
+    def _placed(
         cls, spec: JointSpec, iq: int, nq: int, iv: int, nv: int, closes: bool, backwards: bool, part: int
     ) -> Joint:
         """As described, where the core has put it."""
@@ -154,7 +154,7 @@ class StateFunctions(_core.Mechanism):
         if "description" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         super().__init__(*core_terms(description))
-        made = {j.name: Joint.placed(j, *at) for j, at in zip(description.joints, self._placed_joints, strict=True)}
+        made = {j.name: Joint._placed(j, *at) for j, at in zip(description.joints, self._placed_joints, strict=True)}
         warnings = list(description.warnings)
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
