@@ -137,7 +137,7 @@ template <class T> class SubstructuredEquation {
     }
     for (int r = 0; r < whole.loops.rows; ++r) {
       compliance[r] = S;
-      scale[r] = T(0.0), row_weight[r] = T(1.0);
+      scale[r] *= row[r] * row[r], row_weight[r] = T(1.0);
     }
   }
   /// x = [y; multipliers] of the whole for b = [f; g]; returns the size of the residual, squared.

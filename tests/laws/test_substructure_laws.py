@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sarrus
 from tests.laws.test_laws import assert_equal
-from tests.random_closed import closed_mechanisms
+from tests.random_closed import closed_mechanisms, random_closed
 from tests.random_mechanisms import seeds
 
 # rows may be ill-conditioned by a factor of 1e3, and pieces that float add what a chain of them is by
@@ -30,8 +30,6 @@ def in_two_ways(description, bodies):
 def test_the_mechanisms_of_these_laws_are_cut():
     cut = 0
     for seed in range(20):
-        from tests.random_closed import random_closed
-
         closed = random_closed(seed, joints=CHAINS)
         cut += "cut at" in sarrus.Mechanism(closed.description, substructures=1).solver
     assert cut >= 15
@@ -97,7 +95,7 @@ def test_closing(closed, bodies, seed):
 
 @pytest.mark.parametrize("bodies", [1, 2])
 def test_simulation(bodies):
-    description = sarrus.mechanisms.ladder(6).description
+    description = sarrus.mechanisms.four_bar_ladder(6).description
     runs = []
     for robot in in_two_ways(description, bodies):
         start = robot.assemble(near=robot.neutral())
@@ -124,7 +122,7 @@ def test_armature_of_a_joint_that_is_cut():
 def test_what_is_chosen():
     """A ring of many is cut, a ladder is not; a choice beyond reason is refused."""
     assert "substructures, cut at" in sarrus.mechanisms.ring(60).solver
-    assert sarrus.mechanisms.ladder(20).solver.startswith("joint coordinates")
+    assert sarrus.mechanisms.four_bar_ladder(20).solver.startswith("joint coordinates")
     assert sarrus.mechanisms.pendulum().solver.startswith("no loops")
     with pytest.raises(ValueError, match="substructures of 1 to 1000"):
         sarrus.Mechanism(sarrus.mechanisms.four_bar().description, substructures=-2)
