@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import real_numbers
+from ..analysis.joint_targets import start_near
 from ..description.constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Fixed, JointType, unit_axis
 from ..description.specs import (
@@ -752,15 +753,13 @@ def _per_row(c: tuple[float, ...], k: int, what: str) -> tuple[float, ...]:
 
 def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
     """The constraint with a value for each of the rows that its function is seen to return."""
-    what, q = f"constraint '{spec.name}'", tree.neutral()
+    what = f"constraint '{spec.name}'"
     for name in spec.joints:
         if tree.joint(name).closes_loop:
             fault = f"{what} refers to joint '{name}', which closes a loop and so has no coordinates"
             raise ModelError(f"{fault}: add it with tree=True")
-    for name, coordinates in tree.description.home:
-        q[tree.joint(name).q_slice] = coordinates
     v = np.array([0.0, 0.1])[:, None] * np.ones(tree.nv)
-    states = tree.integrate(q, v), v
+    states = tree.integrate(start_near(tree, None, {}, 0.0), v), v
     n, k = sum(tree.joint(name).nv for name in spec.joints), 0
     for label, function, arguments in (("rows", spec.rows, states[:1]), ("derivative", spec.derivative, states)):
         if not callable(function):

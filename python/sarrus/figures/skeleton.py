@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array, real_array
-from ..description.constraints import DistanceSpec, RollingSpec
+from ..analysis.joint_targets import start_near
+from ..description.constraints import RollingSpec
 from ..description.joints import PARAMETERS, Gimbal, JointType
 from ..description.specs import BodySpec, JointSpec
 from ..errors import ShapeError, raise_no_such_name
@@ -105,10 +106,10 @@ class Skeleton:
                 places[spec.parent].append(spec.at_parent.translation)
             if not _floats(spec.joint):
                 places[spec.child] += [self.joints[spec.name].point, spec.at_child.translation]
-        for constraint in d.constraints:
-            if isinstance(constraint, DistanceSpec):
-                for name, point in (constraint.first, constraint.second):
-                    places[name].append(np.array(point))
+        rods = [c for c in d.constraints if len(c.points) == 2]
+        for rod in rods:
+            for end, point in rod.points:
+                places[end].append(np.array(point))
         self.anchors = _distinct(places.pop("ground"))
         for frame in d.frames:
             if frame.body in places:
@@ -122,14 +123,13 @@ class Skeleton:
                 if spec.child == body.name and _slides(spec):
                     parent, child = (spec.parent, spec.at_parent.translation), (body.name, self.joints[spec.name].point)
                     bars.append(Bar(body.name, parent, child, slides=True))
-        for constraint in d.constraints:
-            if isinstance(constraint, DistanceSpec):
-                (one, p), (other, r) = constraint.first, constraint.second
-                bars.append(Bar(constraint.name, (one, np.array(p)), (other, np.array(r))))
+        for rod in rods:
+            (one, p), (other, r) = rod.points
+            bars.append(Bar(rod.name, (one, np.array(p)), (other, np.array(r))))
         self.bars = tuple(bars)
         self.owners = tuple(dict.fromkeys(bar.owner for bar in bars))
-        self._bars_of = {owner: [k for k, bar in enumerate(bars) if bar.owner == owner] for owner in self.owners}
-        self.size = self._extent()
+        low, high = self.bounds(start_near(mechanism, None, {}, 0.0))
+        self.size = float((high - low).max()) or 1.0
 
     def segments_flat(self, q: ArrayLike) -> Array:
         """Ends (..., S, 2, 3) of all bars in the world [m], in the order of `bars`.
@@ -145,21 +145,21 @@ class Skeleton:
         ends = np.empty((*lead, len(self.bars), 2, 3))
         for k, bar in enumerate(self.bars):
             for end, (body, point) in enumerate((bar.first, bar.second)):
-                ends[..., k, end, :] = poses[body][..., :3, :3] @ point + poses[body][..., :3, 3]
+                ends[..., k, end, :] = _moved(poses[body], point)
         return ends
 
     def segments(self, q: ArrayLike) -> dict[str, Array]:
         """Ends of the bars in the world [m], owner to (..., k, 2, 3), for configurations q (..., nq)."""
         ends = self.segments_flat(q)
-        return {owner: ends[..., self._bars_of[owner], :, :] for owner in self.owners}
+        return {
+            owner: ends[..., [k for k, bar in enumerate(self.bars) if bar.owner == owner], :, :]
+            for owner in self.owners
+        }
 
     def joint_points(self, q: ArrayLike) -> dict[str, Array]:
         """Where the joints are in the world, joint to (..., 3) [m]."""
         poses, _ = self._poses(q)
-        return {
-            name: poses[place.body][..., :3, :3] @ place.point + poses[place.body][..., :3, 3]
-            for name, place in self.joints.items()
-        }
+        return {name: _moved(poses[place.body], place.point) for name, place in self.joints.items()}
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
         """Axis of a joint in the world (..., 3), of unit length; NaN where it has not one axis."""
@@ -181,13 +181,10 @@ class Skeleton:
         >>> low.round(6).tolist(), high.round(6).tolist()
         ([0.0, 0.0, -0.5], [0.5, 0.0, 0.0])
         """
-        points = [self.segments_flat(q).reshape(-1, 3), self.anchors]
-        points += [there.reshape(-1, 3) for there in self.joint_points(q).values()]
-        all_of_them = np.concatenate(points)
-        all_of_them = all_of_them[np.isfinite(all_of_them).all(axis=1)]
-        if len(all_of_them) == 0:
-            return np.zeros(3), np.zeros(3)
-        return all_of_them.min(axis=0), all_of_them.max(axis=0)
+        shown = [self.segments_flat(q), self.anchors, *self.joint_points(q).values()]
+        points = np.concatenate([there.reshape(-1, 3) for there in shown])
+        points = points[np.isfinite(points).all(axis=1)]
+        return (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
 
     def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
         q = real_array("q", q)
@@ -196,13 +193,6 @@ class Skeleton:
         known = self.mechanism.kinematics(q)
         poses = {"ground": np.eye(4), **{body: known.pose(body) for body in self.mechanism.bodies}}
         return poses, q.shape[:-1]
-
-    def _extent(self) -> float:
-        q = self.mechanism.neutral()
-        for name, home in self.mechanism.description.home:
-            q[self.mechanism.joint(name).q_slice] = home
-        low, high = self.bounds(q)
-        return float((high - low).max()) or 1.0
 
 
 def _place(spec: JointSpec) -> Place:
@@ -254,11 +244,13 @@ def _shape(body: BodySpec, places: list[Array]) -> Lines:
         return [(middle, point) for point in points]
     hull = _convex_hull(flat[:, :2])
     lines = [(points[a], points[b]) for a, b in zip(hull, np.roll(hull, -1), strict=True)]
-    for k in range(len(points)):
-        if k not in hull:
-            corner = min(hull, key=lambda h, k=k: float(np.linalg.norm(points[h] - points[k])))  # type: ignore[misc]
-            lines.append((points[k], points[corner]))
+    for point in np.delete(points, hull, axis=0):
+        lines.append((point, points[hull][np.argmin(np.linalg.norm(points[hull] - point, axis=1))]))
     return lines
+
+
+def _moved(pose: Array, point: Array) -> Array:
+    return np.asarray(pose[..., :3, :3] @ point + pose[..., :3, 3])
 
 
 def _distinct(points: list[Array]) -> Array:
@@ -299,10 +291,10 @@ def _box(body: BodySpec) -> Lines:
     half = np.sqrt(np.maximum(3.0 / mass * (moments.sum() / 2 - moments), 0.0))
     if half.max() == 0.0:
         return []
-    signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    signs = np.array(list(itertools.product((-1, 1), repeat=3)))
     corners = body.inertia.com + (signs * half) @ axes.T
-    pairs = [(a, b) for a in range(8) for b in range(a + 1, 8) if (signs[a] != signs[b]).sum() == 1]
-    return [(corners[a], corners[b]) for a, b in pairs]
+    pairs = itertools.combinations(range(8), 2)
+    return [(corners[a], corners[b]) for a, b in pairs if (signs[a] != signs[b]).sum() == 1]
 
 
 def _round(spec: RollingSpec) -> Lines:
