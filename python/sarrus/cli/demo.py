@@ -60,13 +60,8 @@ class Phase:
         t = np.asarray(t, np.float64)
         s = ((t - self.begins) / self.duration)[:, None]
         way, T = self.end - self.start, self.duration
-        return Motion(
-            t=t,
-            q=self.start + way * s**2 * (3 - 2 * s),
-            v=way * 6 * s * (1 - s) / T,
-            a=way * 6 * (1 - 2 * s) / T**2,
-            moment=np.full(t.shape, self.moment),
-        )
+        q, v, a = way * s**2 * (3 - 2 * s), way * 6 * s * (1 - s) / T, way * 6 * (1 - 2 * s) / T**2
+        return Motion(t, self.start + q, v, a, np.full(t.shape, self.moment))
 
 
 def at_tap(turn: float, tap: tuple[float, float, float] = TAP) -> Array:
@@ -114,17 +109,12 @@ def table(arm: Mechanism) -> str:
         return f"{label:>9}  " + "  ".join(f"{cell:>{len(h)}}" for h, cell in zip(head, cells, strict=True))
 
     rows = [line(f"{t:.2f}", [f"{x:.3f}" for x in row.round(3) + 0.0]) for t, row in zip(few.t, tau, strict=True)]
-    return "\n".join(
-        [
-            line("t [s]", head),
-            *rows[:5],
-            f"{'':>9}  the gripper begins to turn the tap",
-            *rows[5:],
-            f"{'':>9}  the largest",
-            line("peak", [f"{x:.3f}" for x in all_tau[peak, range(5)]]),
-            line("at t [s]", [f"{t:.3f}" for t in many.t[peak]]),
-        ]
-    )
+    largest = [
+        line("peak", [f"{x:.3f}" for x in all_tau[peak, range(5)]]),
+        line("at t [s]", [f"{t:.3f}" for t in many.t[peak]]),
+    ]
+    between, above = (f"{'':>9}  {text}" for text in ("the gripper begins to turn the tap", "the largest"))
+    return "\n".join([line("t [s]", head), *rows[:5], between, *rows[5:], above, *largest])
 
 
 def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
@@ -166,17 +156,10 @@ def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
             axes[0].text(middle, 0.98, name, ha="center", va="top", transform=axes[0].get_xaxis_transform())
         axes[-1].set_xlabel("time [s]")
         figure.legend(
-            lines,
-            COORDINATES,
-            title="The Stanford manipulator closes a valve",
-            title_fontproperties={"weight": "bold", "size": 13},
-            loc="outside upper center",
-            ncols=5,
-            frameon=False,
-            columnspacing=1.1,
-            handlelength=2.0,
-            handletextpad=0.4,
-        )
+            lines, COORDINATES, title="The Stanford manipulator closes a valve",
+            title_fontproperties={"weight": "bold", "size": 13}, loc="outside upper center", ncols=5, frameon=False,
+            columnspacing=1.1, handlelength=2.0, handletextpad=0.4,
+        )  # fmt: skip
         figure.savefig(path)
 
 

@@ -157,16 +157,12 @@ def film(
     joints : (f, j, 3), anchors : (k, 3) marks that move, and marks that do not [m]
     path : .gif, .mp4 or .html to write; None: none
     """
+    ending = None if path is None else check_film(path)
     pyplot = _pyplot("films")
     from matplotlib import animation, get_backend
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    ending = None if path is None else Path(path).suffix.lower()
-    if ending not in (None, ".gif", ".mp4", ".html"):
-        raise ValueError(f"a film is a .gif, .mp4 or .html file; got '{Path(path or '').name}'")
-    if ending == ".mp4":
-        check_ffmpeg()
     view = _view(bars, joints, anchors)
     lines, dots, fixed = bars @ view.T, joints @ view.T, anchors @ view.T
     # a notebook would show a figure of pyplot's as well as the film; a file needs no window
@@ -213,12 +209,17 @@ def film(
     return made
 
 
-def check_ffmpeg() -> None:
-    """FileNotFoundError where no film can be written to an .mp4."""
+def check_film(path: str | os.PathLike[str]) -> str:
+    """The ending of a film's name; ValueError, ImportError or FileNotFoundError where none can be written to it."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".gif", ".mp4", ".html"):
+        raise ValueError(f"a film is a .gif, .mp4 or .html file; got '{Path(path).name}'")
+    _pyplot("films")
     from matplotlib.animation import FFMpegWriter
 
-    if not FFMpegWriter.isAvailable():
+    if ending == ".mp4" and not FFMpegWriter.isAvailable():
         raise FileNotFoundError("an .mp4 needs the program ffmpeg, which is not found here; .gif and .html need none")
+    return ending
 
 
 def _box(*points: Array) -> tuple[Array, Array]:
