@@ -32,9 +32,6 @@ FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and
 SAME = 1e-9  # and from one another
 CORNERS = 24  # of what is round
 
-# of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
-COLORS = ("#77aadd", "#ee8866", "#44bb99", "#eedd88", "#99ddff", "#ffaabb", "#bbcc33", "#aaaa00")
-
 
 @dataclass(frozen=True)
 class Bar:
