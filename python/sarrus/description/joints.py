@@ -127,6 +127,8 @@ class JointType:
     stiffness: Any = field(default=0.0, kw_only=True)
     rest: Any = field(default=0.0, kw_only=True)
 
+    _axes: ClassVar[tuple[str, ...]] = ()  # names of those that it has
+
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
     # what the core's joint says of itself
@@ -143,32 +145,39 @@ class JointType:
         cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)
 
     def __post_init__(self) -> None:
+        for name in self._axes:
+            self._set(name, unit_axis(getattr(self, name)))
         for name in ("damping", "friction", "armature", "stiffness", "rest"):
             values = self._per(name, getattr(self, name), self.nv)
-            if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
-                raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
+            if name != "rest":
+                self._check_not_negative(name, values)
             self._set(name, values)
         for name in ("velocity_limit", "effort_limit"):
             if getattr(self, name) is not None:
                 largest = self._per(name, getattr(self, name), self.nv, infinite=True)
-                if (largest < 0.0).any():
-                    raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
+                self._check_not_negative(name, largest)
                 self._set(name, largest)
         if self.limits is not None:
-            try:
-                lower, upper = self.limits
-            except (TypeError, ValueError):
-                raise ModelError(f"{self.kind}: limits are a pair (lower, upper); got {self.limits!r}") from None
-            low = self._per("limits", lower, self.nq, infinite=True)
-            high = self._per("limits", upper, self.nq, infinite=True)
-            if (low > high).any():
-                raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
-            if self.quaternion and np.isfinite((low[:4], high[:4])).any():
-                raise ModelError(
-                    f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
-                    f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
-                )
-            self._set("limits", (low, high))
+            self._set("limits", self._checked_limits())
+
+    def _checked_limits(self) -> tuple[Vector, Vector]:
+        try:
+            lower, upper = self.limits
+        except (TypeError, ValueError):
+            raise ModelError(f"{self.kind}: limits are a pair (lower, upper); got {self.limits!r}") from None
+        low, high = (self._per("limits", x, self.nq, infinite=True) for x in (lower, upper))
+        if (low > high).any():
+            raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
+        if self.quaternion and np.isfinite((low[:4], high[:4])).any():
+            raise ModelError(
+                f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
+                f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
+            )
+        return low, high
+
+    def _check_not_negative(self, name: str, values: Vector) -> None:
+        if values is not _ZEROS[self.nv] and (values < 0.0).any():
+            raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -227,7 +236,7 @@ class JointType:
 
     def _core_parameters(self) -> dict[str, object]:
         """What the core needs of this joint besides what all joints share."""
-        return {}
+        return {key: getattr(self, name).tolist() for key, name in zip(("axis", "axis2"), self._axes, strict=False)}
 
 
 def _text(value: object) -> str:
@@ -238,19 +247,6 @@ def _text(value: object) -> str:
             return f"'{name}'" if value.sum() > 0 else f"'-{name}'"
     shown = [f"{x:.6g}" for x in value]
     return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
-
-
-class _OneAxis(JointType):
-    """A joint with one axis."""
-
-    axis: Any
-
-    def __post_init__(self) -> None:
-        self._set("axis", unit_axis(self.axis))
-        super().__post_init__()
-
-    def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.axis.tolist()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -264,7 +260,7 @@ class Fixed(JointType):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Revolute(_OneAxis):
+class Revolute(JointType):
     """Turns about an axis; q is the angle [rad].
 
     >>> from sarrus import Revolute
@@ -274,9 +270,11 @@ class Revolute(_OneAxis):
 
     axis: Any
 
+    _axes = ("axis",)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prismatic(_OneAxis):
+class Prismatic(JointType):
     """Slides along an axis; q is the displacement [m].
 
     >>> from sarrus import Prismatic
@@ -286,9 +284,11 @@ class Prismatic(_OneAxis):
 
     axis: Any
 
+    _axes = ("axis",)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Helical(_OneAxis):
+class Helical(JointType):
     """A screw: turns by q [rad] and advances by pitch q, pitch in metres per radian.
 
     >>> from sarrus import Helical
@@ -299,17 +299,18 @@ class Helical(_OneAxis):
     axis: Any
     pitch: float
 
+    _axes = ("axis",)
+
     def __post_init__(self) -> None:
-        pitch = self._per("pitch", self.pitch, 1)
-        self._set("pitch", float(pitch[0]))
+        self._set("pitch", float(self._per("pitch", self.pitch, 1)[0]))
         super().__post_init__()
 
     def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.axis.tolist(), "pitch": self.pitch}
+        return super()._core_parameters() | {"pitch": self.pitch}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cylindrical(_OneAxis):
+class Cylindrical(JointType):
     """Turns about and slides along one axis; q = (angle [rad], displacement [m]).
 
     >>> from sarrus import Cylindrical
@@ -318,6 +319,8 @@ class Cylindrical(_OneAxis):
     """
 
     axis: Any
+
+    _axes = ("axis",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -334,13 +337,7 @@ class Universal(JointType):
     axis1: Any
     axis2: Any
 
-    def __post_init__(self) -> None:
-        self._set("axis1", unit_axis(self.axis1))
-        self._set("axis2", unit_axis(self.axis2))
-        super().__post_init__()
-
-    def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.axis1.tolist(), "axis2": self.axis2.tolist()}
+    _axes = ("axis1", "axis2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -356,12 +353,7 @@ class Planar(JointType):
 
     normal: Any
 
-    def __post_init__(self) -> None:
-        self._set("normal", unit_axis(self.normal))
-        super().__post_init__()
-
-    def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.normal.tolist()}
+    _axes = ("normal",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
