@@ -21,12 +21,7 @@ ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
 
 
 class MeshError(Exception):
-    """A mesh cannot be shown.
-
-    Attributes
-    ----------
-    cause : what is wrong and would be right, which other files may share; the message has the file in front
-    """
+    """A mesh cannot be shown: what is wrong and would be right, which other files may share; the message has the file in front."""
 
     def __init__(self, file: str, cause: str) -> None:
         super().__init__(file, cause)
@@ -38,13 +33,10 @@ class MeshError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is in a mesh file.
+    """What is in a mesh file: vertices (k, 3) in the file's unit, and faces (m, 3) of indices into them.
 
-    Attributes
-    ----------
-    vertices, faces : (k, 3) in the file's unit, and (m, 3) indices into them
-    sharp : whether faces meet in edges: the file has no normals that would say otherwise
-    colored : the same as binary glTF with the file's colours and textures; None where it has none
+    Faces are sharp where they meet in edges: the file has no normals that would say otherwise. Colored is the same as binary glTF with the
+    file's colours and textures, None where it has none.
     """
 
     vertices: Array
