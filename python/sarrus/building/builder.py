@@ -496,9 +496,8 @@ class Builder:
         for name, coordinates in home.items():
             joint, what = self._tree_joint(name, "home").joint, f"home: joint {name!r}"
             wanted = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
-            q = np.atleast_1d(_numbers(coordinates, what, wanted, 1))
-            if q.shape != (joint.nq,):
-                raise ModelError(f"{what} needs {wanted}; got {coordinates!r}")
+            shapes = ((), (1,)) if joint.nq == 1 else ((joint.nq,),)
+            q = np.atleast_1d(_numbers(coordinates, what, wanted, 1, *shapes))
             if joint.quaternion:
                 length = np.linalg.norm(q[:4])
                 if length == 0.0:
@@ -537,20 +536,11 @@ class Builder:
         return mechanism
 
     def _mechanism(self, constraints: tuple[ConstraintSpec, ...]) -> Mechanism:
-        return Mechanism(
-            Description(
-                self.name,
-                self.gravity,
-                tuple(self._bodies.values()),
-                tuple(self._joints.values()),
-                tuple(self._frames.values()),
-                constraints,
-                tuple(self._home.items()),
-                tuple(self._springs.values()),
-                tuple(self.warnings),
-                tuple(self._visuals),
-            )
-        )
+        parts: tuple[Iterable[Any], ...] = (
+            self._bodies.values(), self._joints.values(), self._frames.values(), constraints, self._home.items(),
+            self._springs.values(), self.warnings, self._visuals,
+        )  # fmt: skip
+        return Mechanism(Description(self.name, self.gravity, *map(tuple, parts)))
 
     def _check_home(self, mechanism: Mechanism) -> None:
         for name in self._home:
@@ -699,11 +689,11 @@ def _listed(names: Iterable[str], what: str) -> tuple[str, ...]:
     return listed
 
 
-def _numbers(value: ArrayLike, what: str, wanted: str, axes: int) -> NDArray[np.float64]:
-    """Finite numbers in that many axes, or fewer."""
+def _numbers(value: ArrayLike, what: str, wanted: str, axes: int, *shapes: tuple[int, ...]) -> NDArray[np.float64]:
+    """Finite numbers in that many axes, or fewer; of one of these shapes where any are told."""
     try:
         array = real_numbers(value)
-        if array.ndim <= axes and np.isfinite(array).all():
+        if array.ndim <= axes and np.isfinite(array).all() and (not shapes or array.shape in shapes):
             return array
     except (TypeError, ValueError):  # also rows of unequal lengths
         pass
@@ -729,11 +719,7 @@ def _one_or_more(value: ArrayLike, what: str) -> tuple[float, ...]:
 
 
 def _point(value: ArrayLike, what: str, unit: str = "[m]") -> Point:
-    wanted = f"three finite numbers {unit}"
-    numbers = _numbers(value, what, wanted, 1)
-    if numbers.shape != (3,):
-        raise ModelError(f"{what} needs {wanted}; got {value!r}")
-    x, y, z = numbers.tolist()
+    x, y, z = _numbers(value, what, f"three finite numbers {unit}", 1, (3,)).tolist()
     return x, y, z
 
 

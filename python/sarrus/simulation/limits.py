@@ -55,8 +55,8 @@ class JointLimits:
         most = np.full(mechanism.nv, np.inf)
         for name in (*mechanism.joints, *mechanism.loop_joints):
             joint = mechanism.joint(name)
-            stops = mode == "stop" and joint.limits is not None
-            for k in np.flatnonzero(np.isfinite(joint.limits).any(axis=0)).tolist() if stops else ():
+            limits = joint.limits if mode == "stop" else None
+            for k in () if limits is None else np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
                 try:
                     coordinate(mechanism, name, k, "an end stop")
                 except ModelError as error:
