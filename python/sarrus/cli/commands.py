@@ -8,11 +8,11 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from timeit import Timer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,12 +104,12 @@ def demo(arguments: argparse.Namespace) -> int:
             print(f"{name:<20}{_described(name)}".rstrip())
         return 0
     name, output = arguments.name, arguments.output or Path(f"{arguments.name}.png")
+    if name not in (VALVE, *mechanisms.__all__):
+        raise_no_such_name("demonstration", name, (VALVE, *mechanisms.__all__))
     if name == VALVE:
         _close_valve(output)
-    elif name in mechanisms.__all__:
-        _let_go(name, output)
     else:
-        raise_no_such_name("demonstration", name, (VALVE, *mechanisms.__all__))
+        _let_go(name, output)
     return 0
 
 
@@ -194,19 +194,16 @@ def info(arguments: argparse.Namespace) -> int:
         where = "at home" if robot.nc or robot.description.home else "at the neutral configuration"
     except SarrusError as error:
         q, open_loops, where = robot.neutral(), str(error), "at the neutral configuration"
-    total = _inertia(robot, q)
-    print(robot.name)
-    _print_facts(
-        {"bodies": len(robot.bodies), **_counts(robot, None if open_loops else q), "mass": f"{total.mass:.6g} kg"}
-    )
+    total = Inertia.zero()
+    for body in robot.description.bodies:
+        total += body.inertia.transformed(Transform.from_matrix(robot.pose(q, body.name)))
+    facts = {"bodies": len(robot.bodies), **_counts(robot, None if open_loops else q), "mass": f"{total.mass:.6g} kg"}
     if total.mass:
-        moments = {
-            xy: total.about_com["xyz".index(xy[0]), "xyz".index(xy[1])] for xy in ("xx", "yy", "zz", "xy", "xz", "yz")
-        }
-        centre = _named(dict(zip("xyz", total.com, strict=True)))
-        _print_facts(
-            {"centre of mass": f"{centre} m, in the world {where}", "inertia about it": f"{_named(moments)} kg m²"}
-        )
+        facts["centre of mass"] = f"{_named(('x', 'y', 'z'), total.com)} m, in the world {where}"
+        moments = total.about_com[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        facts["inertia about it"] = f"{_named(('xx', 'yy', 'zz', 'xy', 'xz', 'yz'), moments)} kg m²"
+    print(robot.name)
+    _print_facts(facts)
     print(f"\n{_tree(robot)}")
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
@@ -233,14 +230,6 @@ def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
     return {"degrees of freedom": f"{found.degrees_of_freedom}{here} ({sizes}; Kutzbach {found.kutzbach})", **facts}
 
 
-def _inertia(robot: Mechanism, q: Array) -> Inertia:
-    """Of all bodies together, in the world's frame."""
-    total = Inertia.zero()
-    for body in robot.description.bodies:
-        total += body.inertia.transformed(Transform.from_matrix(robot.pose(q, body.name)))
-    return total
-
-
 def _tree(robot: Mechanism) -> str:
     """The tree as the mechanism prints it, with the mass of the body that a line ends with in front."""
     mass = {body.name: f"{body.inertia.mass:.4g}" for body in robot.description.bodies}
@@ -252,9 +241,9 @@ def _tree(robot: Mechanism) -> str:
     return "\n".join(f"{kg:>11}  {line}" for kg, line in rows)
 
 
-def _named(values: Mapping[str, float]) -> str:
+def _named(names: Sequence[str], values: Array) -> str:
     """As "x 0.1, y 0"; what is left of a zero after rounding is zero."""
-    return ", ".join(f"{name} {round(x, 12) + 0.0:.4g}" for name, x in values.items())
+    return ", ".join(f"{name} {x:.4g}" for name, x in zip(names, values.round(12) + 0.0, strict=True))
 
 
 def _counted(count: int, one: str, many: str = "") -> str:
@@ -312,11 +301,8 @@ def _check_folders(*paths: Path | None) -> None:
 
 
 def _summary(run: Trajectory) -> dict[str, str]:
-    facts = {
-        "status": run.status,
-        "samples": f"{len(run)}",
-        "wall time": f"{run.statistics['seconds']:.3g} s, {_per_step(run)}",
-    }
+    seconds = f"{run.statistics['seconds']:.3g} s"
+    facts = {"status": run.status, "samples": f"{len(run)}", "wall time": f"{seconds}, {_per_step(run)}"}
     change = f"{np.abs(run.energy - run.energy[0]).max():.3g} J"
     if overflown := int(np.count_nonzero(~np.isfinite(run.energy))):
         change = f"unknown; the energy of {_counted(overflown, 'sample')} is beyond what numbers hold"
@@ -335,20 +321,16 @@ def _keeps_energy(robot: Mechanism) -> bool:
     """Whether nothing in the mechanism itself brakes or drives it."""
     description = robot.description
     braked = any(np.any(getattr(spec.joint, x)) for spec in description.joints for x in ("damping", "friction"))
-    driven = any(any(spec.laws) for spec in description.joints) or any(
-        getattr(spec, "law", None) is not None or np.any(getattr(spec, "value", 0.0))
-        for spec in description.constraints
-    )
-    return not (braked or driven or any(spring.damping for spring in description.springs))
+    driven = any(any(spec.laws) for spec in description.joints)
+    pushed = any(getattr(c, "law", None) or np.any(getattr(c, "value", 0.0)) for c in description.constraints)
+    return not (braked or driven or pushed or any(spring.damping for spring in description.springs))
 
 
 def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
     """The files that are asked for, tables before what takes long."""
-    shown = arguments.show_what or "q"
-    draw = partial(_draw, run, shown)
-    writers: dict[str, Callable[[Path], object]]
-    writers = {"csv": run.save, "save": run.save, "plot": draw, "animate": run.animate}
-    for option, write in writers.items():
+    draw = partial(_draw, run, arguments.show_what or "q")
+    writers: list[tuple[str, Callable[[Path], object]]] = [("csv", run.save), ("save", run.save), ("plot", draw)]
+    for option, write in (*writers, ("animate", run.animate)):
         if path := getattr(arguments, option):
             write(path)
             print(f"  {'wrote':<20}{path}", flush=True)
@@ -420,17 +402,11 @@ def _measured(robot: Mechanism) -> dict[str, float]:
 def _median(work: Callable[[], Any], count: int = 1) -> float:
     """Time of a call that does its work `count` times [ns each], the median of samples that take turns with the machine's moods."""
     work()
-    begin = perf_counter()
-    work()
-    calls = max(1, round(0.001 / max(perf_counter() - begin, 1e-9)))
-    samples: list[float] = []
-    until = perf_counter() + MEASURED
-    while len(samples) < 3 or perf_counter() < until:
-        begin = perf_counter()
-        for _ in range(calls):
-            work()
-        samples.append((perf_counter() - begin) / (calls * count) * 1e9)
-    return median(samples)
+    timer = Timer(work)
+    once = max(timer.timeit(1), 1e-9)
+    calls = max(1, round(0.001 / once))
+    samples = timer.repeat(max(3, round(MEASURED / (calls * once))), calls)
+    return median(samples) / (calls * count) * 1e9
 
 
 def _chain(n: int) -> Mechanism:

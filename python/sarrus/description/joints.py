@@ -41,6 +41,8 @@ from ..errors import ModelError
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
+PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
+BOUNDS = ("velocity_limit", "effort_limit")
 _CORE: dict[str, dict[str, Any]] = _core.joint_table()
 
 
@@ -147,16 +149,14 @@ class JointType:
     def __post_init__(self) -> None:
         for name in self._axes:
             self._set(name, unit_axis(getattr(self, name)))
-        for name in ("damping", "friction", "armature", "stiffness", "rest"):
-            values = self._per(name, getattr(self, name), self.nv)
-            if name != "rest":
-                self._check_not_negative(name, values)
+        for name in (*PASSIVE, *BOUNDS):
+            given, bound = getattr(self, name), name in BOUNDS
+            if given is None and bound:
+                continue
+            values = self._per(name, given, self.nv, infinite=bound)
+            if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
+                raise ModelError(f"{self.kind}: {name} cannot be negative; got {given!r}")
             self._set(name, values)
-        for name in ("velocity_limit", "effort_limit"):
-            if getattr(self, name) is not None:
-                largest = self._per(name, getattr(self, name), self.nv, infinite=True)
-                self._check_not_negative(name, largest)
-                self._set(name, largest)
         if self.limits is not None:
             self._set("limits", self._checked_limits())
 
@@ -169,15 +169,10 @@ class JointType:
         if (low > high).any():
             raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
         if self.quaternion and np.isfinite((low[:4], high[:4])).any():
-            raise ModelError(
-                f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
-                f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
-            )
+            fault = "a quaternion takes no limits, its four numbers are no angles"
+            cure = "give infinite ones for the first four coordinates, or chain joints of one axis"
+            raise ModelError(f"{self.kind}: {fault}: {cure}; got {self.limits!r}")
         return low, high
-
-    def _check_not_negative(self, name: str, values: Vector) -> None:
-        if values is not _ZEROS[self.nv] and (values < 0.0).any():
-            raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -210,10 +205,10 @@ class JointType:
                 array.flags.writeable = False
 
     def _content(self) -> tuple[object, ...]:
-        def plain(value: object) -> object:
-            if isinstance(value, np.ndarray):
-                return value.tobytes()
-            return tuple(plain(v) for v in value) if isinstance(value, tuple) else value
+        def plain(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(plain, value))
+            return value.tobytes() if isinstance(value, np.ndarray) else value
 
         return (self.kind, *(plain(getattr(self, f.name)) for f in fields(self)))
 
@@ -226,9 +221,9 @@ class JointType:
     def __repr__(self) -> str:
         own = [f.name for f in fields(self) if not f.kw_only]
         shown = [_text(getattr(self, name)) for name in own]
-        for name in ("damping", "friction", "armature", "stiffness", "rest"):
+        for name in PASSIVE:
             values = getattr(self, name)
-            if values.size and values.any():
+            if values.any():
                 shown.append(f"{name}={_text(values)}")
         if self.limits is not None:
             shown.append(f"limits=({_text(self.limits[0])}, {_text(self.limits[1])})")
@@ -269,7 +264,6 @@ class Revolute(JointType):
     """
 
     axis: Any
-
     _axes = ("axis",)
 
 
@@ -283,7 +277,6 @@ class Prismatic(JointType):
     """
 
     axis: Any
-
     _axes = ("axis",)
 
 
@@ -298,7 +291,6 @@ class Helical(JointType):
 
     axis: Any
     pitch: float
-
     _axes = ("axis",)
 
     def __post_init__(self) -> None:
@@ -319,7 +311,6 @@ class Cylindrical(JointType):
     """
 
     axis: Any
-
     _axes = ("axis",)
 
 
@@ -336,7 +327,6 @@ class Universal(JointType):
 
     axis1: Any
     axis2: Any
-
     _axes = ("axis1", "axis2")
 
 
@@ -352,7 +342,6 @@ class Planar(JointType):
     """
 
     normal: Any
-
     _axes = ("normal",)
 
 
@@ -404,13 +393,14 @@ class Gimbal(JointType):
     fixed: Any = (0.0,) * 6
 
     def __post_init__(self) -> None:
+        known = " ".join(PARAMETERS)
         try:
             names: Sequence[Any] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
         except TypeError:
-            raise ModelError(f"Gimbal: free must name some of {' '.join(PARAMETERS)}; got {self.free!r}") from None
+            raise ModelError(f"Gimbal: free must name some of {known}; got {self.free!r}") from None
         for name in names:
             if not isinstance(name, str) or name not in PARAMETERS:
-                raise ModelError(f"Gimbal: '{name}' is not one of {' '.join(PARAMETERS)}")
+                raise ModelError(f"Gimbal: '{name}' is not one of {known}")
         if len(set(names)) != len(names):
             raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
         self._set("free", tuple(name for name in PARAMETERS if name in names))

@@ -15,7 +15,7 @@ from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Inertia, Transform
 from .constraints import ConstraintSpec
-from .joints import JointType
+from .joints import PASSIVE, JointType
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,6 @@ def core_terms(d: Description) -> tuple[Any, ...]:
 
 
 def _joint(j: JointSpec) -> dict[str, Any]:
-    passive = ("armature", "damping", "friction", "stiffness", "rest")
     return {
         "axis": [0.0, 0.0, 1.0],
         "axis2": [0.0, 0.0, 1.0],
@@ -211,7 +210,7 @@ def _joint(j: JointSpec) -> dict[str, Any]:
         "mask": 0,
         "fixed": [0.0] * 6,
         **j.joint._core_parameters(),
-        **{key: getattr(j.joint, key).tolist() for key in passive},
+        **{key: getattr(j.joint, key).tolist() for key in PASSIVE},
         "name": j.name,
         "kind": j.joint.kind,
         "parent": j.parent,
