@@ -37,6 +37,7 @@ from ..spatial import LARGEST, Inertia, Transform
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]
 Point = tuple[float, float, float]
+BodyPoint = tuple[str, ArrayLike]
 
 _WELD, _IDENTITY = Fixed(), Transform()
 
@@ -180,8 +181,8 @@ class Builder:
     def add_spring(
         self,
         name: str,
-        first: tuple[str, ArrayLike],
-        second: tuple[str, ArrayLike],
+        first: BodyPoint,
+        second: BodyPoint,
         *,
         stiffness: float,
         rest_length: float,
@@ -216,9 +217,7 @@ class Builder:
             raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
         self._springs[name] = SpringSpec(name, *ends, *numbers)
 
-    def add_distance(
-        self, name: str, first: tuple[str, ArrayLike], second: tuple[str, ArrayLike], *, length: float
-    ) -> None:
+    def add_distance(self, name: str, first: BodyPoint, second: BodyPoint, *, length: float) -> None:
         """Keep a point of one body at a distance from a point of another: a rod without mass, with a ball at either end. One row.
 
         Parameters
