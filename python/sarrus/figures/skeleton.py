@@ -35,13 +35,9 @@ CORNERS = 24  # of what is round
 
 @dataclass(frozen=True)
 class Bar:
-    """A straight line from a point (3,) of one body to a point (3,) of another or the same.
+    """A straight line from a (body, point in its frame [m]) to another, of the same body or one that `slides`, so that it stretches.
 
-    Attributes
-    ----------
-    owner : the body that it is drawn for; the constraint, where it is a massless rod
-    first, second : (body, point in its frame [m])
-    slides : whether it stretches
+    The owner is the body that it is drawn for, or the constraint, where it is a massless rod.
     """
 
     owner: str
@@ -52,14 +48,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a joint sits on the body that it carries.
-
-    Attributes
-    ----------
-    joint, kind, body : names
-    point : (3,) in the body's frame [m]
-    axis : (3,) unit vector in the body's frame, or None where the joint has not one axis
-    """
+    """Where a joint sits on the body that it carries: point and, where it has one axis, unit vector (3,) in the body's frame [m]."""
 
     joint: str
     kind: str

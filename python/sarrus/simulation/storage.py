@@ -53,7 +53,7 @@ def write_npz(path: Path, given: Mapping[str, Any]) -> None:
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     described = json.dumps(_described(mechanism.description)).encode()
-    arrays |= {"notes": np.array(json.dumps(notes, default=_plain))}
+    arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
     with path.open("wb") as file:
         np.savez(file, **arrays)
@@ -183,10 +183,3 @@ def columns(mechanism: Mechanism, known: bool, given: bool) -> list[str]:
             size = joint.nq if space == "q" else joint.nv
             named += [f"{space}:{name}" + (f":{k}" if size > 1 else "") for k in range(size)]
     return ["t", *named, "energy", "loop_error"]
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers, for JSON."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return str(value)

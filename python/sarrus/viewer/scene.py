@@ -34,15 +34,9 @@ COLORS: tuple[Color, ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """A visual that can be drawn.
+    """A visual that can be drawn: its mesh, before it is scaled along the axes of the visual's frame.
 
-    Attributes
-    ----------
-    visual : what it is
-    mesh : vertices and triangles, before they are scaled
-    scale : along the axes of the visual's frame
-    sharp : whether triangles meet in edges
-    colored : binary glTF with colours of its own, or None
+    It is sharp where triangles meet in edges, and colored, binary glTF, where the file has colours of its own.
     """
 
     visual: VisualSpec

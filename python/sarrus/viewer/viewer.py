@@ -198,13 +198,12 @@ class View:
 
     def seek(self, time: float) -> None:
         """Show the trajectory at a time [s], at its ends beyond them."""
-        run = self._run()
+        run, wanted = self._run(), checked_number("time", time, "")
         with self._lock:
-            self._time = float(np.clip(checked_number("time", time, ""), run.t[0], run.t[-1]))
-            q = np.asarray(run.at(self._time)[0], dtype=np.float64)
+            self._time = float(np.clip(wanted, run.t[0], run.t[-1]))
+            q = run.at(self._time)[0]
             # a run that diverged may end in numbers that are none
-            if np.isfinite(q).all():
-                self._q = q
+            self._q = q if np.isfinite(q).all() else self._q
             self._show()
 
     def play(self) -> None:
