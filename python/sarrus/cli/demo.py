@@ -11,11 +11,11 @@ moment is constant while the tap turns and zero before. There is no friction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import atan2, hypot, pi, sqrt
 from os import PathLike
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,8 +34,7 @@ FORCE_UNITS = ("N m", "N m", "N", "N m", "N m")
 CALLS, BATCH = 1_000_000, 10_000  # whole batches
 
 
-@dataclass(frozen=True)
-class Motion:
+class Motion(NamedTuple):
     """Samples of a motion, and what the gripper exerts on the tap meanwhile."""
 
     t: Array  # (N,) [s]
@@ -87,7 +86,7 @@ def phases() -> tuple[Phase, Phase]:
 def sample(*instants: ArrayLike) -> Motion:
     """The task at some instants of each phase; t = 1 s belongs to both, with two accelerations."""
     parts = [phase.at(t) for phase, t in zip(phases(), instants, strict=True)]
-    return Motion(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Motion)))
+    return Motion(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def joint_forces(arm: Mechanism, motion: Motion) -> Array:

@@ -52,6 +52,11 @@ class ConstraintSpec:
         return ()
 
     @property
+    def circles(self) -> tuple[tuple[Point, Point, float], ...]:
+        """(centre, normal, radius) of those that its child is drawn as, in the child's frame; none: it has no bearing on that."""
+        return ()
+
+    @property
     def position_joints(self) -> tuple[str, ...]:
         """Joints whose coordinates it holds: a whole turn of one makes a difference."""
         return ()
@@ -128,6 +133,11 @@ class RollingSpec(ConstraintSpec):
     @property
     def lengths(self) -> tuple[float, ...]:
         return (self.radius,)
+
+    @property
+    def circles(self) -> tuple[tuple[Point, Point, float], ...]:
+        normals = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)) if self.axle is None else (self.axle,)
+        return tuple((self.center, normal, self.radius) for normal in normals)
 
     def _core_terms(self) -> dict[str, Any]:
         """Frames whose z is the plane's normal and the disc's axle, and radii."""

@@ -198,6 +198,11 @@ class JointType:
         """The type's name."""
         return type(self).__name__
 
+    @property
+    def pin(self) -> tuple[Vector, Vector | None]:
+        """Where it is drawn: a point (3,) of the successor's frame, and its axis through it; None where it has not one axis."""
+        return _ZEROS[3], getattr(self, self._axes[0]) if len(self._axes) == 1 else None
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         for array in (*state.values(), *(self.limits or ())):
@@ -409,6 +414,12 @@ class Gimbal(JointType):
         for name, value in {"coordinates": own, "velocities": own, "nq": len(names), "nv": len(names)}.items():
             self._set(name, value)
         super().__post_init__()
+
+    @property
+    def pin(self) -> tuple[Vector, Vector | None]:
+        """What is held of its displacement is carried along by its rotations: it turns at the other end of that."""
+        turning = [k for k in range(3) if PARAMETERS[k] in self.free]
+        return -self.fixed[3:], np.eye(3)[turning[0]] if len(turning) == 1 and not self.fixed[:3].any() else None
 
     def _core_parameters(self) -> dict[str, object]:
         return {"mask": sum(1 << PARAMETERS.index(name) for name in self.free), "fixed": self.fixed.tolist()}

@@ -15,6 +15,7 @@ distance                  a bar of constant length
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array, real_array
 from ..analysis.joint_targets import start_near
-from ..description.constraints import RollingSpec
-from ..description.joints import PARAMETERS, Gimbal, JointType
+from ..description.joints import JointType
 from ..description.specs import BodySpec, JointSpec
 from ..errors import ShapeError, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
@@ -100,10 +100,10 @@ class Skeleton:
         for frame in d.frames:
             if frame.body in places:
                 places[frame.body].append(frame.placement.translation)
-        rolling = {c.body: c for c in d.constraints if isinstance(c, RollingSpec)}
+        circles = {c.bodies[1]: c.circles for c in d.constraints if c.circles}
         bars: list[Bar] = []
         for body in d.bodies:
-            lines = _round(rolling[body.name]) if body.name in rolling else _shape(body, places[body.name])
+            lines = _round(circles[body.name]) if body.name in circles else _shape(body, places[body.name])
             bars += [Bar(body.name, (body.name, a), (body.name, b)) for a, b in lines]
             for spec in d.joints:
                 if spec.child == body.name and _slides(spec):
@@ -182,15 +182,8 @@ class Skeleton:
 
 
 def _place(spec: JointSpec) -> Place:
-    joint, to_body = spec.joint, spec.at_child
-    axis, point = getattr(joint, "axis", getattr(joint, "normal", None)), to_body.translation
-    if isinstance(joint, Gimbal):
-        # what is held of its displacement is carried along by its rotations: it turns at the other end of that
-        point = point - to_body.rotation @ joint.fixed[3:]
-        turning = [PARAMETERS.index(name) for name in joint.free if name[0] == "r"]
-        if len(turning) == 1 and not joint.fixed[:3].any():
-            axis = np.eye(3)[turning[0]]
-    return Place(spec.name, joint.kind, spec.child, point, None if axis is None else to_body.rotation @ axis)
+    at, (point, axis) = spec.at_child, spec.joint.pin
+    return Place(spec.name, spec.kind, spec.child, at.apply(point), None if axis is None else at.rotation @ axis)
 
 
 def _glides(joint: JointType) -> bool:
@@ -283,16 +276,14 @@ def _box(body: BodySpec) -> Lines:
     return [(corners[a], corners[b]) for a, b in pairs if (signs[a] != signs[b]).sum() == 1]
 
 
-def _round(spec: RollingSpec) -> Lines:
-    """A disc's rim and two diameters, or three great circles of a sphere."""
-    center = np.array(spec.center)
-    normals = np.eye(3) if spec.axle is None else np.array(spec.axle)[None]
+def _round(circles: Sequence[tuple[ArrayLike, ArrayLike, float]]) -> Lines:
+    """Circles, and two diameters of one that is alone: a disc."""
     lines: Lines = []
-    for normal in normals:
-        _, _, axes = np.linalg.svd(normal[None])
+    for center, normal, radius in circles:
+        _, _, axes = np.linalg.svd(np.array(normal)[None])
         angle = np.linspace(0.0, 2 * np.pi, CORNERS + 1)[:, None]
-        rim = center + spec.radius * (np.cos(angle) * axes[1] + np.sin(angle) * axes[2])
+        rim = center + radius * (np.cos(angle) * axes[1] + np.sin(angle) * axes[2])
         lines += itertools.pairwise(rim)
-        if spec.axle is not None:
+        if len(circles) == 1:
             lines += [(rim[k], rim[k + CORNERS // 2]) for k in (0, CORNERS // 4)]
     return lines

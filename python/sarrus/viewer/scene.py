@@ -187,7 +187,7 @@ class Scene:
         for k, anchor in enumerate(anchors):
             pedestal = cone(anchor, up if hangs else -up, self._radius)
             self._draw_bare(self._held_at(anchor), f"/ground/anchor{k}", [pedestal], HINGES)
-        rolls = any(c.kind == "Rolling" for c in self.mechanism.description.constraints)
+        rolls = any(c.circles for c in self.mechanism.description.constraints)
         corners = np.array(list(itertools.product(*zip(low, high, strict=True))))
         # room for pedestals, or what is seen stands on the ground
         level = float((corners @ up).min()) - (0.0 if rolls or self._clothed else 5.0 * self._radius)
