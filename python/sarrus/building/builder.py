@@ -399,27 +399,23 @@ class Builder:
         name, what = self._new("constraint", name)
         size = _positive(radius, f"{what}: radius")
         other = None if on_radius is None else _number(on_radius, f"{what}: on_radius")
-        if other is not None and axle is not None:
-            raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
-        if other is not None and normal is not None:
-            raise ModelError(f"{what}: normal is a plane's, and on_radius = {on_radius!r} makes it a sphere; got both")
-        if other == 0.0:
-            wanted = "positive, or negative for the inside of a sphere"
-            raise ModelError(f"{what}: on_radius must be {wanted}; got {on_radius!r}")
-        if other is not None and -size <= other < 0.0:
-            raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
+        if other is not None:
+            if axle is not None:
+                raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
+            if normal is not None:
+                fault = f"normal is a plane's, and on_radius = {on_radius!r} makes it a sphere"
+                raise ModelError(f"{what}: {fault}; got both")
+            if other == 0.0:
+                wanted = "positive, or negative for the inside of a sphere"
+                raise ModelError(f"{what}: on_radius must be {wanted}; got {on_radius!r}")
+            if -size <= other < 0.0:
+                raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
         if self._known_body(body, what) == self._known_body(on, what):
             raise ModelError(f"{what}: body '{body}' cannot roll on itself")
+        on_plane = _point(point, f"{what}: point"), _direction("z" if normal is None else normal, f"{what}: normal")
+        along = None if axle is None else _direction(axle, f"{what}: axle")
         self._constraints[name] = RollingSpec(
-            name,
-            body,
-            size,
-            _point(center, f"{what}: center"),
-            None if axle is None else _direction(axle, f"{what}: axle"),
-            on,
-            _point(point, f"{what}: point"),
-            _direction("z" if normal is None else normal, f"{what}: normal"),
-            other,
+            name, body, size, _point(center, f"{what}: center"), along, on, *on_plane, other
         )
 
     def add_pfaffian(

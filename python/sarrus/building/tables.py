@@ -14,7 +14,7 @@ mass : (n,) [kg]; None: massless links, for kinematics
 com : (n, 3) centre of mass in the link's frame [m]; None: its origin
 inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of the link's frame [kg m²]; None: point masses
 
-ShapeError and ModelError name the table and its row.
+ShapeError and ModelError name the table and its row or column.
 """
 
 from __future__ import annotations
@@ -274,11 +274,6 @@ def from_spacedyn(
     Mechanism with bodies "base", "link1", …, whose frames stand at the centroids, parallel to frames 0, 1, …; end-points
     are frames "e1", "e2", … in the order of their links. A free base has q = [quaternion x y z w; position] and
     v = [angular; linear] in its own axes, where SpaceDyn has [linear; angular] in inertial ones.
-
-    Raises
-    ------
-    ShapeError, ModelError
-        Naming variable and column.
 
     References
     ----------

@@ -57,20 +57,14 @@ def read(
     beside: str = "",
     package_dirs: Iterable[str] = (),
 ) -> Builder:
-    """Builder of the mechanism that a URDF document describes.
+    """Builder of the mechanism that a URDF document describes, which can be added to. A ModelError tells file, line and element.
 
     Parameters
     ----------
     text : the document
     source : what errors and warnings call it
-    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
     beside : folder of the file, where the search for meshes starts; default: the working directory
-    package_dirs : folders that hold the packages that meshes lie in, or are one
-
-    Raises
-    ------
-    ModelError
-        With file, line and element; or floating_base is no bool.
+    floating_base, package_dirs : as of :func:`sarrus.load`
 
     Examples
     --------
