@@ -321,8 +321,8 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
 
     References
     ----------
-    Schatz, Rhythmusforschung und Technik, 1975 (patent of 1942). Baker, The Bricard reconsidered, Mechanism and Machine Theory, on its
-    kinship with Bricard's linkages.
+    Schatz, US patent 2302804, 1942. Lee and Dai, Configuration analysis of the Schatz linkage, Proceedings of the Institution of
+    Mechanical Engineers C 217, 2003.
 
     Examples
     --------
@@ -427,7 +427,7 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: str = "trihedral") -> Me
     References
     ----------
     Bricard, Mémoire sur la théorie de l'octaèdre articulé, Journal de mathématiques pures et appliquées, 1897, and Leçons de cinématique,
-    volume 2, 1927. Five rods of 1 m and 1 kg along a cube: IFToMM, Library of computational benchmark problems, problem A04.
+    volume 2, 1927. Baker, An analysis of the Bricard linkages, Mechanism and Machine Theory 15, 1980. Five rods of 1 m and 1 kg along a cube: IFToMM, Library of computational benchmark problems, problem A04.
 
     Examples
     --------

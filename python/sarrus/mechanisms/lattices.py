@@ -84,7 +84,7 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     Parameters
     ----------
     n : number of rods, 3 or more
-    length : of a rod [m]; it is a twentieth of that thick
+    length : of a rod [m]; it is a fifth of that thick, so that it resists spinning
     mass : of a rod [kg]
 
     Returns
@@ -108,7 +108,7 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     b = Builder(f"ring of {n} rods")
     ways = [length * np.array([math.cos(turn), math.sin(turn), 0.0]) for turn in 2 * math.pi * np.arange(n) / n]
     for k, way in enumerate(ways, start=1):
-        b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), way, radius=length / 40))
+        b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), way, radius=length / 10))
     b.add_joint("hook", Spherical(), "ground", "rod1")
     for k, way in enumerate(ways, start=1):
         b.add_joint(f"ball{k}", Spherical(), f"rod{k}", f"rod{k % n + 1}", at_parent=way, loop=k == n)
@@ -323,7 +323,7 @@ def miura_fold(
 
     References
     ----------
-    Schenk and Guest, Geometry of Miura-folded metamaterials, PNAS 110, 2013, eqs 1-4.
+    Schenk and Guest, Geometry of Miura-folded metamaterials, PNAS 110, 2013.
 
     Examples
     --------

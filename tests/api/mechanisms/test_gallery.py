@@ -665,24 +665,25 @@ def test_net_is_one_of_parallelograms():
 
 @pytest.mark.parametrize("n", [3, 6])
 def test_hoberman_ring_stays_a_ring(n):
-    """All middles stay on a circle that grows, at equal angles, under the pin that it hangs from."""
+    """All middles stay on a circle that grows, about the origin at home, under the pin that it hangs from."""
     robot = gallery.hoberman_ring(n)
-    way = wander(robot, steps=20, step=0.02)
+    way = np.concatenate([home(robot)[None], wander(robot, steps=20, step=0.02)])
     middles = np.stack([robot.pose(way, f"left{k}")[:, :3, 3] for k in range(1, n + 1)], axis=1)
     centre = middles.mean(axis=1)
     out = np.linalg.norm(middles - centre[:, None], axis=2)
     np.testing.assert_allclose(out, out[:, :1] * np.ones(n), rtol=0, atol=8 * CLOSES)
     assert np.ptp(out[:, 0]) > 0.005
     np.testing.assert_allclose(centre[:, :2], 0.0, rtol=0, atol=8 * CLOSES)
+    assert abs(centre[0, 2]) < CLOSES
 
 
 def test_miura_folds_in_both_directions_at_once():
-    """Schenk and Guest, eqs 1-3: a sheet of 2 by 2 cells is 2 S wide and 2 L deep, and S and L follow from one angle."""
+    """By Schenk and Guest's formulas, the width and the depth of a cell follow from one angle."""
     robot = gallery.miura_fold(5, 5, side=0.2, angle=1.0, fold=0.6)
     way = wander(robot, steps=20, step=0.02)
     wide = np.linalg.norm(robot.pose(way, "facet0_4")[:, :3, 3], axis=1) / 4
     deep = np.linalg.norm(robot.pose(way, "facet4_0")[:, :3, 3], axis=1) / 4
-    sine = np.sqrt(1 - (deep / 0.2) ** 2) / np.sin(1.0)  # of the fold, from L = side sqrt(1 - sin^2 fold sin^2 angle)
+    sine = np.sqrt(1 - (deep / 0.2) ** 2) / np.sin(1.0)  # of the fold
     tangent = np.sqrt(1 - sine**2) * np.tan(1.0)
     np.testing.assert_allclose(wide, 0.2 * tangent / np.hypot(1, tangent), rtol=0, atol=64 * CLOSES)
     assert np.ptp(wide) > 0.001 and np.ptp(deep) > 0.001
