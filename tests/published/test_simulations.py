@@ -346,7 +346,17 @@ def test_bricard_half_the_step(bricard):
 # ---- the examples --------------------------------------------------------------------------------------------------
 
 
-NAMES = ("four_bar_motors", "four_link_chain", "hslm", "iftomm", "rolling_disc", "sweep", "three_rrr", "two_links")
+NAMES = (
+    "four_bar_motors",
+    "four_link_chain",
+    "hslm",
+    "iftomm",
+    "lattices",
+    "rolling_disc",
+    "sweep",
+    "three_rrr",
+    "two_links",
+)
 
 
 def test_examples_are_all_known():

@@ -39,7 +39,10 @@ Overconstrained:
 `myard`                 five, of a Bennett linkage and its mirror image
 `bricard`               six: along the edges of a cube, symmetrical, or of flexible octahedra
 `schatz`                six, of which two are parallel: the Turbula mixer
+`double_hooke`          six: two Hooke joints that make up for one another
 `sarrus_linkage`        hinged plates, and a straight line in space
+`tsai_3upu`             three legs, and a platform that never turns; and its singular position
+`wren_platform`         as many parallel legs as one likes
 ======================  ======================================================================================
 
 Lattices, of as many cells as one likes:
@@ -72,12 +75,12 @@ Contact with the world:
 """
 
 from .hand import three_finger_hand
-from .hinge_loops import bennett, bricard, goldberg_5r, goldberg_6r, myard, schatz
+from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .ladders import four_bar_ladder
 from .lattices import chain_mail, hoberman_ring, miura_fold, net, ring, tensegrity_prism
 from .legs import biped_leg, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
-from .overconstrained import sarrus_linkage
+from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
 from .parallel import delta, five_bar, stewart, three_rrr
 from .pendulums import double_pendulum, pendulum
 from .rolling import rolling_disc
@@ -90,6 +93,7 @@ __all__ = [
     "bricard",
     "chain_mail",
     "delta",
+    "double_hooke",
     "double_pendulum",
     "five_bar",
     "four_bar",
@@ -116,6 +120,8 @@ __all__ = [
     "tensegrity_prism",
     "three_finger_hand",
     "three_rrr",
+    "tsai_3upu",
     "two_links",
     "watt",
+    "wren_platform",
 ]

@@ -6,7 +6,7 @@ import cmath
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,9 @@ from .drawing import positive
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["bennett", "bricard", "goldberg_5r", "goldberg_6r", "myard", "schatz"]
+__all__ = ["bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "schatz"]
 
-Hinge = tuple[ArrayLike, ArrayLike]  # a point of its axis [m], and its direction
+Hinge = tuple[Any, Any]  # a point of its axis (3,) [m], and its direction: (3,) or "x", "y" or "z"
 
 
 def along(length: float, twist: float) -> Transform:
@@ -321,8 +321,8 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
 
     References
     ----------
-    Schatz, Rhythmusforschung und Technik, 1975 (patent of 1942). Baker, The Bricard reconsidered, Mechanism and Machine Theory, on its
-    kinship with Bricard's linkages.
+    Schatz, US patent 2302804, 1942. Lee and Dai, Configuration analysis of the Schatz linkage, Proceedings of the Institution of
+    Mechanical Engineers C 217, 2003.
 
     Examples
     --------
@@ -341,6 +341,61 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
     knee, elbow = length * first, length * (first + middle)
     hinges = [(down, "z"), ((0, 0, 0), middle), (knee, third), (elbow, first), (across, middle), (across + down, "z")]
     return hinge_loop("Schatz linkage", hinges, mass).build()
+
+
+def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, mass: float = 1.0) -> Mechanism:
+    """Two Hooke joints with a shaft in the middle, its forks in one plane, between parallel shafts: these turn at equal velocities.
+
+    Six hinges, of which Kutzbach expects no degree of freedom; it has one. Over the first cross velocities vary between cos(angle) and its
+    inverse, over the second one they vary back.
+
+    Parameters
+    ----------
+    angle : between the outer shafts and the middle one, in (0, pi/2) [rad]
+    shaft, middle : lengths of the outer shafts, up to the crosses, and of the middle one [m]
+    mass : of each shaft and each cross [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "link1" (the shaft that drives), "link2" (a cross), "link3" (the middle shaft, along x at home), "link4" (a
+    cross) and "link5" (the shaft that is driven), and the joints "joint1" (actuated) to "joint6", of which the fourth closes the loop
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; an angle out of range.
+
+    References
+    ----------
+    Hooke, Lectiones Cutlerianae, 1679; Hunt, Kinematic geometry of mechanisms, 1978, on it among the linkages of six hinges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.double_hooke()
+    >>> q = robot.follow({"joint1": np.linspace(0.0, 2.0, 3)})
+    >>> q[:, robot.joint("joint6").q_slice].ravel().round(9)
+    array([0., 1., 2.])
+    """
+    positive(shaft=shaft, middle=middle, mass=mass)
+    if not (isinstance(angle, Real) and 0 < angle < math.pi / 2):
+        raise ModelError(f"angle must be between 0 and pi/2; got {angle!r}")
+    along_shafts, fork = (
+        np.array([math.cos(angle), 0, -math.sin(angle)]),
+        np.array([math.sin(angle), 0, math.cos(angle)]),
+    )
+    across, far = np.array([0, 1.0, 0]), np.array([middle, 0, 0])
+    arm = shaft / 10  # of a cross
+    hinges = [
+        (-shaft * along_shafts, along_shafts),
+        (arm * fork, fork),
+        (arm * across, across),
+        (far + arm * across, across),
+        (far + arm * fork, fork),
+        (far + shaft * along_shafts, along_shafts),
+    ]
+    return hinge_loop("double Hooke joint", hinges, mass).build()
 
 
 def bricard(edge: float = 1.0, mass: float = 1.0, kind: str = "trihedral") -> Mechanism:
@@ -372,7 +427,7 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: str = "trihedral") -> Me
     References
     ----------
     Bricard, Mémoire sur la théorie de l'octaèdre articulé, Journal de mathématiques pures et appliquées, 1897, and Leçons de cinématique,
-    volume 2, 1927. Five rods of 1 m and 1 kg along a cube: IFToMM, Library of computational benchmark problems, problem A04.
+    volume 2, 1927. Baker, An analysis of the Bricard linkages, Mechanism and Machine Theory 15, 1980. Five rods of 1 m and 1 kg along a cube: IFToMM, Library of computational benchmark problems, problem A04.
 
     Examples
     --------

@@ -53,7 +53,8 @@ def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2)
     >>> mobility.degrees_of_freedom, mobility.redundant
     (5, 18)
     """
-    whole("rows", rows, 1), whole("columns", columns, 1)
+    whole("rows", rows, 1)
+    whole("columns", columns, 1)
     positive(length=length, mass=mass)
     across, down = np.array([length, 0.0, 0.0]), length * np.array([math.sin(0.5), 0.0, -math.cos(0.5)])
     b = Builder(f"net of {rows} by {columns} four-bars")
@@ -83,7 +84,7 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     Parameters
     ----------
     n : number of rods, 3 or more
-    length : of a rod [m]; it is a twentieth of that thick
+    length : of a rod [m]; it is a fifth of that thick, so that it resists spinning
     mass : of a rod [kg]
 
     Returns
@@ -107,7 +108,7 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     b = Builder(f"ring of {n} rods")
     ways = [length * np.array([math.cos(turn), math.sin(turn), 0.0]) for turn in 2 * math.pi * np.arange(n) / n]
     for k, way in enumerate(ways, start=1):
-        b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), way, radius=length / 40))
+        b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), way, radius=length / 10))
     b.add_joint("hook", Spherical(), "ground", "rod1")
     for k, way in enumerate(ways, start=1):
         b.add_joint(f"ball{k}", Spherical(), f"rod{k}", f"rod{k % n + 1}", at_parent=way, loop=k == n)
@@ -143,7 +144,8 @@ def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: floa
     >>> robot.nv, robot.nc, robot.mobility(robot.assemble()).degrees_of_freedom
     (27, 7, 20)
     """
-    whole("rows", rows, 1), whole("columns", columns, 1)
+    whole("rows", rows, 1)
+    whole("columns", columns, 1)
     positive(radius=radius, mass=mass)
     hoop = Inertia(mass, (0, 0, 0), mass * radius**2 * np.diag([0.5, 0.5, 1.0]))
     b = Builder(f"chain mail of {rows} by {columns} rings")
@@ -289,8 +291,8 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     for k in range(n):
         for name, one, other in (("outer", "left", "right"), ("inner", "right", "left")):
             one, other = f"{one}{k + 1}", f"{other}{(k + 1) % n + 1}"
-            places = {"at_parent": in_space(ends[one][1]), "at_child": in_space(ends[other][0])}
-            b.add_joint(f"{name}{k + 1}", Revolute("y"), one, other, **places)
+            before, after = in_space(ends[one][1]), in_space(ends[other][0])
+            b.add_joint(f"{name}{k + 1}", Revolute("y"), one, other, at_parent=before, at_child=after)
     return b.build()
 
 
@@ -321,7 +323,7 @@ def miura_fold(
 
     References
     ----------
-    Schenk and Guest, Geometry of Miura-folded metamaterials, PNAS 110, 2013, eqs 1-4.
+    Schenk and Guest, Geometry of Miura-folded metamaterials, PNAS 110, 2013.
 
     Examples
     --------
@@ -331,7 +333,8 @@ def miura_fold(
     >>> robot.nv, robot.nc, mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
     (8, 20, 1, 1)
     """
-    whole("rows", rows, 2), whole("columns", columns, 2)
+    whole("rows", rows, 2)
+    whole("columns", columns, 2)
     positive(side=side, mass=mass)
     for name, value in (("angle", angle), ("fold", fold)):
         if not (isinstance(value, Real) and 0 < value < math.pi / 2):

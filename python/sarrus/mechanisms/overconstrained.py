@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..building.builder import Builder
-from ..description.joints import Revolute
+from ..description.joints import Free, Prismatic, Revolute, Universal
+from ..errors import ModelError
 from ..spatial import Inertia, Transform
-from .drawing import positive
+from .drawing import positive, whole
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["sarrus_linkage"]
+__all__ = ["sarrus_linkage", "tsai_3upu", "wren_platform"]
 
 
 def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, platform_mass: float = 2.0) -> Mechanism:
@@ -74,4 +78,110 @@ def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, pl
         )
         home |= {f"base_{pair}": -rise, f"knee_{pair}": 2 * rise - math.pi}
     b.set_home({**home, "top_a": math.pi - rise})
+    return b.build()
+
+
+def tsai_3upu(
+    base: float = 0.4, platform: float = 0.2, height: float = 0.5, mass: float = 1.0, platform_mass: float = 2.0
+) -> Mechanism:
+    """Tsai's manipulator: three legs between crosses whose outer axes are parallel, so that the platform moves without turning.
+
+    Each leg keeps the platform from turning about one direction: at home, where it stands over the middle, along the leg. Where base and
+    platform are of one size these are one direction instead of three, and the platform gains two freedoms of turning at home, whatever
+    holds the legs' lengths: its singular position.
+
+    Parameters
+    ----------
+    base, platform : radii of the circles of the legs' ends [m]; equal ones for the singular position
+    height : of the platform at home [m]
+    mass : of a leg's half [kg]
+    platform_mass : [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "lower1", "upper1", ... and "platform" (its frame in its middle), and the joints "base1" (a cross), "leg1"
+    (actuated), "top1" (a cross), ..., of which the last two close the loops
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive.
+
+    References
+    ----------
+    Tsai, Kinematics of a three-DOF platform with three extensible limbs, Recent advances in robot kinematics, 1996. Di Gregorio and
+    Parenti-Castelli, Mobility analysis of the 3-UPU parallel mechanism assembled for a pure translational motion, Journal of Mechanical
+    Design 124, 2002: the singular positions.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> tsai_3upu = sarrus.mechanisms.tsai_3upu
+    >>> [robot.mobility(robot.assemble()).degrees_of_freedom for robot in (tsai_3upu(), tsai_3upu(0.3, 0.3))]
+    [3, 5]
+    """
+    positive(base=base, platform=platform, height=height, mass=mass, platform_mass=platform_mass)
+    b = Builder("Tsai's 3-UPU manipulator")
+    b.add_body("platform", Inertia.cylinder(platform_mass, platform, platform / 10))
+    for k in (1, 2, 3):
+        out = np.array([math.cos(2 * math.pi * k / 3), math.sin(2 * math.pi * k / 3), 0.0])
+        leg, tangent = (platform - base) * out + (0, 0, height), np.cross((0, 0, 1), out)
+        across, thick = np.cross(tangent, leg), float(np.linalg.norm(leg)) / 40
+        b.add_body(f"lower{k}", Inertia.rod(mass, (0, 0, 0), leg / 2, radius=thick))
+        b.add_body(f"upper{k}", Inertia.rod(mass, (0, 0, 0), -leg / 2, radius=thick))  # its frame is at its upper end
+        b.add_joint(f"base{k}", Universal(tangent, across), "ground", f"lower{k}", at_parent=base * out)
+        b.add_joint(f"leg{k}", Prismatic(leg), f"lower{k}", f"upper{k}", at_parent=leg, actuated=True)
+        b.add_joint(f"top{k}", Universal(across, tangent), f"upper{k}", "platform", at_child=platform * out, loop=k > 1)
+    return b.build()
+
+
+def wren_platform(
+    legs: int = 5, radius: float = 0.3, leg: float = 0.6, lean: float = 0.3, platform_mass: float = 1.0
+) -> Mechanism:
+    """Wren's platform: it stands on any number of equal, parallel legs with a ball at either end.
+
+    Leaning, it moves in all directions of a sphere without turning, two degrees of freedom for any number of legs, where Kutzbach
+    expects 6 less one a leg; to first order it may turn about the legs' direction too. Upright it may do that in earnest, screwing itself
+    down: it is kinematotropic.
+
+    Parameters
+    ----------
+    legs : 4 or more
+    radius : of the circles of the legs' ends [m]
+    leg : length of a leg, without mass [m]
+    lean : of the legs at home, in (0, pi/2) [rad]
+    platform_mass : [kg]
+
+    Returns
+    -------
+    Mechanism with the body "platform" (its frame in its middle), the joint "float" and the constraints "leg1", ...
+
+    Raises
+    ------
+    ModelError
+        Fewer than four legs; a lean out of range; a size that is not positive.
+
+    References
+    ----------
+    Wohlhart, Kinematotropic linkages, Recent advances in robot kinematics, 1996.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.wren_platform()
+    >>> mobility = robot.mobility(robot.assemble())
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
+    (3, 2)
+    """
+    whole("legs", legs, 4)
+    positive(radius=radius, leg=leg, platform_mass=platform_mass)
+    if not (isinstance(lean, Real) and 0 < lean < math.pi / 2):
+        raise ModelError(f"lean must be between 0 and pi/2; got {lean!r}")
+    b = Builder("Wren platform")
+    b.add_body("platform", Inertia.cylinder(platform_mass, radius, radius / 10))
+    b.add_joint("float", Free(), "ground", "platform")
+    for k in range(legs):
+        end = (radius * math.cos(2 * math.pi * k / legs), radius * math.sin(2 * math.pi * k / legs), 0.0)
+        b.add_distance(f"leg{k + 1}", ("ground", end), ("platform", end), length=leg)
+    b.set_home({"float": [0, 0, 0, 1, leg * math.sin(lean), 0, leg * math.cos(lean)]})
     return b.build()

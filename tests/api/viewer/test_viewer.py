@@ -21,7 +21,7 @@ from sarrus.description import Box, Cylinder, Mesh, Sphere
 from sarrus.viewer import meshes, serving, viewer
 from sarrus.viewer.loop_sliders import Inputs
 from sarrus.viewer.viewer import View, view
-from tests.gallery import every
+from tests.gallery import every, every_steady
 
 # points are sums of a few products of numbers of order 1 m
 ROUNDING = 1e-13
@@ -36,7 +36,7 @@ def residual(mechanism, q):
 # ---- moving by hand --------------------------------------------------------------------------------------------------
 
 
-@every
+@every_steady
 def test_inputs_are_as_many_as_degrees_of_freedom_motors_first_and_keep_loops_closed(mechanism):
     q = mechanism.assemble()
     inputs = Inputs(mechanism, q)
