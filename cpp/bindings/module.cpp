@@ -304,6 +304,7 @@ INTERRUPTED : 7, by Ctrl-C
 #define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
   SARRUS_TOLERANCE(rounding)
   SARRUS_TOLERANCE(closed)
+  SARRUS_TOLERANCE(torn)
   SARRUS_TOLERANCE(given_closed)
   SARRUS_TOLERANCE(least_square)
   SARRUS_TOLERANCE(negligible)

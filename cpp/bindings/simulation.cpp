@@ -139,8 +139,7 @@ class PySimulation {
   /// By the polynomial of the last adaptive step, or by a step that is so much shorter.
   void within_step(const double* x, double time, double h, double* there) const {
     if (facts(plan_.method).adaptive()) return adaptive_.at(time + h, there);
-    std::copy(x, x + size(), there);
-    simulation_.part_of_step(time, h, there);
+    simulation_.part_of_step(time, h, x, there);
   }
 
   auto stopping() {
@@ -177,19 +176,19 @@ class PySimulation {
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
     plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
-    record_.resize(record_size(plan_));
-    begin_record(plan_, record_.data());
+    carried_.resize(carried_size(plan_));
+    begin_carried(plan_, carried_.data());
   }
   PySimulation(const PySimulation&) = delete;
   PySimulation& operator=(const PySimulation&) = delete;
 
   /// The call that is on its way, or the next one, ends at its next step: what a signal's handler may call.
   void stop() { stopped_ = true; }
-  bool closes_stages() const { return plan_.close_stages; }
-  void close_stages(bool yes) { plan_.close_stages = yes; }
+  bool closes_stages() const { return carried_[0] > 0.5; }
+  void close_stages(bool yes) { carried_[0] = yes ? 1.0 : 0.0; }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
-  Numbers record() const { return copy_of(record_.data(), static_cast<Count>(record_.size())); }
+  Numbers record() const { return copy_of(carried_.data() + guard_size, static_cast<Count>(carried_.size()) - guard_size); }
 
   /// Events up to here are no news.
   void watch_since(double time) { since_ = time; }
@@ -211,7 +210,7 @@ class PySimulation {
     const int n = size();
     double* kept = out.mutable_data();
     std::vector<double> row(x.data(), x.data() + n);
-    row.insert(row.end(), record_.begin(), record_.end());
+    row.insert(row.end(), carried_.begin(), carried_.end());
     Simulation::Outcome done;
     {
       const WithoutGil free;
@@ -221,7 +220,7 @@ class PySimulation {
           watching(start + static_cast<double>(first) * h), stopping());
     }
     std::copy(row.begin(), row.begin() + n, x.mutable_data());
-    record_.assign(row.begin() + n, row.end());
+    carried_.assign(row.begin() + n, row.end());
     rethrow();
     return py::make_tuple(done.steps, static_cast<int>(done.status));
   }
@@ -231,41 +230,39 @@ class PySimulation {
   py::tuple run_adaptive(Numbers& x, double time, double pause, double end, double h, const std::array<double, 3>& options,
                          const Numbers& times, Numbers& out, Numbers& last) {
     check(x);
-    AdaptiveRun::State at = {x.mutable_data(), time, h};
+    AdaptiveRun::State at = {x.mutable_data(), time, h, carried_.data()};
     const AdaptiveRun::Samples samples = {times.data(), times.size(), out.mutable_data()};
     double* at_end = last.mutable_data();
     AdaptiveRun::Outcome done;
     {
       const WithoutGil free;
-      done = adaptive_.run(at, pause, end, {options[0], options[1], options[2]}, samples, at_end, record_.data(), watching(time),
-                           stopping());
+      done = adaptive_.run(at, pause, end, {options[0], options[1], options[2]}, samples, at_end, carried_.data() + guard_size,
+                           watching(time), stopping());
     }
     rethrow();
     return py::make_tuple(at.time, at.next, static_cast<int>(done.status), done.samples, done.steps, done.rejected,
                           done.beyond_tolerance, done.finished);
   }
 
-  /// Of the constraint Jacobian at q and rest.
-  int rank(const Numbers& q, double time) {
+  /// Decides by the configuration q to start from whether stages are closed: where redundant rows agree only on the loops.
+  void look(const Numbers& q, double time) {
     if (q.size() != tree_.nq) throw std::length_error("simulation: wrong sizes");
-    std::vector<double> x(q.data(), q.data() + q.size());
-    x.resize(size());
-    double weakest = 0.0;
-    const int found = simulation_.rank(time, x.data(), &weakest);
+    const bool projects = plan_.stabilisation == Stabilisation::projection && tree_.loops.rows > 0;
+    carried_[0] = projects ? simulation_.kernels.only_on_loops(tree_, plan_, time, q.data()) : 0.0;
     rethrow();
-    return found;
   }
 
   /// From states x (n, size), with parameters (parameters,) or of each (n, parameters): those after every so many steps, and the last
   /// (n, samples, size), the status of each and its record.
   py::tuple run_many(const Numbers& x, const Numbers& parameters, double start, double h, Count count, double rest, Count every,
                      Count threads) {
-    const Count many = x.shape(0), n = size(), recorded = static_cast<Count>(record_.size()), wide = n + recorded;
+    const Count many = x.shape(0), n = size(), recorded = static_cast<Count>(carried_.size()) - guard_size,
+                wide = n + guard_size + recorded;
     if (x.shape(1) != n) throw std::length_error("simulation: wrong sizes");
     std::vector<double> rows(many * wide);
     for (Count i = 0; i < many; ++i) {
       std::copy_n(x.data() + i * n, n, rows.data() + i * wide);
-      std::copy_n(record_.data(), recorded, rows.data() + i * wide + n);
+      begin_carried(plan_, rows.data() + i * wide + n);
     }
     const Simulation::Schedule schedule = {{start, h, 0, count}, rest, every};
     Numbers kept({many, schedule.samples(), n}), ended({many, recorded});
@@ -279,7 +276,8 @@ class PySimulation {
       simulation_.run_many(schedule, sweep, many, threads, to, [&] { return interrupts.now(); });
     }
     rethrow();
-    for (Count i = 0; i < many; ++i) std::copy_n(rows.data() + i * wide + n, recorded, ended.mutable_data() + i * recorded);
+    for (Count i = 0; i < many; ++i)
+      std::copy_n(rows.data() + i * wide + n + guard_size, recorded, ended.mutable_data() + i * recorded);
     return py::make_tuple(kept, status, ended);
   }
 
@@ -310,7 +308,7 @@ class PySimulation {
   EventFinder events_;
   double since_ = 0.0;
   std::vector<Limit> limits_;
-  std::vector<double> parameters_, record_;
+  std::vector<double> parameters_, carried_;
   Simulation simulation_{kernels().simulation, tree_, plan_, parameters_.data()};
   AdaptiveRun adaptive_{simulation_};
 };
@@ -342,7 +340,7 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("calls", &PySimulation::calls)
       .def_property("close_stages", &PySimulation::closes_stages, &PySimulation::close_stages)
-      .def("rank", &PySimulation::rank, py::arg("q"), py::arg("time"))
+      .def("look", &PySimulation::look, py::arg("q"), py::arg("time"))
       .def("stop", &PySimulation::stop)
       .def("watch_since", &PySimulation::watch_since, py::arg("time"))
       .def_property_readonly("found", &PySimulation::found)

@@ -37,29 +37,35 @@ void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const 
 }
 
 double try_step(const Tree& tree, const Plan& plan, const double* parameter, double time, double step, const double* tolerance,
-                const double* x, double* there, double* dense, double* error) {
+                const double* x, double* guard, double* there, double* dense, double* error) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
-  std::optional<LeastMotion<double>> start;
-  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
   Trial<double> trial = {there, 0.0, dense};
   if (plan.limits > 0) s.demanded = error + 1;  // there is room behind it
-  embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
+  double* row = arena.take<double>(s.size());
+  std::copy(x, x + s.size(), row);
+  guarded_step(s, time, row, guard, [&] {
+    s.kept = false;
+    std::optional<LeastMotion<double>> start;
+    s.least = nullptr;
+    if (s.closes > 0.5) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
+    embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
+    const auto end = SimulationState<double>::of(tree, there);
+    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + step, end);
+  });
   *error = trial.error;
-  const auto end = SimulationState<double>::of(tree, there);
-  if (plan.stabilisation == Stabilisation::projection) close_step(s, time + step, end);
   return s.status;
 }
 
 void between_steps(const Tree& tree, const Plan& plan, const double* parameter, double from, double step, double time,
-                   const double* x, const double* dense, double* there) {
+                   const double* x, const double* guard, const double* dense, double* there) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   between(tree, plan.force_elements.nz, x, dense, (time - from) / step, arena.take<double>(tree.nv), there);
   System<double> s{tree, arena, plan, parameter};
   std::optional<LeastMotion<double>> start;
-  if (plan.close_stages) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
+  if (guard[0] > 0.5) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
   const auto state = SimulationState<double>::of(tree, there);
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
 }
@@ -73,17 +79,24 @@ double forces_on(const Tree& tree, const Plan& plan, const double* parameter, do
   return s.status;
 }
 
-int rank(const Tree& tree, const Plan& plan, double time, const double* x, double* weakest) {
+double weakest_row_at(const Tree& tree, const Plan& plan, double time, const double* q) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, nullptr};
-  return independent_rows(s, time, x, weakest);
+  return weakest_row(s, time, q);
+}
+
+double only_on_loops(const Tree& tree, const Plan& plan, double time, const double* q) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  System<double> s{tree, arena, plan, nullptr};
+  return Redundancy<double>(s, time).only_on_loops(q);
 }
 
 }  // namespace
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_many, try_step, between_steps, forces_on, rank};
+  table.simulation = {advance_one, advance_many, try_step, between_steps, forces_on, weakest_row_at, only_on_loops};
 }
 
 }  // namespace sarrus

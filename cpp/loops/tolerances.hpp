@@ -19,6 +19,23 @@ constexpr double projected = 1e-9;
 /// [rad, m; of the velocities, or of 1 rad/s, m/s].
 constexpr double off_loops = 1e-3;
 
+// ---- steps of a simulation [rad, m] ----------------------------------------------------------------------------------------------------
+
+/// What a step's projection leaves: a hundred eps. Less would be rounding of the rows, and a share of it would drift.
+constexpr double no_drift = 1e-14;
+/// A projection that leaves more was led by a factor that was made too far away: it is made anew. Ten times the above, for rows that are
+/// sums of many lengths.
+constexpr double nearly_closed = 1e-13;
+/// No closed loop any more: the step has failed. Where a loop is a double root, rounding opens it by the square root of eps, 1.5e-8; a closed
+/// one of any condition that steps can cope with stays below.
+constexpr double torn = 1e-8;
+/// Rows that depend on one another and, a ten-thousandth of a radian off the loops, forbid no more than this of a velocity, agree off the loops
+/// too: ten thousand times rounding. What would forbid less is too little to withstand the regularisation of the saddle equation.
+constexpr double agreement = 1e-11;
+/// Constraint forces do not work, but in a stage that is off the loops by the square of a step, a share of what they might. From this share
+/// on it is looked whether they hold the mechanism fast there: an energy that is lost so is lost by a ten-millionth a radian.
+constexpr double work = 1e-7;
+
 // ---- steps onto the loops -----------------------------------------------------------------------------------------------------------
 
 /// Longest step [rad, sizes of the bodies]: a linear model says nothing about farther places.

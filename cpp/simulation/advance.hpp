@@ -6,6 +6,7 @@
 #include "implicit_midpoint.hpp"
 #include "independent.hpp"
 #include "rates.hpp"
+#include "redundancy.hpp"
 
 namespace sarrus {
 
@@ -17,7 +18,7 @@ inline bool nonholonomic(const Tree& tree) {
 }
 
 /// The step, its end on the loops, and for v what the displacement was (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the
-/// loops to the order of h; made to do so exactly, it would gain or lose energy at every step. (Where rows agree only on the loops, it must.)
+/// loops to the order of h; made to do so exactly, it would gain or lose energy at every step. Where rows agree only on the loops, it must.
 template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
@@ -25,19 +26,43 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
   euler_step(s, time, h, x, true);
   close_step(s, T(time + h), x, nullptr, false);
   difference(tree, before, x.q, u);
-  for (int k = 0; k < tree.nv; ++k) x.v[k] = u[k] / h;
+  for (int k = 0; k < tree.nv; ++k) u[k] = u[k] / h;
+  const auto by_displacement = s.closes < T(0.5);
+  if (any(s.closes > T(0.5))) close_step(s, T(time + h), x);
+  copy_where(by_displacement, u, x.v, tree.nv);
 }
 
-/// From time + first h, `count` steps of h; the row holds (q, v, z), and the record if the plan has one. Returns the status.
+/// A step of the plan's method, as it is without looking back.
+template <class T> void step_once(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
+  std::optional<LeastMotion<T>> start;
+  s.least = nullptr;
+  if (s.projects() && (any(s.closes > T(0.5)) || s.plan.method == Method::implicit_midpoint))
+    s.least = &start.emplace(s.tree, s.arena, x.q, time, s.pfaffian_values(x.q, x.v));
+  switch (s.plan.method) {
+    case Method::euler: euler_step(s, time, h, x, false); break;
+    case Method::semi_implicit:
+      if (s.projects() && !nonholonomic(s.tree)) return semi_implicit_step_on_loops(s, time, h, x);
+      euler_step(s, time, h, x, true);
+      break;
+    case Method::rk4:
+    case Method::rkmk4: runge_kutta_step(s, time, h, x); break;
+    default:
+      if constexpr (std::is_same_v<T, double>) {
+        if (s.plan.method == Method::implicit_midpoint)
+          s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : implicit_midpoint_step(s, time, h, x);
+        if (s.plan.method == Method::independent) independent_step(s, time, h, x);
+      }
+  }
+  if (s.projects()) close_step(s, T(time + h), x);
+}
+
+/// From time + first h, `count` steps of h; the row holds (q, v, z), and what a run carries along. Returns the status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
           std::int64_t count, T* row) {
   System<T> s{tree, arena, plan, parameter};
-  bool projects = tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
-  const bool by_displacement = projects && plan.method == Method::semi_implicit && !plan.close_stages && !nonholonomic(tree);
-  projects = projects && !by_displacement;
   const auto x = SimulationState<T>::of(tree, row);
-  T* record = plan.records ? row + s.size() : nullptr;
+  T *carried = row + s.size(), *record = plan.records ? carried + guard_size : nullptr;
   if (plan.limits > 0) {
     s.demanded = arena.template take<T>(tree.nv);
     note_limits(plan, T(time + static_cast<double>(first) * h), x.q, x.v, static_cast<const T*>(nullptr), record);
@@ -45,25 +70,10 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   for (std::int64_t k = first; k < first + count; ++k) {
     const Arena::Scope scope(arena);
     const T now = T(time + static_cast<double>(k) * h), step = T(h);
-    s.kept = false;
-    std::optional<LeastMotion<T>> start;
-    if (projects && (plan.close_stages || plan.method == Method::implicit_midpoint))
-      s.least = &start.emplace(tree, arena, x.q, now, s.pfaffian_values(x.q, x.v));
-    switch (plan.method) {
-      case Method::euler: euler_step(s, now, step, x, false); break;
-      case Method::semi_implicit:
-        by_displacement ? semi_implicit_step_on_loops(s, now, step, x) : euler_step(s, now, step, x, true);
-        break;
-      case Method::rk4:
-      case Method::rkmk4: runge_kutta_step(s, now, step, x); break;
-      default:
-        if constexpr (std::is_same_v<T, double>) {
-          if (plan.method == Method::implicit_midpoint)
-            projects ? implicit_midpoint_on_loops(s, now, step, x) : implicit_midpoint_step(s, now, step, x);
-          if (plan.method == Method::independent) independent_step(s, now, step, x);
-        }
-    }
-    if (projects) close_step(s, T(time + static_cast<double>(k + 1) * h), x);
+    guarded_step(s, now, row, carried, [&] {
+      s.kept = false;
+      step_once(s, now, step, x);
+    });
     if constexpr (std::is_same_v<T, double>)
       if (s.status != 0.0) break;  // what follows would only be wrong
     if (!record) continue;

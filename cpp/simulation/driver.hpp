@@ -35,13 +35,13 @@ struct Simulation {
   const double* parameter;  // the numbers of its force elements
 
   int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
-  int row_size() const { return size() + record_size(plan); }
+  int row_size() const { return size() + carried_size(plan); }
 
   struct Outcome {
     Count steps = 0;
     double status = 0.0;
   };
-  /// Fixed steps from the row (q, v, z, record), which a step that fails leaves as it was.
+  /// Fixed steps from the row, a state with what it carries, which a step that fails leaves as it was.
   template <class Sample, class Watch, class Stop>
   Outcome run_fixed(const Clock& clock, double* row, Sample&& sample, Watch&& watch, Stop&& stop) const {
     const int n = size(), wide = row_size();
@@ -75,19 +75,17 @@ struct Simulation {
         [] { return false; });
   }
 
-  /// The state a part of a step after x, in place; nothing is recorded.
-  void part_of_step(double time, double h, double* x) const {
+  /// The state a part of a step after that of a row; nothing is recorded.
+  void part_of_step(double time, double h, const double* row, double* there) const {
     Plan only_step = plan;
     only_step.records = false, only_step.limits = 0;
-    kernels.advance(tree, only_step, parameter, {time, h, 0, 1}, x);
+    std::vector<double> x(row, row + size() + carried_size(only_step));
+    kernels.advance(tree, only_step, parameter, {time, h, 0, 1}, x.data());
+    std::copy_n(x.data(), size(), there);
   }
 
-  /// How many constraints are independent at the configuration of x, and how nearly one more would not be.
-  int rank(double time, const double* x, double* weakest) const { return kernels.rank(tree, plan, time, x, weakest); }
-  bool nearly_singular(double time, const double* x) const {
-    double weakest = 1.0;
-    if (tree.loops.rows > 0) rank(time, x, &weakest);
-    return weakest < 1e-4;
+  bool nearly_singular(double time, const double* q) const {
+    return tree.loops.rows > 0 && kernels.weakest_row(tree, plan, time, q) < 1e-4;
   }
 
   /// Fixed steps from the clock's start, then one of length `rest` if this is positive; kept is the state after every so many, and the end.
@@ -176,6 +174,7 @@ class AdaptiveRun {
   struct State {
     double* x;  // (q, v, z)
     double time, next;  // the length of the next step
+    double* guard;  // see record.hpp
   };
   struct Options {
     double relative, absolute, longest;
@@ -208,7 +207,7 @@ class AdaptiveRun {
     StepLength length(at.next, options.longest);
     const auto before_the_end = [&] {
       std::copy(tail_->x.begin(), tail_->x.end(), at.x);
-      at.time = tail_->time, length = tail_->length;
+      at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, guard_size, at.guard);
     };
     const auto note = [&](double reached, const double* x) {
       note_limits(s_.plan, from_, x_.data(), x_.data() + s_.tree.nq, demanded, record);
@@ -218,13 +217,13 @@ class AdaptiveRun {
     while (!done.finished && at.time < pause) {
       const bool ends = at.time + length.next() >= end;
       const double step = ends ? end - at.time : length.next(), reached = ends ? end : at.time + step;
-      if (ends && !tail_) tail_ = Tail{std::vector<double>(at.x, at.x + n), at.time, length};
+      if (ends && !tail_) tail_ = Tail{std::vector<double>(at.x, at.x + n), at.time, {at.guard[0], at.guard[1]}, length};
       if (!(at.time + step > at.time)) {
         done.status = no_convergence;
         break;
       }
-      const double status = s_.kernels.try_step(s_.tree, s_.plan, s_.parameter, at.time, step, tolerance, at.x, there.data(),
-                                                dense.data(), found.data());
+      const double status = s_.kernels.try_step(s_.tree, s_.plan, s_.parameter, at.time, step, tolerance, at.x, at.guard,
+                                                there.data(), dense.data(), found.data());
       if (status == caller_failed) {
         done.status = status;
         break;
@@ -239,7 +238,7 @@ class AdaptiveRun {
         ++done.rejected;
         continue;
       }
-      x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step;
+      x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step, std::copy_n(at.guard, guard_size, guard_);
       keep(samples, reached, there.data(), done);
       done.beyond_tolerance += error > 1.0;
       const bool seen = watch(reached, x_.data(), there.data());
@@ -267,7 +266,7 @@ class AdaptiveRun {
 
   /// The state at a time within the last step.
   void at(double time, double* x) const {
-    s_.kernels.between(s_.tree, s_.plan, s_.parameter, from_, step_, time, x_.data(), dense_.data(), x);
+    s_.kernels.between(s_.tree, s_.plan, s_.parameter, from_, step_, time, x_.data(), guard_, dense_.data(), x);
   }
 
  private:
@@ -284,10 +283,10 @@ class AdaptiveRun {
 
   const Simulation& s_;
   std::vector<double> x_, dense_;  // the last step
-  double from_ = 0.0, step_ = 1.0;
+  double from_ = 0.0, step_ = 1.0, guard_[guard_size] = {};
   struct Tail {  // where the first step began that would lead beyond the end
     std::vector<double> x;
-    double time;
+    double time, guard[guard_size];
     StepLength length;
   };
   std::optional<Tail> tail_;

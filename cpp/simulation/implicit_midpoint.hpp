@@ -72,7 +72,8 @@ struct MidpointRule {
     as_exponential(s.tree, u);
     for (int k = 0; k < nv; ++k) u[k] *= 0.5;
     integrate(s.tree, x.q, u, q);
-    if (s.plan.close_stages) project(s, time + 0.5 * h, q, middle);
+    if (s.closes > 0.5) project(s, time + 0.5 * h, q, middle);
+    s.watches = s.guards();
     s.evaluate(time + 0.5 * h, q, middle, middle + nv, rate, rate + nv);
     for (int k = 0; k < n; ++k) out[k] = x.v[k] + h * rate[k];
   }
@@ -173,7 +174,7 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
   project(s, time + h, at_end.q, at_end.v);
   LeastMotion<double> last(tree, arena, at_end.q, time + h, s.pfaffian_values(at_end.q, at_end.v));
   std::optional<LeastMotion<double>> middle;
-  if (s.plan.close_stages) {  // seen from either end the same
+  if (s.closes > 0.5) {  // seen from either end the same
     double* u = take(nv);
     difference(tree, x.q, at_end.q, u);
     for (int k = 0; k < nv; ++k) u[k] *= 0.5;
@@ -194,11 +195,11 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
     LoopRows<double> open(s, there, s.pfaffian_values(at.q, at.v));
     const double phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
     const double now = phi + slip / (1.0 + sum_of_squares(at.v, nv));
-    if (!(now < residual) && !(now < closed))
+    if (!(now < residual) && !(now < square(tolerances::no_drift)))
       break;  // rounding, or a singular position, where no motion to speak of changes a row
     residual = now;
     std::copy(row, row + size, x.q);
-    if (residual < closed && !(middle && round == 0)) break;
+    if (residual < square(tolerances::no_drift) && !(middle && round == 0)) break;
     for (int r = 0; r < rows; ++r) position[r] -= 0.5 * open.phi[r], rate[r] += 0.5 * open.slip[r];
     if (middle) as_in_the_middle(position), as_in_the_middle(rate);
     std::copy(at.v, at.v + size - nq, guess);

@@ -62,7 +62,6 @@ struct Plan {
   Method method = Method::rk4;
   Stabilisation stabilisation = Stabilisation::projection;
   double gains[2] = {0.0, 0.0};  // K_v and K_p, or 2 alpha and beta^2
-  bool close_stages = false;     // what a step looks at on its way is brought onto the loops too
   ForceElements force_elements{};
   int limits = 0;  // what is watched, and recorded behind the state: see record.hpp
   const Limit* limit = nullptr;
@@ -93,16 +92,18 @@ struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
   void (*advance_many)(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
   /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and its error as a share of what is allowed, and
-  /// behind that, where limits are watched, what motors ask for (nv).
+  /// behind that, where limits are watched, what motors ask for (nv). `guard`: see record.hpp.
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
-                     const double* x, double* there, double* dense, double* error);
+                     const double* x, double* guard, double* there, double* dense, double* error);
   /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
   void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
-                  const double* dense, double* there);
+                  const double* guard, const double* dense, double* there);
   /// The generalised force of all force elements and functions of the caller.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
-  /// Of the constraint Jacobian at x, without rows that laws of time drive; and its smallest pivot, as a share of its row.
-  int (*rank)(const Tree&, const Plan&, double time, const double* x, double* weakest);
+  /// How near the configuration q is to a singular one: the smallest pivot of the constraints that is none of a redundant row.
+  double (*weakest_row)(const Tree&, const Plan&, double time, const double* q);
+  /// 1 where redundant rows agree only on the loops, else 0.
+  double (*only_on_loops)(const Tree&, const Plan&, double time, const double* q);
 };
 
 }  // namespace sarrus

@@ -58,10 +58,7 @@ SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T*
   forces(q, v, z, tau, z_dot);
   accelerations(tau, a);
   const T small = h * T(1e-6);  // of a displacement; velocities change by 1e-6: little against any speed at which friction slips
-  for (int k = 0; k < n; ++k) {  // no direction that a mechanism would prefer
-    const double part = 0.6180339887498949 * (k + 1);
-    y[k] = T((k % 2 ? -1.0 : 1.0) * (0.5 + part - std::floor(part)));
-  }
+  for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[3];
   for (T& by : growth) {
     for (int k = 0; k < n; ++k) y[k] = y[k] / size;

@@ -1,4 +1,10 @@
-// What a run is watched for while it steps, written behind its state so that every lane has its own:
+// What a run carries along, written behind its state so that every lane has its own. First what guards it where rows agree only on the loops
+// (redundancy.hpp):
+//
+//   closes     1: its stages are closed; 0: they are not; negative: nobody has looked
+//   alarm      how much of what they might constraint forces may work, squared, before somebody looks again
+//
+// Then, where a plan records, what the run is watched for:
 //
 //   [0]        the fastest rate of the forces that act, times the step: see rates.hpp
 //   [1], [2]   which contacts and end stops pressed when that was looked for last, and at which step
@@ -10,6 +16,7 @@
 
 #include <cmath>
 
+#include "../loops/tolerances.hpp"
 #include "../mechanism/tree.hpp"
 #include "plan.hpp"
 
@@ -28,10 +35,15 @@ inline bool rates_matter(const Tree& tree, const Plan& plan) {
   return facts(plan.method).stable < HUGE_VAL && tree.loops.pfaffian_values == 0 && has_rates(tree, plan.force_elements);
 }
 
-inline int record_size(const Plan& plan) { return plan.records ? 3 + 2 * plan.limits : 0; }
+constexpr int guard_size = 2;
+inline void begin_guard(double* guard) { guard[0] = -1.0, guard[1] = tolerances::work * tolerances::work; }
 
-inline void begin_record(const Plan& plan, double* record) {
-  for (int i = 0; i < record_size(plan); ++i) record[i] = i == 2 ? -HUGE_VAL : i > 2 && i % 2 ? HUGE_VAL : 0.0;
+inline int carried_size(const Plan& plan) { return guard_size + (plan.records ? 3 + 2 * plan.limits : 0); }
+
+inline void begin_carried(const Plan& plan, double* carried) {
+  begin_guard(carried);
+  double* record = carried + guard_size;
+  for (int i = 0; i < carried_size(plan) - guard_size; ++i) record[i] = i == 2 ? -HUGE_VAL : i > 2 && i % 2 ? HUGE_VAL : 0.0;
 }
 
 /// Of the quantities that are given (others: null).

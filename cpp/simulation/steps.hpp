@@ -9,6 +9,8 @@
 // There stages are projected first: steps of the same order for f after projection, which on the loops is f.
 #pragma once
 
+#include <algorithm>
+
 #include "system.hpp"
 
 namespace sarrus {
@@ -58,6 +60,15 @@ template <class T> struct RungeKutta {
     sum(z_to, x0.z, s.plan.force_elements.nz, &Slopes<T>::z);
   }
 
+  /// The stage at hand onto the loops, in the lanes that need it.
+  SARRUS_INLINE void close(const T& there) {
+    const int nq = s.tree.nq, nv = s.tree.nv;
+    T *q_on = s.arena.template take<T>(nq), *v_on = s.arena.template take<T>(nv);
+    std::copy(q, q + nq, q_on), std::copy(v, v + nv, v_on);
+    project(s, there, q_on, v_on);
+    copy_where(s.closes > T(0.0), q_on, q, nq), copy_where(s.closes > T(0.0), v_on, v, nv);
+  }
+
   /// Slopes of stage i.
   SARRUS_INLINE void evaluate_stage(const SimulationState<T>& x0, int i, const T& time, const T& h) {
     const T there = time + h * T(tableau.c[i]);
@@ -69,10 +80,11 @@ template <class T> struct RungeKutta {
     }
     combine(x0, tableau.a + i * tableau.stages, i, h, q, v, z);
     if (held) project(s, there, q, v, held);
-    if (s.plan.close_stages && !held) {
-      project(s, there, q, v);
+    if (!held && any(s.closes > T(0.0))) {
+      close(there);
       if (exponential) difference(s.tree, x0.q, q, u);
     }
+    s.watches = i == tableau.stages / 2 && !held && s.guards();
     if (exponential)
       exponential_rate(s.tree, u, v, slope[i].q);
     else

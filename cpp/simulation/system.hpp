@@ -11,6 +11,7 @@
 #include <cmath>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "../dynamics/aba.hpp"
 #include "../loops/projection.hpp"
@@ -25,8 +26,11 @@ template <class T> struct SimulationState {
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
 };
 
-// squares of residuals [rad, m]: rounding; what a new factor is made for; what is no closed loop
-constexpr double closed = 1e-28, nearly_closed = 1e-26, torn = 1e-16;
+/// Between -1 and 1, in no direction that a mechanism would prefer (multiples of the golden ratio).
+inline double scattered(int k) {
+  const double part = 0.6180339887498949 * (k + 1);
+  return (k % 2 ? -1.0 : 1.0) * (0.5 + part - std::floor(part));
+}
 
 template <class T> struct LeastMotion;
 
@@ -37,6 +41,11 @@ template <class T> struct System {
   const T* parameter;
   LeastMotion<T>* least = nullptr;  // where the step began, if that is to serve its projections
   T status = T(0.0);
+  T closes = T(0.0);  // 1: what a step looks at on its way is brought onto the loops too: see redundancy.hpp
+
+  // whether the next evaluation looks at what constraint forces work; and how much that was, squared, of what they might
+  bool watches = false;
+  T worked = T(0.0);
 
   // if not null: where to keep what controllers ask for, at a step's first evaluation or, if it is implicit, at its last
   T* demanded = nullptr;
@@ -44,6 +53,11 @@ template <class T> struct System {
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
 
   int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
+  bool projects() const {
+    return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
+  }
+  /// Whether a step may turn out to have needed closed stages.
+  bool guards() const { return projects() && any(closes < T(0.5)); }
 
   /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
@@ -68,7 +82,31 @@ template <class T> struct System {
     in.time = &time, in.pfaffian_values = pfaffian_values(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
     if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
-    flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+    if (!watches)
+      return flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
+    const LoopEquation<T> e = loop_equation(tree, arena, in);
+    const LoopSolution<T> found = solve_tightly(e, arena, e.b);
+    flag_contradiction(found.left);
+    for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
+    watch(e, v, found.x + tree.nv);
+  }
+
+  /// Constraint forces do not work, but for those of laws. Off the loops a velocity may not fit, by the square of a step; if it matters, that
+  /// is because rows that agree on the loops hold the mechanism fast there.
+  SARRUS_NOINLINE void watch(const LoopEquation<T>& e, const T* v, const T* force) {
+    T work = T(0.0), speed = T(0.0);
+    const T* J = e.matrix.J;
+    for (int i = 0; i < tree.loops.constraints; ++i) {
+      const Constraint& c = tree.loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k) {
+        T along = T(0.0);
+        for (int r = 0; r < c.rows; ++r) along += *J++ * force[c.row + r];
+        if (!c.driven) work += along * v[c.column[k]];
+      }
+    }
+    for (int k = 0; k < tree.nv; ++k) speed += select(e.matrix.mobility[k] > T(0.0), v[k] * v[k] / e.matrix.mobility[k], T(0.0));
+    worked = select(speed > T(0.0), work * work / select(speed > T(0.0), speed * e.terms, T(1.0)), T(0.0));
+    watches = false;
   }
 
   /// a and z-dot.
@@ -109,6 +147,14 @@ template <class T> struct System {
   }
 };
 
+/// Takes the rows that laws of time drive out of J.
+template <class T> void leave_out_driven(const Tree& tree, const T* J) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; c.driven && k < c.columns * c.rows; ++k) const_cast<T*>(J)[c.entry + k] = T(0.0);
+  }
+}
+
 /// The motion, least in the metric of M, along which rows change by what is asked; or, where velocities are `held`, that of the others.
 template <class T> struct LeastMotion {
   const Tree& tree;
@@ -117,8 +163,10 @@ template <class T> struct LeastMotion {
   Arena& arena;
   T* x;
 
-  LeastMotion(const Tree& t, Arena& a, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
+  LeastMotion(const Tree& t, Arena& a, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr,
+              bool driven = true)
       : tree(t), e(metric_equation(t, a, q, others(t, a, held), &time, pfaffian_values, held != nullptr)), arena(a) {
+    if (!driven) leave_out_driven(tree, e.matrix.J), leave_out_driven(e.solved().tree, e.solved().J);
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows);
   }
@@ -139,33 +187,23 @@ template <class T> struct LeastMotion {
   }
 };
 
-/// How many rows say something that others do not: pivots of the factor that are no rounding. (A row that depends on others has none: what
-/// is left of J M^-1 J^T has no negative pivots, and a zero one has zeros beside it.) Rows that laws drive are left out.
-/// `weakest`: the smallest of these pivots, as a share of its row; it tells how near a singular position is.
-inline int independent_rows(System<double>& s, double time, const double* q, double* weakest) {
-  const Tree& tree = s.tree;
+/// How near a singular position is: the smallest pivot of the factor that is no rounding, as a share of its row. (A row that depends on others
+/// has none: what is left of J M^-1 J^T has no negative pivots, and a zero one has zeros beside it.) Rows that laws drive are left out.
+inline double weakest_row(System<double>& s, double time, const double* q) {
   const Arena::Scope scope(s.arena);
-  const LoopEquation<double> e = metric_equation(tree, s.arena, q, static_cast<const double*>(nullptr), &time,
-                                                 s.pfaffian_values(q, zeros<double>(s.arena, tree.nv)), false);
-  const Saddle<double>& matrix = e.solved();
-  double* J = const_cast<double*>(matrix.J);
-  for (int i = 0; i < tree.loops.constraints; ++i) {
-    const Constraint& c = matrix.tree.loops.constraint[i];
-    if (c.driven) std::fill(J + c.entry, J + c.entry + c.columns * c.rows, 0.0);
-  }
-  const Factor<double> factor = factorise_tightly(e, s.arena);
-  // joints at which substructures are cut say nothing twice
-  const int rows = e.pieces ? e.pieces->pieces.compliant_row : tree.loops.rows;
-  const double* scale = e.pieces ? e.pieces->scale : e.scale;
-  int found = tree.loops.rows - rows;
-  *weakest = 1.0;
+  const LeastMotion<double> here(s.tree, s.arena, q, time, s.pfaffian_values(q, zeros<double>(s.arena, s.tree.nv)), nullptr,
+                                 false);
+  const Saddle<double>& matrix = here.e.solved();
+  const int rows = here.e.pieces ? here.e.pieces->pieces.compliant_row : matrix.rows;
+  const double* scale = here.e.pieces ? here.e.pieces->scale : here.e.scale;
+  double weakest = 1.0;
   for (int k = 0; k < matrix.plan.unknowns; ++k) {
     const int row = matrix.plan.unknown[k] - matrix.tree.nv;
-    if (row < 0 || row >= rows || !(std::abs(1.0 / factor.D_inverse[k]) > 1e-10 * scale[row])) continue;
-    ++found;
-    *weakest = std::min(*weakest, std::abs(1.0 / factor.D_inverse[k]) / scale[row]);
+    if (row < 0 || row >= rows) continue;
+    const double pivot = std::abs(1.0 / here.factor.D_inverse[k]) / scale[row];
+    if (pivot > 1e-10) weakest = std::min(weakest, pivot);
   }
-  return found;
+  return weakest;
 }
 
 /// All rows at a configuration, in one pass: phi, J, and c - J v.
@@ -220,7 +258,7 @@ template <class T, class M> void copy_where(const M& lanes, const T* from, T* to
 template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& corrections, T residual, T* q) {
   const Tree& tree = rows.s.tree;
   T *there = rows.s.arena.template take<T>(tree.nq), *phi_there = rows.s.arena.template take<T>(rows.size());
-  auto active = residual > T(closed);
+  auto active = residual > T(square(tolerances::no_drift));
   for (int factors = 0; factors < 4 && any(active); ++factors) {
     LeastMotion<T>& least = corrections.at(q);
     for (int round = 0; round < 8 && any(active); ++round) {
@@ -228,11 +266,11 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
       const T now = rows.evaluate(there, phi_there);
       const auto improved = both(active, now < residual), worse = residual < now;
       copy_where(improved, there, q, tree.nq), copy_where(improved, phi_there, rows.phi, rows.size());
-      active = both(both(improved, now > T(closed)), now < residual * T(0.1));
+      active = both(both(improved, now > T(square(tolerances::no_drift))), now < residual * T(0.1));
       residual = select(improved, now, residual);
       if (any(worse)) rows.evaluate(q, rows.phi);
     }
-    active = residual > T(nearly_closed);  // after a long step that factor was too far off
+    active = residual > T(square(tolerances::nearly_closed));  // after a long step that factor was too far off
     if (any(active)) corrections.renew();
   }
   return residual;
@@ -241,7 +279,7 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
 /// Lanes whose velocities fit the loops already keep them: Runge-Kutta methods keep linear relations without help.
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
-  const T fine = T(closed) * (T(1.0) + sum_of_squares(v, nv));
+  const T fine = T(square(tolerances::no_drift)) * (T(1.0) + sum_of_squares(v, nv));
   T slips = rows.subtract_motion(v);
   for (int round = 0; round < 4 && any(slips > fine); ++round) {
     const T* change = corrections.at(q).along(rows.slip, 1.0);
@@ -268,11 +306,25 @@ SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* h
   return residual;
 }
 
-/// The same at the end of a step, which has failed where loops stay open.
+/// The same at the end of a step, which has failed where loops stay open. Of lanes those that close their stages follow the step's start.
 template <class T>
 void close_step(System<T>& s, const T& time, const SimulationState<T>& x, const bool* held = nullptr, bool velocities = true) {
-  const T residual = project(s, time, x.q, x.v, held, velocities);
-  s.status = select(residual > T(torn), most(s.status, T(no_convergence)), s.status);
+  const auto closes = s.closes > T(0.5);
+  T residual;
+  if (any(closes) && any(s.closes < T(0.5))) {
+    const Arena::Scope scope(s.arena);
+    const int nq = s.tree.nq, nv = s.tree.nv;
+    T *q = s.arena.template take<T>(nq), *v = s.arena.template take<T>(nv);
+    std::copy(x.q, x.q + nq, q), std::copy(x.v, x.v + nv, v);
+    residual = project(s, time, q, v, held, velocities);
+    LeastMotion<T>* start = std::exchange(s.least, nullptr);
+    residual = select(closes, residual, project(s, time, x.q, x.v, held, velocities));
+    s.least = start;
+    copy_where(closes, q, x.q, nq), copy_where(closes, v, x.v, nv);
+  } else {
+    residual = project(s, time, x.q, x.v, held, velocities);
+  }
+  s.status = select(residual > T(square(tolerances::torn)), most(s.status, T(no_convergence)), s.status);
 }
 
 }  // namespace sarrus

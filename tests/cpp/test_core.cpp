@@ -469,7 +469,7 @@ void simulations(const Mechanism& m, const States& states) {
     return true;
   };
   const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
-  const int size = t.nq + t.nv + 2, wide = size + record_size(plan);
+  const int size = t.nq + t.nv + 2, wide = size + carried_size(plan);
   const long count = states.count();
   for (const Method method :
        {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent}) {
@@ -480,7 +480,7 @@ void simulations(const Mechanism& m, const States& states) {
       for (long i = 0; i < count; ++i) {
         std::copy_n(states.row("q").data() + i * t.nq, t.nq, x.data() + i * wide);
         std::copy_n(states.row("v").data() + i * t.nv, t.nv, x.data() + i * wide + t.nq);
-        begin_record(plan, x.data() + i * wide + size);
+        begin_carried(plan, x.data() + i * wide + size);
       }
       std::vector<double> together = x;
       for (long i = 0; i < count; ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * wide);

@@ -1,5 +1,6 @@
 """Cutting a mechanism into substructures changes what an answer costs and nothing else: every function that solves for the loops, in
-pieces of one body and of some, against joint coordinates."""
+pieces of one body and of some, against joint coordinates.
+"""
 
 import dataclasses
 
@@ -64,7 +65,9 @@ def test_motions_and_what_rows_carry(closed, bodies, seed):
 @law
 @given(closed_mechanisms(joints=st.just(CHAINS)), st.integers(1, 3))
 def test_efforts_of_motors(closed, bodies):
-    joints = [dataclasses.replace(j, actuated=j.joint.kind == "Revolute" and not j.laws) for j in closed.description.joints]
+    joints = [
+        dataclasses.replace(j, actuated=j.joint.kind == "Revolute" and not j.laws) for j in closed.description.joints
+    ]
     description = dataclasses.replace(closed.description, joints=tuple(joints))
     whole, cut = in_two_ways(description, bodies)
     if not whole.nu:
@@ -81,7 +84,11 @@ def test_efforts_of_motors(closed, bodies):
 
 
 @law
-@given(closed_mechanisms(joints=st.just(CHAINS), kinds=st.just(("revolute", "spherical", "distance"))), st.integers(1, 3), seeds())
+@given(
+    closed_mechanisms(joints=st.just(CHAINS), kinds=st.just(("revolute", "spherical", "distance"))),
+    st.integers(1, 3),
+    seeds(),
+)
 def test_closing(closed, bodies, seed):
     rng = np.random.default_rng(seed)
     whole, cut = in_two_ways(closed.description, bodies)
@@ -108,7 +115,9 @@ def test_armature_of_a_joint_that_is_cut():
     rng = np.random.default_rng(3)
     d = sarrus.mechanisms.ring(8).description
     joints = [
-        dataclasses.replace(j, joint=dataclasses.replace(j.joint, armature=tuple(rng.uniform(0, 1, size=j.joint.nv) * (k % 3 > 0))))
+        dataclasses.replace(
+            j, joint=dataclasses.replace(j.joint, armature=tuple(rng.uniform(0, 1, size=j.joint.nv) * (k % 3 > 0)))
+        )
         for k, j in enumerate(d.joints)
     ]
     whole, cut = in_two_ways(dataclasses.replace(d, joints=tuple(joints)), 1)

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._arrays import Array, real_array
-from .._core import Status
-from ..control.elements import Contact, ForceElements, Stiction, force_elements
+from .._core import Status, tolerances
+from ..control.elements import Contact, Stiction, force_elements
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism
@@ -32,7 +32,6 @@ FAILURES: dict[int, str] = {
     Status.DIVERGED: "the motion diverges",
 }
 CHUNK = 4096  # steps between looks at the clock and the progress bar
-OPEN = 1e-8  # of a loop at the start [rad, m]: more is no rounding
 
 Controller = Callable[[float, Array, Array], Any]
 EventFunction = Callable[[float, Array, Array], float]
@@ -130,8 +129,14 @@ class Integration:
             raise StateError(f"v must be finite; got {v}")
         q = robot.normalize(q)
         if robot.nc and stabilisation != "none":
-            q, v = on_the_loops(robot, q, v, start)
-        self.core.close_stages = closes_stages(robot, stabilisation, q, start)
+            closed, v_on, status = on_the_loops(robot, q, v, start)
+            if status == Status.UNSOUND:
+                raise StateError(
+                    f"the loops are open by {np.abs(robot.loop_residual(q, time=start)).max():.3g} at the start, and this is too far "
+                    "to close them by small steps: begin with mechanism.assemble(near=q)"
+                )
+            q, v = closed, v_on if status == Status.FINISHED else robot.project_velocity(closed, v, time=start)
+        self.core.look(q, start)
         self.x = np.concatenate([q, v, np.zeros(self.forces.nz)])
         self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
         self.shown = self.t, self.x.copy()
@@ -148,12 +153,10 @@ class Integration:
         )
         self.start, self.k, self.dt, self.t, self.h = (checkpoint[name] for name in ("start", "k", "dt", "t", "h"))
         self.shown = float(shown_at), shown
-        as_before = checkpoint["stabilisation"] == self.stabilisation
-        self.core.close_stages = (
-            checkpoint["close_stages"]
-            if as_before
-            else closes_stages(self.mechanism, self.stabilisation, self.x[: self.mechanism.nq], self.t)
-        )
+        if checkpoint["stabilisation"] == self.stabilisation:
+            self.core.close_stages = checkpoint["close_stages"]
+        else:
+            self.core.look(self.x[: self.mechanism.nq], self.t)
         if checkpoint["force_elements"] != self.forces.as_tuple():
             # those of now were not there in the part of a step that leads up to what was shown
             self.t, x = self.shown
@@ -402,30 +405,16 @@ def method_for(given: str, elements: Iterable[Any]) -> str:
     return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
 
 
-def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Array, Array]:
-    closed, status = robot.project_configuration(q, time=time, return_status=True)
-    off = np.abs(robot.loop_residual(q if status else closed, time=time)).max(initial=0.0)
-    if status or off > OPEN:
-        raise StateError(
-            f"the loops are open by {off:.3g} at the start, and this is too far to close them by small steps: begin with "
-            "mechanism.assemble(near=q)"
-        )
-    return closed, robot.project_velocity(closed, v, time=time)
-
-
-def closes_stages(robot: Mechanism, stabilisation: str, q: Array, time: float) -> bool:
-    """Whether steps from q project what they look at on their way, too: where rows of J that depend on one another on the loops do not a
-    little off them (Bennett, Bricard). Off them these say that less can move, or nothing.
-    """
-    if not robot.nc or stabilisation != "projection":
-        return False
-    pfaffian = robot._pfaffian_numbers if has_functions_of_q(robot) else None
-    core = _core.Simulation(
-        robot, "euler", "none", (0.0, 0.0), ForceElements().terms, [], None, pfaffian, [], [], False
-    )
-    nearby = robot.integrate(q, np.random.default_rng(0).uniform(-1e-3, 1e-3, robot.nv))
-    closed, status = robot.project_configuration(nearby, time=time, return_status=True)
-    return core.rank(nearby, time) > core.rank(q if status else closed, time)
+def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float, threads: int = 1) -> tuple[Array, Array, Array]:
+    """The nearest states to start from, and a Status each: UNSOUND where the loops stay open, CONTRADICTORY where they allow no velocity."""
+    asked: dict[str, Any] = {"time": time, "threads": threads, "return_status": True}
+    q, lost = robot.project_configuration(q, **asked)
+    residual, off = robot.loop_residual(q, **asked)
+    v, forbidden = robot.project_velocity(q, v, **asked)
+    with np.errstate(invalid="ignore"):
+        closed = (lost == 0) & (off == 0) & (np.abs(residual).max(axis=-1, initial=0.0) <= tolerances.torn)
+    closed &= (forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY)
+    return q, v, np.where(closed, forbidden, Status.UNSOUND)
 
 
 def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:

@@ -19,13 +19,12 @@ from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
     METHODS,
-    OPEN,
     STABILISATIONS,
     check_advance,
     check_choice,
-    closes_stages,
     has_functions_of_q,
     method_for,
+    on_the_loops,
     whole_steps,
 )
 from .limits import HEAD, LIMITS, JointLimits, Limit, warn_of_stiffness
@@ -160,8 +159,6 @@ def simulate_many(
     try:
         begun = sweep.begin(q, v, x)
         unsound = begun != Status.FINISHED
-        sound = np.flatnonzero(~unsound)
-        sweep = sweep.as_it_closes(x[sound[:: max(1, len(sound) // 16)], :nq])
         done.q[:, 0], done.v[:, 0] = x[:, :nq], x[:, nq : nq + nv]
         done.q[unsound] = done.v[unsound] = np.nan
         shares = _here(sweep, x, parameters) if executor is None else _spread(executor, sweep, x, parameters)
@@ -238,7 +235,6 @@ class _Job:
     limits: list[tuple[int, int, float, float]]
     clock: _Clock
     threads: int
-    close_stages: bool = False
 
     def begin(self, q: Array, v: Array, x: Array) -> Ended:
         """Writes the states to start from, on the loops, into x (runs, size), neutral ones where there is none; tells why (runs,) not."""
@@ -258,28 +254,15 @@ class _Job:
         unsound = (off != 0) | ~np.isfinite(v).all(axis=1)
         if not robot.nc or self.stabilisation == "none":
             return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
-        asked["time"] = self.clock.start
         q, v = np.where(unsound[:, None], robot.neutral(), q), np.where(unsound[:, None], 0.0, v)
-        q, lost = robot.project_configuration(q, **asked)
-        residual, off = robot.loop_residual(q, **asked)
-        with np.errstate(invalid="ignore"):
-            unsound |= (lost != 0) | (off != 0) | ~(np.abs(residual).max(axis=1, initial=0.0) <= OPEN)
-        v, off = robot.project_velocity(q, v, **asked)
-        unsound |= (off != Status.FINISHED) & (off != Status.CONTRADICTORY)
+        q, v, off = on_the_loops(robot, q, v, self.clock.start, self.threads)
         return q, v, np.where(unsound, Status.UNSOUND, off)
-
-    def as_it_closes(self, q: Array) -> _Job:
-        """With what simulate() decides on by its start, by those of a few runs (n, nq): what one of them needs does the others no harm."""
-        return replace(
-            self, close_stages=any(closes_stages(self.mechanism, self.stabilisation, x, self.clock.start) for x in q)
-        )
 
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
         """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
         core = _core.Simulation(
             self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, None, [], self.limits, True
         )  # fmt: skip
-        core.close_stages = self.close_stages
         clock = self.clock
         kept, status, record = core.run_many(
             x, parameters, clock.start, clock.dt, clock.whole, clock.rest, clock.every, self.threads

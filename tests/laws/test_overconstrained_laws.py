@@ -1,0 +1,183 @@
+"""Linkages whose rows depend on one another on the loops only: from any start a run keeps its energy, or fails with an error."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus import Builder, Inertia, Revolute, Transform
+
+STARTS = 24
+# of the largest of the energies' sizes: what rk4 itself loses is told by "independent", which has no rows that could disagree
+ROUNDING = 1e-10
+
+
+def bar(length, twist):
+    """From a hinge's axis z to the next one's, along their common normal x (Denavit and Hartenberg's a and alpha)."""
+    return Transform.from_rpy(twist, 0, 0, (length, 0, 0))
+
+
+def chain_of_hinges(name, bars, angles, cut):
+    """A closed chain of bars (length, twist), the last of them the ground, that is cut open at one of its hinges."""
+    n, b = len(bars), Builder(name)
+    for k, (length, _) in enumerate(bars[:-1]):
+        b.add_body(f"bar{k}", Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+    bodies = [*(f"bar{k}" for k in range(n - 1)), "ground"]
+    at_ends = [*(bar(*each) for each in bars[:-1]), None]
+    for k in range(n):
+        if k == 0:
+            b.add_joint("hinge0", Revolute("z"), "ground", "bar0", loop=k == cut)
+        elif k == n - 1:
+            end = bar(*bars[-1]).inverse()  # the ground's frame is at its far end
+            b.add_joint(
+                f"hinge{k}",
+                Revolute("z"),
+                bodies[k - 1],
+                "ground",
+                at_parent=at_ends[k - 1],
+                at_child=end,
+                loop=k == cut,
+            )
+        else:
+            b.add_joint(f"hinge{k}", Revolute("z"), bodies[k - 1], bodies[k], at_parent=at_ends[k - 1], loop=k == cut)
+    b.set_home({f"hinge{k}": angle for k, angle in enumerate(angles) if k != cut})
+    return b.build()
+
+
+def bennett_angles(a, c, first):
+    """Of the four hinges of Bennett's linkage with bars a, c, a, c, each before its bar."""
+    ratio = math.sin((c[1] + a[1]) / 2) / math.sin((c[1] - a[1]) / 2)
+    second = 2 * math.atan(ratio / math.tan(first / 2))
+    angles = (first, second, -first, -second)
+    X = np.eye(4)
+    for angle, each in zip(angles, (a, c, a, c), strict=True):
+        X = X @ Transform.from_rpy(0, 0, angle).matrix @ bar(*each).matrix
+    assert_allclose(X, np.eye(4), atol=1e-13)
+    return angles
+
+
+def bennett(twist, other_twist, length=0.6, first=2.0, cut=3):
+    a, c = (length * math.sin(twist) / math.sin(other_twist), twist), (length, other_twist)
+    return chain_of_hinges("Bennett", [a, c, a, c], bennett_angles(a, c, first), cut)
+
+
+def goldberg(twists, common_twist=0.9, length=0.6, first=0.7, cut=None):
+    """Goldberg's linkage of 5 (6) hinges: two (three) of Bennett's side by side, which share a bar each, and these are taken away.
+
+    Goldberg, New five-bar and six-bar linkages in three dimensions, Transactions of the ASME 65, 1943.
+    """
+    common = (length, common_twist)
+    bars = [(length * math.sin(twist) / math.sin(common_twist), twist) for twist in twists]
+    parts = []
+    for a in bars:
+        parts.append(bennett_angles(a, common, first))
+        first = -parts[-1][1] - math.pi  # the bars a make one straight bar
+    around = [(sum(a[0] for a in bars), sum(a[1] for a in bars)), common, *bars[::-1], common]
+    angles = [parts[0][0], parts[-1][1], parts[-1][2]]
+    angles += [parts[i][3] + math.pi + parts[i - 1][2] for i in range(len(bars) - 1, 0, -1)]
+    return chain_of_hinges("Goldberg", around, [*angles, parts[0][3]], len(around) - 1 if cut is None else cut)
+
+
+LINKAGES = {
+    "Bennett, small twists": lambda: bennett(0.05, 0.08),
+    "Bennett, smaller ones": lambda: bennett(0.02, 0.025),
+    "Bennett, cut at the ground": lambda: bennett(0.5, 1.1, cut=0),
+    "Goldberg 5R": lambda: goldberg((0.5, 1.3)),
+    "Goldberg 5R, cut in the middle": lambda: goldberg((0.5, 1.3), cut=2),
+    "Goldberg 5R, short": lambda: goldberg((0.9, 0.4), 1.2, 0.4, 1.1, cut=4),
+    "Goldberg 5R, small twists": lambda: goldberg((0.2, 0.13), 0.25, cut=1),
+    "Goldberg 6R": lambda: goldberg((0.5, 1.3, 0.35)),
+    "Bricard": sarrus.mechanisms.bricard,
+    "Sarrus": sarrus.mechanisms.sarrus_linkage,
+}
+
+
+def starts(robot, count=STARTS, speed=1.0, seed=0):
+    """Closed configurations anywhere with velocities; those that are so near to a singular position that none is certain are left out."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        q, v = robot.random(rng, closed=True), rng.normal(size=robot.nv) * speed
+        s = np.linalg.svd(robot.constraint_jacobian(q), compute_uv=False)
+        if not ((s > 1e-12) & (s < 1e-3 * s[0])).any():
+            yield q, robot.project_velocity(q, v)
+
+
+def swing(robot, q, v, duration=1.0, **options):
+    """Of the energy, as a share of its size or of the kinetic one."""
+    run = sarrus.simulate(robot, q, v, duration, **options)
+    kinetic = robot.kinetic_energy(run.q, run.v).max()
+    return np.abs(run.energy - run.energy[0]).max() / max(kinetic, abs(run.energy[0]), 1e-6)
+
+
+@pytest.fixture(scope="module", params=LINKAGES)
+def linkage(request):
+    return LINKAGES[request.param]()
+
+
+@pytest.mark.parametrize("dt", [1e-3, 4e-3])
+def test_energy_as_in_independent_coordinates(linkage, dt):
+    """Held fast off the loops, a linkage would lose what its motion holds: tenths of its energy, where steps themselves lose 1e-12."""
+    lost = []
+    for q, v in starts(linkage):
+        exact = swing(linkage, q, v, method="independent", dt=dt)
+        lost.append(swing(linkage, q, v, method="rk4", dt=dt) / (ROUNDING + 10.0 * exact))
+    assert len(lost) >= STARTS / 4
+    assert max(lost) < 1.0, lost
+
+
+@pytest.mark.parametrize(
+    ("method", "most"), [("rkmk4", 1e-7), ("dopri5", 1e-4), ("implicit_midpoint", 1e-3), ("semi_implicit", 0.1)]
+)
+def test_energy_by_other_methods(linkage, method, most):
+    for q, v in starts(linkage, 8):
+        try:
+            lost = swing(linkage, q, v, 0.25, method=method)
+        except sarrus.IntegrationError:
+            continue
+        assert lost < most
+
+
+def test_many_at_once_as_one_by_one(linkage):
+    q, v = map(np.array, zip(*starts(linkage, 12), strict=True))
+    runs = sarrus.simulate_many(linkage, q, v, 0.2, every=200)
+    assert_array_equal(runs.status, 0)
+    for k in range(len(q)):
+        alone = sarrus.simulate(linkage, q[k], v[k], 0.2)
+        assert_allclose(runs.q[k, -1], alone.q[-1], atol=1e-10)
+        assert_allclose(runs.v[k, -1], alone.v[-1], atol=1e-9 * (1.0 + np.abs(alone.v).max()))
+    # whoever runs beside it
+    assert_allclose(sarrus.simulate_many(linkage, q[::-1], v[::-1], 0.2, every=200).q[::-1], runs.q, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["rk4", "rkmk4", "dopri5"])
+def test_a_run_finds_out_on_its_way(linkage, method):
+    """Where nobody has said that stages must be closed, constraint forces that work do. So slow a run that they hardly do may go on."""
+    for q, v in starts(linkage, 6):
+        start = sarrus.simulate(linkage, q, v, 0.0, method=method)
+        told = {**start.checkpoint, "close_stages": False}
+        run, known = (
+            sarrus.simulate(linkage, duration=0.1, resume=x, dt=1e-3, rtol=1e-9, atol=1e-9) for x in (told, start)
+        )
+        if not run.checkpoint["close_stages"]:
+            most = 1e-6 * linkage.kinetic_energy(run.q, run.v).max()
+            assert np.abs(run.energy - run.energy[0]).max() < most
+        else:  # and what was stepped wrongly is stepped again
+            assert_allclose(run.q, known.q, atol=1e-8)
+
+
+REGULAR = ["four_bar", "five_bar", "slider_crank", "watt", "strandbeest_leg", "three_rrr", "delta", "stewart", "hslm"]
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_rows_that_agree_everywhere_cost_nothing(name):
+    """Stages are projected only where they must be, redundant or not."""
+    robot = getattr(sarrus.mechanisms, name)()
+    for q, v in starts(robot, 8):
+        assert not sarrus.simulate(robot, q, v, 0.01).checkpoint["close_stages"]
+
+
+def test_overconstrained_from_every_start(linkage):
+    for q, v in starts(linkage):
+        assert sarrus.simulate(linkage, q, v, 0.0).checkpoint["close_stages"]
