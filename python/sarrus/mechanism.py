@@ -11,12 +11,11 @@ from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
 from .analysis.mobility.report import MobilityAnalysis
 from .dynamics.operations import Constraint, Joint, Kinematics
-from .dynamics.reactions import Reactions
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
-class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, ProjectedDynamics, ReferenceMember, Reactions):
+class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, ProjectedDynamics, ReferenceMember):
     """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
     A mechanism does not change. It pickles, compares and hashes by what it describes, and any number of threads may use it at once.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays import Array
+from ..._core import tolerances
 from ...description.constraints import TargetSpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import SarrusError
@@ -123,9 +124,7 @@ def target_name(frame: str) -> str:
     return f"target of {frame}"
 
 
-def from_nearby(
-    robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any, tolerance: float
-) -> Array | None:
+def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any) -> Array | None:
     """The configuration (nq,) to which a few steps lead from one that is nearly closed; None where there is more to it, or to say about it.
 
     The one call of a control loop: it checks no more than it must to be sure of the answer.
@@ -166,7 +165,7 @@ def from_nearby(
         found = how.robot._close(q, how.scale, NEAR, time=time, pfaffian_values=numbers)
     except SarrusError:
         return None
-    if not found[-1] <= tolerance:
+    if not found[-1] <= tolerances.closed:
         return None
     q = found[:-1].copy()
     return None if how.limited and not how.within(q, 0.0) else q

@@ -8,13 +8,14 @@ by the same steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, checked_count, checked_time, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.options import SearchOptions, TimeOptions, shows_options
 from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
@@ -22,25 +23,20 @@ from .closing import Frames, closing, from_each, from_nearby, movable_frames, ta
 from .continuation import Branch, checked_steps
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, sought, why_open
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
 Targets = Mapping[str, ArrayLike | Transform]
 
 
 class Position(LoopFunctions):
     """Closing the loops of a mechanism, and moving while they stay closed."""
 
+    @shows_options
     def assemble(
-        self,
-        near: ArrayLike | JointCoordinates | None = None,
-        fixed: JointCoordinates | None = None,
-        *,
-        time: ArrayLike | None = None,
-        starts: int = 60,
-        seed: int = 0,
-        tolerance: float = TOLERANCE,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+        self, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Any:  # fmt: skip
         """A configuration (..., nq) that closes every loop, near another one.
 
         One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
@@ -57,7 +53,7 @@ class Position(LoopFunctions):
         seed : of these starts; equal seeds give equal answers
         tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
             not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
-        out, threads, return_status : as all functions of a state. Status 2: the loops stay open
+        out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 2: the loops stay open
 
         Raises
         ------
@@ -80,35 +76,23 @@ class Position(LoopFunctions):
         >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
         (5, 3)
         """
-        return self._closed({}, near, fixed, time, starts, seed, tolerance, out, threads, return_status)
+        return self._closed({}, near, fixed, **options)
 
-    def _closed(
-        self,
-        targets: Targets,
-        near: ArrayLike | JointCoordinates | None,
-        fixed: JointCoordinates | None,
-        time: Any,
-        starts: int,
-        seed: int,
-        tolerance: float,
-        out: Array | None,
-        threads: int,
-        return_status: bool,
-    ) -> Any:
+    def _closed(self, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
         """Configurations with loops closed, joints held and frames where they should be."""
-        plain = out is None and return_status is False and type(starts) is type(seed) is type(threads) is int
-        if plain and tolerance is TOLERANCE and (starts, seed, threads) == (60, 0, 1):
-            found = from_nearby(self, targets, near, fixed, time, tolerance)
-            if found is not None:
-                return found
+        found = None if options.keys() - {"time"} else from_nearby(self, targets, near, fixed, options.get("time"))
+        return self._looked_for(targets, near, fixed, **options) if found is None else found
+
+    def _looked_for(
+        self, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
+        tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
+    ) -> Any:  # fmt: skip
         threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
         frames, joints = _told_apart(self, targets)
         held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
         guess = coordinates(self, near, many=True) if isinstance(near, Mapping) else {}
         shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in (guess | held).items()}
-        shapes |= {
-            f"the target of frame '{name}'": x.shape[: -2 if turned else -1] for (name, turned), x in frames.items()
-        }
+        shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
         if near is not None and not guess:
             shapes["near"] = real_array("near", near).shape[:-1] if not isinstance(near, Mapping) else ()
         if time is not None and np.ndim(time):
@@ -135,9 +119,8 @@ class Position(LoopFunctions):
         if time is not None:
             every: Any = time if np.ndim(time) else checked_time(time)
             time = np.broadcast_to(every, lead).ravel()
-        start = start_near(self, near, guess | held, None if time is None else time.reshape(lead), lead).reshape(
-            -1, self.nq
-        )
+        start = start_near(self, near, guess | held, None if time is None else time.reshape(lead), lead)
+        start = start.reshape(-1, self.nq)
         kept = tuple(guess | held)
         q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads)
         if len(kept) > len(held) and (open_ := state == 2).any():  # what was a guess may move
@@ -194,28 +177,18 @@ class Position(LoopFunctions):
                 modes.append(k)
         return [q[k].copy() for k in modes]
 
+    @shows_options
     def inverse_kinematics(
-        self,
-        targets: Targets,
-        near: ArrayLike | JointCoordinates | None = None,
-        fixed: JointCoordinates | None = None,
-        *,
-        time: ArrayLike | None = None,
-        starts: int = 60,
-        seed: int = 0,
-        tolerance: float = TOLERANCE,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+        self, targets: Targets, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Any:  # fmt: skip
         """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
 
         Parameters
         ----------
         targets : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]; or
             joint to coordinates, as in `fixed`. A name that a frame and a joint share is the frame's
-        near, fixed, time, starts, seed, tolerance, out, threads, return_status : as :meth:`assemble`. What targets and loops leave free
-            moves as little as it can
+        near, fixed, **options : as :meth:`assemble`. What targets and loops leave free moves as little as it can
 
         Raises
         ------
@@ -234,7 +207,7 @@ class Position(LoopFunctions):
         """
         if not isinstance(targets, Mapping):
             raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
-        return self._closed(targets, near, fixed, time, starts, seed, tolerance, out, threads, return_status)
+        return self._closed(targets, near, fixed, **options)
 
     def follow(
         self,
@@ -296,9 +269,8 @@ class Position(LoopFunctions):
         frames, joints = _told_apart(self, inputs)
         for (name, turned), x in frames.items():
             if x.ndim != 2 + turned or not np.isfinite(x).all():
-                raise ShapeError(
-                    f"frame '{name}' is led through poses (n, 4, 4) or points (n, 3), all finite; got shape {x.shape}"
-                )
+                wanted = "is led through poses (n, 4, 4) or points (n, 3), all finite"
+                raise ShapeError(f"frame '{name}' {wanted}; got shape {x.shape}")
         ways, times = paths(self, joints, time, {name: len(x) for (name, _), x in frames.items()})
         poses = {
             name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
@@ -306,7 +278,7 @@ class Position(LoopFunctions):
         }
         first = {name: way[0] for name, way in ways.items()}
         targets = {name: x[0] for name, x in poses.items()}
-        q = self._closed(targets, near, first, float(times[0]), 60, 0, tolerance, None, 1, False)
+        q = self._looked_for(targets, near, first, time=float(times[0]), tolerance=tolerance)
         if q.ndim > 1:
             raise ShapeError(f"near must be one configuration, ({self.nq},), where a path starts; got shape {q.shape}")
         place = _between(poses, 0, 0)(0.0)
@@ -322,16 +294,8 @@ class Position(LoopFunctions):
             path.append(q)
         return np.array(path)
 
-    def velocities(
-        self,
-        q: ArrayLike,
-        given: Mapping[str, ArrayLike],
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+    @shows_options
+    def velocities(self, q: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]) -> Any:
         """The velocity (..., nv) on the loops in which joints move as said, J v = c; what that leaves free moves as little as it can.
 
         Parameters
@@ -339,7 +303,7 @@ class Position(LoopFunctions):
         q : (..., nq) closing the loops
         given : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
         time : (...) [s], where motion is prescribed
-        out, threads, return_status : as all functions of a state. Status 3: the loops do not allow these velocities
+        out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
 
         Raises
         ------
@@ -358,22 +322,12 @@ class Position(LoopFunctions):
         (6.0, True)
         """
         v = velocities_of(self, given, "velocities")
-        rows = self.constraint_velocity(q, time=time, return_status=True)[0]
-        weight = closing(self, (), tuple(given)).scale[: self.nv]
-        return self._least_motion(
-            q, v, _finite(rows), weight, time=time, out=out, threads=threads, return_status=return_status
-        )
+        rows = self.constraint_velocity(q, time=options.get("time"), return_status=True)[0]
+        return self._with_least_motion(q, v, rows, given, **options)
 
+    @shows_options
     def accelerations(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        given: Mapping[str, ArrayLike],
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
+        self, q: ArrayLike, v: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
     ) -> Any:
         """The acceleration (..., nv) on the loops in which joints accelerate as said, J a = gamma(q, v); otherwise as :meth:`velocities`.
 
@@ -389,11 +343,14 @@ class Position(LoopFunctions):
         (0.0, True)
         """
         a = velocities_of(self, given, "accelerations")
-        rows = self.constraint_bias(q, v, time=time, return_status=True)[0]
+        rows = self.constraint_bias(q, v, time=options.get("time"), return_status=True)[0]
+        return self._with_least_motion(q, a, rows, given, **options)
+
+    def _with_least_motion(self, q: ArrayLike, v: Array, rows: Array, given: Mapping[str, Any], **options: Any) -> Any:
+        """v of the joints that are given, and of the others what is least of all that J v = rows allows."""
         weight = closing(self, (), tuple(given)).scale[: self.nv]
-        return self._least_motion(
-            q, a, _finite(rows), weight, time=time, out=out, threads=threads, return_status=return_status
-        )
+        # of an unsound state the core tells by itself
+        return self._least_motion(q, v, np.where(np.isfinite(rows), rows, 0.0), weight, **options)
 
     def random(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, closed: bool = False
@@ -413,7 +370,7 @@ class Position(LoopFunctions):
         """
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
-        drawn = super().random(rng, size)
+        drawn = self._drawn(rng, size)
         if not checked_truth("closed", closed) or not self.constraints:
             return drawn
         how, q = closing(self, (), ()), drawn.reshape(-1, self.nq)
@@ -425,16 +382,11 @@ class Position(LoopFunctions):
             left = left[~good]
             if not left.size:
                 return q.reshape(drawn.shape)
-            q[left] = super().random(rng, left.size)
+            q[left] = self._drawn(rng, left.size)
         raise AssemblyError(
             f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
             "within their limits: does assemble() find one?"
         )
-
-
-def _finite(rows: Array) -> Array:
-    """With zeros instead of what an unsound state has, of which the core tells by itself."""
-    return np.where(np.isfinite(rows), rows, 0.0)
 
 
 def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], Array | None]:
@@ -442,17 +394,14 @@ def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], A
     turns = {name: Rotation(x[k, :3, :3].T @ x[to, :3, :3]).log() for name, x in poses.items() if x.ndim == 3}
 
     def at(part: float) -> Array | None:
-        if not poses:
-            return None
         places = []
         for name, x in poses.items():
             place = (1.0 - part) * x[k] + part * x[to]
             if name in turns:
                 turn = Rotation.exp(part * turns[name]).matrix
                 place[:3, :3] = x[to, :3, :3] if part == 1.0 else x[k, :3, :3] @ turn
-                place = place[:3].ravel()
-            places.append(place)
-        return np.concatenate(places)
+            places.append(place[:3].ravel())
+        return np.concatenate(places) if places else None
 
     return at
 
