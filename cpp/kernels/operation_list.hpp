@@ -65,6 +65,8 @@ enum Fact : unsigned {
   X(potential_energy, "q", "", 0)                                            \
   X(integrate, "q dv", "q", 0)                                               \
   X(difference, "q0 q1", "v", 0)                                             \
+  X(coordinate_rate, "q v", "q", 0)                                          \
+  X(coordinate_acceleration, "q v a", "q", 0)                                \
   X(normalize, "q", "q", any_length)                                         \
   X(motion_space, "q", "6v", 0)
 

@@ -27,12 +27,10 @@ void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, 
                                     const T* pfaffian_rates, T* out) {
   T* q_dot = arena.take<T>(tree.nq);
   coordinate_rate(tree, q, v, q_dot);
-  Dual<T>*moving = arena.take<Dual<T>>(tree.nq), *rows = arena.take<Dual<T>>(tree.loops.pfaffian_values),
-  *J = arena.take<Dual<T>>(tree.loops.rows * tree.nv);
-  for (int k = 0; k < tree.nq; ++k) moving[k] = {q[k], q_dot[k]};
-  for (int k = 0; k < tree.loops.pfaffian_values; ++k) rows[k] = {T(0.0), pfaffian_rates[k]};
   const Dual<T> now = {time ? *time : T(0.0), T(1.0)};
-  constraint_jacobian(tree, arena, place<Dual<T>>(tree, arena, moving, &now, rows), J);
+  const Dual<T>* rows = moving(arena, tree.loops.pfaffian_values, pfaffian_rates, pfaffian_rates);
+  Dual<T>* J = arena.take<Dual<T>>(tree.loops.rows * tree.nv);
+  constraint_jacobian(tree, arena, place<Dual<T>>(tree, arena, moving(arena, tree.nq, q, q_dot), &now, rows), J);
   for (int k = 0; k < tree.loops.rows * tree.nv; ++k) out[k] = J[k].rate;
 }
 

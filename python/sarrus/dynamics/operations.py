@@ -337,6 +337,9 @@ class StateFunctions(_core.Mechanism):
         array([0.25])
         """
 
+    _coordinate_rate = _undeclared("coordinate_rate")  # q-dot (..., nq) of (q, v), and its rate where v changes by a
+    _coordinate_acceleration = _undeclared("coordinate_acceleration")
+
     @_operation
     def normalize(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """The configuration (..., nq) with its quaternions made unit; other coordinates as they are.

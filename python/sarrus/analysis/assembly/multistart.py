@@ -27,15 +27,9 @@ class Search:
     """Ways from many starts to configurations that close the loops, with the joints that are held where the given start has them."""
 
     def __init__(
-        self,
-        robot: LoopFunctions,
-        start: Array,
-        held: Iterable[str],
-        time: float | None,
-        seed: int,
-        frames: Frames = (),
-        targets: Array | None = None,
-    ) -> None:
+        self, robot: LoopFunctions, start: Array, held: Iterable[str], time: float | None, seed: int,
+        frames: Frames = (), targets: Array | None = None,
+    ) -> None:  # fmt: skip
         self.start, self.held, self.base, self.frames = start, tuple(held), robot, frames
         self.rng = np.random.default_rng(checked_count("seed", seed, 0))
         self.how = closing(robot, frames, self.held)
@@ -104,16 +98,9 @@ def checked_tolerance(given: float) -> float:
 
 
 def sought(
-    robot: LoopFunctions,
-    near: ArrayLike | JointCoordinates | None,
-    fixed: Mapping[str, ArrayLike] | None,
-    time: float | None,
-    starts: int,
-    seed: int,
-    tolerance: float,
-    frames: Frames = (),
-    targets: Array | None = None,
-) -> tuple[Search, Array, float]:
+    robot: LoopFunctions, near: ArrayLike | JointCoordinates | None, fixed: Mapping[str, ArrayLike] | None,
+    time: float | None, starts: int, seed: int, tolerance: float, frames: Frames = (), targets: Array | None = None,
+) -> tuple[Search, Array, float]:  # fmt: skip
     """The last search that was made, what it found and how far that is open."""
     starts, tolerance, time = checked_count("starts", starts, 0), checked_tolerance(tolerance), checked_time(time)
     held = coordinates(robot, fixed)

@@ -130,14 +130,9 @@ class Position(LoopFunctions):
         return (q, state.reshape(lead)) if return_status else q
 
     def assembly_modes(
-        self,
-        fixed: JointCoordinates | None = None,
-        *,
-        time: float | None = None,
-        attempts: int = 200,
-        seed: int = 0,
+        self, fixed: JointCoordinates | None = None, *, time: float | None = None, attempts: int = 200, seed: int = 0,
         tolerance: float = TOLERANCE,
-    ) -> list[Array]:
+    ) -> list[Array]:  # fmt: skip
         """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
 
         From as many starts as `attempts` says: there may be more. The one nearest to the home comes first; none found, an empty list.
@@ -210,15 +205,9 @@ class Position(LoopFunctions):
         return self._closed(targets, near, fixed, **options)
 
     def follow(
-        self,
-        inputs: Targets,
-        near: ArrayLike | JointCoordinates | None = None,
-        *,
-        time: ArrayLike | None = None,
-        max_step: float = 0.2,
-        min_step: float = 1e-7,
-        tolerance: float = TOLERANCE,
-    ) -> Array:
+        self, inputs: Targets, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
+        max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
+    ) -> Array:  # fmt: skip
         """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
 
         From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far

@@ -66,15 +66,9 @@ class States:
 
 
 def states(
-    robot: LoopFunctions,
-    cut: TakenApart,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    wrenches: Mapping[str, ArrayLike] | None,
-    time: ArrayLike | None,
-    return_status: bool,
-) -> States:
+    robot: LoopFunctions, cut: TakenApart, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+    wrenches: Mapping[str, ArrayLike] | None, time: ArrayLike | None, return_status: bool,
+) -> States:  # fmt: skip
     """All of them as arrays with the same leading axes; StateError or ShapeError where they are not what they must be."""
     force, when = real_rows("tau", tau, robot.nv, finite=False), real_array("time", 0.0 if time is None else time)
     found = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[1]
@@ -98,16 +92,9 @@ def states(
 
 
 def _states(
-    robot: LoopFunctions,
-    cut: TakenApart,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: Array,
-    wrenches: Mapping[str, ArrayLike] | None,
-    time: Array | None,
-    status: NDArray[np.int8],
-    explain: bool,
-) -> States:
+    robot: LoopFunctions, cut: TakenApart, q: ArrayLike, v: ArrayLike, tau: Array,
+    wrenches: Mapping[str, ArrayLike] | None, time: Array | None, status: NDArray[np.int8], explain: bool,
+) -> States:  # fmt: skip
     pieces, lead, fine = cut.pieces, status.shape, status == Status.FINE
     q = np.where(fine[..., None], q, robot.neutral())
     v, tau = np.where(fine[..., None], v, 0.0), np.where(fine[..., None], tau, 0.0)

@@ -96,13 +96,9 @@ class CogDynamics(LoopFunctions):
     """COG Jacobians of a mechanism, closed or not."""
 
     def cog_jacobians(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        active: Coordinates = "actuated",
-        *,
+        self, q: ArrayLike, v: ArrayLike | None = None, active: Coordinates = "actuated", *,
         time: ArrayLike | None = None,
-    ) -> CogJacobians:
+    ) -> CogJacobians:  # fmt: skip
         """COG Jacobians of all links in active coordinates, and with them the equations of motion.
 
         Rigid bodies only: armature, friction and springs are not in them, as they are in :meth:`reduced_dynamics`.

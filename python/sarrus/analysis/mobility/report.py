@@ -163,13 +163,9 @@ class MobilityAnalysis(Actuation):
     """Degrees of freedom, redundant constraints, and singularities."""
 
     def mobility(
-        self,
-        q: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
-        output: str | tuple[str, str] | None = None,
+        self, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
         time: float | None = None,
-    ) -> Mobility:
+    ) -> Mobility:  # fmt: skip
         """How the mechanism can move in a configuration, and what its motors can do about it.
 
         The rank of J, by singular values, gives the degrees of freedom of the velocities here. Whether these are the beginning of a
@@ -274,14 +270,9 @@ class MobilityAnalysis(Actuation):
         )
 
     def mobility_map(
-        self,
-        q: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
-        output: str | tuple[str, str] | None = None,
-        time: float | None = None,
-        threads: int = 1,
-    ) -> MobilityMap:
+        self, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
+        time: float | None = None, threads: int = 1,
+    ) -> MobilityMap:  # fmt: skip
         """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
 
         Singular values below 1e-6 count as zero; whether a position is singular is told by comparison
@@ -327,15 +318,9 @@ def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
 
 
 def _actuation(
-    robot: Actuation,
-    loops: ScaledLoops,
-    q: Array,
-    N: Array,
-    finite: int | None,
-    nearby: list[Neighbour],
-    motors: list[str],
-    output: str | tuple[str, str] | None,
-) -> ActuationMobility:
+    robot: Actuation, loops: ScaledLoops, q: Array, N: Array, finite: int | None, nearby: list[Neighbour],
+    motors: list[str], output: str | tuple[str, str] | None,
+) -> ActuationMobility:  # fmt: skip
     """What motors and output feel of the motions N (nv, d), B and G, and how that is nearby."""
     motor_scale = np.where(np.concatenate([sliding(robot.joint(name).type) for name in motors]), loops.length, 1.0)
     frame, rows = ("ground", []) if output is None else frame_components("output", output)
