@@ -153,7 +153,12 @@ class Actuation(LoopFunctions):
         array([2.])
         """
         out, return_status = options.pop("out", None), options.pop("return_status", False)
-        choice: dict[str, Any] = {"distribution": distribution, "weights": weights, "limits": limits, "preload": preload}
+        choice: dict[str, Any] = {
+            "distribution": distribution,
+            "weights": weights,
+            "limits": limits,
+            "preload": preload,
+        }
         known: dict[str, Any] = {"wrenches": wrenches, **options}
         share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known)
         if limits is None or actuated is not None or weights is not None or preload is not None or return_reactions:

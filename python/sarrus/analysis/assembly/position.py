@@ -21,7 +21,7 @@ from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
 from .closing import Frames, closing, from_each, from_nearby, movable_frames, target_name
 from .continuation import Branch, checked_steps
-from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, sought, why_open
+from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, why_open
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -88,44 +88,43 @@ class Position(LoopFunctions):
         tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
     ) -> Any:  # fmt: skip
         threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
+        starts, seed, tolerance = (
+            checked_count("starts", starts, 0),
+            checked_count("seed", seed, 0),
+            checked_tolerance(tolerance),
+        )
+        time = real_array("time", time) if np.ndim(time) else checked_time(time)
         frames, joints = _told_apart(self, targets)
         held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
-        guess = coordinates(self, near, many=True) if isinstance(near, Mapping) else {}
-        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in (guess | held).items()}
+        kept = (coordinates(self, near, many=True) if isinstance(near, Mapping) else {}) | held
+        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()} | {"time": np.shape(time)}
         shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
-        if near is not None and not guess:
-            shapes["near"] = real_array("near", near).shape[:-1] if not isinstance(near, Mapping) else ()
-        if time is not None and np.ndim(time):
-            time = real_array("time", time)
-            shapes["time"] = time.shape
+        if near is not None and not isinstance(near, Mapping):
+            shapes["near"] = real_array("near", near).shape[:-1]
         lead = common_axes(shapes)
         which: Frames = tuple(frames)
         numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
+        rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in numbers]
+        place = np.concatenate(rows, axis=-1) if rows else None
+        start = start_near(self, near, kept, time, lead).reshape(-1, self.nq)
         if not lead:
-            place = np.concatenate(numbers) if numbers else None
-            search, q, left = sought(self, near, held, time, starts, seed, tolerance, which, place)
+            for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
+                search = Search(self, start[0], those, time, seed, which, None if place is None else place[0])
+                q, left = search.nearest(starts, tolerance)
+                if left <= tolerance:
+                    break
             if left > tolerance and not return_status:
                 raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
-            status = np.array(2 if left > tolerance else 0, np.int8)
-            q = into(out, np.where(status == 0, q, np.nan))
-            return (q, status) if return_status else q
-
-        checked_count("starts", starts, 0), checked_count("seed", seed, 0)
-        tolerance = checked_tolerance(tolerance)
-        place = None
-        if numbers:
-            place = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in numbers], axis=-1)
-            place = place.reshape(-1, place.shape[-1])
-        if time is not None:
-            every: Any = time if np.ndim(time) else checked_time(time)
-            time = np.broadcast_to(every, lead).ravel()
-        start = start_near(self, near, guess | held, None if time is None else time.reshape(lead), lead)
-        start = start.reshape(-1, self.nq)
-        kept = tuple(guess | held)
-        q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads)
-        if len(kept) > len(held) and (open_ := state == 2).any():  # what was a guess may move
-            at, when = (None if x is None else x[open_] for x in (place, time))
-            q[open_], state[open_] = from_each(closing(self, which, held), start[open_], at, when, tolerance, threads)
+            state = np.array([2 if left > tolerance else 0], np.int8)
+            q = np.where(state == 0, q, np.nan)
+        else:
+            time = None if time is None else np.broadcast_to(time, lead).ravel()
+            q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads)
+            if len(kept) > len(held) and (open_ := state == 2).any():
+                at, when = (None if x is None else x[open_] for x in (place, time))
+                q[open_], state[open_] = from_each(
+                    closing(self, which, held), start[open_], at, when, tolerance, threads
+                )
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q
 
@@ -152,6 +151,7 @@ class Position(LoopFunctions):
         """
         attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
         held = coordinates(self, fixed)
+        time, seed = checked_time(time), checked_count("seed", seed, 0)
         search = Search(self, start_near(self, None, held, time), held, time, seed)
         q, left = search.close(search.starts(0, attempts))
         q = search.how.unwound(q[left <= tolerance], search.start)
@@ -397,19 +397,14 @@ def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], A
 
 def _told_apart(robot: LoopFunctions, targets: Targets) -> tuple[dict[tuple[str, bool], Array], dict[str, Any]]:
     """Where frames are to be, each a pose (..., 4, 4) or a point (..., 3), which the flag says; and coordinates of joints."""
-    frames: dict[tuple[str, bool], Array] = {}
-    joints: dict[str, Any] = {}
-    for name, value in targets.items():
-        if name in robot.frames:
-            where = _target(robot, name, value)
-            frames[name, where.shape[-1] == 4] = where
-        elif name not in robot._joints:
+    of_frames = {name: _target(robot, name, value) for name, value in targets.items() if name in robot.frames}
+    joints = {name: value for name, value in targets.items() if name not in of_frames}
+    for name, value in joints.items():
+        if name not in robot._joints:
             raise_no_such_name("frame or joint", name, (*robot.frames, *robot.joints))
-        elif isinstance(value, Transform):
+        if isinstance(value, Transform):
             raise ShapeError(f"'{name}' is a joint: its target is coordinates, not a Transform")
-        else:
-            joints[name] = value
-    return frames, joints
+    return {(name, where.shape[-1] == 4): where for name, where in of_frames.items()}, joints
 
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
@@ -420,9 +415,8 @@ def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> A
         return value.matrix
     where = real_array(f"the target of frame '{frame}'", value)
     if where.shape[-1:] != (3,) and where.shape[-2:] != (4, 4):
-        raise ShapeError(
-            f"the target of frame '{frame}' is a pose (..., 4, 4) or a point (..., 3); got shape {where.shape}"
-        )
+        wanted = "a pose (..., 4, 4) or a point (..., 3)"
+        raise ShapeError(f"the target of frame '{frame}' is {wanted}; got shape {where.shape}")
     if where.ndim > 2 or (where.shape[-1] == 3 and where.ndim > 1):
         return where  # each is looked at where it is used
     if not np.isfinite(where).all():
@@ -432,15 +426,12 @@ def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> A
 
 def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool], Array]) -> str:
     """How far frames stay from their targets when the loops are closed."""
-    robot = search.robot
-    rows = np.arange(robot.nc)
-    of_targets = np.concatenate([rows[robot.constraint(target_name(name)).rows] for name, _ in targets])
-    # loops before targets
-    search.weights = np.where(np.isin(rows, of_targets), 1.0, 1e4)
+    robot, aims = search.robot, {target_name(name) for name, _ in targets}
+    search.weights = np.full(robot.nc, 1e4)  # loops before targets
+    for name in aims:
+        search.weights[robot.constraint(name).rows] = 1.0
     q = search.close(q[None])[0][0]
-    aims = {target_name(name) for name, _ in targets}
-    loops = {name: off for name, off in open_by(search, q).items() if name not in aims}
-    if max(loops.values(), default=0.0) > 1e-6:
+    if max((off for name, off in open_by(search, q).items() if name not in aims), default=0.0) > 1e-6:
         return why_open(search, q)
     texts = []
     for (name, turned), where in targets.items():

@@ -112,25 +112,10 @@ def _states(
     r = pieces.joint(cut.afloat[cut.member]).v_slice
     turning = np.zeros((*lead, 6))
     turning[..., 3:] = np.cross(u[..., r][..., :3], u[..., r][..., 3:])
-    return States(
-        status=status,
-        explain=explain,
-        q=q,
-        v=v,
-        tau=tau,
-        time=time,
-        x=x,
-        u=u,
-        drive=drive,
-        M=pieces.mass_matrix(x),
-        bias=pieces.bias_forces(x, u, wrenches=wrenches, return_status=True)[0],
-        rows=pieces.constraint_jacobian(x, time=time),
-        gamma=pieces.constraint_bias(x, u, time=time),
-        passive=cut.weightless.bias_forces(q, v),
-        place=pieces.pose(x, cut.member),
-        r=r,
-        turning=turning,
-    )
+    M, bias = pieces.mass_matrix(x), pieces.bias_forces(x, u, wrenches=wrenches, return_status=True)[0]
+    rows, gamma = pieces.constraint_jacobian(x, time=time), pieces.constraint_bias(x, u, time=time)
+    passive, place = cut.weightless.bias_forces(q, v), pieces.pose(x, cut.member)
+    return States(status, explain, q, v, tau, time, x, u, drive, M, bias, rows, gamma, passive, place, r, turning)
 
 
 def _quaternion(R: Array) -> Array:
