@@ -355,9 +355,8 @@ def _on_loops(
     off = np.abs(loops.row_scale * mechanism.loop_residual(q, time=t))
     if off.max(initial=0.0) > CLOSED:
         k, row = divmod(int(off.argmax()), mechanism.nc)
-        rows = [row for name in mechanism.constraints for row in mechanism.constraint(name).row_names]
         raise StateError(
-            f"way-point {k} does not close the loops: '{rows[row]}' is off by {mechanism.loop_residual(q[k], time=t[k])[row]:.3g} "
+            f"way-point {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.loop_residual(q[k], time=t[k])[row]:.3g} "
             f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); mechanism.project_configuration(q) leads to one nearby that "
             "does, mechanism.assemble(near=q) from farther away"
         )

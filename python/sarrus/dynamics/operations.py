@@ -124,6 +124,10 @@ class Constraint:
         return self.spec.kind
 
     @property
+    def _row_names(self) -> tuple[str, ...]:
+        return tuple(name for c in self._constraints.values() for name in c.row_names)
+
+    @property
     def bodies(self) -> tuple[str, ...]:
         """(parent, child), or () where it relates coordinates."""
         return self.spec.bodies

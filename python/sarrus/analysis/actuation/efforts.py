@@ -272,12 +272,11 @@ class Actuation(LoopFunctions):
         return names
 
     def _motion_fault(self, velocity: Array, acceleration: Array) -> str:
-        row_names = [row for name in self.constraints for row in self.constraint(name).row_names]
         if velocity.max(initial=0.0) > 1.0:
             what, cure, worst = "velocity", "project_velocity() gives one that does", int(velocity.argmax())
         else:
             what, cure, worst = "acceleration", "forward_dynamics() gives such", int(acceleration.argmax())
-        return f"the loops do not allow this motion: its {what} does not satisfy '{row_names[worst]}' ({cure})"
+        return f"the loops do not allow this motion: its {what} does not satisfy '{self._row_names[worst]}' ({cure})"
 
     def _effort_fault(self, names: Sequence[str], missing: Array, rank: int, freedom: int) -> str:
         parts = [(float(np.linalg.norm(missing[self.joint(name).v_slice])), name) for name in self.joints]

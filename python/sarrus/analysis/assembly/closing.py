@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ..._arrays import Array
 from ..._core import tolerances
-from ...description.constraints import TargetSpec
+from ...description.constraints import ConstraintSpec, TargetSpec
+from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import SarrusError
 from ...spatial import Transform
@@ -46,7 +47,8 @@ class Closing:
     """
 
     def __init__(self, robot: LoopFunctions, frames: Frames, held: tuple[str, ...]) -> None:
-        self.robot = with_targets(robot, frames) if frames else robot
+        to = (TargetSpec(target_name(frame), frame, turned) for frame, turned in frames)
+        self.robot = on_its_tree(robot, *to) if frames else robot
         targets = np.concatenate(
             [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames)]
         )
@@ -103,15 +105,15 @@ def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closin
     return found
 
 
-def with_targets(robot: LoopFunctions, frames: Frames) -> LoopFunctions:
-    """The mechanism on the same tree, with frames to lead."""
+def on_its_tree(robot: LoopFunctions, *more: ConstraintSpec, actuated: Sequence[str] | None = None) -> LoopFunctions:
+    """The mechanism on the same tree, with more constraints, or with motors in these joints."""
+
+    def fixed(j: JointSpec) -> JointSpec:
+        closes, driven = robot.joint(j.name).closes_loop, j.actuated if actuated is None else j.name in actuated
+        return dataclasses.replace(j, tree=not closes, loop=closes, actuated=driven)
+
     d = robot.description
-    joints = tuple(
-        dataclasses.replace(j, tree=not robot.joint(j.name).closes_loop, loop=robot.joint(j.name).closes_loop)
-        for j in d.joints
-    )
-    targets = (TargetSpec(target_name(frame), frame, turned) for frame, turned in frames)
-    return type(robot)(dataclasses.replace(d, joints=joints, constraints=(*d.constraints, *targets)))
+    return type(robot)(dataclasses.replace(d, joints=tuple(map(fixed, d.joints)), constraints=(*d.constraints, *more)))
 
 
 def movable_frames(robot: LoopFunctions) -> set[str]:
