@@ -21,7 +21,12 @@ class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, Projecte
     A mechanism does not change. It pickles, compares and hashes by what it describes, and any number of threads may use it at once.
 
     **Functions of a state** broadcast over leading axes: q (..., nq) and v, a, tau (..., nv) give (..., k). One state takes the shortest
-    way; many states are worked on several at a time and, with ``threads=``, on several cores, without the GIL. All of them take
+    way; many states are worked on several at a time and, with ``threads=``, on several cores, without the GIL. Of those that take them
+
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    time : (...) [s], where motion is prescribed
+
+    and all of them take
 
     out : float64 array for the result, C-contiguous, of exactly its shape
     threads : int, how many threads work on a batch; results do not depend on it

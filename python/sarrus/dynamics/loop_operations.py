@@ -61,8 +61,6 @@ class LoopFunctions(StateFunctions):
         Parameters
         ----------
         q, v, tau : (..., nq), (..., nv), (..., nv); v is to satisfy the loops, see :meth:`project_velocity`
-        wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
-        time : (...) [s], where motion is prescribed
         return_reactions : True returns (a, :meth:`reactions`) of a tree, and (a, :class:`~sarrus.LoopReactions`) where there are loops
         solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6
         check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
@@ -197,7 +195,6 @@ class LoopFunctions(StateFunctions):
         ----------
         q, v : (..., nq), (..., nv)
         metric : "mass", nearest in kinetic energy: what stiff loops make of v at once (Li and Wu 4.6); "plain", in |v|
-        time : (...) [s], where motion is prescribed
 
         Raises StateError where no velocity satisfies the constraints.
 
@@ -278,7 +275,6 @@ class LoopFunctions(StateFunctions):
         ----------
         multipliers : (..., nc) what the loops carry in this motion, as :meth:`forward_dynamics` and :meth:`actuator_efforts` return it;
             default: nothing, as if every loop were open
-        time : (...) [s], where motion is prescribed
 
         Examples
         --------

@@ -124,10 +124,6 @@ class Constraint:
         return self.spec.kind
 
     @property
-    def _row_names(self) -> tuple[str, ...]:
-        return tuple(name for c in self._constraints.values() for name in c.row_names)
-
-    @property
     def bodies(self) -> tuple[str, ...]:
         """(parent, child), or () where it relates coordinates."""
         return self.spec.bodies
@@ -206,6 +202,10 @@ class StateFunctions(_core.Mechanism):
         slice(0, 5, None)
         """
         return _named("constraint", name, self._constraints)
+
+    @property
+    def _row_names(self) -> tuple[str, ...]:
+        return tuple(name for c in self._constraints.values() for name in c.row_names)
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -437,11 +437,9 @@ class StateFunctions(_core.Mechanism):
         ----------
         q : (..., nq) configuration [rad, m, unit quaternions (x, y, z, w)]
         v, a : (..., nv) generalised velocity and acceleration [rad/s, m/s; per s]
-        wrenches : mapping of frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
         base_velocity, base_acceleration : (..., 6) motion of the ground, [angular; linear] in its own axes; the acceleration is
             classical, and gravity is added to it
         return_reactions : True returns (tau, :meth:`reactions`)
-        out, threads, return_status : see :class:`Mechanism`
 
         Returns
         -------

@@ -7,6 +7,7 @@ by the same steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,6 @@ class Position(LoopFunctions):
         near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
             not; default, and for joints that are not named: the home of the description, or neutral
         fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
-        time : (...) [s], where motion is prescribed
         starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
             of limits only if none within them was found
         seed : of these starts; equal seeds give equal answers
@@ -106,7 +106,7 @@ class Position(LoopFunctions):
         numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
         rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in numbers]
         place = np.concatenate(rows, axis=-1) if rows else None
-        start = start_near(self, near, kept, time, lead).reshape(-1, self.nq)
+        start = start_near(self, near, kept, time, lead).reshape(math.prod(lead), self.nq)
         if not lead:
             for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
                 search = Search(self, start[0], those, time, seed, which, None if place is None else place[0])
@@ -291,7 +291,6 @@ class Position(LoopFunctions):
         ----------
         q : (..., nq) closing the loops
         given : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
-        time : (...) [s], where motion is prescribed
         out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
 
         Raises

@@ -107,7 +107,6 @@ class CogDynamics(LoopFunctions):
         ----------
         q, v : (..., nq), (..., nv) that satisfy the constraints; v is zero if not given
         active : as `independent` of :meth:`reduced_dynamics`; there may be more than degrees of freedom, but not fewer
-        time : (...) [s], where motion is prescribed
 
         References
         ----------

@@ -166,8 +166,6 @@ class ProjectedDynamics(LoopFunctions):
         ----------
         q, v : (..., nq), (..., nv) that satisfy the constraints
         tau : (..., nv) generalised force [N m, N]; default: none
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
-        time : (...) [s], where motion is prescribed
 
         References
         ----------

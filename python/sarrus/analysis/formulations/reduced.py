@@ -93,8 +93,6 @@ class ReducedDynamics(CogDynamics):
         independent : names of joints of the tree, or (joint, index) for one of several velocities; "actuated" for the driven joints;
             default: those in which the motion shows best (a pivoted factorisation of its projection), the same for all states
         task : instead, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
-        time : (...) [s], where motion is prescribed
 
         Raises
         ------

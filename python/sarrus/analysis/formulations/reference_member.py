@@ -112,8 +112,6 @@ class ReferenceMember(LoopFunctions):
         member : the body to take out. Any number of chains, of any number of freedoms each, lead from it to the ground, or joints
             straight there. Type 0 (fingers and what they hold: motors towards the ground) and Type 1 (legs and a trunk: motors towards
             the member) are treated alike. Default: of the bodies with the most joints, the farthest from the ground that will do
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
-        time : (...) [s], where motion is prescribed
         return_status : a single state without an answer gives NaN and its status too, as one of many does
 
         Raises
