@@ -155,6 +155,8 @@ def _let_go(name: str, output: Path) -> None:
     shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
     # all coordinates of a closed mechanism are more than a figure shows; those of its motors say how it moves
     what: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
+    if what == "q" and robot.nq > 9:
+        what = list(robot.joints[:1])
     _figure(lambda: _draw(shown, what, output), f"Joint coordinates: {output}")
 
 

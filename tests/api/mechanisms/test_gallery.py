@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import inspect
 import pickle
 
@@ -11,6 +12,7 @@ import pytest
 import sarrus
 from oracles import Closed, Dense
 from sarrus import mechanisms as gallery
+from tests.small_mechanisms import at
 
 # label: (how it is made, velocities, rows of constraints, degrees of freedom)
 CLOSED = {
@@ -18,6 +20,12 @@ CLOSED = {
     "bennett, other sizes": (lambda: gallery.bennett(1.0, 2.0, 0.5), 3, 5, 1),
     "biped_leg": (gallery.biped_leg, 11, 5, 9),
     "bricard": (gallery.bricard, 5, 5, 1),
+    "bricard, doubly collapsible octahedral": (lambda: gallery.bricard(kind="doubly collapsible octahedral"), 5, 5, 1),
+    "bricard, line-symmetric": (lambda: gallery.bricard(kind="line-symmetric"), 5, 5, 1),
+    "bricard, line-symmetric octahedral": (lambda: gallery.bricard(kind="line-symmetric octahedral"), 5, 5, 1),
+    "bricard, plane-symmetric": (lambda: gallery.bricard(kind="plane-symmetric"), 5, 5, 1),
+    "bricard, plane-symmetric octahedral": (lambda: gallery.bricard(kind="plane-symmetric octahedral"), 5, 5, 1),
+    "chain_mail(2, 3)": (lambda: gallery.chain_mail(2, 3), 27, 7, 20),
     "delta": (gallery.delta, 21, 18, 3),
     "delta, platform on a rod": (lambda: gallery.delta(platform_free=False), 18, 15, 3),
     "five_bar": (gallery.five_bar, 4, 5, 2),
@@ -28,12 +36,25 @@ CLOSED = {
     "four_bar_ladder(5)": (lambda: gallery.four_bar_ladder(5), 11, 15, 1),
     "four_bar_ladder(5), welded": (lambda: gallery.four_bar_ladder(5, closing="weld"), 16, 30, 1),
     "four_link_chain": (gallery.four_link_chain, 4, 5, 2),
+    "goldberg_5r": (gallery.goldberg_5r, 4, 5, 1),
+    "goldberg_5r, other sizes": (lambda: gallery.goldberg_5r(1.0, 0.7, 1.5, 2.0), 4, 5, 1),
+    "goldberg_6r": (gallery.goldberg_6r, 5, 5, 1),
+    "hoberman_ring": (gallery.hoberman_ring, 12, 36, 1),
+    "hoberman_ring(3)": (lambda: gallery.hoberman_ring(3), 6, 21, 1),
     "hslm": (gallery.hslm, 21, 18, 3),
     "hslm, reference member on a leg": (lambda: gallery.hslm(reference_free=False), 15, 12, 3),
+    "miura_fold(2, 2)": (lambda: gallery.miura_fold(2, 2), 3, 5, 1),
+    "miura_fold(3, 4)": (lambda: gallery.miura_fold(3, 4), 11, 30, 1),
+    "myard": (gallery.myard, 4, 5, 1),
+    "net(1, 1)": (lambda: gallery.net(1, 1), 4, 5, 2),
+    "net(2, 3)": (lambda: gallery.net(2, 3), 17, 30, 5),
     "peaucellier": (gallery.peaucellier, 7, 15, 1),
+    "ring(3)": (lambda: gallery.ring(3), 9, 3, 6),
+    "ring(8)": (lambda: gallery.ring(8), 24, 3, 21),
     "rolling_disc": (gallery.rolling_disc, 6, 3, 3),
     "rolling_disc, upright": (lambda: gallery.rolling_disc(upright=True), 4, 3, 2),
     "sarrus_linkage": (gallery.sarrus_linkage, 5, 5, 1),
+    "schatz": (gallery.schatz, 5, 5, 1),
     "scissor_lift": (gallery.scissor_lift, 9, 20, 1),
     "scissor_lift, one stage": (lambda: gallery.scissor_lift(stages=1), 5, 10, 1),
     "slider_crank": (gallery.slider_crank, 3, 5, 1),
@@ -41,6 +62,8 @@ CLOSED = {
     "stewart": (gallery.stewart, 24, 18, 6),
     "stewart, platform on a leg": (lambda: gallery.stewart(platform_free=False), 21, 15, 6),
     "strandbeest_leg": (gallery.strandbeest_leg, 7, 15, 1),
+    "tensegrity_prism": (gallery.tensegrity_prism, 6, 3, 3),
+    "tensegrity_prism(5)": (lambda: gallery.tensegrity_prism(5), 10, 5, 5),
     "three_finger_hand": (gallery.three_finger_hand, 15, 9, 6),
     "three_rrr": (gallery.three_rrr, 6, 10, 2),
     "three_rrr with a platform": (lambda: gallery.three_rrr(platform=0.1), 7, 10, 3),
@@ -60,8 +83,8 @@ def make(label):
 
 
 def home(robot):
-    coordinates = dict(robot.description.home)
-    return np.concatenate([np.zeros(0), *(coordinates[name] for name in robot.joints if robot.joint(name).type.nq)])
+    """That of the description; a lattice's is its neutral configuration."""
+    return at(robot, robot.description.home)
 
 
 def freedoms(J):
@@ -122,7 +145,8 @@ def test_counts_and_motors(label):
     _, nv, nc, _ = CLOSED[label]
     assert (robot.nv, robot.nc) == (nv, nc)
     assert set(robot.actuated) <= set(robot.joints)  # a motor's angle is a coordinate
-    assert len(robot.actuated) > 0 or label == "rolling_disc"
+    passive = ("rolling_disc", "net", "ring", "chain_mail", "tensegrity_prism")
+    assert len(robot.actuated) > 0 or label.startswith(passive)
 
 
 @closed
@@ -170,6 +194,7 @@ def test_mobility(label):
 @closed
 def test_falls_as_the_oracle_has_it(label):
     robot = make(label)
+    robot = sarrus.Mechanism(dataclasses.replace(robot.description, springs=()))  # the oracle knows none
     q, rest = wander(robot, steps=3)[-1], np.zeros(robot.nv)
     a = robot.forward_dynamics(q, rest, rest)
     oracle = Closed(robot.description, closing=robot.loop_joints)
@@ -210,6 +235,21 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.bennett(other_twist=3.2), "other_twist"),
         (lambda: gallery.bennett(twist=1.0, other_twist=1.0), "must differ"),
         (lambda: gallery.bricard(edge=-1), "edge"),
+        (lambda: gallery.bricard(kind="octahedral"), "'trihedral', 'line-symmetric', 'plane-symmetric'"),
+        (lambda: gallery.goldberg_5r(leg_twist=0.5), "twist and leg_twist must differ; got 0.5 twice"),
+        (lambda: gallery.goldberg_5r(other_twist=np.pi), "other_twist must be between 0 and pi"),
+        (lambda: gallery.goldberg_6r(third_twist="0"), "third_twist"),
+        (lambda: gallery.goldberg_6r(leg=0), "leg"),
+        (lambda: gallery.myard(leg_twist=np.pi / 2), "must differ"),
+        (lambda: gallery.schatz(shaft=-0.1), "shaft"),
+        (lambda: gallery.net(0, 1), "rows must be a whole number, 1 or more; got 0"),
+        (lambda: gallery.net(1, 1.5), "columns"),
+        (lambda: gallery.ring(2), "n must be a whole number, 3 or more; got 2"),
+        (lambda: gallery.chain_mail(radius=0), "radius"),
+        (lambda: gallery.tensegrity_prism(stiffness=np.nan), "stiffness"),
+        (lambda: gallery.hoberman_ring(2), "n must"),
+        (lambda: gallery.miura_fold(1, 3), "rows must be a whole number, 2 or more; got 1"),
+        (lambda: gallery.miura_fold(fold=0.0), "fold must be between 0 and pi/2; got 0.0"),
         (lambda: gallery.sarrus_linkage(width=0), "width"),
         (lambda: gallery.rolling_disc(radius=0), "radius"),
         (lambda: gallery.rolling_disc(roll_inertia=0.2), "moments"),
