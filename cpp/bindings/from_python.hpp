@@ -13,7 +13,7 @@ struct FromPython {
   PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError;
   PyObject* raise_no_such_name = nullptr;  // (kind, name, known names)
   PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises what it means of one state
-  PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None): rows that depend on q, as the core reads them
+  PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, whether rates): rows that depend on q, or their rates
 };
 inline FromPython& from_python() {
   static FromPython handed;

@@ -184,7 +184,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
     const bool has_v = info.inputs[1].name == "v";
     const py::handle q = a.input[0], v = has_v ? a.input[1] : Py_None;
-    const py::object numbers = py::handle(from_python().pfaffian_values)(py::handle(self), q, v);
+    const py::object numbers = py::handle(from_python().pfaffian_values)(py::handle(self), q, v, info.is(fact::row_rates));
     operands.push_back({"Pfaffian rows", Size::pfaffian_values, as_plain(numbers.ptr(), "Pfaffian rows")});
     input_of.push_back(info.pfaffian_values);
   }

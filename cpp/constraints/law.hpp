@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "../simd/packet.hpp"
+#include "../simd/dual.hpp"
 
 namespace sarrus {
 
@@ -39,6 +39,13 @@ template <int W> void evaluate(const Law& law, const Packet<W>* time, Packet<W> 
     evaluate(law, time ? time->lanes[l] : 0.0, x);
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
+}
+/// With the rates of value and rate; what the acceleration's would be stays zero.
+template <class T> void evaluate(const Law& law, const Dual<T>* time, Dual<T> (&out)[3]) {
+  T x[3];
+  evaluate(law, time ? &time->value : nullptr, x);
+  const T along = time ? time->rate : T(0.0);
+  out[0] = {x[0], x[1] * along}, out[1] = {x[1], x[2] * along}, out[2] = {x[2], T(0.0)};
 }
 
 }  // namespace sarrus

@@ -28,6 +28,22 @@ template <class T> void coordinate_rate(const Tree& tree, const T* q, const T* v
   }
 }
 
+/// Numbers and their rates.
+template <class T> Dual<T>* moving(Arena& arena, int n, const T* x, const T* x_dot) {
+  Dual<T>* both = arena.take<Dual<T>>(n);
+  for (int k = 0; k < n; ++k) both[k] = {x[k], x_dot[k]};
+  return both;
+}
+
+/// And the rate of that, where v changes by a.
+template <class T>
+void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, T* q_ddot) {
+  coordinate_rate(tree, q, v, q_ddot);
+  Dual<T>* rate = arena.take<Dual<T>>(tree.nq);
+  coordinate_rate<Dual<T>>(tree, moving(arena, tree.nq, q, q_ddot), moving(arena, tree.nv, v, a), rate);
+  for (int k = 0; k < tree.nq; ++k) q_ddot[k] = rate[k].rate;
+}
+
 /// How fast u must change for integrate(q, u) to move with v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
 /// differential (Hairer, Lubich and Wanner IV.7; in moving axes, hence the sign). The first term left out is of sixth order in u.
 template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {

@@ -50,6 +50,7 @@ template <class T> SARRUS_INLINE T closure(const T& left) {
 }
 
 SARRUS_KERNEL(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
+SARRUS_KERNEL(constraint_jacobian_derivative, constraint_jacobian_derivative(tree, arena, in[0], in[1], in[2], in[3], out);)
 SARRUS_KERNEL(constraint_velocity, {
   ConstraintRows<T> wanted;
   wanted.target = out;

@@ -25,7 +25,8 @@ enum Fact : unsigned {
   any_length = 16,    // takes quaternions of any length
   checks_loops = 32,  // looks whether the state is on the loops, unless it is told not to
   closes_loops = 64,  // brings a state onto the loops: where it has no answer, they stay open
-  dense = 128         // works on an nv x nv matrix, whatever its result
+  dense = 128,        // works on an nv x nv matrix, whatever its result
+  row_rates = 256     // of rows that depend on q it takes the rates instead
 };
 }
 
@@ -64,6 +65,8 @@ enum Fact : unsigned {
   X(potential_energy, "q", "", 0)                                            \
   X(integrate, "q dv", "q", 0)                                               \
   X(difference, "q0 q1", "v", 0)                                             \
+  X(coordinate_rate, "q v", "q", 0)                                          \
+  X(coordinate_acceleration, "q v a", "q", 0)                                \
   X(normalize, "q", "q", any_length)                                         \
   X(motion_space, "q", "6v", 0)
 
@@ -71,6 +74,7 @@ enum Fact : unsigned {
   X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | checks_loops)   \
   X(constrained_motion, "q v tau time? pfaffian_values?", "m", loads | divides | checks_loops) \
   X(constraint_jacobian, "q time? pfaffian_values?", "cv", 0)                                  \
+  X(constraint_jacobian_derivative, "q v time? pfaffian_values?", "cv", row_rates)             \
   X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                   \
   X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                     \
   X(loop_residual, "q time? pfaffian_values?", "c", 0)                                         \

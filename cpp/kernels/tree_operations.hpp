@@ -77,6 +77,8 @@ SARRUS_KERNEL(potential_energy, out[0] = potential_energy(tree, call.motion(in[0
 
 SARRUS_KERNEL(integrate, integrate(tree, in[0], in[1], out);)
 SARRUS_KERNEL(difference, difference(tree, in[0], in[1], out);)
+SARRUS_KERNEL(coordinate_rate, coordinate_rate(tree, in[0], in[1], out);)
+SARRUS_KERNEL(coordinate_acceleration, coordinate_acceleration(tree, arena, in[0], in[1], in[2], out);)
 SARRUS_KERNEL(normalize, normalize(tree, in[0], out);)
 SARRUS_KERNEL(motion_space, motion_space(tree, arena, in[0], out);)
 

@@ -1,6 +1,7 @@
 // Constraints as a user sees them: the dense Jacobian, and the wrenches that multipliers stand for.
 #pragma once
 
+#include "../dynamics/configuration.hpp"
 #include "constraints.hpp"
 
 namespace sarrus {
@@ -18,6 +19,19 @@ template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, cons
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r) out[(c.row + r) * tree.nv + c.column[k]] = *J++;
   }
+}
+
+/// J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. Of rows that come with the call their rates are to come.
+template <class T>
+void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time,
+                                    const T* pfaffian_rates, T* out) {
+  T* q_dot = arena.take<T>(tree.nq);
+  coordinate_rate(tree, q, v, q_dot);
+  const Dual<T> now = {time ? *time : T(0.0), T(1.0)};
+  const Dual<T>* rows = moving(arena, tree.loops.pfaffian_values, pfaffian_rates, pfaffian_rates);
+  Dual<T>* J = arena.take<Dual<T>>(tree.loops.rows * tree.nv);
+  constraint_jacobian(tree, arena, place<Dual<T>>(tree, arena, moving(arena, tree.nq, q, q_dot), &now, rows), J);
+  for (int k = 0; k < tree.loops.rows * tree.nv; ++k) out[k] = J[k].rate;
 }
 
 /// gamma: what J a must be.

@@ -48,10 +48,11 @@ template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
   return {r(0) * k, r(1) * k, r(2) * k, select(small, T(1.0) - t2 / T(8.0), c)};
 }
 
-/// log: the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation).
+/// log: the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation). Where both ways are half a turn the sign
+/// of its vector part decides, not rounding.
 template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   const Vec3<T> v = q.vector();
-  const T s2 = dot(v, v), turn = select(q.w < T(0.0), T(-1.0), T(1.0)), w = q.w * turn;
+  const T s2 = dot(v, v), turn = select(q.w < T(-1e-9), T(-1.0), T(1.0)), w = q.w * turn;
   const auto small = s2 < T(1e-16);
   const T s = sqrt(select(small, T(1.0), s2));
   return v * (turn * select(small, T(2.0) / w, T(2.0) * atan2(s, w) / s));

@@ -3,16 +3,18 @@
 
 #include <Eigen/Core>
 
-#include "../simd/packet.hpp"
+#include "../simd/dual.hpp"
 
 namespace Eigen {
-template <int W> struct NumTraits<sarrus::Packet<W>> : GenericNumTraits<sarrus::Packet<W>> {
-  using Real = sarrus::Packet<W>;
-  using NonInteger = sarrus::Packet<W>;
-  using Nested = sarrus::Packet<W>;
+template <class T> struct ScalarTraits : GenericNumTraits<T> {
+  using Real = T;
+  using NonInteger = T;
+  using Nested = T;
   using Literal = double;
   enum { IsComplex = 0, IsInteger = 0, IsSigned = 1, RequireInitialization = 0, ReadCost = 1, AddCost = 1, MulCost = 1 };
 };
+template <int W> struct NumTraits<sarrus::Packet<W>> : ScalarTraits<sarrus::Packet<W>> {};
+template <class T> struct NumTraits<sarrus::Dual<T>> : ScalarTraits<sarrus::Dual<T>> {};
 }  // namespace Eigen
 
 namespace sarrus {

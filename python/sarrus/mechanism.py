@@ -11,18 +11,22 @@ from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
 from .analysis.mobility.report import MobilityAnalysis
 from .dynamics.operations import Constraint, Joint, Kinematics
-from .dynamics.reactions import Reactions
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
-class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, ProjectedDynamics, ReferenceMember, Reactions):
+class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, ProjectedDynamics, ReferenceMember):
     """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
     A mechanism does not change. It pickles, compares and hashes by what it describes, and any number of threads may use it at once.
 
     **Functions of a state** broadcast over leading axes: q (..., nq) and v, a, tau (..., nv) give (..., k). One state takes the shortest
-    way; many states are worked on several at a time and, with ``threads=``, on several cores, without the GIL. All of them take
+    way; many states are worked on several at a time and, with ``threads=``, on several cores, without the GIL. Of those that take them
+
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    time : (...) [s], where motion is prescribed
+
+    and all of them take
 
     out : float64 array for the result, C-contiguous, of exactly its shape
     threads : int, how many threads work on a batch; results do not depend on it

@@ -13,39 +13,40 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, common_axes, real_array
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.operations import Joint
-from ..errors import ModelError, ShapeError, StateError
+from ..errors import ShapeError, StateError
 
 JointCoordinates = Mapping[str, ArrayLike]
 MOST_AXES = 32  # that NumPy's oldest version can have
 
 
-def _checked(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
-    """Coordinates (..., nq) of a joint; quaternions are made unit."""
-    joint = robot.joint(name)
-    if joint.closes_loop:
-        raise ModelError(
-            f"joint '{name}' closes a loop and has no coordinates in q: add it with tree=True to make it a coordinate"
-        )
-    x = real_array(f"coordinates of joint '{name}'", value)
-    if joint.nq == 1 and (x.ndim == 0 or x.shape[-1] != 1):
+def _of_joint(robot: LoopFunctions, name: str, value: ArrayLike, what: str = "coordinates") -> Array:
+    """Numbers (..., n) of a joint of the tree, as many as it has coordinates, or velocities."""
+    joint = robot._tree_joint(name, f"{what} in {'q' if what == 'coordinates' else 'v'}")
+    count, x = joint.nq if what == "coordinates" else joint.nv, real_array(f"{what} of joint '{name}'", value)
+    if count == 1 and (x.ndim == 0 or x.shape[-1] != 1):
         x = x[..., None]
     if x.ndim > MOST_AXES:
-        raise ShapeError(f"coordinates of joint '{name}' have {x.ndim} axes; there may be {MOST_AXES}")
-    if x.ndim == 0 or x.shape[-1] != joint.nq:
-        raise ShapeError(f"joint '{name}' takes (..., {joint.nq}) coordinates; got shape {np.shape(value)}")
-    q = np.broadcast_to(robot.neutral(), (*x.shape[:-1], robot.nq)).copy()
+        raise ShapeError(f"{what} of joint '{name}' have {x.ndim} axes; there may be {MOST_AXES}")
+    if x.ndim == 0 or x.shape[-1] != count:
+        raise ShapeError(f"joint '{name}' takes (..., {count}) {what}; got shape {np.shape(value)}")
+    return x
+
+
+def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
+    """Coordinates (..., nq) of a joint; quaternions are made unit."""
+    x = _of_joint(robot, name, value)
     if not np.isfinite(x).all():
         raise StateError(f"coordinates of joint '{name}' must be finite; got {np.array2string(x, threshold=12)}")
-    q[..., joint.q_slice] = x
-    return np.asarray(robot.normalize(q)[..., joint.q_slice])
+    q = np.broadcast_to(robot.neutral(), (*x.shape[:-1], robot.nq)).copy()
+    q[..., robot.joint(name).q_slice] = x
+    return robot.normalize(q)[..., robot.joint(name).q_slice]
 
 
 def coordinates(robot: LoopFunctions, given: JointCoordinates | None, *, many: bool = False) -> dict[str, Array]:
     """Coordinates (nq,) per joint; (..., nq) where `many` says so."""
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"joints to coordinates are a mapping; got {given!r}")
-    checked = {name: _checked(robot, name, value) for name, value in (given or {}).items()}
+    checked = {name: _coordinates_of(robot, name, value) for name, value in (given or {}).items()}
     for name, x in checked.items():
         if x.ndim > 1 and not many:
             raise ShapeError(f"joint '{name}' takes ({x.shape[-1]},) coordinates; got those of {x.shape[:-1]} states")
@@ -56,19 +57,7 @@ def velocities_of(robot: LoopFunctions, given: Mapping[str, ArrayLike], what: st
     """(..., nv) with joints' velocities, or accelerations, as given; zero for the others."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} are a mapping of joints to numbers; got {given!r}")
-    checked: dict[str, Array] = {}
-    for name, value in given.items():
-        joint = robot.joint(name)
-        if joint.closes_loop:
-            raise ModelError(
-                f"joint '{name}' closes a loop and has no {what} in v: add it with tree=True to make it a coordinate"
-            )
-        x = real_array(f"{what} of joint '{name}'", value)
-        if joint.nv == 1 and (x.ndim == 0 or x.shape[-1] != 1):
-            x = x[..., None]
-        if x.ndim == 0 or x.shape[-1] != joint.nv:
-            raise ShapeError(f"joint '{name}' takes (..., {joint.nv}) {what}; got shape {np.shape(value)}")
-        checked[name] = x
+    checked = {name: _of_joint(robot, name, value, what) for name, value in given.items()}
     v = np.zeros((*common_axes({f"{what} of joint '{name}'": x.shape[:-1] for name, x in checked.items()}), robot.nv))
     for name, x in checked.items():
         v[..., robot.joint(name).v_slice] = x
@@ -76,12 +65,8 @@ def velocities_of(robot: LoopFunctions, given: Mapping[str, ArrayLike], what: st
 
 
 def start_near(
-    robot: LoopFunctions,
-    near: ArrayLike | JointCoordinates | None,
-    given: Mapping[str, Array],
-    time: Any,
-    lead: tuple[int, ...] = (),
-) -> Array:
+    robot: LoopFunctions, near: ArrayLike | JointCoordinates | None, given: Mapping[str, Array], time: Any, lead: tuple[int, ...] = ()
+) -> Array:  # fmt: skip
     """The configurations (*lead, nq) near which to look: given, or home, with the coordinates that are prescribed or given besides."""
     if near is None or isinstance(near, Mapping):
         q = robot.neutral()
@@ -90,9 +75,8 @@ def start_near(
     else:
         q = real_array("near", near)
         if q.shape[-1:] != (robot.nq,):
-            raise ShapeError(
-                f"near has shape {q.shape}; it must be configurations, (..., {robot.nq}), or joints to coordinates"
-            )
+            wanted = f"it must be configurations, (..., {robot.nq}), or joints to coordinates"
+            raise ShapeError(f"near has shape {q.shape}; {wanted}")
         q = robot.normalize(q)
     q = np.broadcast_to(q, (*lead, robot.nq)).copy()
     for spec in robot.description.constraints:
@@ -104,36 +88,26 @@ def start_near(
     return q
 
 
-def _path(name: str, way: Array, value: ArrayLike) -> Array:
-    """Coordinates (n, nq) one by one."""
-    if way.ndim == 1 and way.size == 1 and np.ndim(value) == 1:  # of one number
-        return way[None]
-    if way.ndim != 2:
-        raise ShapeError(f"joint '{name}' takes (n, {way.shape[-1]}) coordinates; got shape {np.shape(value)}")
-    return way
-
-
 def paths(
     robot: LoopFunctions, inputs: JointCoordinates, time: ArrayLike | None, lengths: Mapping[str, int]
 ) -> tuple[dict[str, Array], Array]:
     """Coordinates (n, nq) per joint, one per input, and times (n,) [s]; `lengths` are those of other inputs."""
-    ways = {name: _path(name, _checked(robot, name, value), value) for name, value in inputs.items()}
-    lengths = (
-        {**lengths}
-        | {name: len(way) for name, way in ways.items()}
-        | ({} if time is None else {"time": np.size(real_array("time", time))})
-    )
+    ways, lengths = {}, dict(lengths)
+    for name, value in inputs.items():
+        way = _coordinates_of(robot, name, value)
+        if way.ndim == 1 and way.size == 1 and np.ndim(value) == 1:  # of one number
+            way = way[None]
+        if way.ndim != 2:
+            raise ShapeError(f"joint '{name}' takes (n, {way.shape[-1]}) coordinates; got shape {np.shape(value)}")
+        ways[name], lengths[name] = way, len(way)
+    if time is not None:
+        lengths["time"] = np.size(real_array("time", time))
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         raise ShapeError(f"inputs need equally many values, at least one; got {lengths or 'none'}")
     times = np.zeros(max(lengths.values())) if time is None else real_array("time", time)
     if times.ndim != 1 or not np.isfinite(times).all():
         raise StateError(f"time must be (n,) finite seconds; got {time!r}")
     return ways, times
-
-
-def tree_joints(robot: LoopFunctions) -> list[Joint]:
-    """Those that have coordinates, in the order of these."""
-    return [robot.joint(name) for name in robot.joints]
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -84,10 +84,9 @@ class ScaledLoops:
         if residual.size == 0 or residual.max() <= CLOSED:
             return float(residual.max(initial=0.0))
         worst = int(residual.argmax())
-        rows = [row for name in robot.constraints for row in robot.constraint(name).row_names]
         off = robot.loop_residual(q, time=self.time)[worst]
         raise AssemblyError(
-            f"q does not close the loops: '{rows[worst]}' is off by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
+            f"q does not close the loops: '{robot._row_names[worst]}' is off by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
             f"{CLOSED:g} is allowed); mobility is that of a closed configuration, which assemble or project_configuration find"
         )
 

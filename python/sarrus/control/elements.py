@@ -16,17 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from numbers import Integral, Real
+from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._arrays import checked_number
 from ..description.joints import unit_axis
 from ..dynamics.operations import StateFunctions
 from ..errors import ModelError, ShapeError
-from ..laws import Law, as_law
+from ..laws import Law, as_law, law_terms
 from .path import Path, path_through
 
 __all__ = [
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 Number = float | ArrayLike
+Numbers = NDArray[np.float64]
+POSITIVE, NOT_NEGATIVE = "be positive", "not be negative"
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,11 +214,11 @@ class ForceElements:
     """Force elements as the core wants them, with their numbers (parameters,) or (runs, parameters) and how many internal states they have."""
 
     terms: dict[str, list[Any]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    columns: list[list[NDArray[np.float64]]] = field(default_factory=list)
+    columns: list[list[Numbers]] = field(default_factory=list)
     nz: int = 0
 
     @property
-    def parameters(self) -> NDArray[np.float64]:
+    def parameters(self) -> Numbers:
         """(parameters,), or (runs, parameters) if some number differs from run to run."""
         flat = [number for group in self.columns for number in group]
         if not flat:
@@ -240,58 +243,56 @@ def force_elements(
     """
     made = ForceElements()
     made.terms["effort_limits"] = list(effort_limits)
-    # in the order in which the core reads parameters
-    groups: dict[str, list[list[NDArray[np.float64]]]] = {name: [] for name in made.terms}
+    groups: dict[str, list[list[Numbers]]] = {kind: [] for kind in KINDS}
     for element in elements:
+        numbers: list[Numbers] = []
+        term: tuple[Any, ...]
         if isinstance(element, PID):
             iq, iv = coordinate(mechanism, element.joint, element.index, "PID")
-            made.terms["controllers"].append((iq, iv, _law(element.target, f"target of '{element.joint}'")))
-            gains = {name: getattr(element, name) for name in ("proportional", "integral", "derivative")}
+            kind, term = "controllers", (iq, iv, law_terms(as_law(element.target, f"target of '{element.joint}'")))
             limits = _limits(element, element.limits)
             if effort_limits:  # beyond it z would wind up
                 limits = [np.clip(x, -effort_limits[iv], effort_limits[iv]) for x in limits]
-            groups["controllers"].append([*_numbers(element, gains), *limits])
-            made.nz += 1
+            numbers = [*_numbers(element, proportional="", integral="", derivative=""), *limits]
         elif isinstance(element, PrescribedEffort):
-            iv = _velocity(mechanism, element.joint, element.index)
-            made.terms["efforts"].append((iv, _law(element.law, f"effort of '{element.joint}'")))
+            law = law_terms(as_law(element.law, f"effort of '{element.joint}'"))
+            kind, term = "efforts", (_velocity(mechanism, element.joint, element.index), law)
         elif isinstance(element, Stiction):
-            made.terms["stictions"].append((_velocity(mechanism, element.joint, element.index),))
-            groups["stictions"].append(_stiction(element))
-            made.nz += 1
+            kind, term = "stictions", (_velocity(mechanism, element.joint, element.index),)
+            numbers = _stiction(element)
         elif isinstance(element, Contact):
             if element.frame not in mechanism.frames:
                 mechanism.pose(mechanism.neutral(), element.frame)  # which says what there is
-            normal = unit_axis(element.normal)
             offset, radius = (_finite(f"{name} of Contact", getattr(element, name)) for name in ("offset", "radius"))
             if radius < 0.0:
                 raise ModelError(f"radius of Contact must not be negative; got {radius!r}")
-            made.terms["contacts"].append((element.frame, (0.0, 0.0, 0.0), tuple(normal), offset, radius))
-            names = ("stiffness", "exponent", "dissipation", "friction", "slip_velocity")
-            given = {name: getattr(element, name) for name in names}
-            groups["contacts"].append(
-                _numbers(element, given, ("stiffness", "exponent", "slip_velocity"), ("dissipation", "friction"))
-            )
+            kind = "contacts"
+            term = (element.frame, (0.0, 0.0, 0.0), tuple(unit_axis(element.normal)), offset, radius)
+            signs = {"dissipation": NOT_NEGATIVE, "friction": NOT_NEGATIVE, "slip_velocity": POSITIVE}
+            numbers = _numbers(element, stiffness=POSITIVE, exponent=POSITIVE, **signs)
         elif isinstance(element, EndStop):
-            iq, iv = coordinate(mechanism, element.joint, element.index, "an end stop")
-            made.terms["end_stops"].append((iq, iv))
-            groups["end_stops"].append(_end_stop(mechanism, element, iv))
+            kind, term = "end_stops", coordinate(mechanism, element.joint, element.index, "an end stop")
+            numbers = _end_stop(mechanism, element, term[1])
         elif isinstance(element, ComputedTorque):
-            if made.terms["computed_torque"]:
+            kind = "computed_torque"
+            if made.terms[kind]:
                 raise ModelError("one ComputedTorque drives all joints; there are several")
-            made.terms["computed_torque"], numbers_of_all = _computed_torque(mechanism, element)
-            groups["computed_torque"].append(numbers_of_all)
+            made.terms[kind], numbers = _computed_torque(mechanism, element)
         else:
             raise TypeError(
                 f"no element of control: {element!r}; a controller is a function (t, q, v) -> tau, an element such as "
                 "sarrus.control.PID, or a list of these"
             )
-    for name in ("controllers", "stictions", "contacts", "end_stops", "computed_torque"):
-        made.columns += groups[name]
+        if not isinstance(element, ComputedTorque):
+            made.terms[kind].append(term)
+        if numbers:
+            groups[kind].append(numbers)
+        made.nz += isinstance(element, PID | Stiction)
+    made.columns = [numbers for kind in KINDS for numbers in groups[kind]]  # in the order in which the core reads them
     return made
 
 
-def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tuple[list[Any], list[NDArray[np.float64]]]:
+def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tuple[list[Any], list[Numbers]]:
     if mechanism.nc:
         raise ModelError("ComputedTorque is for trees; where loops close, give a function that asks actuator_efforts()")
     if mechanism.nq != mechanism.nv:
@@ -307,21 +308,17 @@ def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tupl
         targets[joint.v_slice] = [as_law(law, f"target of '{name}'") for law in laws]
     gains = []
     for name in ("proportional", "derivative"):
-        gain = _array(element, name, getattr(element, name), finite=True)
-        if gain.shape not in ((), (mechanism.nv,)) and not (gain.ndim == 2 and gain.shape[1] in (1, mechanism.nv)):
-            raise ShapeError(
-                f"{name} of ComputedTorque is a number, (nv,) = ({mechanism.nv},), or of many runs (runs, {mechanism.nv}) or (runs, 1); "
-                f"got {gain.shape}"
-            )
-        gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], mechanism.nv)), -1, 0))
-    return [_law(law, "a target") for law in targets], gains
+        gain, nv = _array(f"{name} of ComputedTorque", getattr(element, name)), mechanism.nv
+        if gain.shape not in ((), (nv,)) and not (gain.ndim == 2 and gain.shape[1] in (1, nv)):
+            wanted = f"a number, (nv,) = ({nv},), or of many runs (runs, {nv}) or (runs, 1)"
+            raise ShapeError(f"{name} of ComputedTorque is {wanted}; got {gain.shape}")
+        gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], nv)), -1, 0))
+    return [law_terms(law) for law in targets], gains
 
 
 def coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> tuple[int, int]:
     """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
-    joint = mechanism.joint(name)
-    if joint.closes_loop:
-        raise ModelError(f"joint '{name}' closes a loop and has no coordinate to act on: add it with tree=True")
+    joint = mechanism._tree_joint(name, "coordinate to act on")
     if joint.type.quaternion:
         raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
     k = _index(name, joint.nv, index, "coordinates")
@@ -334,9 +331,7 @@ def coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> t
 
 
 def _velocity(mechanism: StateFunctions, name: str, index: int) -> int:
-    joint = mechanism.joint(name)
-    if joint.closes_loop:
-        raise ModelError(f"joint '{name}' closes a loop and has no velocity to act on: add it with tree=True")
+    joint = mechanism._tree_joint(name, "velocity to act on")
     return int(joint.v_slice.start) + _index(name, joint.nv, index, "velocities")
 
 
@@ -346,62 +341,54 @@ def _index(name: str, count: int, index: Any, what: str) -> int:
     return int(index)
 
 
-def _stiction(element: Stiction) -> list[NDArray[np.float64]]:
-    given = {
-        "sliding": element.sliding,
-        "sticking": element.sliding if element.sticking is None else element.sticking,
-        "stribeck_velocity": element.stribeck_velocity,
-        "stiffness": element.stiffness,
-        "damping": 0.0 if element.damping is None else element.damping,
-    }
-    numbers = _numbers(element, given, ("sliding", "sticking", "stribeck_velocity", "stiffness"), ("damping",))
-    if element.damping is None:
-        numbers[4] = 2.0 * np.sqrt(numbers[3])
+def _stiction(element: Stiction) -> list[Numbers]:
+    if element.sticking is None:
+        element = replace(element, sticking=element.sliding)
+    numbers = _numbers(element, sliding=POSITIVE, sticking=POSITIVE, stribeck_velocity=POSITIVE, stiffness=POSITIVE)
     if _less(numbers[1], numbers[0]):
-        raise ModelError(
-            f"sticking of Stiction must be no less than sliding; got {element.sticking!r} and {element.sliding!r}"
-        )
-    return numbers
+        wanted = "no less than sliding"
+        raise ModelError(f"sticking of Stiction must be {wanted}; got {element.sticking!r} and {element.sliding!r}")
+    if element.damping is None:
+        return [*numbers, 2.0 * np.sqrt(numbers[3])]
+    return numbers + _numbers(element, damping=NOT_NEGATIVE)
 
 
-def _end_stop(mechanism: StateFunctions, element: EndStop, iv: int) -> list[NDArray[np.float64]]:
+def _end_stop(mechanism: StateFunctions, element: EndStop, iv: int) -> list[Numbers]:
     joint, limits = mechanism.joint(element.joint), element.limits
     if limits is None:
         if joint.limits is None:
             raise ModelError(f"joint '{element.joint}' has no limits: give limits=(lower, upper) to its EndStop")
         low, high = joint.limits
         limits = low[element.index], high[element.index]
-    inertia = _felt_inertia(mechanism, iv)
-    given: dict[str, Any] = {"stiffness": 2.5e5 * inertia if element.stiffness is None else element.stiffness}
-    (stiffness,) = _numbers(element, given, ("stiffness",))
-    given = {"damping": np.sqrt(stiffness * inertia) if element.damping is None else element.damping}
-    return [*_limits(element, limits), stiffness, *_numbers(element, given, (), ("damping",))]
+    # what a force along the velocity accelerates in the neutral configuration, all other joints being free
+    inverse, status = mechanism.mass_matrix_inverse(mechanism.neutral(), return_status=True)
+    inertia = float(mechanism.mass_matrix(mechanism.neutral())[iv, iv]) or 1.0
+    inertia = inertia if status else 1.0 / float(inverse[iv, iv])
+    if element.stiffness is None:
+        element = replace(element, stiffness=2.5e5 * inertia)
+    (stiffness,) = _numbers(element, stiffness=POSITIVE)
+    if element.damping is None:
+        element = replace(element, damping=np.sqrt(stiffness * inertia))
+    return [*_limits(element, limits), stiffness, *_numbers(element, damping=NOT_NEGATIVE)]
 
 
-def _felt_inertia(mechanism: StateFunctions, iv: int) -> float:
-    """What a force along a velocity accelerates in the neutral configuration, all other joints being free."""
-    mass = mechanism.mass_matrix(mechanism.neutral())
-    try:
-        felt = 1.0 / float(np.linalg.inv(mass)[iv, iv])
-    except np.linalg.LinAlgError:
-        felt = 0.0
-    return felt if np.isfinite(felt) and felt > 0.0 else float(mass[iv, iv]) or 1.0
+# ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _limits(element: PID | EndStop, limits: Any) -> list[NDArray[np.float64]]:
-    what = type(element).__name__
+def _limits(element: PID | EndStop, limits: Any) -> list[Numbers]:
+    what = f"limits of {type(element).__name__}"
     if not isinstance(limits, (tuple, list, np.ndarray)) or len(limits) != 2:
-        raise ModelError(f"limits of {what} are two, (lower, upper); got {limits!r}")
-    lower, upper = (_array(element, "limits", x) for x in limits)
+        raise ModelError(f"{what} are two, (lower, upper); got {limits!r}")
+    lower, upper = (_array(what, x, finite=False) for x in limits)
     if max(lower.ndim, upper.ndim) > 1:
-        raise ShapeError(f"limits of {what} are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
+        raise ShapeError(f"{what} are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
     # so that NaN fails too; an effort must be left between them
     if not ((lower < np.inf).all() and (upper > -np.inf).all()) or _less(upper, lower):
-        raise ModelError(f"limits of {what} are (lower, upper), the one no greater than the other; got {limits!r}")
+        raise ModelError(f"{what} are (lower, upper), the one no greater than the other; got {limits!r}")
     return [lower, upper]
 
 
-def _less(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
+def _less(x: Numbers, y: Numbers) -> bool:
     """Whether some x is less than its y; where they are not equally many, ForceElements.parameters says so."""
     try:
         return bool((x < y).any())
@@ -409,46 +396,35 @@ def _less(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
         return False
 
 
-def _numbers(
-    element: ForceElement, given: Mapping[str, Any], positive: Sequence[str] = (), not_negative: Sequence[str] = ()
-) -> list[NDArray[np.float64]]:
-    """Each () or (runs,), in order; ModelError names the one that is wrong."""
+def _numbers(element: ForceElement, **signs: str) -> list[Numbers]:
+    """Numbers of an element by their names, each () or (runs,) and of a sign; ModelError names the one that is wrong."""
     arrays = []
-    for name, value in given.items():
-        x = _array(element, name, value, finite=True)
+    for name, sign in signs.items():
+        value, what = getattr(element, name), f"{name} of {type(element).__name__}"
+        x = _array(what, value)
         if x.ndim > 1:
-            raise ShapeError(f"{name} of {type(element).__name__} is a number, or (runs,); got {x.shape}")
-        if (name in positive and not (x > 0.0).all()) or (name in not_negative and not (x >= 0.0).all()):
-            wanted = "be positive" if name in positive else "not be negative"
-            raise ModelError(f"{name} of {type(element).__name__} must {wanted}; got {value!r}")
+            raise ShapeError(f"{what} is a number, or (runs,); got {x.shape}")
+        if (sign and not (x >= 0.0).all()) or (sign == POSITIVE and not (x > 0.0).all()):
+            raise ModelError(f"{what} must {sign}; got {value!r}")
         arrays.append(x)
     return arrays
 
 
-def _array(element: ForceElement, name: str, value: Any, *, finite: bool = False) -> NDArray[np.float64]:
+def _array(what: str, value: Any, *, finite: bool = True) -> Numbers:
     if np.ma.is_masked(value):
-        raise TypeError(
-            f"{name} of {type(element).__name__} has masked entries, whose hidden values would count; give .filled(value)"
-        )
+        raise TypeError(f"{what} has masked entries, whose hidden values would count; give .filled(value)")
     try:
         x = np.asarray(value)
     except ValueError:  # rows of unequal lengths
         x = np.asarray(None)
     if x.dtype.kind not in "fiu" and x.size:
-        raise ModelError(f"{name} of {type(element).__name__} must be a number, or one a run; got {value!r}")
+        raise ModelError(f"{what} must be a number, or one a run; got {value!r}")
     if finite and not np.isfinite(x.astype(np.float64)).all():
-        raise ModelError(f"{name} of {type(element).__name__} must be finite; got {value!r}")
+        raise ModelError(f"{what} must be finite; got {value!r}")
     return x.astype(np.float64)
 
 
 def _finite(what: str, value: Any) -> float:
-    x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    with suppress(OverflowError):  # of integers that no float holds
-        if not np.ma.is_masked(value) and isinstance(x, Real) and np.isfinite(float(x)):
-            return float(x)
+    with suppress(TypeError, ValueError):
+        return checked_number(what, value, "")
     raise ModelError(f"{what} must be a finite number; got {value!r}")
-
-
-def _law(law: Any, what: str) -> tuple[Any, Any, Any]:
-    law = as_law(law, what)
-    return law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist()

@@ -8,7 +8,7 @@ of free and planar joints, the complete cubic spline of :func:`sarrus.laws.splin
 
 Where loops close, that spline p(t) leaves them between way-points. The path is then what both the loops and a guide determine,
 
-    φ(q, t) = 0,    K(t) (q - p(t)) = 0          q - p in the coordinates of the joints, rotations as sines of half angles, times two
+    φ(q, t) = 0,    K(t) (q - p(t)) = 0          q - p in the coordinates of the joints, rotations as vectors
 
 with K = N^T at a way-point, N an orthonormal basis (van der Merwe's E) of the motions that the loops allow there, and a blend σ = s²(3 - 2s)
 of both in between. Its derivatives are exact, J v = c and J a = γ with those of the guide. q - p vanishes at way-points, and so does σ', so
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -30,22 +31,13 @@ from ..analysis.scaling import CLOSED, PRESENT, ScaledLoops, null_space
 from ..errors import ModelError, ShapeError, StateError
 from ..laws import Law, spline
 from ..mechanism import Mechanism, checked_mechanism
-from .interpolation import (
-    HALF_TURN,
-    Motion,
-    conjugate,
-    exponential_motion,
-    exponential_rate,
-    glided,
-    motion,
-    rotation_between,
-    turned,
-)
-from .loop_path import Guide, gliding_motion, too_far
+from .interpolation import Chart, Motion, exponential_motion, exponential_rate, motion
+from .loop_path import Guide, too_far
 
 __all__ = ["Path", "path_through"]
 
 TOGETHER = 512  # times whose equations are solved at once
+HALF_TURN = 1e-9  # cosine of half an angle up to which both ways count as half a turn: there signs of quaternions decide, not rounding
 LAW_ERROR = 1e-10  # of a law that stands for a coordinate which loops move, relative to how far it goes
 
 
@@ -108,9 +100,9 @@ def path_through(
             raise StateError(
                 f"way-point {int(zero.argmax())}: the quaternion of joint '{name}' is [0, 0, 0, 0], which is no rotation"
             )
+    chart = Chart(mechanism)
     q = _same_signs(mechanism, mechanism.normalize(q))
-    rest = np.zeros(mechanism.nv)
-    given: Any = (rest, rest) if v is None else v
+    given: Any = np.zeros((2, mechanism.nv)) if v is None else v
     if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
         raise ShapeError(f"v of a path is two velocities, at its first and at its last way-point; got {v!r}")
     ends = [_numbers("v", one) for one in given]
@@ -118,11 +110,10 @@ def path_through(
         if end.shape != (mechanism.nv,):
             raise ShapeError(f"v of a path is two velocities of (nv,) = ({mechanism.nv},); got shape {end.shape}")
     if not mechanism.nc:
-        return Path(mechanism, t, q, _velocities(mechanism, t, q, ends))
+        return Path(mechanism, t, q, _velocities(chart, t, q, ends))
     q, loops, K = _on_loops(mechanism, t, q, ends if v is not None else None)
-    guide = Guide(mechanism, t, q, _velocities(mechanism, t, q, ends), loops.row_scale, loops.column_scale, K)
-    k = np.arange(len(t))
-    first = np.minimum(k, len(t) - 2)
+    guide = Guide(mechanism, t, q, _velocities(chart, t, q, ends), loops.row_scale, loops.column_scale, K)
+    first = np.minimum(np.arange(len(t)), len(t) - 2)
     path = Path(mechanism, t, q, guide.follow(t, first, first + 1, q)[1], guide)
     _check_way(path, guide)
     return path
@@ -160,6 +151,10 @@ class Path:
             kept.flags.writeable = False
             object.__setattr__(self, name, kept)
 
+    @cached_property
+    def _chart(self) -> Chart:
+        return Chart(self.mechanism)
+
     def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
         return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)
 
@@ -183,7 +178,7 @@ class Path:
         # beyond the last way-point is before it, seen backwards
         beyond = times > self.t[-1]
         start, end = start + beyond, start + ~beyond
-        answer = motion(self.mechanism, self.t, self.q, self.v, times, start, end)
+        answer = motion(self._chart, self.t, self.q, self.v, times, start, end)
         if self._guide is not None:
             for k in range(0, len(times), TOGETHER):
                 some = slice(k, k + TOGETHER)
@@ -201,38 +196,26 @@ class Path:
 
         Raises ModelError for ball and free joints, whose coordinates are not as many as their velocities, and for joints that close loops.
         """
-        j = self.mechanism.joint(joint)
-        if j.closes_loop:
-            raise ModelError(f"joint '{joint}' closes a loop and has no coordinate: add it with tree=True")
+        j = self.mechanism._tree_joint(joint)
         if j.type.quaternion:
             raise ModelError(f"a law is one coordinate's; those of '{joint}', {j.type}, do not add up: use Path.at")
         if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index={index!r} is none of them")
         k = j.q_slice.start + int(index)
         if self._guide is None:
-            rates = self.v[[0, -1], j.v_slice]
-            if j.kind == "Planar":
-                rates = glided(self.q[[0, -1], j.q_slice][:, 2], rates)
-            return spline(self.t, self.q[:, k], slopes=(float(rates[0, index]), float(rates[1, index])))
-        return self._fitted(j, index)
+            rates = self._chart.rates(self.q[[0, -1]], self.v[[0, -1]])[:, j.v_slice][:, index].tolist()
+            return spline(self.t, self.q[:, k], slopes=(rates[0], rates[1]))
+        return self._fitted(k, j.v_slice.start + int(index))
 
-    def _fitted(self, joint: Any, index: int) -> Law:
+    def _fitted(self, in_q: int, in_v: int) -> Law:
         """Quintics between times that are halved until the law is good enough."""
-
-        def samples(times: Array) -> Array:
-            q, v, a = self.at(times)
-            x, r, b = (y[:, s] for y, s in ((q, joint.q_slice), (v, joint.v_slice), (a, joint.v_slice)))
-            if joint.kind == "Planar":
-                x, r, b = gliding_motion(x, r, b)
-            return np.stack([x[:, index], r[:, index], b[:, index]], axis=-1)
-
         pieces = 4
         while True:
             times = _divided(self.t, 2 * pieces)
-            known = samples(times)
-            law = _quintics(times[::2], known[::2])
-            allowed = LAW_ERROR * max(float(np.ptp(known[:, 0])), 1e-3)
-            if np.abs(law(times) - known[:, 0]).max() <= allowed or pieces >= 256:
+            q, v, a = self.at(times)
+            x, rate, bend = q[:, in_q], self._chart.rates(q, v)[:, in_v], self._chart.second_rates(q, v, a)[:, in_v]
+            law = _quintics(times[::2], np.stack([x, rate, bend], axis=-1)[::2])
+            if np.abs(law(times) - x).max() <= LAW_ERROR * max(float(np.ptp(x)), 1e-3) or pieces >= 256:
                 return law
             pieces *= 2
 
@@ -244,49 +227,31 @@ def _quintics(t: Array, known: Array) -> Law:
     # what value, rate and acceleration still lack at the end of each piece
     x = x1 - x0 - h * (r0 + h * b0 / 2.0)
     r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2
-    inner = [
-        x0,
-        r0,
-        b0 / 2.0,
-        (10 * x - 4 * r + b / 2) / h**3,
-        (-15 * x + 7 * r - b) / h**4,
-        (6 * x - 3 * r + b / 2) / h**5,
-    ]
-    rows = np.array([[*known[0, :2], 0, 0, 0, 0], *np.stack(inner, axis=-1), [*known[-1, :2], 0, 0, 0, 0]])
+    third, fourth, fifth = 10 * x - 4 * r + b / 2, -15 * x + 7 * r - b, 6 * x - 3 * r + b / 2
+    inner = np.stack([x0, r0, b0 / 2.0, third / h**3, fourth / h**4, fifth / h**5], axis=-1)
+    rows = np.array([[*known[0, :2], 0, 0, 0, 0], *inner, [*known[-1, :2], 0, 0, 0, 0]])
     return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
 
 
 # ---- velocities at the way-points ----------------------------------------------------------------------------------------------------
 
 
-def _velocities(mechanism: Mechanism, t: Array, q: Array, ends: Sequence[Array]) -> Array:
+def _velocities(chart: Chart, t: Array, q: Array, ends: Sequence[Array]) -> Array:
     """(n, nv) with which the accelerations of all joints are continuous."""
-    v = np.zeros((len(t), mechanism.nv))
-    v[0], v[-1] = ends
-    for name in mechanism.joints:
-        joint = mechanism.joint(name)
-        iq, iv = joint.q_slice, joint.v_slice
-        x, given = q[:, iq], v[[0, -1], iv]
-        if joint.kind == "Spherical":
-            v[:, iv] = _spins(name, t, x, given)
-        elif joint.kind == "Free":
-            rates = _slopes(t, x[:, 4:], turned(x[[0, -1], :4], given[:, 3:]))
-            v[:, iv] = np.hstack([_spins(name, t, x[:, :4], given[:, :3]), turned(conjugate(x[:, :4]), rates)])
-        elif joint.kind == "Planar":
-            v[:, iv] = glided(-x[:, 2], _slopes(t, x, glided(x[[0, -1], 2], given)))
-        elif joint.nv:
-            v[:, iv] = _slopes(t, x, given)
+    given, turns = chart.rates(q[[0, -1]], np.array(ends)), chart.difference(q[:-1], q[1:])
+    rates = np.empty((len(t), chart.robot.nv))
+    for x, k in zip(chart.plain, chart.of_q, strict=True):
+        first, last = given[:, x].tolist()
+        rates[:, x] = spline(t, q[:, k], slopes=(first, last)).derivatives(t)[1]
+    names = [name for name in chart.robot.joints if chart.robot.joint(name).type.quaternion]
+    for name, ball in zip(names, chart.balls, strict=True):
+        rates[:, ball] = _spins(name, t, turns[:, ball], given[:, ball])
+    v = chart.velocities(q, rates)
     v[0], v[-1] = ends
     return v
 
 
-def _slopes(t: Array, x: Array, ends: Array) -> Array:
-    """(n, k) of the splines through x (n, k) with slopes (2, k) at the ends."""
-    columns = zip(x.T, ends.T.tolist(), strict=True)
-    return np.stack([spline(t, y, slopes=(first, last)).derivatives(t)[1] for y, (first, last) in columns], axis=-1)
-
-
-def _spins(name: str, t: Array, q: Array, ends: Array) -> Array:
+def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     """Angular velocities (n, 3) with which the angular acceleration is continuous, by Newton's method on
 
     ω̇ at the end of piece k - 1 = ω̇ at the start of piece k,
@@ -295,7 +260,6 @@ def _spins(name: str, t: Array, q: Array, ends: Array) -> Array:
     Pieces one after the other (Kang and Park) would be shorter, but errors would grow from piece to piece.
     """
     h = np.diff(t)[:, None]
-    x = rotation_between(q[:-1], q[1:])
 
     def jumps(first: Array, second: Array) -> tuple[Array, Array]:
         rate = exponential_rate(x, second)
@@ -391,9 +355,8 @@ def _on_loops(
     off = np.abs(loops.row_scale * mechanism.loop_residual(q, time=t))
     if off.max(initial=0.0) > CLOSED:
         k, row = divmod(int(off.argmax()), mechanism.nc)
-        rows = [row for name in mechanism.constraints for row in mechanism.constraint(name).row_names]
         raise StateError(
-            f"way-point {k} does not close the loops: '{rows[row]}' is off by {mechanism.loop_residual(q[k], time=t[k])[row]:.3g} "
+            f"way-point {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.loop_residual(q[k], time=t[k])[row]:.3g} "
             f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); mechanism.project_configuration(q) leads to one nearby that "
             "does, mechanism.assemble(near=q) from farther away"
         )
@@ -440,7 +403,7 @@ def _check_way(path: Path, guide: Guide) -> None:
         middle = (first + last) / 2.0
         ends, (q, _, _) = path.at(np.concatenate([first, last])), path.at(middle)
         k = np.arange(len(middle))
-        said = motion(path.mechanism, np.concatenate([first, last]), *ends[:2], middle, k, k + len(k))[0]
+        said = motion(path._chart, np.concatenate([first, last]), *ends[:2], middle, k, k + len(k))[0]
         off = np.abs(path.mechanism.difference(said, q) / guide.column_scale).max(axis=1)
         first, middle, last = first[off > 1e-4], middle[off > 1e-4], last[off > 1e-4]
         if len(middle) == 0:

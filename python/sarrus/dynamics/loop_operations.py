@@ -13,9 +13,10 @@ from .. import _core
 from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
 from ..description.constraints import PfaffianSpec
-from ..errors import ModelError, NotRealizableError, ShapeError, StateError
-from .operations import StateFunctions, _operation
-from .options import TimeOptions, Wrenches, shows_options
+from ..errors import NotRealizableError, ShapeError, StateError
+from .operations import StateFunctions, _operation, _undeclared
+from .options import ReactionOptions, TimeOptions, Wrenches, shows_options
+from .reactions import carried_by_tree
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -60,8 +61,6 @@ class LoopFunctions(StateFunctions):
         Parameters
         ----------
         q, v, tau : (..., nq), (..., nv), (..., nv); v is to satisfy the loops, see :meth:`project_velocity`
-        wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
-        time : (...) [s], where motion is prescribed
         return_reactions : True returns (a, :meth:`reactions`) of a tree, and (a, :class:`~sarrus.LoopReactions`) where there are loops
         solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6
         check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
@@ -93,16 +92,12 @@ class LoopFunctions(StateFunctions):
             if not isinstance(solver, str) or solver != "reference-member":  # type: ignore[redundant-expr]
                 raise ValueError(f"solver must be None or 'reference-member'; got {solver!r}")
             how = {"wrenches": wrenches, "return_reactions": return_reactions}
-            return self._forward_by_reference_member(q, v, tau, **how, **options)
+            return cast(Any, self)._forward_by_reference_member(q, v, tau, **how, **options)
         if checked_truth("return_reactions", return_reactions) and self.nc:
             return self._motion_and_reactions(q, v, tau, wrenches=wrenches, check=check, **options)
         a = self.forward_dynamics(q, v, tau, wrenches=wrenches, check=check, **options)
         asked = {name: value for name, value in options.items() if name in ("threads", "return_status")}
         return self._with_reactions(a, q, v, None, wrenches=wrenches, **asked) if return_reactions else a
-
-    def _forward_by_reference_member(self, *state: Any, **how: Any) -> Any:
-        """What :meth:`forward_dynamics` returns, by that algorithm."""
-        raise NotImplementedError
 
     @_operation
     def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
@@ -116,7 +111,22 @@ class LoopFunctions(StateFunctions):
         >>> fourbar.constraint_jacobian(fourbar.neutral()).shape
         (5, 3)
         """
-        raise NotImplementedError
+
+    @_operation
+    def constraint_jacobian_derivative(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
+        """J-dot (..., nc, nv), the exact rate of :meth:`constraint_jacobian` along v; where v is allowed, J-dot v = dc/dt - gamma.
+
+        The forward dynamics needs J-dot v alone, which is in :meth:`constraint_bias`. Of Pfaffian rows that are functions of q it is their
+        `derivative`, or found by differences.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+        >>> bool(np.allclose(fourbar.constraint_jacobian_derivative(q, v) @ v, -fourbar.constraint_bias(q, v)))
+        True
+        """
 
     @_operation
     def constraint_velocity(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
@@ -127,7 +137,6 @@ class LoopFunctions(StateFunctions):
         >>> fourbar.constraint_velocity(fourbar.neutral()).tolist()
         [0.0, 0.0, 0.0, 0.0, 0.0]
         """
-        raise NotImplementedError
 
     @_operation
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
@@ -139,7 +148,6 @@ class LoopFunctions(StateFunctions):
         >>> (fourbar.constraint_bias(fourbar.neutral(), np.zeros(3)).round(12) + 0.0).tolist()
         [0.0, 0.0, 0.0, 0.0, 0.0]
         """
-        raise NotImplementedError
 
     @_operation
     def loop_residual(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
@@ -152,7 +160,6 @@ class LoopFunctions(StateFunctions):
         >>> bool(abs(fourbar.loop_residual(fourbar.assemble())).max() < 1e-12)
         True
         """
-        raise NotImplementedError
 
     @_operation
     def loop_wrenches(self, q: ArrayLike, multipliers: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
@@ -165,63 +172,18 @@ class LoopFunctions(StateFunctions):
         >>> fourbar.loop_wrenches(fourbar.neutral(), np.ones(5)).shape
         (1, 6)
         """
-        raise NotImplementedError
 
-    @_operation
-    def _constrained_motion(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, check: bool = True,
-        **options: Unpack[TimeOptions],
-    ) -> Any:  # fmt: skip
-        """[a; multipliers; residual] (..., nv + nc + 1)."""
-        raise NotImplementedError
-
-    @_operation
-    def _velocity_by_mass(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
-        raise NotImplementedError
-
-    @_operation
-    def _velocity_plain(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
-        raise NotImplementedError
-
-    @_operation
-    def _velocity_jump(
-        self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike | None = None, **options: Unpack[TimeOptions]
-    ) -> Any:
-        raise NotImplementedError
-
-    @_operation
-    def _configuration_by_mass(
-        self, q: ArrayLike, weight: ArrayLike | None = None, **options: Unpack[TimeOptions]
-    ) -> Any:
-        raise NotImplementedError
-
-    @_operation
-    def _configuration_plain(
-        self, q: ArrayLike, weight: ArrayLike | None = None, **options: Unpack[TimeOptions]
-    ) -> Any:
-        raise NotImplementedError
-
-    @_operation
-    def _close(
-        self, q: ArrayLike, scale: ArrayLike, steps: ArrayLike, *, pfaffian_values: ArrayLike | None = None,
-        **options: Unpack[TimeOptions],
-    ) -> Any:  # fmt: skip
-        """(..., nq + 1): a configuration near q that closes the loops as well as it can, and what is left, by ``cpp/loops/closing.hpp``."""
-        raise NotImplementedError
-
-    @_operation
-    def _mobility_numbers(
-        self, q: ArrayLike, scale: ArrayLike, gains: ArrayLike, frame: str, **options: Unpack[TimeOptions]
-    ) -> Any:
-        """(..., 8): see ``cpp/loops/mobility.hpp``."""
-        raise NotImplementedError
-
-    @_operation
-    def _least_motion(
-        self, q: ArrayLike, v: ArrayLike, rows: ArrayLike, weight: ArrayLike, **options: Unpack[TimeOptions]
-    ) -> Any:
-        """v (..., nv) + weight x with J (v + weight x) = rows and least |x|."""
-        raise NotImplementedError
+    _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual]
+    _velocity_by_mass = _undeclared("velocity_by_mass")
+    _velocity_plain = _undeclared("velocity_plain")
+    _velocity_jump = _undeclared("velocity_jump")
+    _configuration_by_mass = _undeclared("configuration_by_mass")
+    _configuration_plain = _undeclared("configuration_plain")
+    _least_motion = _undeclared("least_motion")  # v + weight x with J (v + weight x) = rows and least |x|
+    _close = _undeclared(
+        "close"
+    )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
+    _mobility_numbers = _undeclared("mobility_numbers")
 
     @shows_options
     def project_velocity(
@@ -233,7 +195,6 @@ class LoopFunctions(StateFunctions):
         ----------
         q, v : (..., nq), (..., nv)
         metric : "mass", nearest in kinetic energy: what stiff loops make of v at once (Li and Wu 4.6); "plain", in |v|
-        time : (...) [s], where motion is prescribed
 
         Raises StateError where no velocity satisfies the constraints.
 
@@ -244,8 +205,7 @@ class LoopFunctions(StateFunctions):
         >>> bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
         True
         """
-        project = _by_metric(metric, self._velocity_by_mass, self._velocity_plain)
-        return project(q, v, **options)
+        return _by_metric(metric, self._velocity_by_mass, self._velocity_plain)(q, v, **options)
 
     @shows_options
     def project_configuration(
@@ -269,11 +229,8 @@ class LoopFunctions(StateFunctions):
             raise TypeError(f"fixed are names of joints, such as ['motor']; got {fixed!r}")
         weight = None
         for name in fixed:
-            joint = self.joint(name)
-            if joint.closes_loop:
-                raise ModelError(f"joint '{name}' closes a loop and has no coordinates that could be fixed")
             weight = np.ones(self.nv) if weight is None else weight
-            weight[joint.v_slice] = 0.0
+            weight[self._tree_joint(name).v_slice] = 0.0
         return project(q, weight, **options)
 
     def impact(
@@ -303,21 +260,79 @@ class LoopFunctions(StateFunctions):
         both = self._velocity_jump(q, v, restitution=restitution, time=time, threads=threads)
         return both[..., : self.nv], both[..., self.nv :]
 
+    @shows_options
+    def reactions(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
+        **options: Unpack[ReactionOptions],
+    ) -> Any:  # fmt: skip
+        """Wrench that every joint of the tree, fixed ones too, exerts on the body that it carries (the one farther from the ground).
+
+        Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
+        at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
+        spring and armature together); :meth:`constraint_forces` gives the rest.
+
+        Parameters
+        ----------
+        multipliers : (..., nc) what the loops carry in this motion, as :meth:`forward_dynamics` and :meth:`actuator_efforts` return it;
+            default: nothing, as if every loop were open
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+        >>> pendulum.reactions([0.0], [0.0], [0.0])["pivot"].round(3).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
+
+        All pins of a four-bar that is let go, those of its tree and the one that closes it:
+
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
+        >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
+        >>> pins = fourbar.reactions(q, v, a, multipliers=loops.multipliers) | loops.wrenches
+        >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
+        True
+        """
+        asked = {**options, "return_status": True}
+        f, status = self._reactions(q, v, a, **asked)
+        wanted = checked_truth("return_status", options.get("return_status", False))
+        if status.ndim == 0 and status and not wanted:
+            self._reactions(q, v, a, **options)  # which says what is wrong
+        found = {name: f[..., self.joint(name)._part - 1, :] for name in self.joints}
+        if multipliers is not None and self.nc:
+            # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
+            multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
+            through = carried_by_tree(self, q, self.loop_wrenches(q, multipliers, time=time, return_status=True)[0])
+            found |= {name: found[name] - wrench for name, wrench in through.items()}
+        return (found, status) if wanted else found
+
+    def constraint_forces(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any) -> dict[str, Array]:
+        """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
+
+        Takes what :meth:`reactions` takes; the bases are those of :meth:`joint_bases`.
+
+        >>> import sarrus
+        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+        >>> pendulum.constraint_forces([0.0], [0.0], [0.0])["pivot"].shape
+        (5,)
+        """
+        return {
+            name: np.einsum("...ij,...i->...j", self.joint_bases(q, name)[1], f)
+            for name, f in self.reactions(q, v, a, **options).items()
+        }
+
     def _motion_and_reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
         out = options.pop("out", None)
         answer = self._constrained_motion(q, v, tau, **options)
-        all_of_it, *status = answer if options.get("return_status") else (answer,)
-        a, multipliers = all_of_it[..., : self.nv], all_of_it[..., self.nv : -1]
+        everything, *status = answer if options.get("return_status") else (answer,)
+        a, multipliers, residual = np.split(everything, [self.nv, self.nv + self.nc], axis=-1)
         wrenches = self.loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
-        reactions = LoopReactions(
-            np.array(multipliers),
-            {name: np.array(wrenches[..., k, :]) for k, name in enumerate(self.constraints)},
-            np.array(all_of_it[..., -1]),
-        )
-        return np.array(a) if out is None else into(out, a), reactions, *status
+        by_name = {name: wrenches[..., k, :].copy() for k, name in enumerate(self.constraints)}
+        reactions = LoopReactions(multipliers.copy(), by_name, residual[..., 0].copy())
+        return into(out, a.copy()), reactions, *status
 
-    def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None) -> Array:
-        """A, c and gamma of the constraints whose rows depend on q, as the core wants them: (..., given)."""
+    def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None, rates: bool = False) -> Array:
+        """A, c and gamma of the constraints whose rows depend on q, as the core wants them (..., numbers); or the rates of these rows."""
         q = real_rows("q", q, self.nq, finite=False)
         v = real_rows("v", np.zeros(self.nv) if v is None else v, self.nv, finite=False)
         lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
@@ -325,24 +340,22 @@ class LoopFunctions(StateFunctions):
         # the core says what is wrong with an unsound state; the functions need not bear it
         q, status = cast("tuple[Array, Array]", self.normalize(q, return_status=True))
         sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
-        if not sound.all():
-            q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
+        q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
         parts = [np.zeros((*lead, 0))]
-        for constraint in self._constraints.values():
-            spec = constraint.spec
+        for spec in (c.spec for c in self._constraints.values()):
             if not isinstance(spec, PfaffianSpec) or not callable(spec.rows):
                 continue
             columns = np.concatenate([np.arange(self.nv)[self.joint(name).v_slice] for name in spec.joints])
-            k, n = len(spec.value), len(columns)
+            shape = len(spec.value), len(columns)
 
-            def returned(what: str, *at: Array, spec: PfaffianSpec = spec, k: int = k, n: int = n) -> Array:
+            def returned(what: str, *at: Array, spec: PfaffianSpec = spec, shape: tuple[int, int] = shape) -> Array:
                 answer = real_array(f"what {what} of constraint '{spec.name}' returns", getattr(spec, what)(*at))
-                if answer.shape[-2:] != (k, n) or answer.shape[:-2] not in ((), lead):
+                if answer.shape[-2:] != shape or answer.shape[:-2] not in ((), lead):
                     raise ShapeError(
                         f"{what} of constraint '{spec.name}' returned shape {answer.shape} for q of shape {q.shape}; "
-                        f"it must return {(*lead, k, n)}"
+                        f"it must return {(*lead, *shape)}"
                     )
-                return np.broadcast_to(answer, (*lead, k, n))
+                return np.broadcast_to(answer, (*lead, *shape))
 
             rows = returned("rows", q)
             if spec.derivative is not None:
@@ -354,8 +367,8 @@ class LoopFunctions(StateFunctions):
                 rate = (8.0 * (A[2] - A[1]) - (A[3] - A[0])) / (12.0 * h[..., None])
             with np.errstate(over="ignore", invalid="ignore"):  # of which the core tells
                 gamma = -(rate @ v[..., columns, None])[..., 0]
-            value = np.broadcast_to(np.array(spec.value), (*lead, k))
-            parts += [rows.reshape(*lead, k * n), value, gamma]
+            value = np.broadcast_to(np.array(spec.value), gamma.shape)
+            parts += [(rate if rates else rows).reshape(*lead, shape[0] * shape[1]), value, gamma]
         return np.concatenate(parts, axis=-1)
 
 
@@ -363,6 +376,9 @@ def _by_metric(metric: str, by_mass: Any, plain: Any) -> Any:
     if not isinstance(metric, str) or metric not in ("mass", "plain"):  # type: ignore[redundant-expr]
         raise ValueError(f"metric must be 'mass' or 'plain'; got {metric!r}")
     return by_mass if metric == "mass" else plain
+
+
+# ---- what a status means ---------------------------------------------------------------------------------------------
 
 
 def explain(
@@ -373,7 +389,19 @@ def explain(
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
-    raise_open_loops(mechanism, result, arguments)
+    name, gap = _worst(mechanism, mechanism.loop_residual(result, time=arguments.get("time")))
+    raise StateError(
+        f"project_configuration does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
+        f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther"
+    )
+
+
+def _worst(mechanism: LoopFunctions, rows: Array, order: float = np.inf) -> tuple[str, float]:
+    """The constraint whose rows are farthest from zero, and how far."""
+    sizes = {
+        name: float(np.linalg.norm(rows[c.rows], order)) for name, c in mechanism._constraints.items() if c.row_names
+    }
+    return max(sizes.items(), key=lambda item: item[1])
 
 
 def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
@@ -387,52 +415,31 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     if operation == "least_motion":
         moving, v = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"])
         J, wanted = J * moving, np.asarray(arguments["rows"]) - J @ v
-        held = [name for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
-        operation, what = (
-            "this motion of " + (", ".join(f"'{name}'" for name in held) or "nothing"),
-            "motion of the others",
-        )
+        held = [f"'{name}'" for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
+        operation, what = f"this motion of {', '.join(held) or 'nothing'}", "motion of the others"
     elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):
         wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
     else:
         wanted, what = mechanism.constraint_velocity(q, time=time), "velocity"
-    missing = wanted - J @ np.linalg.lstsq(J, wanted, rcond=1e-9)[0]
-    worst = max(mechanism._constraints.values(), key=lambda c: float(np.linalg.norm(missing[c.rows])))
-    left = float(np.linalg.norm(missing[worst.rows]))
+    name, left = _worst(mechanism, wanted - J @ np.linalg.lstsq(J, wanted, rcond=1e-9)[0], 2)
     raise StateError(
         f"{operation} has no answer: no {what} satisfies all constraints in this state; they contradict one another, "
-        f"most at '{worst.name}' ({left:.3g} is left)"
+        f"most at '{name}' ({left:.3g} is left)"
     )
 
 
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
     """Say which constraint stands open, or which forbids the velocity."""
-    q, v, time = np.asarray(arguments["q"]), np.asarray(arguments["v"]), arguments.get("time")
-    open_by = mechanism.loop_residual(q, time=time)
+    q, v, time = arguments["q"], np.asarray(arguments["v"]), arguments.get("time")
+    opened, gap = _worst(mechanism, mechanism.loop_residual(q, time=time))
     slips = mechanism.constraint_jacobian(q, time=time) @ v - mechanism.constraint_velocity(q, time=time)
-
-    def worst(rows: Array) -> tuple[str, float]:
-        name, spec = max(mechanism._constraints.items(), key=lambda item: float(np.abs(rows[item[1].rows]).max()))
-        return name, float(np.abs(rows[spec.rows]).max())
-
-    (opened, gap), (forbidding, rate) = worst(open_by), worst(slips)
+    forbidding, rate = _worst(mechanism, slips)
     fault = f"'{opened}' stands open by {gap:.3g} rad or m"
     cure = "assemble() and project_configuration() find a configuration that closes the loops"
     if gap <= 1e-3 * max(1.0, rate):
         fault = f"'{forbidding}' does not allow this velocity ({rate:.3g} rad/s or m/s along its rows)"
         cure = "project_velocity() finds the nearest one that the loops allow"
     raise StateError(f"{operation} has no answer off the loops: {fault}; {cure}, and check=False answers all the same")
-
-
-def raise_open_loops(mechanism: LoopFunctions, q: Array, arguments: dict[str, Any]) -> NoReturn:
-    """Say how far the steps came."""
-    open_by = mechanism.loop_residual(q, time=arguments.get("time"))
-    worst = max(mechanism._constraints.values(), key=lambda c: float(np.abs(open_by[c.rows]).max()))
-    raise StateError(
-        f"project_configuration does not close the loops from here: '{worst.name}' stays open by "
-        f"{float(np.abs(open_by[worst.rows]).max()):.3g} rad or m at q = {np.array2string(q, precision=4, threshold=12)}; "
-        "start nearer, or let assemble() look farther"
-    )
 
 
 _core.hand_over(explain=explain, pfaffian_values=LoopFunctions._pfaffian_numbers)

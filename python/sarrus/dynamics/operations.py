@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,19 +16,12 @@ from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
 from ..description.specs import Description, JointSpec, core_terms, without_effect
 from ..errors import ModelError, ShapeError, StateError, raise_no_such_name
-from .options import (
-    F,
-    FrameOptions,
-    MotionOptions,
-    ReactionOptions,
-    StateOptions,
-    Wrenches,
-    keywords_behind,
-    shows_options,
-)
+from .options import F, FrameOptions, MotionOptions, StateOptions, Wrenches, keywords_behind
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
+
+N = TypeVar("N", "Joint", "Constraint")
 
 
 def _operation(declared: F) -> F:
@@ -47,6 +41,11 @@ def _operation(declared: F) -> F:
     name = function.__name__.removeprefix("_")
     doc = f"{name}({', '.join(shown)})\n--\n\n{function.__doc__ or ''}"
     return cast(F, _core.method(_core.Mechanism, name, doc, declared))
+
+
+def _undeclared(name: str) -> Callable[..., Array]:
+    """The core's function of that name, for use within the package: its arguments are those in ``cpp/kernels/operation_list.hpp``."""
+    return cast("Callable[..., Array]", _core.method(_core.Mechanism, name, "", lambda: None))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,14 +75,6 @@ class Joint:
     closes_loop: bool
     reversed: bool
     _part: int
-
-    @classmethod
-    def _placed(
-        cls, spec: JointSpec, iq: int, nq: int, iv: int, nv: int, closes: bool, backwards: bool, part: int
-    ) -> Joint:
-        """As described, where the core has put it."""
-        q, v = slice(iq, iq + nq), slice(iv, iv + nv)
-        return cls(spec.name, spec.joint, spec.parent, spec.child, spec.actuated, nq, nv, q, v, closes, backwards, part)
 
     def __copy__(self) -> Self:
         return self
@@ -156,11 +147,14 @@ class StateFunctions(_core.Mechanism):
         if substructures is not None and not 0 <= substructures <= 1000:
             raise ValueError(f"substructures of 1 to 1000 bodies, 0 to cut nothing, or None; got {substructures}")
         super().__init__(*core_terms(description), -1 if substructures is None else substructures)
-        made = {j.name: Joint._placed(j, *at) for j, at in zip(description.joints, self._placed_joints, strict=True)}
-        warnings = list(description.warnings)
-        warnings += [
+        made = {}
+        for j, (iq, nq, iv, nv, *rest) in zip(description.joints, self._placed_joints, strict=True):
+            where = nq, nv, slice(iq, iq + nq), slice(iv, iv + nv)
+            made[j.name] = Joint(j.name, j.joint, j.parent, j.child, j.actuated, *where, *rest)
+        massless = (
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
-        ]
+        )
+        warnings = [*description.warnings, *massless]
         warnings += without_effect(description.joints, (name for name, joint in made.items() if joint.closes_loop))
         described: list[JointSpec | ConstraintSpec] = [*description.joints, *description.constraints]
         specs = {spec.name: spec for spec in described}
@@ -168,14 +162,9 @@ class StateFunctions(_core.Mechanism):
             name: Constraint(specs[name], slice(row, row + len(rows)), tuple(f"{name}: {r}" for r in rows), tuple(held))
             for name, row, rows, held in self._placed_constraints
         }
-        for name, value in (
-            ("description", description),
-            ("_joints", made),
-            ("_constraints", constraints),
-            ("_closings", {}),
-            ("warnings", tuple(warnings)),
-        ):
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            description=description, _joints=made, _constraints=constraints, _closings={}, warnings=tuple(warnings)
+        )
 
     # ---- what it is made of ------------------------------------------------------------------------------------------
 
@@ -192,12 +181,12 @@ class StateFunctions(_core.Mechanism):
     @property
     def joints(self) -> tuple[str, ...]:
         """Names of the joints of the tree, in the order in which they were added (and in which q and v are stacked)."""
-        return tuple(j.name for j in self._joints.values() if not j.closes_loop)
+        return tuple(name for name, j in self._joints.items() if not j.closes_loop)
 
     @property
     def loop_joints(self) -> tuple[str, ...]:
         """Names of the joints that close loops."""
-        return tuple(j.name for j in self._joints.values() if j.closes_loop)
+        return tuple(name for name, j in self._joints.items() if j.closes_loop)
 
     @property
     def constraints(self) -> tuple[str, ...]:
@@ -214,9 +203,11 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.four_bar().constraint("pin2").rows
         slice(0, 5, None)
         """
-        if not isinstance(name, str) or name not in self._constraints:  # type: ignore[redundant-expr]
-            raise_no_such_name("constraint", name, self._constraints)
-        return self._constraints[name]
+        return _named("constraint", name, self._constraints)
+
+    @property
+    def _row_names(self) -> tuple[str, ...]:
+        return tuple(name for c in self._constraints.values() for name in c.row_names)
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -231,7 +222,7 @@ class StateFunctions(_core.Mechanism):
     @property
     def actuated(self) -> tuple[str, ...]:
         """Names of the joints that a motor drives."""
-        return tuple(j.name for j in self._joints.values() if j.actuated)
+        return tuple(name for name, j in self._joints.items() if j.actuated)
 
     @property
     def mass(self) -> float:
@@ -245,9 +236,14 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum().joint("pivot").v_slice
         slice(0, 1, None)
         """
-        if not isinstance(name, str) or name not in self._joints:  # type: ignore[redundant-expr]
-            raise_no_such_name("joint", name, self._joints)
-        return self._joints[name]
+        return _named("joint", name, self._joints)
+
+    def _tree_joint(self, name: str, what: str = "coordinates in q") -> Joint:
+        """The joint of that name, which needs a place in the tree to have what is asked for; ModelError where it closes a loop."""
+        joint = self.joint(name)
+        if joint.closes_loop:
+            raise ModelError(f"joint '{name}' closes a loop and has no {what}: add it with tree=True")
+        return joint
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Mechanism does not change; cannot set '{name}'")
@@ -276,10 +272,9 @@ class StateFunctions(_core.Mechanism):
 
     def __str__(self) -> str:
         children: dict[str, list[tuple[Joint, str]]] = {}
-        for j in self._joints.values():
-            if not j.closes_loop:
-                near, far = (j.child, j.parent) if j.reversed else (j.parent, j.child)
-                children.setdefault(near, []).append((j, far))
+        for j in map(self.joint, self.joints):
+            near, far = (j.child, j.parent) if j.reversed else (j.parent, j.child)
+            children.setdefault(near, []).append((j, far))
         lines = [repr(self)[1:-1], "ground"]
         stack = [(j, body, "", k == 0) for k, (j, body) in enumerate(reversed(children.get("ground", [])))]
         while stack:
@@ -288,10 +283,8 @@ class StateFunctions(_core.Mechanism):
             below = lead + ("   " if last else "│  ")
             stack += [(j, b, below, k == 0) for k, (j, b) in enumerate(reversed(children.get(body, [])))]
         lines += [f"loop  {constraint}" for constraint in self._constraints.values()]
-        lines += [
-            f"spring  {s.name}: {s.stiffness:g} N/m ─ from {s.first[0]} to {s.second[0]}"
-            for s in self.description.springs
-        ]
+        springs = self.description.springs
+        lines += [f"spring  {s.name}: {s.stiffness:g} N/m ─ from {s.first[0]} to {s.second[0]}" for s in springs]
         return "\n".join(lines)
 
     @property
@@ -328,30 +321,19 @@ class StateFunctions(_core.Mechanism):
         array([0.])
         """
         q = np.zeros(self.nq)
-        for joint in self._joints.values():
-            if not joint.closes_loop and joint.type.quaternion:
+        for joint in map(self.joint, self.joints):
+            if joint.type.quaternion:
                 q[joint.q_slice.start + 3] = 1.0
         return q
 
-    def random(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Array:
-        """Random configurations (*size, nq): within limits where there are any, else angles in [-pi, pi], displacements
-        in [-1, 1] m and uniformly distributed rotations.
-
-        >>> import numpy as np
-        >>> import sarrus
-        >>> sarrus.mechanisms.pendulum().random(np.random.default_rng(0), size=5).shape
-        (5, 1)
-        """
-        if not isinstance(rng, np.random.Generator):
-            rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
+    def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:
+        """Configurations (*size, nq), whether loops close or not."""
         lead = tuple(checked_count("size", n, 0) for n in (size if isinstance(size, tuple) else (size,)))
         try:
             q = np.empty((*lead, self.nq))
         except ValueError as error:
             raise ShapeError(f"size {size!r} is too large for an array: {error}") from None
-        for joint in self._joints.values():
-            if joint.closes_loop:
-                continue
+        for joint in map(self.joint, self.joints):
             # where no limit says how far: half a turn, or a metre
             spread = np.array([np.pi if unit == "rad" else 1.0 for _, unit in joint.type.coordinates])
             low, high = joint.limits if joint.limits is not None else (-spread, spread)
@@ -375,7 +357,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum().integrate([0.5], [0.25])
         array([0.75])
         """
-        raise NotImplementedError
 
     @_operation
     def difference(self, q0: ArrayLike, q1: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -385,7 +366,9 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum().difference([0.5], [0.75])
         array([0.25])
         """
-        raise NotImplementedError
+
+    _coordinate_rate = _undeclared("coordinate_rate")  # q-dot (..., nq) of (q, v), and its rate where v changes by a
+    _coordinate_acceleration = _undeclared("coordinate_acceleration")
 
     @_operation
     def normalize(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -395,7 +378,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum().normalize([0.5])
         array([0.5])
         """
-        raise NotImplementedError
 
     # ---- kinematics --------------------------------------------------------------------------------------------------
 
@@ -407,7 +389,6 @@ class StateFunctions(_core.Mechanism):
         >>> float(sarrus.mechanisms.pendulum(length=0.5).pose([0.0], "tip")[2, 3])
         -0.5
         """
-        raise NotImplementedError
 
     @_operation
     def velocity(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
@@ -417,7 +398,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(length=0.5).velocity([0.0], [2.0], "tip").tolist()
         [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
         """
-        raise NotImplementedError
 
     @_operation
     def acceleration(
@@ -431,7 +411,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(length=0.5).acceleration([0.0], [2.0], [0.0], "tip").tolist()
         [0.0, 0.0, 0.0, 0.0, 0.0, 2.0]
         """
-        raise NotImplementedError
 
     @_operation
     def jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
@@ -441,7 +420,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(length=0.5).jacobian([0.0], "tip").ravel().tolist()
         [0.0, 1.0, 0.0, -0.5, 0.0, 0.0]
         """
-        raise NotImplementedError
 
     @_operation
     def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
@@ -453,7 +431,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum().jacobian_derivative([0.3], [2.0], "bob").shape
         (6, 1)
         """
-        raise NotImplementedError
 
     def kinematics(
         self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, threads: int = 1
@@ -467,31 +444,12 @@ class StateFunctions(_core.Mechanism):
         """
         return Kinematics(self, self._kinematics(q, v, a, threads=threads))
 
-    @_operation
-    def _kinematics(
-        self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, **options: Unpack[StateOptions]
-    ) -> Array:
-        raise NotImplementedError
-
-    @_operation
-    def _cached_pose(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
-        raise NotImplementedError
-
-    @_operation
-    def _cached_velocity(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
-        raise NotImplementedError
-
-    @_operation
-    def _cached_acceleration(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
-        raise NotImplementedError
-
-    @_operation
-    def _cached_jacobian(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
-        raise NotImplementedError
-
-    @_operation
-    def _cached_jacobian_derivative(self, cached: Array, frame: str, *, expressed_in: str = "frame") -> Array:
-        raise NotImplementedError
+    _kinematics = _undeclared("kinematics")
+    _cached_pose = _undeclared("cached_pose")
+    _cached_velocity = _undeclared("cached_velocity")
+    _cached_acceleration = _undeclared("cached_acceleration")
+    _cached_jacobian = _undeclared("cached_jacobian")
+    _cached_jacobian_derivative = _undeclared("cached_jacobian_derivative")
 
     # ---- dynamics ----------------------------------------------------------------------------------------------------
 
@@ -505,11 +463,9 @@ class StateFunctions(_core.Mechanism):
         ----------
         q : (..., nq) configuration [rad, m, unit quaternions (x, y, z, w)]
         v, a : (..., nv) generalised velocity and acceleration [rad/s, m/s; per s]
-        wrenches : mapping of frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
         base_velocity, base_acceleration : (..., 6) motion of the ground, [angular; linear] in its own axes; the acceleration is
             classical, and gravity is added to it
         return_reactions : True returns (tau, :meth:`reactions`)
-        out, threads, return_status : see :class:`Mechanism`
 
         Returns
         -------
@@ -529,16 +485,13 @@ class StateFunctions(_core.Mechanism):
         """
         tau = self.inverse_dynamics(q, v, a, **options)
         options.pop("out", None)
-        return (
-            self._with_reactions(tau, q, v, a, **options)
-            if checked_truth("return_reactions", return_reactions)
-            else tau
-        )
+        wanted = checked_truth("return_reactions", return_reactions)
+        return self._with_reactions(tau, q, v, a, **options) if wanted else tau
 
     def _with_reactions(self, answer: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, **options: Any) -> Any:
         """(answer, reactions) of a motion, and the status if it is asked for; where a is None the answer is the acceleration."""
         result, *status = answer if options.get("return_status") else (answer,)
-        found = self.reactions(q, v, result if a is None else a, **options)
+        found = cast(Any, self).reactions(q, v, result if a is None else a, **options)
         return result, *(found if status else [found])
 
     @_operation
@@ -549,7 +502,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix([0.0])
         array([[0.5]])
         """
-        raise NotImplementedError
 
     @_operation
     def mass_matrix_inverse(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -559,7 +511,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix_inverse([0.0])
         array([[2.]])
         """
-        raise NotImplementedError
 
     @_operation
     def bias_forces(
@@ -572,7 +523,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).bias_forces([np.pi / 2], [3.0]).round(3)
         array([9.81])
         """
-        raise NotImplementedError
 
     @_operation
     def gravity_forces(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -583,7 +533,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).gravity_forces([np.pi / 2]).round(3)
         array([9.81])
         """
-        raise NotImplementedError
 
     @_operation
     def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -596,7 +545,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.double_pendulum().coriolis_matrix([0.0, 0.5], [1.0, 0.0]).shape
         (2, 2)
         """
-        raise NotImplementedError
 
     @_operation
     def operational_inertia_inverse(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
@@ -606,7 +554,6 @@ class StateFunctions(_core.Mechanism):
         >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).operational_inertia_inverse([0.0], "tip")[3, 3])
         0.5
         """
-        raise NotImplementedError
 
     def operational_inertia(self, q: ArrayLike, frame: str, *, expressed_in: str = "frame") -> Array:
         """Operational-space inertia (..., 6, 6) of a frame (van der Merwe 5.57).
@@ -643,51 +590,9 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).omega([0.0], "tip")[0].tolist()
         [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
         """
-        raise NotImplementedError
 
-    @_operation
-    def _reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[MotionOptions]) -> Any:
-        raise NotImplementedError
-
-    @shows_options
-    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[ReactionOptions]) -> Any:
-        """Wrench that every joint, fixed ones too, exerts on the body that it carries (the one farther from the ground).
-
-        Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
-        at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
-        spring and armature together); :meth:`constraint_forces` gives the rest.
-
-        >>> import sarrus
-        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-        >>> pendulum.reactions([0.0], [0.0], [0.0])["pivot"].round(3).tolist()
-        [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
-        """
-        asked = cast(MotionOptions, {**options, "return_status": True})
-        f, status = self._reactions(q, v, a, **asked)
-        wanted = checked_truth("return_status", options.get("return_status", False))
-        if status.ndim == 0 and status and not wanted:
-            self._reactions(q, v, a, **options)  # which says what is wrong
-        found = {j.name: f[..., j._part - 1, :] for j in self._joints.values() if not j.closes_loop}
-        return (found, status) if wanted else found
-
-    def constraint_forces(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any) -> dict[str, Array]:
-        """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
-
-        Takes what :meth:`reactions` takes; the bases are those of :meth:`joint_bases`.
-
-        >>> import sarrus
-        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-        >>> pendulum.constraint_forces([0.0], [0.0], [0.0])["pivot"].shape
-        (5,)
-        """
-        return {
-            name: np.einsum("...ij,...i->...j", self.joint_bases(q, name)[1], f)
-            for name, f in self.reactions(q, v, a, **options).items()
-        }
-
-    @_operation
-    def _motion_space(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        raise NotImplementedError
+    _reactions = _undeclared("reactions")
+    _motion_space = _undeclared("motion_space")
 
     def joint_bases(self, q: ArrayLike, name: str) -> tuple[Array, Array, Array, Array]:
         """Motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
@@ -702,9 +607,7 @@ class StateFunctions(_core.Mechanism):
         >>> phi.ravel().tolist(), phi_c.shape
         ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (6, 5))
         """
-        joint = self.joint(name)
-        if joint.closes_loop:
-            raise ModelError(f"joint '{name}' closes a loop; it has no coordinates in q")
+        joint = self._tree_joint(name)
         phi = self._motion_space(q)[..., joint.v_slice]
         if joint.nv == 0:
             identity = np.broadcast_to(np.eye(6), (*phi.shape[:-2], 6, 6)).copy()
@@ -729,7 +632,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.double_pendulum().regressor([0.1, 0.2], [0.0, 0.0], [1.0, 0.0]).shape
         (2, 20)
         """
-        raise NotImplementedError
 
     # ---- centre of mass, momentum, energy ----------------------------------------------------------------------------
 
@@ -741,7 +643,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass([0.0]).tolist()
         [0.0, 0.0, -0.5]
         """
-        raise NotImplementedError
 
     @_operation
     def center_of_mass_jacobian(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -751,7 +652,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass_jacobian([0.0]).ravel().tolist()
         [-0.5, 0.0, 0.0]
         """
-        raise NotImplementedError
 
     @_operation
     def momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -761,7 +661,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).momentum([0.0], [1.0]).tolist()
         [0.0, 0.5, 0.0, -1.0, 0.0, 0.0]
         """
-        raise NotImplementedError
 
     @_operation
     def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -771,7 +670,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum([0.0], [1.0])[:3].tolist()
         [0.0, 0.0, 0.0]
         """
-        raise NotImplementedError
 
     @_operation
     def centroidal_momentum_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -781,7 +679,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_matrix([0.0])[3]
         array([-1.])
         """
-        raise NotImplementedError
 
     @_operation
     def centroidal_momentum_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -791,7 +688,6 @@ class StateFunctions(_core.Mechanism):
         >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_bias([0.0], [1.0])[5])
         1.0
         """
-        raise NotImplementedError
 
     @_operation
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Any:
@@ -801,7 +697,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).kinetic_energy([0.0], [2.0])
         1.0
         """
-        raise NotImplementedError
 
     @_operation
     def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Any:
@@ -811,7 +706,6 @@ class StateFunctions(_core.Mechanism):
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).potential_energy([0.0])
         -9.81
         """
-        raise NotImplementedError
 
 
 class Kinematics:
@@ -845,6 +739,13 @@ class Kinematics:
     def jacobian_derivative(self, frame: str, *, expressed_in: str = "frame") -> Array:
         """As :meth:`Mechanism.jacobian_derivative`."""
         return self.mechanism._cached_jacobian_derivative(self._cached, frame, expressed_in=expressed_in)
+
+
+def _named(kind: str, name: str, known: dict[str, N]) -> N:
+    """What is known by that name; NameNotFoundError where nothing is."""
+    if not isinstance(name, str) or name not in known:  # type: ignore[redundant-expr]
+        raise_no_such_name(kind, name, known)
+    return known[name]
 
 
 def _orthonormal_basis(projector: Array, count: int) -> Array:

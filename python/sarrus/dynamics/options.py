@@ -9,6 +9,7 @@ from typing import Any, TypedDict, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
+from .._core import tolerances
 
 F = TypeVar("F", bound=Callable[..., Any])
 Wrenches = Mapping[str, ArrayLike]
@@ -39,6 +40,14 @@ class TimeOptions(StateOptions, total=False):
     time: ArrayLike | None
 
 
+class SearchOptions(TimeOptions, total=False):
+    """And how to look for configurations that close loops: see :meth:`~sarrus.Mechanism.assemble`."""
+
+    starts: int
+    seed: int
+    tolerance: float
+
+
 class Loads(TypedDict, total=False):
     """What acts on a tree besides its joints: see :meth:`~sarrus.Mechanism.inverse_dynamics`."""
 
@@ -57,7 +66,7 @@ class MotionOptions(Loads, StateOptions, total=False):
 
 DEFAULTS: dict[str, Any] = {
     "wrenches": None, "base_velocity": None, "base_acceleration": None, "time": None, "expressed_in": "frame",
-    "out": None, "threads": 1, "return_status": False,
+    "starts": 60, "seed": 0, "tolerance": tolerances.closed, "out": None, "threads": 1, "return_status": False,
 }  # fmt: skip
 
 

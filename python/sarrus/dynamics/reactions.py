@@ -2,74 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, real_rows
-from .loop_operations import LoopFunctions
-from .options import ReactionOptions, shows_options
-
-if TYPE_CHECKING:
-    from typing import Unpack
+from .._arrays import Array
+from .operations import StateFunctions
 
 
-class Reactions(LoopFunctions):
-    """Wrenches of all joints, whether they close loops or not."""
-
-    @shows_options
-    def reactions(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
-        **options: Unpack[ReactionOptions],
-    ) -> Any:  # fmt: skip
-        """Wrench that every joint of the tree, fixed ones too, exerts on the body that it carries (the one farther from the ground).
-
-        Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
-        at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
-        spring and armature together); :meth:`constraint_forces` gives the rest.
-
-        Parameters
-        ----------
-        multipliers : (..., nc) what the loops carry in this motion, as :meth:`forward_dynamics` and :meth:`actuator_efforts` return it;
-            default: nothing, as if every loop were open
-        time : (...) [s], where motion is prescribed
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sarrus
-        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-        >>> pendulum.reactions([0.0], [0.0], [0.0])["pivot"].round(3).tolist()
-        [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
-
-        All pins of a four-bar that is let go, those of its tree and the one that closes it:
-
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
-        >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
-        >>> pins = fourbar.reactions(q, v, a, multipliers=loops.multipliers) | loops.wrenches
-        >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
-        True
-        """
-        answer = super().reactions(q, v, a, **options)
-        if multipliers is None or self.nc == 0:
-            return answer
-        found, status = answer if options.get("return_status") else (answer, None)
-        closed = self._with_loops(q, multipliers, time, found)
-        return closed if status is None else (closed, status)
-
-    def _with_loops(
-        self, q: ArrayLike, multipliers: ArrayLike, time: ArrayLike | None, opened: dict[str, Array]
-    ) -> dict[str, Array]:
-        """A joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative."""
-        multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
-        carried = self.loop_wrenches(q, multipliers, time=time, return_status=True)[0]
-        through = carried_by_tree(self, q, carried)
-        return {name: wrench - through[name] if name in through else wrench for name, wrench in opened.items()}
-
-
-def carried_by_tree(robot: LoopFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:
+def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:
     """What wrenches (..., constraints, 6) on the constraints' children, and their opposites on the parents, put on all that is beyond
     each joint of the tree: (..., 6) [moment; force] in its frame; joints beyond which nothing acts are left out.
     """

@@ -1,13 +1,8 @@
 """Independent coordinates that move a mechanism with its loops closed.
 
-A coordinate x goes to its goal in steps small enough that the mechanism stays on its branch. After each step Newton's method
-solves loops and coordinates together,
-
-    φ(q) = 0                 loops, in the mechanism's own scale
-    x(q) = target            chosen coordinates and those being moved; all others follow
-
-for the least change of q, as rows of planar loops depend on one another. A step that does not converge is halved; where
-even small ones do not, the mechanism has reached the end of its range.
+A coordinate x goes to its goal in steps small enough that the mechanism stays on its branch. After each step the chosen coordinates and
+those being moved are put where they are to be, and the core closes the loops by moving the others as little as it can. A step that does not
+close them is halved; where even small ones do not, the mechanism has reached the end of its range.
 """
 
 from __future__ import annotations
@@ -20,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array
 from ..analysis.scaling import ScaledLoops
-from ..control.interpolation import logarithm
+from ..control.interpolation import Chart
 from ..mechanism import Mechanism
 
-CLOSED = 1e-11  # relative residual up to which a moved mechanism counts as closed
+CLOSED = 1e-11  # relative residual up to which a moved mechanism counts as closed, and miss of a coordinate
+STEPS = np.array([1e-6, 20.0, 1e300])  # damping and steps of the core: the way is short
 
 
 class Inputs:
@@ -48,21 +44,14 @@ class Inputs:
             labels = [label for label, _ in mechanism.joint(name).type.velocities]
             self.names += [name] if len(labels) == 1 else [f"{name}: {label}" for label in labels]
             self.joints += [name] * len(labels)
+        self._chart = Chart(mechanism)
         self.loops = ScaledLoops(mechanism, q, time)
         self.lengths = self.loops.sliding
         self.chosen = self._choose(q)
 
     def coordinates(self, q: ArrayLike) -> Array:
         """All coordinates (..., nv) of configurations (..., nq)."""
-        q = np.asarray(q, dtype=np.float64)
-        parts = [np.zeros((*q.shape[:-1], 0))]
-        for name in self.mechanism.joints:
-            joint = self.mechanism.joint(name)
-            x = q[..., joint.q_slice]
-            if joint.type.quaternion:
-                x = np.concatenate([logarithm(x[..., :4]), x[..., 4:]], axis=-1)
-            parts.append(x)
-        return np.concatenate(parts, axis=-1)
+        return self._chart.difference(self.mechanism.neutral(), np.asarray(q, dtype=np.float64))
 
     def lead(self, q: Array, goal: Mapping[int, float]) -> tuple[Array, bool]:
         """Move coordinates to a goal in small steps, the other chosen ones held; how far that led, and whether all the way."""
@@ -86,27 +75,19 @@ class Inputs:
         return q, True
 
     def _close(self, q: Array, rows: NDArray[np.intp], target: Array) -> Array | None:
-        """The configuration with closed loops and these coordinates, by Newton's steps; None where they lead nowhere, or far away."""
+        """The configuration with closed loops and these coordinates; None where the loops stay open, or close far away only."""
         loops, now = self.loops, q
-        scale = loops.column_scale
-        closed = False
-        for _ in range(12):
-            off = np.concatenate(
-                [loops.residual(now)[loops.holonomic], (self.coordinates(now)[rows] - target) / scale[rows]]
-            )
-            if closed:
-                moved = np.abs(self.mechanism.difference(q, now) / scale).max()
-                return now if moved < 0.6 else None
-            A = np.concatenate(
-                [loops.jacobian(now)[loops.holonomic], self._rates(now)[rows] * scale / scale[rows, None]]
-            )
-            # not solve: rows of planar loops depend on one another
-            step = np.linalg.lstsq(A, -off, rcond=1e-9)[0]
-            if not np.abs(step).max() < 1.0:
+        scale = loops.scale(~np.isin(np.arange(self.mechanism.nv), rows))
+        # where axes turn with a body a coordinate moves a little though its velocity is held: once more
+        for _ in range(60):
+            x = self.coordinates(now)
+            x[rows] = target
+            found, left = loops.close(self._chart.moved(self.mechanism.neutral()[None], x[None]), scale, STEPS)
+            now = np.asarray(found[0])
+            if not left[0] < CLOSED or not np.abs(loops.difference(q, now)).max() < 0.6:
                 return None
-            now = self.mechanism.integrate(now, step * scale)
-            # one step more takes the last digits
-            closed = bool(np.abs(off).max() < CLOSED)
+            if np.abs(self.coordinates(now)[rows] - target).max() < CLOSED:
+                return now
         return None
 
     def _rates(self, q: Array) -> Array:

@@ -49,11 +49,10 @@ class Actuation(LoopFunctions):
         >>> sarrus.mechanisms.four_bar().actuation_matrix.tolist()
         [[1.0], [0.0], [0.0]]
         """
-        for name in self.actuated:
-            if self.joint(name).closes_loop:
-                raise ModelError(
-                    f"joint '{name}' closes a loop: what its motor does depends on the configuration; see actuation_jacobian(q)"
-                )
+        for name in set(self.actuated) - set(self.joints):
+            raise ModelError(
+                f"joint '{name}' closes a loop: what its motor does depends on the configuration; see actuation_jacobian(q)"
+            )
         return self.actuation_jacobian(self.neutral())
 
     def actuation_jacobian(self, q: ArrayLike, actuated: Sequence[str] | None = None) -> Array:
@@ -120,14 +119,12 @@ class Actuation(LoopFunctions):
         ----------
         q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
         actuated : names of joints whose motors share the work; default: those that the description says
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
+        wrenches, time, check : as :meth:`forward_dynamics`
         distribution : "minimum-norm", or "weighted" with weights
         weights : (nu,), least u^T diag(weights) u
         limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
         preload : (nu,) efforts that the answer stays as near to as the motion lets it
-        time : (...) [s], where motion is prescribed
         return_reactions : also return the multipliers (..., nc) of least norm
-        check : whether a state whose loops stand open, or whose velocities they forbid, is refused: see :meth:`forward_dynamics`
 
         Returns
         -------
@@ -155,23 +152,20 @@ class Actuation(LoopFunctions):
         >>> fourbar.actuator_efforts(q, v, a).round(9)
         array([2.])
         """
-        out, return_status = options.get("out"), options.get("return_status", False)
-        known: dict[str, Any] = {
-            "wrenches": wrenches,
-            "time": options.get("time"),
-            "threads": options.get("threads", 1),
+        out, return_status = options.pop("out", None), options.pop("return_status", False)
+        choice: dict[str, Any] = {
+            "distribution": distribution,
+            "weights": weights,
+            "limits": limits,
+            "preload": preload,
         }
-        share = functools.partial(
-            self._shared_efforts, q, v, a, actuated=actuated, distribution=distribution, weights=weights, limits=limits, preload=preload,
-            **known,
-        )  # fmt: skip
+        known: dict[str, Any] = {"wrenches": wrenches, **options}
+        share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known)
         if limits is None or actuated is not None or weights is not None or preload is not None or return_reactions:
             return share(return_reactions=return_reactions, out=out, return_status=return_status)
         # limits alone take the short way as far as it leads, and any motion that it takes
         _weights(distribution, weights)
-        low, high = (
-            _per_motor(name, limit, self.nu) for name, limit in zip(("low", "high"), _both(limits), strict=True)
-        )
+        low, high = (_per_motor(k, limit, self.nu) for k, limit in zip(("low", "high"), _both(limits), strict=True))
         u, status = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)
         within = ((low <= u) & (u <= high)).all(axis=-1)
         if not within.all():
@@ -194,11 +188,16 @@ class Actuation(LoopFunctions):
         if wrenches is not None and not isinstance(wrenches, Mapping):
             raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
         low, high = (-np.inf, np.inf) if limits is None else _both(limits)
+        when = real_array("time", 0.0 if time is None else time)[..., None]
         lead, rows = _rows(
-            {"q": (q, self.nq), "v": (v, self.nv), "a": (a, self.nv), "time": (_column(time), 1)}
+            {"q": (q, self.nq), "v": (v, self.nv), "a": (a, self.nv), "time": (when, 1)}
             | {f"wrenches['{name}']": (w, 6) for name, w in (wrenches or {}).items()},
-            {"preload": 0.0 if preload is None else preload, "weights": _weights(distribution, weights)}
-            | {"low": low, "high": high},
+            {
+                "preload": 0.0 if preload is None else preload,
+                "weights": _weights(distribution, weights),
+                "low": low,
+                "high": high,
+            },
             nu,
         )
         loads = {name: rows[f"wrenches['{name}']"] for name in wrenches or {}}
@@ -215,10 +214,10 @@ class Actuation(LoopFunctions):
         sound = np.flatnonzero(status == Status.FINE)
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
         J, c = self.constraint_jacobian(q, time=time), self.constraint_velocity(q, time=time)
-        off = _off(J, v, c), _off(J, a, gamma[sound])
-        impossible = np.max([x.max(axis=-1, initial=0.0) for x in off], axis=0) > (np.inf if any_motion else 1.0)
+        off = np.stack([_off(J, v, c), _off(J, a, gamma[sound])], axis=1)
+        impossible = off.max(axis=(1, 2), initial=0.0) > (np.inf if any_motion else 1.0)
         if explain and impossible.any():
-            raise StateError(self._motion_fault(off[0][0], off[1][0]))
+            raise StateError(self._motion_fault(*off[0]))
 
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
@@ -232,18 +231,9 @@ class Actuation(LoopFunctions):
         return answers[0] if len(answers) == 1 else tuple(answers)
 
     def _share(
-        self,
-        names: Sequence[str],
-        J: Array,
-        S: Array,
-        tau: Array,
-        *,
-        preload: Array,
-        weights: Array,
-        low: Array,
-        high: Array,
+        self, names: Sequence[str], J: Array, S: Array, tau: Array, *, preload: Array, weights: Array, low: Array, high: Array,
         explain: bool,
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Efforts, multipliers and status of many states, of least |W^1/2 (u - preload)|; with `explain`, errors instead of the status."""
         free, root = solutions(J), np.sqrt(weights)
         NT, nu = transposed(free.basis), S.shape[-1]
@@ -282,12 +272,11 @@ class Actuation(LoopFunctions):
         return names
 
     def _motion_fault(self, velocity: Array, acceleration: Array) -> str:
-        row_names = [row for name in self.constraints for row in self.constraint(name).row_names]
         if velocity.max(initial=0.0) > 1.0:
             what, cure, worst = "velocity", "project_velocity() gives one that does", int(velocity.argmax())
         else:
             what, cure, worst = "acceleration", "forward_dynamics() gives such", int(acceleration.argmax())
-        return f"the loops do not allow this motion: its {what} does not satisfy '{row_names[worst]}' ({cure})"
+        return f"the loops do not allow this motion: its {what} does not satisfy '{self._row_names[worst]}' ({cure})"
 
     def _effort_fault(self, names: Sequence[str], missing: Array, rank: int, freedom: int) -> str:
         parts = [(float(np.linalg.norm(missing[self.joint(name).v_slice])), name) for name in self.joints]
@@ -310,10 +299,6 @@ def _weights(distribution: str, weights: ArrayLike | None) -> ArrayLike:
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
     return 1.0 if weights is None else weights
-
-
-def _column(time: ArrayLike | None) -> Array:
-    return real_array("time", 0.0 if time is None else time)[..., None]
 
 
 def _rows(
@@ -345,9 +330,8 @@ def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
     try:
         low, high = limits
     except (TypeError, ValueError):
-        raise ShapeError(
-            f"limits must be two, (lower, upper), each a number or one for each motor; got {limits!r}"
-        ) from None
+        wanted = "two, (lower, upper), each a number or one for each motor"
+        raise ShapeError(f"limits must be {wanted}; got {limits!r}") from None
     return low, high
 
 

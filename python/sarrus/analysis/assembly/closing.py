@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays import Array
-from ...description.constraints import TargetSpec
+from ..._core import tolerances
+from ...description.constraints import ConstraintSpec, TargetSpec
+from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import SarrusError
 from ...spatial import Transform
@@ -45,7 +47,8 @@ class Closing:
     """
 
     def __init__(self, robot: LoopFunctions, frames: Frames, held: tuple[str, ...]) -> None:
-        self.robot = with_targets(robot, frames) if frames else robot
+        to = (TargetSpec(target_name(frame), frame, turned) for frame, turned in frames)
+        self.robot = on_its_tree(robot, *to) if frames else robot
         targets = np.concatenate(
             [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames)]
         )
@@ -102,15 +105,15 @@ def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closin
     return found
 
 
-def with_targets(robot: LoopFunctions, frames: Frames) -> LoopFunctions:
-    """The mechanism on the same tree, with frames to lead."""
+def on_its_tree(robot: LoopFunctions, *more: ConstraintSpec, actuated: Sequence[str] | None = None) -> LoopFunctions:
+    """The mechanism on the same tree, with more constraints, or with motors in these joints."""
+
+    def fixed(j: JointSpec) -> JointSpec:
+        closes, driven = robot.joint(j.name).closes_loop, j.actuated if actuated is None else j.name in actuated
+        return dataclasses.replace(j, tree=not closes, loop=closes, actuated=driven)
+
     d = robot.description
-    joints = tuple(
-        dataclasses.replace(j, tree=not robot.joint(j.name).closes_loop, loop=robot.joint(j.name).closes_loop)
-        for j in d.joints
-    )
-    targets = (TargetSpec(target_name(frame), frame, turned) for frame, turned in frames)
-    return type(robot)(dataclasses.replace(d, joints=joints, constraints=(*d.constraints, *targets)))
+    return type(robot)(dataclasses.replace(d, joints=tuple(map(fixed, d.joints)), constraints=(*d.constraints, *more)))
 
 
 def movable_frames(robot: LoopFunctions) -> set[str]:
@@ -123,9 +126,7 @@ def target_name(frame: str) -> str:
     return f"target of {frame}"
 
 
-def from_nearby(
-    robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any, tolerance: float
-) -> Array | None:
+def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any) -> Array | None:
     """The configuration (nq,) to which a few steps lead from one that is nearly closed; None where there is more to it, or to say about it.
 
     The one call of a control loop: it checks no more than it must to be sure of the answer.
@@ -166,7 +167,7 @@ def from_nearby(
         found = how.robot._close(q, how.scale, NEAR, time=time, pfaffian_values=numbers)
     except SarrusError:
         return None
-    if not found[-1] <= tolerance:
+    if not found[-1] <= tolerances.closed:
         return None
     q = found[:-1].copy()
     return None if how.limited and not how.within(q, 0.0) else q

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._arrays import Array, checked_number
-from ..joint_targets import quoted, tree_joints
+from ..joint_targets import quoted
 from .multistart import SMALL, Search
 
 EPS = float(np.finfo(np.float64).eps)
@@ -86,9 +86,9 @@ class Branch:
             return np.asarray((there[0] - there[1]) / 2e-4)
 
         given = loops.difference(q, goal) * ~search.moving
-        at_goal = np.concatenate(
-            [np.zeros(0, bool), *(np.full(j.nq, j.name in search.held) for j in tree_joints(search.robot))]
-        )
+        at_goal = np.zeros(search.robot.nq, bool)
+        for name in search.held:
+            at_goal[search.robot.joint(name).q_slice] = True
         done, step = 0.0, 1.0
         while done < 1.0:
             loops.time = time + done * (end - time)
@@ -121,15 +121,15 @@ class Branch:
     def why(self, q: Array) -> str:
         """Where it ends, and why it does not go on."""
         robot = self.search.robot
-        reached = ", ".join(
-            f"{name} = {np.array2string(q[robot.joint(name).q_slice], precision=6)[1:-1].strip()}"
-            for name in self.search.held
-        )
+        at = {
+            name: np.array2string(q[robot.joint(name).q_slice], precision=6)[1:-1].strip() for name in self.search.held
+        }
+        reached = ", ".join(f"{name} = {x}" for name, x in at.items())
         where = f", at {reached}" if reached else ""
         J = self.search.jacobian(q[None])[0]
         x = np.linalg.svd(J)[2][max(self.rank - 1, 0)] if len(J) else np.zeros(robot.nv)
         slowest = float(np.linalg.norm(J @ x))
-        moving = quoted(j.name for j in tree_joints(robot) if np.abs(x[j.v_slice]).max(initial=0.0) > 0.1)
+        moving = quoted(name for name in robot.joints if np.abs(x[robot.joint(name).v_slice]).max(initial=0.0) > 0.1)
         if slowest < 0.05 and moving:
             return f"{where}: a limit position (dead point), where {moving} can move while the inputs rest"
         return f"{where}: no step, however small, closes the loops"

@@ -7,15 +7,15 @@ not take part. All in units of :mod:`sarrus.analysis.scaling`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_count, checked_number, checked_time
+from ..._arrays import Array, checked_number
 from ..._core import tolerances
 from ...dynamics.loop_operations import LoopFunctions
-from ..joint_targets import JointCoordinates, coordinates, quoted, start_near
+from ..joint_targets import quoted
 from .closing import FAR, Frames, closing
 
 TOLERANCE = tolerances.closed
@@ -27,19 +27,13 @@ class Search:
     """Ways from many starts to configurations that close the loops, with the joints that are held where the given start has them."""
 
     def __init__(
-        self,
-        robot: LoopFunctions,
-        start: Array,
-        held: Iterable[str],
-        time: float | None,
-        seed: int,
-        frames: Frames = (),
-        targets: Array | None = None,
-    ) -> None:
+        self, robot: LoopFunctions, start: Array, held: Iterable[str], time: float | None, seed: int,
+        frames: Frames = (), targets: Array | None = None,
+    ) -> None:  # fmt: skip
         self.start, self.held, self.base, self.frames = start, tuple(held), robot, frames
-        self.rng = np.random.default_rng(checked_count("seed", seed, 0))
+        self.rng = np.random.default_rng(seed)
         self.how = closing(robot, frames, self.held)
-        self.robot, self.loops = self.how.robot, self.how.at(checked_time(time), targets)
+        self.robot, self.loops = self.how.robot, self.how.at(time, targets)
         self.moving, self.weights = self.how.moving, np.ones(self.robot.nc)
 
     def close(self, q: Array, steps: ArrayLike = FAR) -> tuple[Array, Array]:
@@ -101,30 +95,6 @@ def checked_tolerance(given: float) -> float:
             f"tolerance must be at least {tolerances.rounding:g}, which rounding leaves of a closed loop; got {given!r}"
         )
     return tolerance
-
-
-def sought(
-    robot: LoopFunctions,
-    near: ArrayLike | JointCoordinates | None,
-    fixed: Mapping[str, ArrayLike] | None,
-    time: float | None,
-    starts: int,
-    seed: int,
-    tolerance: float,
-    frames: Frames = (),
-    targets: Array | None = None,
-) -> tuple[Search, Array, float]:
-    """The last search that was made, what it found and how far that is open."""
-    starts, tolerance, time = checked_count("starts", starts, 0), checked_tolerance(tolerance), checked_time(time)
-    held = coordinates(robot, fixed)
-    guess = coordinates(robot, near) if isinstance(near, Mapping) else {}
-    start = start_near(robot, near, {**guess, **held}, time)
-    for kept in ({**guess, **held}, held) if guess.keys() - held.keys() else (held,):
-        search = Search(robot, start, kept, time, seed, frames, targets)
-        q, left = search.nearest(starts, tolerance)
-        if left <= tolerance:
-            break
-    return search, q, left
 
 
 def open_by(search: Search, q: Array) -> dict[str, float]:

@@ -7,20 +7,25 @@ by the same steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, checked_count, checked_time, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.options import SearchOptions, TimeOptions, shows_options
 from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
 from .closing import Frames, closing, from_each, from_nearby, movable_frames, target_name
 from .continuation import Branch, checked_steps
-from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, sought, why_open
+from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, why_open
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 Targets = Mapping[str, ArrayLike | Transform]
 
@@ -28,19 +33,11 @@ Targets = Mapping[str, ArrayLike | Transform]
 class Position(LoopFunctions):
     """Closing the loops of a mechanism, and moving while they stay closed."""
 
+    @shows_options
     def assemble(
-        self,
-        near: ArrayLike | JointCoordinates | None = None,
-        fixed: JointCoordinates | None = None,
-        *,
-        time: ArrayLike | None = None,
-        starts: int = 60,
-        seed: int = 0,
-        tolerance: float = TOLERANCE,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+        self, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Any:  # fmt: skip
         """A configuration (..., nq) that closes every loop, near another one.
 
         One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
@@ -51,13 +48,12 @@ class Position(LoopFunctions):
         near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
             not; default, and for joints that are not named: the home of the description, or neutral
         fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
-        time : (...) [s], where motion is prescribed
         starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
             of limits only if none within them was found
         seed : of these starts; equal seeds give equal answers
         tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
             not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
-        out, threads, return_status : as all functions of a state. Status 2: the loops stay open
+        out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 2: the loops stay open
 
         Raises
         ------
@@ -80,81 +76,62 @@ class Position(LoopFunctions):
         >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
         (5, 3)
         """
-        return self._closed({}, near, fixed, time, starts, seed, tolerance, out, threads, return_status)
+        return self._closed({}, near, fixed, **options)
 
-    def _closed(
-        self,
-        targets: Targets,
-        near: ArrayLike | JointCoordinates | None,
-        fixed: JointCoordinates | None,
-        time: Any,
-        starts: int,
-        seed: int,
-        tolerance: float,
-        out: Array | None,
-        threads: int,
-        return_status: bool,
-    ) -> Any:
+    def _closed(self, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
         """Configurations with loops closed, joints held and frames where they should be."""
-        plain = out is None and return_status is False and type(starts) is type(seed) is type(threads) is int
-        if plain and tolerance is TOLERANCE and (starts, seed, threads) == (60, 0, 1):
-            found = from_nearby(self, targets, near, fixed, time, tolerance)
-            if found is not None:
-                return found
+        found = None if options.keys() - {"time"} else from_nearby(self, targets, near, fixed, options.get("time"))
+        return self._looked_for(targets, near, fixed, **options) if found is None else found
+
+    def _looked_for(
+        self, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
+        tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
+    ) -> Any:  # fmt: skip
         threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
+        starts, seed, tolerance = (
+            checked_count("starts", starts, 0),
+            checked_count("seed", seed, 0),
+            checked_tolerance(tolerance),
+        )
+        time = real_array("time", time) if np.ndim(time) else checked_time(time)
         frames, joints = _told_apart(self, targets)
         held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
-        guess = coordinates(self, near, many=True) if isinstance(near, Mapping) else {}
-        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in (guess | held).items()}
-        shapes |= {
-            f"the target of frame '{name}'": x.shape[: -2 if turned else -1] for (name, turned), x in frames.items()
-        }
-        if near is not None and not guess:
-            shapes["near"] = real_array("near", near).shape[:-1] if not isinstance(near, Mapping) else ()
-        if time is not None and np.ndim(time):
-            time = real_array("time", time)
-            shapes["time"] = time.shape
+        kept = (coordinates(self, near, many=True) if isinstance(near, Mapping) else {}) | held
+        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()} | {"time": np.shape(time)}
+        shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
+        if near is not None and not isinstance(near, Mapping):
+            shapes["near"] = real_array("near", near).shape[:-1]
         lead = common_axes(shapes)
         which: Frames = tuple(frames)
         numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
+        rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in numbers]
+        place = np.concatenate(rows, axis=-1) if rows else None
+        start = start_near(self, near, kept, time, lead).reshape(math.prod(lead), self.nq)
         if not lead:
-            place = np.concatenate(numbers) if numbers else None
-            search, q, left = sought(self, near, held, time, starts, seed, tolerance, which, place)
+            for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
+                search = Search(self, start[0], those, time, seed, which, None if place is None else place[0])
+                q, left = search.nearest(starts, tolerance)
+                if left <= tolerance:
+                    break
             if left > tolerance and not return_status:
                 raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
-            status = np.array(2 if left > tolerance else 0, np.int8)
-            q = into(out, np.where(status == 0, q, np.nan))
-            return (q, status) if return_status else q
-
-        checked_count("starts", starts, 0), checked_count("seed", seed, 0)
-        tolerance = checked_tolerance(tolerance)
-        place = None
-        if numbers:
-            place = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in numbers], axis=-1)
-            place = place.reshape(-1, place.shape[-1])
-        if time is not None:
-            every: Any = time if np.ndim(time) else checked_time(time)
-            time = np.broadcast_to(every, lead).ravel()
-        start = start_near(self, near, guess | held, None if time is None else time.reshape(lead), lead).reshape(
-            -1, self.nq
-        )
-        kept = tuple(guess | held)
-        q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads)
-        if len(kept) > len(held) and (open_ := state == 2).any():  # what was a guess may move
-            at, when = (None if x is None else x[open_] for x in (place, time))
-            q[open_], state[open_] = from_each(closing(self, which, held), start[open_], at, when, tolerance, threads)
+            state = np.array([2 if left > tolerance else 0], np.int8)
+            q = np.where(state == 0, q, np.nan)
+        else:
+            time = None if time is None else np.broadcast_to(time, lead).ravel()
+            q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads)
+            if len(kept) > len(held) and (open_ := state == 2).any():
+                at, when = (None if x is None else x[open_] for x in (place, time))
+                q[open_], state[open_] = from_each(
+                    closing(self, which, held), start[open_], at, when, tolerance, threads
+                )
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q
 
     def assembly_modes(
-        self,
-        fixed: JointCoordinates | None = None,
-        *,
-        time: float | None = None,
-        attempts: int = 200,
-        seed: int = 0,
+        self, fixed: JointCoordinates | None = None, *, time: float | None = None, attempts: int = 200, seed: int = 0,
         tolerance: float = TOLERANCE,
-    ) -> list[Array]:
+    ) -> list[Array]:  # fmt: skip
         """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
 
         From as many starts as `attempts` says: there may be more. The one nearest to the home comes first; none found, an empty list.
@@ -174,6 +151,7 @@ class Position(LoopFunctions):
         """
         attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
         held = coordinates(self, fixed)
+        time, seed = checked_time(time), checked_count("seed", seed, 0)
         search = Search(self, start_near(self, None, held, time), held, time, seed)
         q, left = search.close(search.starts(0, attempts))
         q = search.how.unwound(q[left <= tolerance], search.start)
@@ -194,28 +172,18 @@ class Position(LoopFunctions):
                 modes.append(k)
         return [q[k].copy() for k in modes]
 
+    @shows_options
     def inverse_kinematics(
-        self,
-        targets: Targets,
-        near: ArrayLike | JointCoordinates | None = None,
-        fixed: JointCoordinates | None = None,
-        *,
-        time: ArrayLike | None = None,
-        starts: int = 60,
-        seed: int = 0,
-        tolerance: float = TOLERANCE,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+        self, targets: Targets, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Any:  # fmt: skip
         """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
 
         Parameters
         ----------
         targets : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]; or
             joint to coordinates, as in `fixed`. A name that a frame and a joint share is the frame's
-        near, fixed, time, starts, seed, tolerance, out, threads, return_status : as :meth:`assemble`. What targets and loops leave free
-            moves as little as it can
+        near, fixed, **options : as :meth:`assemble`. What targets and loops leave free moves as little as it can
 
         Raises
         ------
@@ -234,18 +202,12 @@ class Position(LoopFunctions):
         """
         if not isinstance(targets, Mapping):
             raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
-        return self._closed(targets, near, fixed, time, starts, seed, tolerance, out, threads, return_status)
+        return self._closed(targets, near, fixed, **options)
 
     def follow(
-        self,
-        inputs: Targets,
-        near: ArrayLike | JointCoordinates | None = None,
-        *,
-        time: ArrayLike | None = None,
-        max_step: float = 0.2,
-        min_step: float = 1e-7,
-        tolerance: float = TOLERANCE,
-    ) -> Array:
+        self, inputs: Targets, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
+        max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
+    ) -> Array:  # fmt: skip
         """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
 
         From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
@@ -296,9 +258,8 @@ class Position(LoopFunctions):
         frames, joints = _told_apart(self, inputs)
         for (name, turned), x in frames.items():
             if x.ndim != 2 + turned or not np.isfinite(x).all():
-                raise ShapeError(
-                    f"frame '{name}' is led through poses (n, 4, 4) or points (n, 3), all finite; got shape {x.shape}"
-                )
+                wanted = "is led through poses (n, 4, 4) or points (n, 3), all finite"
+                raise ShapeError(f"frame '{name}' {wanted}; got shape {x.shape}")
         ways, times = paths(self, joints, time, {name: len(x) for (name, _), x in frames.items()})
         poses = {
             name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
@@ -306,7 +267,7 @@ class Position(LoopFunctions):
         }
         first = {name: way[0] for name, way in ways.items()}
         targets = {name: x[0] for name, x in poses.items()}
-        q = self._closed(targets, near, first, float(times[0]), 60, 0, tolerance, None, 1, False)
+        q = self._looked_for(targets, near, first, time=float(times[0]), tolerance=tolerance)
         if q.ndim > 1:
             raise ShapeError(f"near must be one configuration, ({self.nq},), where a path starts; got shape {q.shape}")
         place = _between(poses, 0, 0)(0.0)
@@ -322,24 +283,15 @@ class Position(LoopFunctions):
             path.append(q)
         return np.array(path)
 
-    def velocities(
-        self,
-        q: ArrayLike,
-        given: Mapping[str, ArrayLike],
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
-    ) -> Any:
+    @shows_options
+    def velocities(self, q: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]) -> Any:
         """The velocity (..., nv) on the loops in which joints move as said, J v = c; what that leaves free moves as little as it can.
 
         Parameters
         ----------
         q : (..., nq) closing the loops
         given : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
-        time : (...) [s], where motion is prescribed
-        out, threads, return_status : as all functions of a state. Status 3: the loops do not allow these velocities
+        out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
 
         Raises
         ------
@@ -358,22 +310,12 @@ class Position(LoopFunctions):
         (6.0, True)
         """
         v = velocities_of(self, given, "velocities")
-        rows = self.constraint_velocity(q, time=time, return_status=True)[0]
-        weight = closing(self, (), tuple(given)).scale[: self.nv]
-        return self._least_motion(
-            q, v, _finite(rows), weight, time=time, out=out, threads=threads, return_status=return_status
-        )
+        rows = self.constraint_velocity(q, time=options.get("time"), return_status=True)[0]
+        return self._with_least_motion(q, v, rows, given, **options)
 
+    @shows_options
     def accelerations(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        given: Mapping[str, ArrayLike],
-        *,
-        time: ArrayLike | None = None,
-        out: Array | None = None,
-        threads: int = 1,
-        return_status: bool = False,
+        self, q: ArrayLike, v: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
     ) -> Any:
         """The acceleration (..., nv) on the loops in which joints accelerate as said, J a = gamma(q, v); otherwise as :meth:`velocities`.
 
@@ -389,11 +331,14 @@ class Position(LoopFunctions):
         (0.0, True)
         """
         a = velocities_of(self, given, "accelerations")
-        rows = self.constraint_bias(q, v, time=time, return_status=True)[0]
+        rows = self.constraint_bias(q, v, time=options.get("time"), return_status=True)[0]
+        return self._with_least_motion(q, a, rows, given, **options)
+
+    def _with_least_motion(self, q: ArrayLike, v: Array, rows: Array, given: Mapping[str, Any], **options: Any) -> Any:
+        """v of the joints that are given, and of the others what is least of all that J v = rows allows."""
         weight = closing(self, (), tuple(given)).scale[: self.nv]
-        return self._least_motion(
-            q, a, _finite(rows), weight, time=time, out=out, threads=threads, return_status=return_status
-        )
+        # of an unsound state the core tells by itself
+        return self._least_motion(q, v, np.where(np.isfinite(rows), rows, 0.0), weight, **options)
 
     def random(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, closed: bool = False
@@ -413,7 +358,7 @@ class Position(LoopFunctions):
         """
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
-        drawn = super().random(rng, size)
+        drawn = self._drawn(rng, size)
         if not checked_truth("closed", closed) or not self.constraints:
             return drawn
         how, q = closing(self, (), ()), drawn.reshape(-1, self.nq)
@@ -425,16 +370,11 @@ class Position(LoopFunctions):
             left = left[~good]
             if not left.size:
                 return q.reshape(drawn.shape)
-            q[left] = super().random(rng, left.size)
+            q[left] = self._drawn(rng, left.size)
         raise AssemblyError(
             f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
             "within their limits: does assemble() find one?"
         )
-
-
-def _finite(rows: Array) -> Array:
-    """With zeros instead of what an unsound state has, of which the core tells by itself."""
-    return np.where(np.isfinite(rows), rows, 0.0)
 
 
 def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], Array | None]:
@@ -442,36 +382,28 @@ def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], A
     turns = {name: Rotation(x[k, :3, :3].T @ x[to, :3, :3]).log() for name, x in poses.items() if x.ndim == 3}
 
     def at(part: float) -> Array | None:
-        if not poses:
-            return None
         places = []
         for name, x in poses.items():
             place = (1.0 - part) * x[k] + part * x[to]
             if name in turns:
                 turn = Rotation.exp(part * turns[name]).matrix
                 place[:3, :3] = x[to, :3, :3] if part == 1.0 else x[k, :3, :3] @ turn
-                place = place[:3].ravel()
-            places.append(place)
-        return np.concatenate(places)
+            places.append(place[:3].ravel())
+        return np.concatenate(places) if places else None
 
     return at
 
 
 def _told_apart(robot: LoopFunctions, targets: Targets) -> tuple[dict[tuple[str, bool], Array], dict[str, Any]]:
     """Where frames are to be, each a pose (..., 4, 4) or a point (..., 3), which the flag says; and coordinates of joints."""
-    frames: dict[tuple[str, bool], Array] = {}
-    joints: dict[str, Any] = {}
-    for name, value in targets.items():
-        if name in robot.frames:
-            where = _target(robot, name, value)
-            frames[name, where.shape[-1] == 4] = where
-        elif name not in robot._joints:
+    of_frames = {name: _target(robot, name, value) for name, value in targets.items() if name in robot.frames}
+    joints = {name: value for name, value in targets.items() if name not in of_frames}
+    for name, value in joints.items():
+        if name not in robot._joints:
             raise_no_such_name("frame or joint", name, (*robot.frames, *robot.joints))
-        elif isinstance(value, Transform):
+        if isinstance(value, Transform):
             raise ShapeError(f"'{name}' is a joint: its target is coordinates, not a Transform")
-        else:
-            joints[name] = value
-    return frames, joints
+    return {(name, where.shape[-1] == 4): where for name, where in of_frames.items()}, joints
 
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
@@ -482,9 +414,8 @@ def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> A
         return value.matrix
     where = real_array(f"the target of frame '{frame}'", value)
     if where.shape[-1:] != (3,) and where.shape[-2:] != (4, 4):
-        raise ShapeError(
-            f"the target of frame '{frame}' is a pose (..., 4, 4) or a point (..., 3); got shape {where.shape}"
-        )
+        wanted = "a pose (..., 4, 4) or a point (..., 3)"
+        raise ShapeError(f"the target of frame '{frame}' is {wanted}; got shape {where.shape}")
     if where.ndim > 2 or (where.shape[-1] == 3 and where.ndim > 1):
         return where  # each is looked at where it is used
     if not np.isfinite(where).all():
@@ -494,15 +425,12 @@ def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> A
 
 def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool], Array]) -> str:
     """How far frames stay from their targets when the loops are closed."""
-    robot = search.robot
-    rows = np.arange(robot.nc)
-    of_targets = np.concatenate([rows[robot.constraint(target_name(name)).rows] for name, _ in targets])
-    # loops before targets
-    search.weights = np.where(np.isin(rows, of_targets), 1.0, 1e4)
+    robot, aims = search.robot, {target_name(name) for name, _ in targets}
+    search.weights = np.full(robot.nc, 1e4)  # loops before targets
+    for name in aims:
+        search.weights[robot.constraint(name).rows] = 1.0
     q = search.close(q[None])[0][0]
-    aims = {target_name(name) for name, _ in targets}
-    loops = {name: off for name, off in open_by(search, q).items() if name not in aims}
-    if max(loops.values(), default=0.0) > 1e-6:
+    if max((off for name, off in open_by(search, q).items() if name not in aims), default=0.0) > 1e-6:
         return why_open(search, q)
     texts = []
     for (name, turned), where in targets.items():

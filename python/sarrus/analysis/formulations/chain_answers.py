@@ -64,16 +64,14 @@ def answer(robot: LoopFunctions, cut: TakenApart, s: States, c: Chain) -> ChainA
     N, start = _solutions(s.rows[..., c.inner_rows, :][..., D], s.gamma[..., c.inner_rows])
     H, J = transposed(N) @ inertia @ N, jacobian @ N
     half, moves_nothing = inverse_root(H)
-    s.no_answer(
-        moves_nothing, f"the chain that ends with joint '{c.name}' has motions without inertia when let go; {INSTEAD}"
-    )
+    why = f"the chain that ends with joint '{c.name}' has motions without inertia when let go; {INSTEAD}"
+    s.no_answer(moves_nothing, why)
     bias_forces = applied(transposed(N), applied(inertia, start) + s.bias[..., D])
-    open_accelerations = applied(
-        transposed(half) @ half, applied(transposed(N), s.drive[..., D]) - bias_forces
-    )  # 5.9, 6.2
+    H_inverse = transposed(half) @ half
+    open_accelerations = applied(H_inverse, applied(transposed(N), s.drive[..., D]) - bias_forces)  # 5.9, 6.2
     a = np.zeros(s.u.shape)
     a[..., D] = start + applied(N, open_accelerations)
-    Omega = transposed(half) @ half @ transposed(J)
+    Omega = H_inverse @ transposed(J)
     Lambda_inverse = J @ Omega
 
     # 2.10-2.16: the rows of the end joint take C^T of the member's velocity against the tip, and so hold C^T X
@@ -101,33 +99,15 @@ def answer(robot: LoopFunctions, cut: TakenApart, s: States, c: Chain) -> ChainA
     M = (U * inverse_where(sizes**2, felt)[..., None, :]) @ transposed(U)
 
     # 6.20: with accelerations of coordinates for open_accelerations, what velocities add to the tip's and the member's stands in gamma
-    S = g + applied(
-        transposed(phi_c), applied(jacobian, a[..., D]) - applied(Lambda_inverse, given) + applied(X, s.turning)
-    )
+    tip = applied(jacobian, a[..., D]) - applied(Lambda_inverse, given) + applied(X, s.turning)
+    S = g + applied(transposed(phi_c), tip)
+    P, R = given + applied(phi_c @ M, S), phi_c @ M @ transposed(phi_c) @ X
+    firm = np.eye(W.shape[-2]) - (U * felt[..., None, :]) @ transposed(U)
+    open_tip_acceleration = cut.pieces.acceleration(s.x, s.u, a, c.frame)
     return ChainAnswer(
-        H=H,
-        bias_forces=bias_forces,
-        J=J,
-        open_accelerations=open_accelerations,
-        open_tip_acceleration=cut.pieces.acceleration(s.x, s.u, a, c.frame),
-        Omega=Omega,
-        Lambda_inverse=Lambda_inverse,
-        X=X,
-        phi=phi,
-        phi_c=phi_c,
-        M_inverse=W @ transposed(W),
-        M=M,
-        S=S,
-        P=given + applied(phi_c @ M, S),
-        R=phi_c @ M @ transposed(phi_c) @ X,
-        N=N,
-        start=start,
-        jacobian=jacobian,
-        firm=np.eye(W.shape[-2]) - (U * felt[..., None, :]) @ transposed(U),
-        psi=psi,
-        given=given,
-        rate=rate,
-    )
+        H, bias_forces, J, open_accelerations, open_tip_acceleration, Omega, Lambda_inverse, X, phi, phi_c, W @ transposed(W), M, S, P, R,
+        N, start, jacobian, firm, psi, given, rate,
+    )  # fmt: skip
 
 
 def _motor(
@@ -139,19 +119,16 @@ def _motor(
     joint = robot.joint(c.name)
     motion, _, psi, _ = robot.joint_bases(s.q, c.name)
     sizes = np.linalg.svd(motion, compute_uv=False)
-    s.no_answer(
-        sizes.min(axis=-1, initial=np.inf) <= NOTHING * sizes.max(axis=-1, initial=0.0),
-        f"axes of joint '{c.name}', which ends a chain, have become parallel; {INSTEAD}",
-    )
+    parallel = sizes.min(axis=-1, initial=np.inf) <= NOTHING * sizes.max(axis=-1, initial=0.0)
+    s.no_answer(parallel, f"axes of joint '{c.name}', which ends a chain, have become parallel; {INSTEAD}")
     if (joint.parent if joint.reversed else joint.child) == cut.member:
         psi = transposed(_inverse(_motion(to_tip @ s.place @ c.at_member.matrix))) @ psi
     else:  # the tree passes it from the member to the tip, and this is the force on the tip
         psi = -psi
 
     def between(m: LoopFunctions, q: Array, v: Array) -> Array:
-        here, there = (
-            m.acceleration(q, v, np.zeros(v.shape), body, expressed_in="world") for body in (cut.member, c.tip)
-        )
+        rest = np.zeros(v.shape)
+        here, there = (m.acceleration(q, v, rest, body, expressed_in="world") for body in (cut.member, c.tip))
         return here - there
 
     # both at zero accelerations, which for the mechanism includes this joint's

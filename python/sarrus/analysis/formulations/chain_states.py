@@ -66,15 +66,9 @@ class States:
 
 
 def states(
-    robot: LoopFunctions,
-    cut: TakenApart,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    wrenches: Mapping[str, ArrayLike] | None,
-    time: ArrayLike | None,
-    return_status: bool,
-) -> States:
+    robot: LoopFunctions, cut: TakenApart, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+    wrenches: Mapping[str, ArrayLike] | None, time: ArrayLike | None, return_status: bool,
+) -> States:  # fmt: skip
     """All of them as arrays with the same leading axes; StateError or ShapeError where they are not what they must be."""
     force, when = real_rows("tau", tau, robot.nv, finite=False), real_array("time", 0.0 if time is None else time)
     found = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[1]
@@ -98,16 +92,9 @@ def states(
 
 
 def _states(
-    robot: LoopFunctions,
-    cut: TakenApart,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: Array,
-    wrenches: Mapping[str, ArrayLike] | None,
-    time: Array | None,
-    status: NDArray[np.int8],
-    explain: bool,
-) -> States:
+    robot: LoopFunctions, cut: TakenApart, q: ArrayLike, v: ArrayLike, tau: Array,
+    wrenches: Mapping[str, ArrayLike] | None, time: Array | None, status: NDArray[np.int8], explain: bool,
+) -> States:  # fmt: skip
     pieces, lead, fine = cut.pieces, status.shape, status == Status.FINE
     q = np.where(fine[..., None], q, robot.neutral())
     v, tau = np.where(fine[..., None], v, 0.0), np.where(fine[..., None], tau, 0.0)
@@ -125,25 +112,10 @@ def _states(
     r = pieces.joint(cut.afloat[cut.member]).v_slice
     turning = np.zeros((*lead, 6))
     turning[..., 3:] = np.cross(u[..., r][..., :3], u[..., r][..., 3:])
-    return States(
-        status=status,
-        explain=explain,
-        q=q,
-        v=v,
-        tau=tau,
-        time=time,
-        x=x,
-        u=u,
-        drive=drive,
-        M=pieces.mass_matrix(x),
-        bias=pieces.bias_forces(x, u, wrenches=wrenches, return_status=True)[0],
-        rows=pieces.constraint_jacobian(x, time=time),
-        gamma=pieces.constraint_bias(x, u, time=time),
-        passive=cut.weightless.bias_forces(q, v),
-        place=pieces.pose(x, cut.member),
-        r=r,
-        turning=turning,
-    )
+    M, bias = pieces.mass_matrix(x), pieces.bias_forces(x, u, wrenches=wrenches, return_status=True)[0]
+    rows, gamma = pieces.constraint_jacobian(x, time=time), pieces.constraint_bias(x, u, time=time)
+    passive, place = cut.weightless.bias_forces(q, v), pieces.pose(x, cut.member)
+    return States(status, explain, q, v, tau, time, x, u, drive, M, bias, rows, gamma, passive, place, r, turning)
 
 
 def _quaternion(R: Array) -> Array:

@@ -11,8 +11,8 @@ from ..._arrays import Array, common_axes, real_rows
 from ...description.specs import BodySpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Kinematics
-from .coordinates import Coordinates, Dependence, chosen, constraint_jacobian_rate
-from .projected import applied, solutions, transposed
+from .coordinates import Coordinates, Dependence
+from .projected import applied, transposed
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,9 @@ class CogDynamics(LoopFunctions):
     """COG Jacobians of a mechanism, closed or not."""
 
     def cog_jacobians(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        active: Coordinates = "actuated",
-        *,
+        self, q: ArrayLike, v: ArrayLike | None = None, active: Coordinates = "actuated", *,
         time: ArrayLike | None = None,
-    ) -> CogJacobians:
+    ) -> CogJacobians:  # fmt: skip
         """COG Jacobians of all links in active coordinates, and with them the equations of motion.
 
         Rigid bodies only: armature, friction and springs are not in them, as they are in :meth:`reduced_dynamics`.
@@ -111,7 +107,6 @@ class CogDynamics(LoopFunctions):
         ----------
         q, v : (..., nq), (..., nv) that satisfy the constraints; v is zero if not given
         active : as `independent` of :meth:`reduced_dynamics`; there may be more than degrees of freedom, but not fewer
-        time : (...) [s], where motion is prescribed
 
         References
         ----------
@@ -128,16 +123,10 @@ class CogDynamics(LoopFunctions):
         True
         """
         v = np.zeros(self.nv) if v is None else v
-        gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
-        common_axes({"the answer": (*gamma.shape[:-1], len(self.bodies), 6, self.nv)})
-        q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
-        v = np.where(np.isfinite(v) & np.isfinite(gamma).all(axis=-1, keepdims=True), v, np.nan)
-        free = solutions(self.constraint_jacobian(q, time=time))
-        names, E = chosen(self, active, free)
-        J_dot = constraint_jacobian_rate(self, q, v, time)
-        motion = Dependence(names, E, np.zeros_like(E), J_dot, free, independent=False)
-        a = motion.solve(gamma, np.zeros(len(names)))
-        state = self.kinematics(q, v, a)
+        motion = Dependence(self, q, v, active, time, independent=False)
+        names, v = motion.names, motion.v
+        common_axes({"the answer": (*v.shape[:-1], len(self.bodies), 6, self.nv)})
+        state = self.kinematics(q, v, motion.solve(motion.gamma, np.zeros(len(names))))
         links = [_link(state, body, self.gravity, motion) for body in self.description.bodies]
         # one after the other along a new axis before those of their own
         G, G_dot, mass, b, rest = (

@@ -29,19 +29,24 @@ from .projected import FreeMotions, applied, solutions, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None
 
-STEP = 3e-4  # of central differences of fourth order, in radians and mechanism's sizes: truncation and rounding are below 1e-11
-
 
 class Dependence:
-    """v = G y-dot + g and a = G y-ddot + (G-dot y-dot + g-dot), for rates E v of coordinates.
+    """v = G y-dot + g and a = G y-ddot + (G-dot y-dot + g-dot) in a state (q, v), for rates E v of coordinates, or of a task's components.
 
     StateError where the coordinates do not determine the motion, or where they must not be more than there are degrees of freedom and
     are; in a batch such states are NaN.
     """
 
     def __init__(
-        self, names: tuple[str, ...], E: Array, E_dot: Array, J_dot: Array, free: FreeMotions, *, independent: bool
-    ) -> None:
+        self, robot: LoopFunctions, q: ArrayLike, v: ArrayLike, coordinates: Coordinates, time: ArrayLike | None, *,
+        task: str | tuple[str, str] | None = None, independent: bool,
+    ) -> None:  # fmt: skip
+        self.gamma = robot.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
+        v = np.asarray(v, dtype=np.float64)
+        self.v = v = np.where(np.isfinite(v) & np.isfinite(self.gamma).all(axis=-1, keepdims=True), v, np.nan)
+        free = solutions(robot.constraint_jacobian(q, time=time))
+        names, E, E_dot = chosen(robot, coordinates, free) if task is None else of_task(robot, q, v, task)
+        J_dot = robot.constraint_jacobian_derivative(q, v, time=time, return_status=True)[0]
         freedom, N = free.same_freedom(), free.basis
         if (free.freedom >= 0).any():
             N = N[..., :freedom]
@@ -58,7 +63,7 @@ class Dependence:
             raise StateError(
                 f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
             )
-        self.E = E
+        self.names, self.E, self.E_dot = names, E, E_dot
         self.inverse = free.inverse
         self.G = np.where(lost[..., None, None], np.nan, N @ found.inverse)
         # G-dot = K + N (...): K solves the constraints' part, the rest follows from E G = P and the rate of P, D + D^T
@@ -73,23 +78,18 @@ class Dependence:
         return x + applied(self.G, rates - applied(self.E, x))
 
 
-def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) -> tuple[tuple[str, ...], Array]:
-    """Names of coordinates, and E (k, nv) that picks their velocities."""
+def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) -> tuple[tuple[str, ...], Array, Array]:
+    """Names of coordinates, E (k, nv) that picks their velocities, and its rate."""
     if coordinates is None:
         columns = _showing(free)
     else:
-        if isinstance(coordinates, str):
-            if coordinates != "actuated":
-                raise ModelError(
-                    f"coordinates are 'actuated', or a sequence of joints' names, such as ['{coordinates}']"
-                )
-            coordinates = robot.actuated
+        wanted = "coordinates are 'actuated', or a sequence of joints' names"
+        if isinstance(coordinates, str) and coordinates != "actuated":
+            raise ModelError(f"{wanted}, such as ['{coordinates}']")
         try:
-            coordinates = tuple(coordinates)
+            coordinates = robot.actuated if coordinates == "actuated" else tuple(coordinates)
         except TypeError:
-            raise TypeError(
-                f"coordinates are 'actuated', or a sequence of joints' names; got {coordinates!r}"
-            ) from None
+            raise TypeError(f"{wanted}; got {coordinates!r}") from None
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = [
         joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
@@ -98,11 +98,12 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
     ]
     if len(set(columns)) < len(columns):
         raise ModelError(f"a coordinate is named twice among {', '.join(names[k] for k in columns)}")
-    return tuple(names[k] for k in columns), np.eye(robot.nv)[columns]
+    E = np.eye(robot.nv)[columns]
+    return tuple(names[k] for k in columns), E, np.zeros_like(E)
 
 
 def of_task(
-    robot: LoopFunctions, q: Array, v: Array, task: str | tuple[str, str]
+    robot: LoopFunctions, q: ArrayLike, v: Array, task: str | tuple[str, str]
 ) -> tuple[tuple[str, ...], Array, Array]:
     """Names of the components of a frame's velocity in the world's axes, E (..., k, nv) and its rate."""
     frame, rows = frame_components("task", task)
@@ -148,25 +149,6 @@ def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
     return np.asarray(np.linalg.pinv(_motion_space(spec, transposed(parent[..., :3, :3]) @ R)) @ V)
 
 
-def constraint_jacobian_rate(robot: LoopFunctions, q: Array, v: Array, time: ArrayLike | None) -> Array:
-    """J-dot (..., nc, nv) along v, by differences: the core knows J-dot v alone, which is all that the dynamics needs."""
-    places = [
-        float(np.linalg.norm(at.translation)) for j in robot.description.joints for at in (j.at_parent, j.at_child)
-    ]
-    size = float(np.mean([x for x in places if x > 0.0] or [1.0]))
-    turning = np.abs(robot._motion_space(q)[..., :3, :]).max(axis=-2, initial=0.0) > 0.0
-    speed = np.abs(np.where(turning, v, v / size)).max(axis=-1, initial=0.0)
-    h = STEP / np.where(speed > 0.0, speed, 1.0)
-    if any(joint.laws for joint in robot.description.joints):
-        h = np.minimum(h, STEP)
-    now = np.zeros(()) if time is None else np.asarray(time, dtype=np.float64)
-
-    def ahead(steps: int) -> Array:
-        return robot.constraint_jacobian(robot.integrate(q, (steps * h)[..., None] * v), time=now + steps * h)
-
-    return (8.0 * (ahead(1) - ahead(-1)) - (ahead(2) - ahead(-2))) / (12.0 * h[..., None, None])
-
-
 def _motion_space(spec: JointSpec, R: Array) -> Array:
     """Motion space (..., 6, nv) of a joint that closes a loop, in its frame on the child, whose rotation in the parent's is R."""
     joint = spec.joint
@@ -192,12 +174,8 @@ def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
             pass
         case _:
             raise TypeError(f"a coordinate is a joint's name, or (name, index); got {which!r}")
-    joint = robot.joint(name)
-    if joint.closes_loop:
-        raise ModelError(
-            f"joint '{name}' closes a loop and has no velocity in v: add it with tree=True to make it a coordinate"
-        )
-    columns = range(joint.v_slice.start, joint.v_slice.stop)
+    joint = robot._tree_joint(name, "velocity in v")
+    columns = range(robot.nv)[joint.v_slice]
     if index is None:
         return columns
     if not 0 <= index < joint.nv:

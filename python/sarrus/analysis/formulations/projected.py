@@ -11,7 +11,6 @@ which are the slides' I - M^-1 A^T (A M^-1 A^T)^-1 A and its dual, but need neit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..._arrays import Array, common_axes, real_array, real_rows
 from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.options import Wrenches
 from ...errors import ShapeError, StateError
 
 NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better
@@ -87,9 +87,8 @@ def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
     shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     some = min(nc, nv)
     inverse = transposed(V[..., :some, :] * shares[..., None]) @ transposed(B[..., :some])
-    widest = max(
-        int(freedom.max(initial=0, where=~bad)), int(bad.any())
-    )  # a state without an answer needs a column to say so
+    # a state without an answer needs a column to say so
+    widest = max(int(freedom.max(initial=0, where=~bad)), int(bad.any()))
     basis = transposed(V)[..., ::-1][..., :widest] * (np.arange(widest) < freedom[..., None])[..., None, :]
     spoilt = bad[..., None, None]
     return FreeMotions(np.where(spoilt, np.nan, basis), np.where(bad, -1, freedom), np.where(spoilt, np.nan, inverse))
@@ -158,22 +157,15 @@ class ProjectedDynamics(LoopFunctions):
         return transposed(P_T), P_T
 
     def projected_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike | None = None,
-        *,
-        wrenches: Mapping[str, ArrayLike] | None = None,
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: Wrenches | None = None,
         time: ArrayLike | None = None,
-    ) -> ProjectedEquations:
+    ) -> ProjectedEquations:  # fmt: skip
         """The equations of motion along the constraints, and the forces across them.
 
         Parameters
         ----------
         q, v : (..., nq), (..., nv) that satisfy the constraints
         tau : (..., nv) generalised force [N m, N]; default: none
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
-        time : (...) [s], where motion is prescribed
 
         References
         ----------
@@ -220,15 +212,9 @@ class ProjectedDynamics(LoopFunctions):
         )
 
     def virtual_work(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        tau: ArrayLike | None = None,
-        *,
-        wrenches: Mapping[str, ArrayLike] | None = None,
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike | None = None, *, wrenches: Wrenches | None = None,
         time: ArrayLike | None = None,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         """P_omega (M a + h - tau) (..., nv): Lagrange's and d'Alembert's equation, zero where tau brings the motion about.
 
         (M a + h - tau) . dq = 0 for all dq with A dq = 0, Pfaffian rows or others: constraint forces do no work in it.

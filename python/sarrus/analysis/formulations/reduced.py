@@ -1,8 +1,7 @@
 """The equations of motion in as many coordinates as a closed mechanism has freedoms: independent, actuated or task coordinates.
 
-Coordinates y with rates E v are chosen: some of the mechanism's own (rows of the identity), or components of a frame's velocity. Then
+With v = G y-dot + g of :mod:`~sarrus.analysis.formulations.coordinates`
 
-  v = G y-dot + g      J G = 0, E G = 1      a = G y-ddot + (G-dot y-dot + g-dot)
   G^T M G y-ddot + G^T (M (G-dot y-dot + g-dot) + h) = G^T tau
 
 which is Lagrange's and d'Alembert's equation with the dependent velocities eliminated (Li and Wu 2011, 4.6) and, written for each link's
@@ -11,16 +10,16 @@ centre of gravity, the COG Jacobian of Sonoda, Ishii and Isobe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, real_rows
+from ...dynamics.options import Wrenches
 from ...errors import StateError
 from .cog import CogDynamics
-from .coordinates import Coordinates, Dependence, chosen, component_rows, constraint_jacobian_rate, of_task
+from .coordinates import Coordinates, Dependence, component_rows
 from .projected import applied, solutions, transposed
 
 
@@ -51,7 +50,8 @@ class ReducedForm:
 
     def reduced_force(self, tau: ArrayLike) -> Array:
         """G^T tau (..., k), of a generalised force (..., nv) [N m, N]."""
-        return applied(transposed(self.jacobian), self._given("tau", tau, self.jacobian.shape[-2]))
+        tau = real_rows("tau", tau, self.jacobian.shape[-2], self.bias.shape[:-1])
+        return applied(transposed(self.jacobian), tau)
 
     def forward(self, force: ArrayLike) -> Array:
         """y-ddot (..., k) under forces (..., k) along y; StateError where the coordinates move nothing with mass."""
@@ -59,9 +59,8 @@ class ReducedForm:
         try:
             return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
         except np.linalg.LinAlgError:
-            raise StateError(
-                f"the coordinates {', '.join(self.coordinates)} are not free to move, or not all with mass"
-            ) from None
+            listed = ", ".join(self.coordinates)
+            raise StateError(f"the coordinates {listed} are not free to move, or not all with mass") from None
 
     def inverse(self, acceleration: ArrayLike) -> Array:
         """Forces (..., k) along y for y-ddot (..., k)."""
@@ -75,23 +74,17 @@ class ReducedForm:
         """The mechanism's acceleration (..., nv), at the velocity of the state, for y-ddot (..., k)."""
         return applied(self.jacobian, self._given("acceleration", acceleration)) + self.bias_acceleration
 
-    def _given(self, what: str, x: ArrayLike, size: int | None = None) -> Array:
-        return real_rows(what, x, len(self.coordinates) if size is None else size, self.bias.shape[:-1])
+    def _given(self, what: str, x: ArrayLike) -> Array:
+        return real_rows(what, x, len(self.coordinates), self.bias.shape[:-1])
 
 
 class ReducedDynamics(CogDynamics):
     """Equations of motion in independent coordinates."""
 
     def reduced_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        independent: Coordinates = None,
-        *,
-        task: str | tuple[str, str] | None = None,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        time: ArrayLike | None = None,
-    ) -> ReducedForm:
+        self, q: ArrayLike, v: ArrayLike, independent: Coordinates = None, *, task: str | tuple[str, str] | None = None,
+        wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    ) -> ReducedForm:  # fmt: skip
         """The equations of motion in independent coordinates, as many as there are degrees of freedom.
 
         Parameters
@@ -100,8 +93,6 @@ class ReducedDynamics(CogDynamics):
         independent : names of joints of the tree, or (joint, index) for one of several velocities; "actuated" for the driven joints;
             default: those in which the motion shows best (a pivoted factorisation of its projection), the same for all states
         task : instead, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
-        time : (...) [s], where motion is prescribed
 
         Raises
         ------
@@ -123,28 +114,17 @@ class ReducedDynamics(CogDynamics):
         >>> bool(np.allclose(form.full_acceleration(form.forward([2.0])), fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
         True
         """
-        gamma = self.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
-        q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
-        v = np.where(np.isfinite(v) & np.isfinite(gamma).all(axis=-1, keepdims=True), v, np.nan)
-        free = solutions(self.constraint_jacobian(q, time=time))
-        if task is not None:
-            names, E, E_dot = of_task(self, q, v, task)
-        else:
-            names, E = chosen(self, independent, free)
-            E_dot = np.zeros_like(E)
-        J_dot = constraint_jacobian_rate(self, q, v, time)
-        motion = Dependence(names, E, E_dot, J_dot, free, independent=True)
-        a = motion.solve(gamma, -applied(E_dot, v))
-        G = motion.G
+        motion = Dependence(self, q, v, independent, time, task=task, independent=True)
+        a, G = motion.solve(motion.gamma, -applied(motion.E_dot, motion.v)), motion.G
         return ReducedForm(
-            coordinates=names,
-            velocity=applied(E, v),
+            coordinates=motion.names,
+            velocity=applied(motion.E, motion.v),
             jacobian=G,
-            drift=motion.solve(self.constraint_velocity(q, time=time), np.zeros(len(names))),
+            drift=motion.solve(self.constraint_velocity(q, time=time), np.zeros(len(motion.names))),
             jacobian_derivative=motion.derivative,
             bias_acceleration=a,
             mass_matrix=transposed(G) @ self.mass_matrix(q) @ G,
-            bias=applied(transposed(G), self.inverse_dynamics(q, v, a, wrenches=wrenches)),
+            bias=applied(transposed(G), self.inverse_dynamics(q, motion.v, a, wrenches=wrenches)),
         )
 
     def loop_operational_inertia_inverse(
@@ -164,14 +144,9 @@ class ReducedDynamics(CogDynamics):
         return np.asarray(J @ inverse @ transposed(J))
 
     def loop_operational_inertia(
-        self,
-        q: ArrayLike,
-        frame: str,
-        components: str = "rx ry rz tx ty tz",
-        *,
-        expressed_in: str = "frame",
+        self, q: ArrayLike, frame: str, components: str = "rx ry rz tx ty tz", *, expressed_in: str = "frame",
         time: ArrayLike | None = None,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         """Operational-space inertia (..., n, n) of a frame of the closed mechanism, along those of rx ry rz tx ty tz in which it can move.
 
         Raises StateError where it cannot, ModelError for other names. van der Merwe 5.57.
@@ -187,9 +162,8 @@ class ReducedDynamics(CogDynamics):
         # what the frame could do with the loops open is what its mobility is measured by: it may be nothing but rounding
         scale = np.where(held > 0.0, held, 1.0)
         scale = scale[..., :, None] * scale[..., None, :]
-        inverse = self.loop_operational_inertia_inverse(q, frame, expressed_in=expressed_in, time=time)[..., rows, :][
-            ..., rows
-        ]
+        inverse = self.loop_operational_inertia_inverse(q, frame, expressed_in=expressed_in, time=time)
+        inverse = inverse[..., np.array(rows)[:, None], rows]
         found = solutions(inverse / scale, np.ones(inverse.shape[:-2]))
         if np.any(found.freedom > 0):
             raise StateError(

@@ -97,16 +97,9 @@ class ReferenceMember(LoopFunctions):
     """Forward dynamics by way of one body at which all chains meet."""
 
     def reference_member(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        *,
-        member: str | None = None,
-        wrenches: Mapping[str, ArrayLike] | None = None,
-        time: ArrayLike | None = None,
-        return_status: bool = False,
-    ) -> ReferenceMemberSolution:
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, member: str | None = None,
+        wrenches: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None, return_status: bool = False,
+    ) -> ReferenceMemberSolution:  # fmt: skip
         """Forward dynamics by the reference-member algorithm, with all that it finds on its way.
 
         Without the member there are only serial chains from the ground. Each answers a motion of the member with a force P - R a_r at
@@ -119,8 +112,6 @@ class ReferenceMember(LoopFunctions):
         member : the body to take out. Any number of chains, of any number of freedoms each, lead from it to the ground, or joints
             straight there. Type 0 (fingers and what they hold: motors towards the ground) and Type 1 (legs and a trunk: motors towards
             the member) are treated alike. Default: of the bodies with the most joints, the farthest from the ground that will do
-        wrenches : frame name to (..., 6) on the mechanism, in that frame [N m, N]
-        time : (...) [s], where motion is prescribed
         return_status : a single state without an answer gives NaN and its status too, as one of many does
 
         Raises
@@ -214,15 +205,9 @@ class ReferenceMember(LoopFunctions):
         return answers if len(answers) > 1 else a
 
     def _residual(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        s: ReferenceMemberSolution,
-        *,
-        wrenches: Mapping[str, ArrayLike] | None,
-        time: ArrayLike | None,
-    ) -> Array:
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, s: ReferenceMemberSolution, *,
+        wrenches: Mapping[str, ArrayLike] | None, time: ArrayLike | None,
+    ) -> Array:  # fmt: skip
         """What M a + h = tau + J^T multipliers and J a = gamma leave, relative; forces count by the masses, rows by what they move."""
         h = self.bias_forces(q, v, wrenches=wrenches, return_status=True)[0]
         M = self.mass_matrix(q, return_status=True)[0]

@@ -5,7 +5,6 @@ The core finds ranks and singular values (``cpp/loops/mobility.hpp``); here they
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..._arrays import Array
 from ...errors import SarrusError
-from ..assembly.closing import closing
+from ..assembly.closing import closing, on_its_tree
 from ..scaling import CLOSED, six, sliding
 
 if TYPE_CHECKING:
@@ -110,20 +109,9 @@ def mobility_map(
 
 
 def _with_motors(robot: LoopFunctions, motors: tuple[str, ...]) -> LoopFunctions:
-    """The mechanism on the same tree, with motors in these joints."""
+    """The mechanism with motors in these joints."""
     if set(motors) == {name for name in robot.actuated if robot.joint(name).type.nv}:
         return robot
-    found = robot._closings.get(motors)
-    if found is None:
-        d = robot.description
-        joints = tuple(
-            dataclasses.replace(
-                j,
-                actuated=j.name in motors,
-                tree=not robot.joint(j.name).closes_loop,
-                loop=robot.joint(j.name).closes_loop,
-            )
-            for j in d.joints
-        )
-        found = robot._closings[motors] = type(robot)(dataclasses.replace(d, joints=joints))
-    return found
+    if motors not in robot._closings:
+        robot._closings[motors] = on_its_tree(robot, actuated=motors)
+    return cast("LoopFunctions", robot._closings[motors])

@@ -163,20 +163,14 @@ class MobilityAnalysis(Actuation):
     """Degrees of freedom, redundant constraints, and singularities."""
 
     def mobility(
-        self,
-        q: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
-        output: str | tuple[str, str] | None = None,
+        self, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
         time: float | None = None,
-    ) -> Mobility:
+    ) -> Mobility:  # fmt: skip
         """How the mechanism can move in a configuration, and what its motors can do about it.
 
         The rank of J, by singular values, gives the degrees of freedom of the velocities here. Whether these are the beginning of a
-        motion is another question. Where all rows are independent they are. Elsewhere the mechanism is moved: steps along random
-        possible velocities, of two sizes, each followed by closing the loops again. If they come back to q it is stuck; if they stay
-        near where they aimed, it has all these freedoms; else (a bifurcation) the freedoms are counted in the configurations reached,
-        by what further small steps from there can reach. Where the steps contradict each other the answer is None.
+        motion is found by moving, where rows are not independent: by random steps of two sizes along possible velocities, after each of
+        which the loops are closed again. Where these contradict each other the answer is None.
 
         Self-stress, the null space of J^T, loads the joints without any load on the mechanism: what it puts through a joint is what no
         rigid-body model can determine.
@@ -205,7 +199,7 @@ class MobilityAnalysis(Actuation):
         Gosselin and Angeles, Singularity analysis of closed-loop kinematic chains, IEEE Trans. Robotics and Automation 6, 1990: the
         types. Wojtyra, Joint reaction forces in multibody systems with redundant constraints, Multibody System Dynamics 14, 2005.
         Wampler, Hauenstein and Sommese, Mechanism mobility and a local dimension test, Mechanism and Machine Theory 46, 2011: the same
-        question answered by numerical algebraic geometry. Damping by the residual: Fan and Yuan, Computing 74, 2005.
+        question answered by numerical algebraic geometry.
 
         Examples
         --------
@@ -227,7 +221,6 @@ class MobilityAnalysis(Actuation):
         finite, because, nearby = finite_mobility(loops, q, tolerance)
         actuation = _actuation(self, loops, q, N, finite, nearby, motors, output) if motors else None
 
-        row_names = [row for name in self.constraints for row in self.constraint(name).row_names]
         groups = {name: _rank(stress[self.constraint(name).rows]) for name in self.constraints}
         wrenches = braced_wrenches(self, q, (loops.row_scale[:, None] * stress).T, time)
         unique = {name: groups.get(name) == 0 for name in dict.fromkeys((*self._joints, *self.constraints))}
@@ -264,7 +257,7 @@ class MobilityAnalysis(Actuation):
             length=loops.length,
             row_scale=loops.row_scale,
             redundant=self.nc - rank,
-            redundant_rows=tuple(row_names[k] for k in removable_rows(stress)),
+            redundant_rows=tuple(self._row_names[k] for k in removable_rows(stress)),
             dependent_groups={name: count for name, count in groups.items() if count},
             unique_reactions=unique,
             self_stress=wrenches,
@@ -274,14 +267,9 @@ class MobilityAnalysis(Actuation):
         )
 
     def mobility_map(
-        self,
-        q: ArrayLike,
-        *,
-        actuated: Sequence[str] | None = None,
-        output: str | tuple[str, str] | None = None,
-        time: float | None = None,
-        threads: int = 1,
-    ) -> MobilityMap:
+        self, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
+        time: float | None = None, threads: int = 1,
+    ) -> MobilityMap:  # fmt: skip
         """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
 
         Singular values below 1e-6 count as zero; whether a position is singular is told by comparison
@@ -297,10 +285,6 @@ class MobilityAnalysis(Actuation):
         ------
         ShapeError, NameNotFoundError
             q has not nq entries in its last axis; a name is not known.
-
-        References
-        ----------
-        Gosselin and Angeles, Singularity analysis of closed-loop kinematic chains, IEEE Trans. Robotics and Automation 6, 1990.
 
         Examples
         --------
@@ -327,15 +311,9 @@ def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
 
 
 def _actuation(
-    robot: Actuation,
-    loops: ScaledLoops,
-    q: Array,
-    N: Array,
-    finite: int | None,
-    nearby: list[Neighbour],
-    motors: list[str],
-    output: str | tuple[str, str] | None,
-) -> ActuationMobility:
+    robot: Actuation, loops: ScaledLoops, q: Array, N: Array, finite: int | None, nearby: list[Neighbour],
+    motors: list[str], output: str | tuple[str, str] | None,
+) -> ActuationMobility:  # fmt: skip
     """What motors and output feel of the motions N (nv, d), B and G, and how that is nearby."""
     motor_scale = np.where(np.concatenate([sliding(robot.joint(name).type) for name in motors]), loops.length, 1.0)
     frame, rows = ("ground", []) if output is None else frame_components("output", output)
