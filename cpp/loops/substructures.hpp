@@ -42,6 +42,7 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 
 // in the factor, where the metric has nothing; corrections take it away
 constexpr double floating = 1e-10;  // of pieces
+constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of that about others
 constexpr double passive = 1e-8;  // of joints without a motor
 
 /// What is least: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; those whose
@@ -94,11 +95,16 @@ template <class T> class SubstructuredEquation {
     const LoopState<T> own = in_substructures(pieces, arena, state, columns, stored);
     T* M = metric.plain ? plain_metric(arena, metric.motors) : sparse_mass_matrix(tree, arena, X, stored);
     T* mobility = mobilities(tree, arena, M);
-    if (metric.plain) {
-      epsilon = arena.take<T>(tree.nv);
-      for (int k = 0; k < tree.nv; ++k) {
-        epsilon[k] = select(M[loops.mass_first[k]] > T(0.0), T(0.0), T(metric.motors ? passive : floating));
-        mobility[k] = select(M[loops.mass_first[k]] > T(0.0), mobility[k], T(1.0));
+    epsilon = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) {
+      const T &m = M[loops.mass_first[k]], lacking = T(metric.plain ? 0.0 : pieces.lacking[k]);
+      if (metric.plain) {
+        const auto present = m > T(0.0);
+        epsilon[k] = select(present, T(0.0), T(metric.motors ? passive : floating));
+        mobility[k] = select(present, mobility[k], T(1.0));
+      } else {
+        epsilon[k] = lacking * T(unfelt);
+        if (pieces.lacking[k] > 0.0) mobility[k] = T(1.0) / (m + lacking * T(0.01));
       }
     }
     matrix.M = M, matrix.mobility = mobility;

@@ -8,16 +8,27 @@
 namespace sarrus {
 namespace {
 
-bool has_inertia_everywhere(const Body& b) {
+/// Of the moments of inertia about a body's frame, as far as the joint moves it (which: components of [angular; linear] as bits).
+bool has_inertia(const Body& b, int which) {
   const Sym3<double>& I = b.inertia.I;
-  const double size = I.xx + I.yy + I.zz;
-  if (!(b.inertia.m > 0.0) || !(size > 0.0)) return false;
-  const Vec3<double> c = b.inertia.h / b.inertia.m;
-  const Eigen::Matrix3d about_centre =
-      I.matrix() - b.inertia.m * (c.squaredNorm() * Eigen::Matrix3d::Identity() - c * c.transpose());
-  const Eigen::Vector3d pivots = about_centre.ldlt().vectorD();
-  return pivots.minCoeff() > 1e-9 * size;
+  const double m = b.inertia.m, size = I.xx + I.yy + I.zz;
+  Eigen::Matrix<double, 6, 6> whole = Eigen::Matrix<double, 6, 6>::Zero();
+  const Vec3<double>& h = b.inertia.h;
+  Eigen::Matrix3d cross_h;
+  cross_h << 0.0, -h(2), h(1), h(2), 0.0, -h(0), -h(1), h(0), 0.0;
+  whole.topLeftCorner<3, 3>() = I.matrix();
+  whole.topRightCorner<3, 3>() = cross_h, whole.bottomLeftCorner<3, 3>() = cross_h.transpose();
+  whole.bottomRightCorner<3, 3>() = m * Eigen::Matrix3d::Identity();
+  for (int k = 0; k < 6; ++k) {
+    if (which >> k & 1) continue;
+    whole.row(k).setZero(), whole.col(k).setZero();
+    whole(k, k) = k < 3 ? size : m;
+  }
+  if (!(m > 0.0) || !(size > 0.0)) return false;
+  const Eigen::Matrix<double, 6, 1> scale = whole.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
+  return (scale.asDiagonal() * whole * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-9;
 }
+constexpr int everywhere = 63;
 
 }  // namespace
 
@@ -98,7 +109,8 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
   view_.tree = tree_;
   view_.cuts = static_cast<int>(carried.size());
   for (int i = 1; i < tree.bodies; ++i) view_.substructures += bodies_[i].parent == 0;
-  view_.from = from_.data(), view_.velocity = velocity_.data(), view_.compliance = compliance_.data();
+  view_.from = from_.data(), view_.velocity = velocity_.data(), view_.compliance = compliance_.data(),
+  view_.lacking = lacking_.data();
 }
 
 /// Bodies whose joint is cut: a piece grows from the ground outwards until it is full.
@@ -108,12 +120,17 @@ std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int bodies) cons
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; c.child < 0 && k < c.columns; ++k) tied[c.column[k]] = 1;
   }
+  bool along_joints = true;
+  for (int i = 1; i < tree.bodies; ++i) {
+    const int free = free_components(tree.body[i].described);
+    along_joints = along_joints && has_inertia(tree.body[i], free < 0 ? everywhere : free);
+  }
   std::vector<int> root(tree.bodies, 0), size(tree.bodies, 0);
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& b = tree.body[i];
     const bool free = std::none_of(tied.begin() + b.iv, tied.begin() + b.iv + b.nv, [](char t) { return t; });
-    const bool can =
-        b.parent != 0 && free && b.described != JointKind::free && free_components(b.described) >= 0 && has_inertia_everywhere(b);
+    const bool can = b.parent != 0 && free && b.described != JointKind::free && free_components(b.described) >= 0 &&
+                     (along_joints || has_inertia(b, everywhere));
     is_cut[i] = can && size[root[b.parent]] >= bodies;
     root[i] = is_cut[i] || b.parent == 0 ? i : root[b.parent];
     ++size[root[i]];
@@ -133,11 +150,15 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
     if (is_cut[i]) {
       b.parent = 0, b.joint = b.described = JointKind::free, b.nv = 6;
       from_.insert(from_.end(), 6, -1);
+      const Sym3<double>& I = b.inertia.I;
+      const bool lacks = !has_inertia(b, everywhere);
+      for (int k = 0; k < 6; ++k) lacking_.push_back(lacks && k < 3 ? I.xx + I.yy + I.zz : 0.0);
       passive_terms_.insert(passive_terms_.end(), 6, PassiveTerms{});
     } else {
       for (int k = 0; k < b.nv; ++k) {
         velocity_[b.iv + k] = iv + k;
         from_.push_back(b.iv + k);
+        lacking_.push_back(0.0);
         passive_terms_.push_back(tree.passive[b.iv + k]);
       }
     }

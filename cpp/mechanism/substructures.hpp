@@ -14,8 +14,9 @@ namespace sarrus {
 /// Owns what Loops::substructures points to.
 class SubstructuredMechanism {
  public:
-  /// At most so many bodies a piece. Joints are cut whose rows are plain components and that no relation between coordinates touches, and
-  /// where the body behind them has inertia in every direction.
+  /// At most so many bodies a piece. Joints are cut whose rows are plain components and that no relation between coordinates touches. The
+  /// body behind them must have inertia in every direction; or, like a thin rod on a pin, each body in those that its joint leaves free: then
+  /// joints hold what has none, and M of the whole is regular.
   SubstructuredMechanism(const Tree& tree, int bodies);
   SubstructuredMechanism(const SubstructuredMechanism&) = delete;
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
@@ -34,7 +35,7 @@ class SubstructuredMechanism {
   std::vector<Body> bodies_;
   std::vector<PassiveTerms> passive_terms_;
   std::vector<int> column_body_, column_parent_, column_depth_, mass_first_, from_, velocity_;
-  std::vector<double> compliance_;
+  std::vector<double> compliance_, lacking_;
   std::vector<Constraint> constraints_;
   std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
   FrontalPlan dynamics_, statics_;

@@ -1,0 +1,185 @@
+"""What graphs cost: rings, strips and nets, beside SciPy's sparse factorisation of the same saddle matrix in maximal coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import sarrus
+
+MU = 2e-15
+BATCH = 64
+
+Row = tuple[str, str, str]
+
+
+def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
+    """(what, seen, reach) of each row."""
+    m, found = sarrus.mechanisms, []
+
+    def family(name: str, sizes: tuple[int, ...], make: Callable[[int], sarrus.Mechanism], most: float) -> None:
+        tell(name)
+        times = [_one(make(n), seconds) for n in sizes]
+        growth = max(b / a for a, b in zip(times[:-1], times[1:], strict=True))
+        found.append((f"{name}, {_list(sizes)}", f"{_list(f'{1e3 * t:.3g}' for t in times)} ms", ""))
+        found.append(("growth a doubling, at most", f"{growth:.2f}", f"{most}"))
+
+    family("ring of n balls", (50, 100, 200, 400), m.ring, 2.2)
+    family("strip of 4 x k four-bars", (4, 8, 16, 32), lambda k: m.net(4, k), 2.3)
+    for k in (8, 12, 20):
+        tell(f"net {k}")
+        robot = m.net(k, k)
+        ours, theirs = _interleaved(lambda: _dynamics(robot), Saddle(robot, robot.neutral()).factor, seconds)
+        found.append(
+            (f"net of {k} x {k}, over splu's factorisation alone", f"{1e3 * ours:.3g} ms, {ours / theirs:.2f}", "0.5")
+        )
+    for name, robot in (("ring of 100", m.ring(100)), ("net of 8 x 8", m.net(8, 8))):
+        one, many = _interleaved(lambda r=robot: _dynamics(r), lambda r=robot: _dynamics(r, BATCH), seconds)
+        found.append((f"batch over one state, {name}", f"{one / (many / BATCH):.2f}", "3"))
+    tell("large ones")
+    start = perf_counter()
+    robot = m.net(20, 20)
+    found.append(("a net of 20 x 20 made", f"{perf_counter() - start:.2f} s", "1 s"))
+    robot = m.net(40, 40)
+    found.append(("net of 40 x 40", f"{_one(robot, seconds):.3f} s, error {_error(robot):.0e}", "0.3 s, 1e-10"))
+    ladder = m.four_bar_ladder(500)
+    q = ladder.assemble()
+    near = ladder.integrate(q, 1e-3 * np.random.default_rng(0).normal(size=ladder.nv))
+    found.append(("assemble, ladder of 500 from 1e-3 off", f"{_time(lambda: ladder.assemble(near=near), 0.5):.4f} s", "0.1 s"))
+    return found
+
+
+def markdown(found: list[Row]) -> str:
+    lines = ["| forward dynamics, one thread | seen | reach |", "|---|---|---|"]
+    return "\n".join(lines + [f"| {what} | {seen} | {reach} |" for what, seen, reach in found]) + "\n"
+
+
+def plot(path: Path, seconds: float = 1.0) -> None:
+    """Cost against loops, of four families."""
+    from matplotlib.figure import Figure
+
+    m = sarrus.mechanisms
+    families: dict[str, tuple[Callable[[int], sarrus.Mechanism], list[int], Callable[[int], int]]] = {
+        "ladder of n": (m.four_bar_ladder, [4, 16, 64, 256], lambda n: n),
+        "rings of 12 side by side: strip 1 x n": (lambda n: m.net(1, n), [4, 16, 64, 256], lambda n: n),
+        "strip of 4 x n": (lambda n: m.net(4, n), [4, 8, 16, 32, 64], lambda n: 4 * n),
+        "net of n x n": (lambda n: m.net(n, n), [2, 4, 8, 16, 32], lambda n: n * n),
+    }
+    ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
+    for (name, (make, sizes, loops)), style in zip(families.items(), ("-", "--", "-.", ":"), strict=True):
+        ax.loglog([loops(n) for n in sizes], [1e3 * _one(make(n), seconds) for n in sizes], style, color="black", label=name)
+    ax.set_xlabel("loops")
+    ax.set_ylabel("forward dynamics, one state [ms]")
+    ax.legend(frameon=False)
+    ax.figure.savefig(path, dpi=120)
+
+
+def _dynamics(robot: sarrus.Mechanism, count: int = 0) -> Any:
+    shape = (count,) if count else ()
+    q, rest = np.broadcast_to(robot.neutral(), (*shape, robot.nq)), np.zeros((*shape, robot.nv))
+    return robot.forward_dynamics(q, rest, rest, threads=1)
+
+
+def _one(robot: sarrus.Mechanism, seconds: float) -> float:
+    return _time(lambda: _dynamics(robot), seconds)
+
+
+def _time(call: Callable[[], object], seconds: float) -> float:
+    return _interleaved(call, call, seconds)[0]
+
+
+def _interleaved(first: Callable[[], object], second: Callable[[], object], seconds: float) -> tuple[float, float]:
+    """Medians of both, one after the other."""
+    times: tuple[list[float], list[float]] = ([], [])
+    first(), second()
+    end = perf_counter() + seconds
+    while perf_counter() < end or len(times[0]) < 5:
+        for call, own in zip((first, second), times, strict=True):
+            start = perf_counter()
+            call()
+            own.append(perf_counter() - start)
+    return median(times[0]), median(times[1])
+
+
+def _list(items: Any) -> str:
+    return "; ".join(map(str, items))
+
+
+class Saddle:
+    """[M G^T; G -mu] of bodies at rest as if each floated, all their joints as rows: pins about y and balls."""
+
+    def __init__(self, robot: sarrus.Mechanism, q: np.ndarray) -> None:
+        import scipy.sparse as sparse
+
+        d = robot.description
+        self.bodies = {b.name: k for k, b in enumerate(d.bodies)}
+        pose = {b.name: robot.pose(q, b.name) for b in d.bodies} | {"ground": np.eye(4)}
+        masses, force = [], []
+        for b in d.bodies:
+            R, com = pose[b.name][:3, :3], b.inertia.center_of_mass
+            about = R @ b.inertia.about(com) @ R.T if hasattr(b.inertia, "about") else R @ _central(b.inertia) @ R.T
+            masses.append(np.block([[about, np.zeros((3, 3))], [np.zeros((3, 3)), b.inertia.mass * np.eye(3)]]))
+            force.append(np.r_[np.zeros(3), b.inertia.mass * np.asarray(d.gravity)])
+        blocks, columns, row = [], [], 0
+        data: list[tuple[int, int, float]] = []
+        for j in d.joints:
+            frame = pose[j.parent] @ j.at_parent.matrix
+            ball = j.joint.kind == "Spherical"
+            for name, sign in ((j.parent, -1.0), (j.child, 1.0)):
+                if name == "ground":
+                    continue
+                body = d.bodies[self.bodies[name]]
+                arm = frame[:3, 3] - (pose[name] @ np.r_[body.inertia.center_of_mass, 1.0])[:3]
+                part = np.hstack([-_skew(arm), np.eye(3)])
+                if not ball:
+                    part = np.vstack([part, np.hstack([np.eye(3)[[0, 2]], np.zeros((2, 3))])])
+                for r, c in zip(*np.nonzero(part), strict=True):
+                    data.append((row + int(r), 6 * self.bodies[name] + int(c), sign * part[r, c]))
+            row += 3 if ball else 5
+        del blocks, columns
+        r, c, x = zip(*data, strict=True)
+        self.M = sparse.block_diag(masses).tocsc()
+        self.G = sparse.csc_matrix((x, (r, c)), shape=(row, 6 * len(d.bodies)))
+        self.f = np.concatenate(force)
+        size = np.asarray(self.G.multiply(self.G) @ (1 / self.M.diagonal())).ravel()
+        self.matrix = sparse.bmat([[self.M, self.G.T], [self.G, -MU * sparse.diags(size)]]).tocsc()
+        self.exact = sparse.bmat([[self.M, self.G.T], [self.G, None]]).tocsr()
+
+    def factor(self) -> Any:
+        """By minimum degree, without pivoting."""
+        import scipy.sparse.linalg as linalg
+
+        return linalg.splu(
+            self.matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+
+    def accelerations(self) -> np.ndarray:
+        """(bodies, 6) [rad/s², m/s² of the centre of mass], with pivoting and corrections: an independent answer."""
+        import scipy.sparse as sparse
+        import scipy.sparse.linalg as linalg
+
+        n, rows = len(self.f), self.G.shape[0]
+        b = np.r_[self.f, np.zeros(rows)]
+        regular = (self.exact - sparse.diags(np.r_[np.zeros(n), np.full(rows, 1e-9)])).tocsc()
+        lu, x = linalg.splu(regular), np.zeros(n + rows)
+        for _ in range(12):
+            x += lu.solve(b - self.exact @ x)
+        return x[:n].reshape(-1, 6)
+
+
+def _skew(p: np.ndarray) -> np.ndarray:
+    return np.array([[0, -p[2], p[1]], [p[2], 0, -p[0]], [-p[1], p[0], 0]])
+
+
+def _error(robot: sarrus.Mechanism) -> float:
+    """Of the bodies' angular accelerations, as a share of the largest."""
+    q, rest = robot.neutral(), np.zeros(robot.nv)
+    a = robot.forward_dynamics(q, rest, rest)
+    want = Saddle(robot, q).accelerations()
+    got = np.array([robot.pose(q, b)[:3, :3] @ robot.acceleration(q, rest, a, b)[:3] for b in robot.bodies])
+    return float(np.abs(got - want[:, :3]).max() / np.abs(want[:, :3]).max())
