@@ -17,6 +17,9 @@ def main() -> int:
     parser.add_argument(
         "--position", action="store_true", help="loops closed and frames led, one by one and many at once"
     )
+    parser.add_argument(
+        "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
+    )
     parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
     parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
@@ -37,6 +40,17 @@ def main() -> int:
         print(table)
         if options.markdown:
             options.markdown.write_text(table)
+        return 0
+
+    if options.graphs:
+        from . import graphs
+
+        table = graphs.markdown(graphs.rows(_tell, 0.3 if options.quick else 2.0))
+        print(table)
+        if options.markdown:
+            options.markdown.write_text(table)
+        if options.plot:
+            graphs.plot(options.plot)
         return 0
 
     if options.imports or options.checks:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -25,7 +27,7 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
     def family(name: str, sizes: tuple[int, ...], make: Callable[[int], sarrus.Mechanism], most: float) -> None:
         tell(name)
         times = [_one(make(n), seconds) for n in sizes]
-        growth = max(b / a for a, b in zip(times[:-1], times[1:], strict=True))
+        growth = max(b / a for a, b in pairwise(times))
         found.append((f"{name}, {_list(sizes)}", f"{_list(f'{1e3 * t:.3g}' for t in times)} ms", ""))
         found.append(("growth a doubling, at most", f"{growth:.2f}", f"{most}"))
 
@@ -34,12 +36,12 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
     for k in (8, 12, 20):
         tell(f"net {k}")
         robot = m.net(k, k)
-        ours, theirs = _interleaved(lambda: _dynamics(robot), Saddle(robot, robot.neutral()).factor, seconds)
+        ours, theirs = _interleaved(partial(_dynamics, robot), Saddle(robot, robot.neutral()).factor, seconds)
         found.append(
             (f"net of {k} x {k}, over splu's factorisation alone", f"{1e3 * ours:.3g} ms, {ours / theirs:.2f}", "0.5")
         )
     for name, robot in (("ring of 100", m.ring(100)), ("net of 8 x 8", m.net(8, 8))):
-        one, many = _interleaved(lambda r=robot: _dynamics(r), lambda r=robot: _dynamics(r, BATCH), seconds)
+        one, many = _interleaved(partial(_dynamics, robot), partial(_dynamics, robot, BATCH), seconds)
         found.append((f"batch over one state, {name}", f"{one / (many / BATCH):.2f}", "3"))
     tell("large ones")
     start = perf_counter()
@@ -50,7 +52,9 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
     ladder = m.four_bar_ladder(500)
     q = ladder.assemble()
     near = ladder.integrate(q, 1e-3 * np.random.default_rng(0).normal(size=ladder.nv))
-    found.append(("assemble, ladder of 500 from 1e-3 off", f"{_time(lambda: ladder.assemble(near=near), 0.5):.4f} s", "0.1 s"))
+    found.append(
+        ("assemble, ladder of 500 from 1e-3 off", f"{_time(lambda: ladder.assemble(near=near), 0.5):.4f} s", "0.1 s")
+    )
     return found
 
 
@@ -66,13 +70,15 @@ def plot(path: Path, seconds: float = 1.0) -> None:
     m = sarrus.mechanisms
     families: dict[str, tuple[Callable[[int], sarrus.Mechanism], list[int], Callable[[int], int]]] = {
         "ladder of n": (m.four_bar_ladder, [4, 16, 64, 256], lambda n: n),
-        "rings of 12 side by side: strip 1 x n": (lambda n: m.net(1, n), [4, 16, 64, 256], lambda n: n),
+        "strip of 1 x n": (lambda n: m.net(1, n), [4, 16, 64, 256], lambda n: n),
         "strip of 4 x n": (lambda n: m.net(4, n), [4, 8, 16, 32, 64], lambda n: 4 * n),
         "net of n x n": (lambda n: m.net(n, n), [2, 4, 8, 16, 32], lambda n: n * n),
     }
     ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
     for (name, (make, sizes, loops)), style in zip(families.items(), ("-", "--", "-.", ":"), strict=True):
-        ax.loglog([loops(n) for n in sizes], [1e3 * _one(make(n), seconds) for n in sizes], style, color="black", label=name)
+        ax.loglog(
+            [loops(n) for n in sizes], [1e3 * _one(make(n), seconds) for n in sizes], style, color="black", label=name
+        )
     ax.set_xlabel("loops")
     ax.set_ylabel("forward dynamics, one state [ms]")
     ax.legend(frameon=False)
@@ -121,11 +127,13 @@ class Saddle:
         pose = {b.name: robot.pose(q, b.name) for b in d.bodies} | {"ground": np.eye(4)}
         masses, force = [], []
         for b in d.bodies:
-            R, com = pose[b.name][:3, :3], b.inertia.center_of_mass
-            about = R @ b.inertia.about(com) @ R.T if hasattr(b.inertia, "about") else R @ _central(b.inertia) @ R.T
+            R = pose[b.name][:3, :3]
+            about = R @ b.inertia.about_com @ R.T + 1e-9 * b.inertia.mass * np.eye(
+                3
+            )  # a thin rod has none about itself
             masses.append(np.block([[about, np.zeros((3, 3))], [np.zeros((3, 3)), b.inertia.mass * np.eye(3)]]))
             force.append(np.r_[np.zeros(3), b.inertia.mass * np.asarray(d.gravity)])
-        blocks, columns, row = [], [], 0
+        row = 0
         data: list[tuple[int, int, float]] = []
         for j in d.joints:
             frame = pose[j.parent] @ j.at_parent.matrix
@@ -134,14 +142,13 @@ class Saddle:
                 if name == "ground":
                     continue
                 body = d.bodies[self.bodies[name]]
-                arm = frame[:3, 3] - (pose[name] @ np.r_[body.inertia.center_of_mass, 1.0])[:3]
+                arm = frame[:3, 3] - (pose[name] @ np.r_[body.inertia.com, 1.0])[:3]
                 part = np.hstack([-_skew(arm), np.eye(3)])
                 if not ball:
                     part = np.vstack([part, np.hstack([np.eye(3)[[0, 2]], np.zeros((2, 3))])])
                 for r, c in zip(*np.nonzero(part), strict=True):
                     data.append((row + int(r), 6 * self.bodies[name] + int(c), sign * part[r, c]))
             row += 3 if ball else 5
-        del blocks, columns
         r, c, x = zip(*data, strict=True)
         self.M = sparse.block_diag(masses).tocsc()
         self.G = sparse.csc_matrix((x, (r, c)), shape=(row, 6 * len(d.bodies)))

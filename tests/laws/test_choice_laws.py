@@ -48,7 +48,7 @@ def recut(closed, rng):
         return body
 
     closing = set()
-    for spec in sorted(order, key=lambda spec: (bool(spec.laws), not stays(spec))):
+    for spec in sorted(order, key=lambda spec: (bool(spec.laws), spec.name not in needed, not stays(spec))):
         ends = root(spec.parent), root(spec.child)
         if ends[0] == ends[1] or spec.laws:
             closing.add(spec.name)
