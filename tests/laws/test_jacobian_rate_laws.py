@@ -1,4 +1,4 @@
-"""J-dot of the constraints: the rate of J along any motion, of every kind of constraint, and what it has to do with gamma."""
+"""Rates that dual numbers find: of J along any motion, of every kind of constraint, and what it has to do with gamma; and of coordinates."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms, random_closed
+from tests.random_mechanisms import random_mechanism, seeds
 
 EPS = np.finfo(float).eps
 # fourth-order differences with steps of 1e-3: truncation 1e-12 of the fifth derivative, rounding EPS/1e-3; both of short rods and wheels
@@ -73,3 +74,16 @@ def test_rows_of_the_users_own(derivative):
     robot = b.build()
     found = robot.constraint_jacobian_derivative([0.3, 0.1], [2.0, 1.0])
     assert_allclose(found, [[2.0 * np.cos(0.3), 0.0]], rtol=0, atol=1e-10)
+
+
+@settings(deadline=None)
+@given(seeds())
+def test_rates_of_coordinates(seed):
+    """q-dot and q-dot-dot, by differences along a motion with constant acceleration of the velocities."""
+    robot, rng = random_mechanism(seed, bodies=5), np.random.default_rng(seed)
+    q, v, a = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    t = 1e-3 * np.arange(-2, 3)[:, None]
+    way = robot.integrate(q, t * v + t**2 / 2 * a)
+    first, second = np.array([1, -8, 0, 8, -1]) / 12e-3, np.array([-1, 16, -30, 16, -1]) / 12e-6
+    assert_allclose(robot._coordinate_rate(q, v), first @ way, rtol=0, atol=1e-8)
+    assert_allclose(robot._coordinate_acceleration(q, v, a), second @ way, rtol=0, atol=1e-6)

@@ -92,23 +92,15 @@ def path_through(
     >>> bool(abs(run.q - path.at(run.t)[0]).max() < 1e-6)
     True
     """
-    t, q = _way_points(mechanism, times, q)
-    for name in mechanism.joints:
-        joint = mechanism.joint(name)
-        zero = ~q[:, joint.q_slice][:, :4].any(axis=1)
-        if joint.type.quaternion and zero.any():
-            raise StateError(
-                f"way-point {int(zero.argmax())}: the quaternion of joint '{name}' is [0, 0, 0, 0], which is no rotation"
-            )
-    chart = Chart(mechanism)
-    q = _same_signs(mechanism, mechanism.normalize(q))
+    t, given_q = _way_points(mechanism, times, q)
+    unit, status = mechanism.normalize(given_q, return_status=True)
+    if status.any():
+        raise StateError(f"way-point {int(status.argmax())}: a quaternion is [0, 0, 0, 0], which is no rotation")
+    chart, q = Chart(mechanism), _same_signs(mechanism, unit)
     given: Any = np.zeros((2, mechanism.nv)) if v is None else v
     if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
         raise ShapeError(f"v of a path is two velocities, at its first and at its last way-point; got {v!r}")
-    ends = [_numbers("v", one) for one in given]
-    for end in ends:
-        if end.shape != (mechanism.nv,):
-            raise ShapeError(f"v of a path is two velocities of (nv,) = ({mechanism.nv},); got shape {end.shape}")
+    ends = [_numbers("v", one, "two velocities of (nv,)", (mechanism.nv,)) for one in given]
     if not mechanism.nc:
         return Path(mechanism, t, q, _velocities(chart, t, q, ends))
     q, loops, K = _on_loops(mechanism, t, q, ends if v is not None else None)
@@ -139,11 +131,7 @@ class Path:
 
     def __post_init__(self) -> None:
         t, q = _way_points(self.mechanism, self.t, self.q)
-        v, nv = _numbers("v", self.v), self.mechanism.nv
-        if v.shape != (len(t), nv):
-            raise ShapeError(
-                f"v of a path is a velocity for each time, (n, nv) = ({len(t)}, {nv}); got shape {v.shape}"
-            )
+        v = _numbers("v", self.v, "a velocity for each time, (n, nv)", (len(t), self.mechanism.nv))
         if not isinstance(self._guide, Guide | None):
             raise TypeError(f"a path along loops is made by path_through(); got the guide {self._guide!r}")
         for name, array in (("t", t), ("q", q), ("v", v)):
@@ -280,14 +268,13 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     for _ in range(100):
         if size == 0.0:
             return spin
-        columns = np.empty((4, len(h), 3, 3))  # of start and end, by the first and by the second velocity
-        for k, unit in enumerate(size * np.eye(3)):
-            for at, steps in enumerate(((unit, 0.0 * unit), (0.0 * unit, unit))):
-                ahead = jumps(spin[:-1] + steps[0], spin[1:] + steps[1])
-                back = jumps(spin[:-1] - steps[0], spin[1:] - steps[1])
-                for which in (0, 1):
-                    columns[2 * which + at, :, :, k] = (ahead[which] - back[which]) / (2.0 * size)
-        start_by_first, start_by_second, end_by_first, end_by_second = columns
+        steps = size * np.eye(6).reshape(6, 1, 2, 3)
+        ahead, back = (jumps(spin[:-1] + s * steps[..., 0, :], spin[1:] + s * steps[..., 1, :]) for s in (1.0, -1.0))
+        # of start and end, by the first and by the second velocity
+        (start_by_first, start_by_second), (end_by_first, end_by_second) = (
+            ((a - b) / (2.0 * size)).reshape(2, 3, -1, 3).transpose(0, 2, 3, 1)
+            for a, b in zip(ahead, back, strict=True)
+        )
         step = np.zeros_like(spin)
         step[1:-1] = _tridiagonal(
             end_by_first[:-1], end_by_second[:-1] - start_by_first[1:], -start_by_second[1:], -left
@@ -429,17 +416,14 @@ def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[A
     late = np.flatnonzero(~(np.diff(t) > 0.0))
     if late.size:
         raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")
-    q = _numbers("q", q)
-    if q.shape != (len(t), mechanism.nq):
-        raise ShapeError(
-            f"q of a path is a way-point for each time, (n, nq) = ({len(t)}, {mechanism.nq}); got shape {q.shape}"
-        )
-    return t, q
+    return t, _numbers("q", q, "a way-point for each time, (n, nq)", (len(t), mechanism.nq))
 
 
-def _numbers(name: str, value: ArrayLike) -> Array:
-    """An array of finite numbers; TypeError, ShapeError or StateError where it is none."""
+def _numbers(name: str, value: ArrayLike, wanted: str = "", shape: tuple[int, ...] = ()) -> Array:
+    """An array of finite numbers, of that shape where one is wanted; TypeError, ShapeError or StateError where it is none."""
     array = real_array(f"{name} of a path", value)
+    if wanted and array.shape != shape:
+        raise ShapeError(f"{name} of a path is {wanted} = {shape}; got shape {array.shape}")
     if not np.isfinite(array).all():
         wrong = np.argwhere(~np.isfinite(array))[0]
         at = f"[{', '.join(map(str, wrong))}]" if wrong.size else ""
