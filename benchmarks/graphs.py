@@ -128,9 +128,7 @@ class Saddle:
         masses, force = [], []
         for b in d.bodies:
             R = pose[b.name][:3, :3]
-            about = R @ b.inertia.about_com @ R.T + 1e-9 * b.inertia.mass * np.eye(
-                3
-            )  # a thin rod has none about itself
+            about = R @ b.inertia.about_com @ R.T
             masses.append(np.block([[about, np.zeros((3, 3))], [np.zeros((3, 3)), b.inertia.mass * np.eye(3)]]))
             force.append(np.r_[np.zeros(3), b.inertia.mass * np.asarray(d.gravity)])
         row = 0
@@ -153,8 +151,9 @@ class Saddle:
         self.M = sparse.block_diag(masses).tocsc()
         self.G = sparse.csc_matrix((x, (r, c)), shape=(row, 6 * len(d.bodies)))
         self.f = np.concatenate(force)
-        size = np.asarray(self.G.multiply(self.G) @ (1 / self.M.diagonal())).ravel()
-        self.matrix = sparse.bmat([[self.M, self.G.T], [self.G, -MU * sparse.diags(size)]]).tocsc()
+        size = np.asarray(self.G.multiply(self.G).sum(axis=1)).ravel() / self.M.diagonal().max()
+        spin = 1e-9 * sparse.diags(self.M.diagonal().max() * np.ones(len(self.f)))  # a thin rod has none about itself
+        self.matrix = sparse.bmat([[self.M + spin, self.G.T], [self.G, -MU * sparse.diags(size)]]).tocsc()
         self.exact = sparse.bmat([[self.M, self.G.T], [self.G, None]]).tocsr()
 
     def factor(self) -> Any:
