@@ -20,7 +20,7 @@ template <class T> SARRUS_INLINE T verdict(const T& left, const OffLoops<T>& off
   return select(off.found > select(contradicts > T(0.0), T(1.0), T(0.0)), T(off_loops), contradicts);
 }
 
-/// a, and if they are not null the multipliers and the residual.
+/// a, and if they are not null the multipliers, and the residual with how far a may be off.
 template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
@@ -39,7 +39,7 @@ SARRUS_KERNEL(constrained_motion, {
   T* multipliers = out + tree.nv;
   if (tree.loops.rows == 0) {
     aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
-    multipliers[0] = T(0.0);
+    multipliers[0] = multipliers[1] = T(0.0);
     return T(0.0);
   }
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);

@@ -31,7 +31,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'u': return t.loops.actuators;
     case 'Q': return t.nq + 1;
     case 'i': return t.nv + t.loops.rows;
-    case 'm': return t.nv + t.loops.rows + 1;
+    case 'm': return t.nv + t.loops.rows + 2;
     default: return axis - '0';
   }
 }

@@ -5,9 +5,17 @@
 //   cost    O(bodies * depth) for M, then what the loops couple: linear in their number where they are local
 #pragma once
 
+#include <cmath>
+
 #include "substructures.hpp"
 
 namespace sarrus {
+
+/// Between -1 and 1, in no direction that a mechanism would prefer (multiples of the golden ratio).
+inline double scattered(int k) {
+  const double part = 0.6180339887498949 * (k + 1);
+  return (k % 2 ? -1.0 : 1.0) * (0.5 + part - std::floor(part));
+}
 
 template <class T> struct LoopInput {
   const T *q, *v, *tau;
@@ -124,12 +132,39 @@ template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const
 template <class T> struct LoopSolution {
   const T *x, *own;
   T left;  // the relative residual
+  Factor<T> factor;
 };
 
 template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
   T* own = arena.take<T>(e.solved().plan.unknowns);
-  const T left = refine(e.solved(), arena, factorise_tightly(e, arena), e.lifted(arena, b), own, 60);
-  return {e.lowered(arena, own), own, e.relative(left)};
+  const Factor<T> factor = factorise_tightly(e, arena);
+  const T left = refine(e.solved(), arena, factor, e.lifted(arena, b), own, 60);
+  return {e.lowered(arena, own), own, e.relative(left), factor};
+}
+
+/// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what one more correction would move
+/// them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as the
+/// error does, by 1 / singular value, whether or not the residual shows it.
+template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& found) {
+  const Saddle<T>& matrix = e.solved();
+  const int nv = matrix.tree.nv, n = matrix.plan.unknowns;
+  T *r = arena.take<T>(n), *work = arena.take<T>(n), size = e.terms;
+  const auto inverse = [](const T& x) { return select(x > T(0.0), T(1.0) / select(x > T(0.0), x, T(1.0)), T(0.0)); };
+  const auto in_metric = [&](const T* a) {
+    T sum = T(0.0);
+    for (int k = 0; k < nv; ++k) sum += a[k] * a[k] * inverse(matrix.mobility[k]);
+    return sum;
+  };
+  size += in_metric(found.own);
+  residual(matrix, e.lifted(arena, e.b), found.own, r);
+  solve(matrix.plan, found.factor, arena, r, work);
+  const T correction = in_metric(r);
+  for (int k = 0; k < nv + matrix.rows; ++k) {
+    const T weight = inverse(k < nv ? matrix.mobility[k] : matrix.row_weight[k - nv]);
+    r[k] = sqrt(size * weight) * T(2e-17 * scattered(k));  // rounding mostly cancels
+  }
+  solve(matrix.plan, found.factor, arena, r, work);
+  return select(size > T(0.0), (sqrt(correction) + sqrt(in_metric(r))) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 
 /// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the
@@ -188,9 +223,9 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
   return lambda;
 }
 
-/// a; if not null, the least multipliers (rows) and the relative residual that both leave. Returns what a leaves at best.
+/// a; if not null, the least multipliers (rows), the relative residual that both leave, and how far a may be off. Returns what a leaves at best.
 template <class T>
-T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* true_residual) {
+T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);
   const LoopSolution<T> found = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
@@ -206,7 +241,7 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
     // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
     const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
     for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -found.own[nv + r], lambda[r]);
-    *true_residual = select(lossy, with_any, with_least);
+    accuracy[0] = select(lossy, with_any, with_least), accuracy[1] = relative_error(e, arena, found);
   }
   return found.left;
 }

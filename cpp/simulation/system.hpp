@@ -26,12 +26,6 @@ template <class T> struct SimulationState {
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
 };
 
-/// Between -1 and 1, in no direction that a mechanism would prefer (multiples of the golden ratio).
-inline double scattered(int k) {
-  const double part = 0.6180339887498949 * (k + 1);
-  return (k % 2 ? -1.0 : 1.0) * (0.5 + part - std::floor(part));
-}
-
 template <class T> struct LeastMotion;
 
 template <class T> struct System {

@@ -32,11 +32,14 @@ class LoopReactions:
     wrenches : per constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
         relations between coordinates
     residual : (...) size of what the equations of motion and the constraints leave, relative to what they hold
+    error : (...) how far the accelerations may be off because of rounding, relative: 1e-15, but near a singular position more, in
+        proportion to 1 / distance (docs/closed-chains.md); NaN by solver="reference-member", which does not tell
     """
 
     multipliers: Array
     wrenches: dict[str, Array]
     residual: Array
+    error: Array
 
 
 class LoopFunctions(StateFunctions):
@@ -173,7 +176,7 @@ class LoopFunctions(StateFunctions):
         (1, 6)
         """
 
-    _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual]
+    _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error]
     _velocity_by_mass = _undeclared("velocity_by_mass")
     _velocity_plain = _undeclared("velocity_plain")
     _velocity_jump = _undeclared("velocity_jump")
@@ -325,10 +328,10 @@ class LoopFunctions(StateFunctions):
         out = options.pop("out", None)
         answer = self._constrained_motion(q, v, tau, **options)
         everything, *status = answer if options.get("return_status") else (answer,)
-        a, multipliers, residual = np.split(everything, [self.nv, self.nv + self.nc], axis=-1)
+        a, multipliers, accuracy = np.split(everything, [self.nv, self.nv + self.nc], axis=-1)
         wrenches = self.loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
         by_name = {name: wrenches[..., k, :].copy() for k, name in enumerate(self.constraints)}
-        reactions = LoopReactions(multipliers.copy(), by_name, residual[..., 0].copy())
+        reactions = LoopReactions(multipliers.copy(), by_name, accuracy[..., 0].copy(), accuracy[..., 1].copy())
         return into(out, a.copy()), reactions, *status
 
     def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None, rates: bool = False) -> Array:
@@ -421,6 +424,11 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
     else:
         wanted, what = mechanism.constraint_velocity(q, time=time), "velocity"
+        if operation.startswith("velocity_") and not wanted.any():  # which rest satisfies
+            raise StateError(
+                f"{operation} has no answer: this configuration is so near to a singular one that rounding decides which velocities "
+                "the constraints allow; a little away from there they tell"
+            )
     name, left = _worst(mechanism, wanted - J @ np.linalg.lstsq(J, wanted, rcond=1e-9)[0], 2)
     raise StateError(
         f"{operation} has no answer: no {what} satisfies all constraints in this state; they contradict one another, "

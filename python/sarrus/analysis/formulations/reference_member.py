@@ -197,7 +197,7 @@ class ReferenceMember(LoopFunctions):
         a, reactions = into(options.get("out"), s.accelerations), []
         if return_reactions and self.constraints:
             residual = self._residual(q, v, tau, s, wrenches=wrenches, time=time)
-            reactions = [LoopReactions(s.multipliers, s.wrenches, residual)]
+            reactions = [LoopReactions(s.multipliers, s.wrenches, residual, np.full(np.shape(residual), np.nan))]
         elif return_reactions:
             threads = options.get("threads", 1)
             reactions = [self.reactions(q, v, a, wrenches=wrenches, threads=threads, return_status=True)[0]]
