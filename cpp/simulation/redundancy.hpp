@@ -140,7 +140,7 @@ template <class T, class Step> void guarded_step(System<T>& s, const T& time, T*
   const T alarmed = select(closes > T(0.5), T(0.0), select(s.worked > alarm, T(1.0), failed));
   if (!any(alarmed > T(0.5))) return;
   const auto needed = both(alarmed > T(0.5), look(begin) > T(0.5));
-  alarm = select(s.worked > alarm, s.worked * T(16.0), alarm);
+  alarm = select(s.worked > alarm, s.worked * T(1e4), alarm);
   if (!any(needed)) return;
   closes = s.closes = select(needed, T(1.0), closes);
   std::copy(begin, begin + s.size(), x);

@@ -98,7 +98,13 @@ template <class T> struct System {
         if (!c.driven) work += along * v[c.column[k]];
       }
     }
-    for (int k = 0; k < tree.nv; ++k) speed += select(e.matrix.mobility[k] > T(0.0), v[k] * v[k] / e.matrix.mobility[k], T(0.0));
+    for (int k = 0; k < tree.nv; ++k) {
+      const T& mobility = e.matrix.mobility[k];
+      if (e.matrix.M)
+        speed += v[k] * v[k] * e.matrix.M[e.matrix.first_entry(k)];
+      else  // substructures have theirs
+        speed += select(mobility > T(0.0), v[k] * v[k] / select(mobility > T(0.0), mobility, T(1.0)), T(0.0));
+    }
     worked = select(speed > T(0.0), work * work / select(speed > T(0.0), speed * e.terms, T(1.0)), T(0.0));
     watches = false;
   }
