@@ -259,7 +259,8 @@ def main() -> int:
                 code = process.wait()
                 errors.seek(0)
                 said = errors.read()
-                if code or not over:
+                slow = "Timeout" in said and not hangs(last)
+                if (code or not over) and not slow:
                     block = said[
                         max(said.find("Current thread"), said.rfind("\nThread 0x")) :
                     ]  # the one that ran the case
@@ -285,6 +286,17 @@ def main() -> int:
         f"\nfuzz: {total} in {given.minutes:g} min; {len(answered)} functions answered; {len(findings)} findings; seed {seed}"
     )
     return 1 if findings else 0
+
+
+def hangs(program: list[str]) -> bool:
+    """Whether it does so alone, too: a busy machine, or one that slept, makes cases wait."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    source = "\n".join(["from tools.fuzz.pieces import *", *program])
+    try:
+        subprocess.run([sys.executable, "-c", source], timeout=LIMIT, check=False, **quiet)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def note(findings: dict[str, int], what: str, message: str, program: list[str], name: list[str]) -> None:
