@@ -26,7 +26,7 @@ SARRUS_KERNEL(bias_forces, {
 SARRUS_KERNEL(gravity_forces, {
   const T* rest = zeros<T>(arena, tree.nv);
   Tree without = tree;  // the joints' own forces are not gravity's, nor are springs'
-  without.has_joint_forces = false, without.springs = 0;
+  without.has_joint_forces = without.ties_bodies = false;
   rnea(without, arena, RneaInput<T>{in[0], rest, rest}, out);
 })
 SARRUS_KERNEL(coriolis_matrix, coriolis(tree, arena, call.motion(in[0], in[1], none), out);)

@@ -76,6 +76,25 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   return c;
 }
 
+/// What moves along a joint that closes a loop. Frames that laws carry along move in time, which its forces are not told: it has none.
+void Mechanism::add_motion(const Description& d, int joint, const Constraint& c) {
+  const JointDescription& j = d.joints[joint];
+  LoopMotion m{};
+  m.joint = j.kind, m.constants = std::get<LoopJoint>(c.kind).constants, m.nv = j.nv, m.nq = j.nq;
+  m.iq = tree_.loop_nq, m.iv = tree_.loop_nv;
+  tree_.loop_nq += m.nq, tree_.loop_nv += m.nv;
+  m.constraint = joints_[joint].constraint;
+  m.body[0] = c.parent, m.body[1] = c.child, m.X[0] = c.X_parent, m.X[1] = c.X_child;
+  m.part[0] = frames_.at(j.parent).part, m.part[1] = frames_.at(j.child).part;
+  for (int k = 0; k < m.nv; ++k) {
+    m.terms[k] = passive_terms(j, k, 0);
+    m.has_forces |= !c.driven && m.terms[k].has_forces();
+    m.terms[k].armature = 0.0;
+  }
+  tree_.ties_bodies |= m.has_forces || m.has_armature;
+  loop_motions_.push_back(m);
+}
+
 Constraint Mechanism::other_constraint(const Description& d, const ConstraintDescription& o) {
   Constraint c{};
   c.kind = o.kind;
@@ -111,8 +130,10 @@ void Mechanism::close(const Description& d) {
     if (!joints_[j].closes_a_loop) continue;
     joints_[j].constraint = static_cast<int>(constraints_.size());
     add(closing_joint(d, static_cast<int>(j)));
+    add_motion(d, static_cast<int>(j), constraints_.back());
     describe(d.joints[j].name);
   }
+  tree_.loop_motions = static_cast<int>(loop_motions_.size()), tree_.loop_motion = loop_motions_.data();
   for (const ConstraintDescription& o : d.constraints) {
     add(other_constraint(d, o));
     describe(o.name);

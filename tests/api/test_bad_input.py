@@ -570,7 +570,7 @@ def test_what_a_joint_is_given_acts_or_is_warned_of(name, term):
 def test_a_warning_of_the_model_stands_at_the_users_line_and_names_all_terms():
     with pytest.warns(sarrus.ModelWarning) as caught:
         robot = triangle(top={**TERMS, "rest": 0.1, "limits": (-1, np.inf), "velocity_limit": 1.0, "effort_limit": 2.0})
-    message = "joint 'top' closes a loop; ignored there: damping, friction, stiffness, rest, armature, limits, velocity_limit, effort_limit. "
+    message = "joint 'top' closes a loop; ignored there: armature, limits, velocity_limit, effort_limit. "
     message += "Add it with tree=True, or another joint of the loop with loop=True"
     assert [(str(w.message), w.filename) for w in caught] == [(message, __file__)]
     assert robot.warnings == (message,)

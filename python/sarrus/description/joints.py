@@ -111,8 +111,9 @@ class JointType:
     whole_turns_return : whether an angle that has made a whole turn is where it was; a screw's is not
     constant_subspace : whether the motion space is the same everywhere, in the successor's axes
 
-    Damping, friction, armature, stiffness and limits act on joints of the tree only: :meth:`Builder.build` warns of those of a joint
-    that closes a loop. No function of a state looks at limits.
+    Damping, friction and springs act wherever the joint is, in the tree or where it closes a loop. There it reads its own coordinates off the
+    bodies, which do not tell whole turns: its spring acts on the angle nearest to its rest. Armature and limits act on joints of the tree
+    only: :meth:`Builder.build` warns of those of a joint that closes a loop. No function of a state looks at limits.
 
     Raises ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way round, and whatever is given
     to a joint that does not move.

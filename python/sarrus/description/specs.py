@@ -178,7 +178,8 @@ def without_effect(joints: Iterable[JointSpec], closing: Iterable[str]) -> Itera
     for spec in joints:
         joint = spec.joint
         if spec.name in loops:
-            acting = ("damping", "friction", "stiffness", "rest", "armature")
+            # frames that laws carry along move in time, which forces along a joint are not told
+            acting = ("damping", "friction", "stiffness", "armature") if spec.laws else ("armature",)
             terms = [name for name in acting if getattr(joint, name).any()]
             bounds = {name: getattr(joint, name) for name in ("limits", "velocity_limit", "effort_limit")}
             terms += [name for name, bound in bounds.items() if bound is not None and np.isfinite(bound).any()]
@@ -186,7 +187,7 @@ def without_effect(joints: Iterable[JointSpec], closing: Iterable[str]) -> Itera
                 cure = "Add it with tree=True, or another joint of the loop with loop=True"
                 cure = "Give such terms to a joint of the tree" if spec.laws else cure
                 yield f"joint '{spec.name}' closes a loop; ignored there: {', '.join(terms)}. {cure}"
-        elif joint.rest.any() and not joint.stiffness.any():
+        if joint.rest.any() and not joint.stiffness.any():
             yield f"joint '{spec.name}' has a rest without a stiffness, which acts on nothing"
         if spec.actuated and joint.nv == 0:
             yield f"joint '{spec.name}' is actuated and does not move: its motor acts on nothing"
