@@ -152,6 +152,49 @@ template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
   return U;
 }
 
+/// Adds J_m^T A J_m of the joints that close loops to M (nv x nv); or, where v is not null, J_m^T A J_m-dot, whose product with v is
+/// their part of the bias forces.
+template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Arena& arena, const T* q, const T* v, T* M) {
+  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
+  kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
+  const int n = tree.nv;
+  T *J = arena.take<T>(6 * n), *J_dot = arena.take<T>(6 * n);
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_armature) continue;
+    const LoopJointMotion<T> m = loop_joint_motion(joint, k);
+    ReadJoint<T> read;
+    read.rates = true;
+    read_relaxed(joint, m, read);
+    for (int r = 0; r < 6 * n; ++r) J[r] = J_dot[r] = T(0.0);
+    const Mat3<T>& R = m.child.R;
+    const BodyMotion<T>& child = k.body[joint.body[1]];
+    const Vec3<T>& w = child.V.angular;
+    const Vec3<T> u = child.V.linear + cross(w, Vec3<T>(m.child.p - child.X.p));
+    for (const int end : {0, 1})
+      for (int b = joint.body[end]; b > 0; b = tree.body[b].parent) {
+        const Vec3<T> arm = m.child.p - k.body[b].X.p, arm_dot = u - k.body[b].V.linear;
+        for (int c = tree.body[b].iv; c < tree.body[b].iv + tree.body[b].nv; ++c) {
+          const Motion<T>&s = k.column[c], &d = k.column_dot[c];
+          const Vec3<T> along = s.linear + cross(s.angular, arm);
+          const Motion<T> here = in_axes(R, Motion<T>{s.angular, along});
+          const Vec3<T> turn_dot = d.angular - cross(w, s.angular);
+          const Vec3<T> along_dot = d.linear + cross(d.angular, arm) + cross(s.angular, arm_dot) - cross(w, along);
+          const Motion<T> rate = in_axes(R, Motion<T>{turn_dot, along_dot});
+          const T sign = T(end ? 1.0 : -1.0);
+          for (int r = 0; r < joint.nv; ++r) {
+            J[r * n + c] += sign * dot(here, read.psi[r]);
+            J_dot[r * n + c] += sign * (dot(rate, read.psi[r]) + dot(here, read.psi_rate[r]));
+          }
+        }
+      }
+    const T* right = v ? J_dot : J;
+    for (int r = 0; r < joint.nv; ++r)
+      for (int c = 0; c < n; ++c)
+        for (int l = 0; l < n; ++l) M[c * n + l] += J[r * n + c] * T(joint.terms[r].armature) * right[r * n + l];
+  }
+}
+
 /// 1/2 A v^2 of the joints that close loops.
 template <class T> T loop_armature_energy(const Tree& tree, const Kinematics<T>& k) {
   T twice = T(0.0);

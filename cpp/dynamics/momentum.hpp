@@ -93,7 +93,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
     twice += dot(V, cast<T>(tree.body[i].inertia) * V);
   }
   for (int c = 0; c < tree.nv; ++c) twice += T(tree.passive[c].armature) * v[c] * v[c];
-  return T(0.5) * twice + loop_armature_energy(tree, k);
+  return T(0.5) * twice + (tree.ties_bodies ? loop_armature_energy(tree, k) : T(0.0));
 }
 
 /// Gravity, zero where the centre of mass is level with the world's origin, and joint springs.

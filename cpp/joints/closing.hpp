@@ -29,6 +29,8 @@ template <class T> struct ReadJoint {
   T q[7], v[6];
   Force<T> psi[6];
   Motion<T> bias;  // phi-dot v
+  bool rates = false;  // whether this is wanted too:
+  Force<T> psi_rate[6];  // psi-dot
 };
 
 /// `near`: the coordinates, of those that make X, that are meant.
@@ -48,10 +50,14 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointConstants& k,
     sincos(angles, angle, sin, cos);
     const Coordinates<T> coordinates = {out.q, sin, cos, &k};
     const auto phi = joint.subspace(coordinates);
+    T inverse[6 * some];  // of phi^T phi
     if constexpr (joint.free_components != combined) {
-      for (int i = 0; i < n; ++i) out.psi[i] = {phi.column[i].angular, phi.column[i].linear};
-    } else {  // phi (phi^T phi)^-1
-      T G[some][some], size[some], inverse[6 * some];
+      for (int i = 0; i < n; ++i) {
+        out.psi[i] = {phi.column[i].angular, phi.column[i].linear};
+        for (int j = 0; j < n; ++j) inverse[6 * i + j] = T(i == j ? 1.0 : 0.0);
+      }
+    } else {
+      T G[some][some], size[some];
       for (int i = 0; i < n; ++i) {
         const Force<T> dual = {phi.column[i].angular, phi.column[i].linear};
         for (int j = 0; j < n; ++j) G[j][i] = dot(phi.column[j], dual);
@@ -64,7 +70,22 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointConstants& k,
       }
     }
     for (int i = 0; i < n; ++i) out.v[i] = dot(V, out.psi[i]);
-    out.bias = joint.subspace_rate(coordinates, out.v) * out.v;
+    const auto phi_rate = joint.subspace_rate(coordinates, out.v);
+    out.bias = phi_rate * out.v;
+    if (!out.rates) return;
+    // psi phi^T phi = phi, so psi-dot phi^T phi = phi-dot - psi (phi-dot^T phi + phi^T phi-dot)
+    const auto as_force = [](const Motion<T>& m) { return Force<T>{m.angular, m.linear}; };
+    Force<T> change[some];
+    for (int i = 0; i < n; ++i) {
+      change[i] = out.psi_rate[i] = as_force(phi_rate.column[i]);
+      for (int j = 0; j < n; ++j)
+        change[i] -=
+            out.psi[j] * (dot(phi_rate.column[i], as_force(phi.column[j])) + dot(phi.column[i], as_force(phi_rate.column[j])));
+    }
+    for (int i = 0; i < n; ++i) {
+      out.psi_rate[i] = Force<T>::zero();
+      for (int j = 0; j < n; ++j) out.psi_rate[i] += change[j] * inverse[6 * i + j];
+    }
   });
 }
 

@@ -8,8 +8,8 @@
 namespace sarrus {
 
 /// J's columns times weights (nv).
-template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, const T* weight, T* J) {
-  for (int i = 0; i < tree.loops.constraints; ++i) {
+template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, int constraints, const T* weight, T* J) {
+  for (int i = 0; i < constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r) *J++ *= weight[c.column[k]];
@@ -29,8 +29,9 @@ template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain) {
   const Loops& loops = tree.loops;
-  const int rows = plain ? loops.rows + loops.motor_rows : loops.rows;
-  T *J = arena.take<T>(loops.entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M, *mobility;
+  const int rows = loops.rows + (plain ? loops.motor_rows : loops.rotor_rows);
+  T *J = arena.take<T>(loops.entries + loops.motor_entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M,
+    *mobility;
   for (int k = 0; k < tree.nv + rows; ++k) b[k] = T(0.0);
   for (int r = loops.rows; r < rows; ++r) scale[r] = T(1.0);  // motors have no say here
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
@@ -51,10 +52,11 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   ConstraintRows<T> wanted;
   wanted.J = J, wanted.scale = scale, wanted.mobility = moved;
   constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
-  if (weight) weigh_columns(tree, weight, J);
   const Elimination& order = plain ? loops.statics : loops.dynamics;
   const int* mass_first = plain ? nullptr : loops.mass_first;
   LoopEquation<T> e = {{tree, order, mass_first, loops.constraints, rows, M, J, nullptr, mobility, nullptr}, b, scale, T(0.0)};
+  if (!plain && loops.rotor_rows > 0) add_rotors(tree, arena, state, moved, J, e);
+  if (weight) weigh_columns(tree, e.matrix.constraints, weight, J);
   set_row_weights(arena, e);
   return e;
 }

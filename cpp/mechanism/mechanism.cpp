@@ -261,7 +261,7 @@ void Mechanism::finish(const Description& d) {
   tree_.parts = static_cast<int>(parts_.size());
   tree_.body = bodies_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
   tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data(),
-  tree_.part = parts_.data();
+  tree_.mass_parent = column_parent_.data(), tree_.part = parts_.data();
   for (const SpringDescription& s : d.springs) {
     PointSpring spring{};
     for (int i = 0; i < 2; ++i) {

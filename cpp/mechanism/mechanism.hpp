@@ -135,7 +135,9 @@ class Mechanism {
   std::unordered_map<std::string, PlacedFrame> frames_;
   double mass_ = 0.0;
   std::vector<Constraint> constraints_;
-  std::vector<int> described_constraints_, actuators_, mass_first_;
+  std::vector<Constraint> motions_;
+  std::vector<double> driven_, rotor_;
+  std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
   EliminationPlan dynamics_, statics_;
   Tree tree_{};

@@ -68,6 +68,8 @@ struct Tree {
   const int* column_body;    // which body moves velocity i
   const int* column_parent;  // the velocity before i on the way to the ground, or -1
   const int* column_depth;   // how many there are on that way
+  const int*
+      mass_parent;  // as column_parent; where armature of joints that close loops ties all velocities, the one before in its order
   const Part* part;
   int springs;
   const PointSpring* spring;

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "../mechanism/tree.hpp"
+#include "../joints/closing.hpp"
 #include "plan.hpp"
 
 namespace sarrus {
@@ -40,7 +40,8 @@ template <class T> void note_limits(const Plan& plan, const T& time, const T* q,
     const Limit& limit = plan.limit[i];
     const T* from = limit.of == Quantity::position ? q : limit.of == Quantity::velocity ? v : motor;
     if (!from) continue;
-    const T x = from[limit.at], above = x - T(limit.upper), below = x - T(limit.lower);
+    const T x = limit.turns ? turns_near(from[limit.at], T(limit.near)) : from[limit.at], above = x - T(limit.upper),
+            below = x - T(limit.lower);
     const T excess = select(above > T(0.0), above, select(below < T(0.0), below, T(0.0)));
     T &first = record[3 + 2 * i], &largest = record[4 + 2 * i];
     const auto more = abs(excess) > abs(largest);

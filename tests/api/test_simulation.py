@@ -781,7 +781,7 @@ def test_bad_elements(element, error, message):
 @pytest.mark.parametrize(
     ("element", "error", "message"),
     [
-        (PID("pin2"), sarrus.ModelError, "'pin2' closes a loop and has no coordinate to act on: add it with tree=True"),
+        (PID("pin2", index=1), sarrus.ModelError, "'pin2' has 1 coordinates; index=1 is none of them"),
         (PID("moter"), sarrus.NameNotFoundError, "did you mean 'motor'"),
         (ComputedTorque({}), sarrus.ModelError, "ComputedTorque is for trees"),
     ],
@@ -1112,22 +1112,6 @@ def test_a_saturated_pid_does_not_wind_up():
 def test_velocity_limits_only_warn():
     with pytest.warns(sarrus.LimitWarning, match=r"velocity of joint 'slide' .* \(-2, 2\) at t = 0 s and reaches -3"):
         sarrus.simulate(slider(velocity_limit=2.0), [0.0], [-3.0], 0.1, limits="stop")
-
-
-def test_limits_that_cannot_stop():
-    b = sarrus.Builder("loop")
-    for name in ("a", "b", "c"):
-        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
-    b.add_joint("one", sarrus.Revolute("z"), "ground", "a")
-    b.add_joint("two", sarrus.Revolute("z"), "a", "b", at_parent=(1, 0, 0))
-    b.add_joint("three", sarrus.Revolute("z"), "b", "c", at_parent=(1, 0, 0))
-    b.add_joint(
-        "shut", sarrus.Revolute("z", limits=(-1, 1)), "ground", "c", at_parent=(1, 0, 0), at_child=(1, 0, 0), loop=True
-    )
-    with pytest.warns(sarrus.ModelWarning, match="'shut' closes a loop; ignored there: limits"):
-        robot = b.build()
-    with pytest.raises(sarrus.ModelError, match=r"limits of 'shut' cannot stop it: .* closes a loop .* limits='warn'"):
-        sarrus.simulate(robot, robot.neutral(), np.zeros(robot.nv), 0.1, limits="stop")
 
 
 @pytest.mark.parametrize("element", [PID("glide", index=1), EndStop("glide", (0.0, 1.0), index=0)])

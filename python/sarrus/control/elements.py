@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..description.joints import unit_axis
-from ..dynamics.operations import StateFunctions
+from ..description.joints import middle, unit_axis
+from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError
 from ..laws import Law, as_law
 from .path import Path, path_through
@@ -232,7 +232,7 @@ class ForceElements:
 
 
 def force_elements(
-    mechanism: StateFunctions, elements: Sequence[ForceElement], effort_limits: Sequence[float] = ()
+    mechanism: LoopFunctions, elements: Sequence[ForceElement], effort_limits: Sequence[float] = ()
 ) -> ForceElements:
     """What the core is told of the elements; ModelError where they do not fit the mechanism.
 
@@ -245,7 +245,8 @@ def force_elements(
     for element in elements:
         if isinstance(element, PID):
             iq, iv = coordinate(mechanism, element.joint, element.index, "PID")
-            made.terms["controllers"].append((iq, iv, _law(element.target, f"target of '{element.joint}'")))
+            law = _law(element.target, f"target of '{element.joint}'")
+            made.terms["controllers"].append((iq, iv, law, loses_turns(mechanism, element.joint, element.index)))
             gains = {name: getattr(element, name) for name in ("proportional", "integral", "derivative")}
             limits = _limits(element, element.limits)
             if effort_limits:  # beyond it z would wind up
@@ -274,8 +275,10 @@ def force_elements(
             )
         elif isinstance(element, EndStop):
             iq, iv = coordinate(mechanism, element.joint, element.index, "an end stop")
-            made.terms["end_stops"].append((iq, iv))
-            groups["end_stops"].append(_end_stop(mechanism, element, iv))
+            stop = _end_stop(mechanism, element, iv)
+            turns = loses_turns(mechanism, element.joint, element.index)
+            made.terms["end_stops"].append((iq, iv, turns, middle(float(np.mean(stop[0])), float(np.mean(stop[1])))))
+            groups["end_stops"].append(stop)
         elif isinstance(element, ComputedTorque):
             if made.terms["computed_torque"]:
                 raise ModelError("one ComputedTorque drives all joints; there are several")
@@ -291,7 +294,7 @@ def force_elements(
     return made
 
 
-def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tuple[list[Any], list[NDArray[np.float64]]]:
+def _computed_torque(mechanism: LoopFunctions, element: ComputedTorque) -> tuple[list[Any], list[NDArray[np.float64]]]:
     if mechanism.nc:
         raise ModelError("ComputedTorque is for trees; where loops close, give a function that asks actuator_efforts()")
     if mechanism.nq != mechanism.nv:
@@ -317,27 +320,29 @@ def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tupl
     return [_law(law, "a target") for law in targets], gains
 
 
-def coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> tuple[int, int]:
+def coordinate(mechanism: LoopFunctions, name: str, index: int, what: str) -> tuple[int, int]:
     """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
     joint = mechanism.joint(name)
-    if joint.closes_loop:
-        raise ModelError(f"joint '{name}' closes a loop and has no coordinate to act on: add it with tree=True")
     if joint.type.quaternion:
         raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
-    k = _index(name, joint.nv, index, "coordinates")
+    k = _index(name, joint.type.nv, index, "coordinates")
     if not joint.type.rates[k]:
         raise ModelError(
             f"{what} needs a coordinate whose rate is one of the velocities; that of coordinate {k} of '{name}', {joint.type}, is not, "
             "as its velocities are along axes that turn with it"
         )
-    return joint.q_slice.start + k, joint.v_slice.start + k
+    return joint._all_q.start + k, joint._all_v.start + k
 
 
-def _velocity(mechanism: StateFunctions, name: str, index: int) -> int:
+def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
+    """Whether a coordinate is an angle whose whole turns nothing counts: of a joint that closes a loop, which a screw's displacement tells."""
     joint = mechanism.joint(name)
-    if joint.closes_loop:
-        raise ModelError(f"joint '{name}' closes a loop and has no velocity to act on: add it with tree=True")
-    return int(joint.v_slice.start) + _index(name, joint.nv, index, "velocities")
+    return bool(joint.closes_loop and joint.type.whole_turns_return and joint.type.coordinates[index][1] == "rad")
+
+
+def _velocity(mechanism: LoopFunctions, name: str, index: int) -> int:
+    joint = mechanism.joint(name)
+    return int(joint._all_v.start) + _index(name, joint.type.nv, index, "velocities")
 
 
 def _index(name: str, count: int, index: Any, what: str) -> int:
@@ -364,7 +369,7 @@ def _stiction(element: Stiction) -> list[NDArray[np.float64]]:
     return numbers
 
 
-def _end_stop(mechanism: StateFunctions, element: EndStop, iv: int) -> list[NDArray[np.float64]]:
+def _end_stop(mechanism: LoopFunctions, element: EndStop, iv: int) -> list[NDArray[np.float64]]:
     joint, limits = mechanism.joint(element.joint), element.limits
     if limits is None:
         if joint.limits is None:
@@ -378,14 +383,16 @@ def _end_stop(mechanism: StateFunctions, element: EndStop, iv: int) -> list[NDAr
     return [*_limits(element, limits), stiffness, *_numbers(element, given, (), ("damping",))]
 
 
-def _felt_inertia(mechanism: StateFunctions, iv: int) -> float:
+def _felt_inertia(mechanism: LoopFunctions, iv: int) -> float:
     """What a force along a velocity accelerates in the neutral configuration, all other joints being free."""
-    mass = mechanism.mass_matrix(mechanism.neutral())
+    q = mechanism.neutral()
+    mass = mechanism.mass_matrix(q)
+    along = np.concatenate([np.eye(mechanism.nv), mechanism._loop_joint_jacobian(q)])[iv]
     try:
-        felt = 1.0 / float(np.linalg.inv(mass)[iv, iv])
-    except np.linalg.LinAlgError:
+        felt = 1.0 / float(along @ np.linalg.inv(mass) @ along)
+    except (np.linalg.LinAlgError, ZeroDivisionError):
         felt = 0.0
-    return felt if np.isfinite(felt) and felt > 0.0 else float(mass[iv, iv]) or 1.0
+    return felt if np.isfinite(felt) and felt > 0.0 else float(along @ mass @ along) or 1.0
 
 
 def _limits(element: PID | EndStop, limits: Any) -> list[NDArray[np.float64]]:

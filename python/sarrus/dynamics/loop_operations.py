@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -14,8 +14,8 @@ from .._arrays import Array, checked_truth, common_axes, into, real_array, real_
 from .._core import Status
 from ..description.constraints import PfaffianSpec
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
-from .operations import StateFunctions, _operation
-from .options import TimeOptions, Wrenches, shows_options
+from .operations import Joint, StateFunctions, _operation
+from .options import StateOptions, TimeOptions, Wrenches, shows_options
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -29,7 +29,8 @@ class LoopReactions:
     ----------
     multipliers : (..., nc), one a row, of least norm: M a + h = tau + J^T multipliers [N m, N]
     wrenches : per constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
-        relations between coordinates
+        relations between coordinates. Of a joint that closes a loop it is all that the joint carries: friction, springs and armature along
+        it too, as :meth:`~sarrus.Mechanism.reactions` has them of a joint of the tree; but not what its motor gives, which is part of tau
     residual : (...) size of what the equations of motion and the constraints leave, relative to what they hold
     """
 
@@ -165,6 +166,103 @@ class LoopFunctions(StateFunctions):
         >>> fourbar.loop_wrenches(fourbar.neutral(), np.ones(5)).shape
         (1, 6)
         """
+        raise NotImplementedError
+
+    def joint_coordinates(
+        self, q: ArrayLike, *, near: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None
+    ) -> dict[str, Array]:
+        """Coordinates (..., nq of the joint) of every joint, whether it stands in the tree or closes a loop.
+
+        A joint that closes a loop reads them off the bodies that it joins. These do not tell how often it has turned: its angles are those in
+        [-pi, pi], or those nearest to `near`.
+
+        Parameters
+        ----------
+        q : (..., nq)
+        near : name to coordinates (..., nq of the joint) from which whole turns are counted, such as an answer for the state before; default,
+            and for joints that are not named: zeros
+        time : (...) [s], where motion is prescribed
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble(fixed={"motor": 0.5})
+        >>> {name: angle.round(4).tolist() for name, angle in fourbar.joint_coordinates(q).items()}
+        {'motor': [0.5], 'pin1': [-1.744], 'pivot': [-1.9057], 'pin2': [-0.6617]}
+        >>> fourbar.joint_coordinates(q, near={"pin2": [7.0]})["pin2"].round(4).tolist()
+        [5.6214]
+        """
+        q = real_array("q", q)
+        start = np.zeros((*q.shape[:-1], sum(j._all_q.stop - j._all_q.start for j in self._closing_joints)))
+        for name, x in ({} if near is None else near).items():
+            joint = self.joint(name)
+            if joint.closes_loop:
+                own = slice(joint._all_q.start - self.nq, joint._all_q.stop - self.nq)
+                start[..., own] = real_rows(f"near['{name}']", x, joint.type.nq, q.shape[:-1])
+        return self._by_joint("_all_q", self.normalize(q), self._loop_joint_coordinates(q, start, time=time))
+
+    def joint_velocities(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> dict[str, Array]:
+        """Velocities (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> fourbar.joint_velocities(q, fourbar.project_velocity(q, [1.0, 0.0, 0.0]))["pin2"].shape
+        (1,)
+        """
+        return self._by_joint("_all_v", real_array("v", v), self._loop_joint_velocities(q, v, time=time))
+
+    def joint_accelerations(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, time: ArrayLike | None = None
+    ) -> dict[str, Array]:
+        """Accelerations (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q, v = fourbar.assemble(), np.zeros(3)
+        >>> a = fourbar.forward_dynamics(q, v, [1.0, 0.0, 0.0])
+        >>> rates = fourbar.joint_accelerations(q, v, a)
+        >>> bool(np.isclose(rates["motor"] + rates["pin1"], rates["pivot"] - rates["pin2"]))
+        True
+        """
+        return self._by_joint("_all_v", real_array("a", a), self._loop_joint_accelerations(q, v, a, time=time))
+
+    @property
+    def _closing_joints(self) -> list[Joint]:
+        return [joint for joint in self._joints.values() if joint.closes_loop]
+
+    def _by_joint(self, place: str, of_tree: Array, of_loops: Array) -> dict[str, Array]:
+        lead = np.broadcast_shapes(of_tree.shape[:-1], of_loops.shape[:-1])
+        both = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (of_tree, of_loops)], axis=-1)
+        return {joint.name: both[..., getattr(joint, place)].copy() for joint in self._joints.values()}
+
+    @_operation
+    def _loop_joint_coordinates(
+        self, q: ArrayLike, near: ArrayLike | None = None, **options: Unpack[TimeOptions]
+    ) -> Any:
+        """(..., coordinates of all joints that close loops)."""
+        raise NotImplementedError
+
+    @_operation
+    def _loop_joint_velocities(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _loop_joint_accelerations(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[TimeOptions]
+    ) -> Any:
+        raise NotImplementedError
+
+    @_operation
+    def _loop_joint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Any:
+        """(..., velocities of all joints that close loops, nv)."""
+        raise NotImplementedError
+
+    @_operation
+    def _loop_joint_wrenches(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Any:
+        """(..., constraints, 6): what friction, springs and armature of a joint that closes a loop put on its child, as `loop_wrenches`."""
         raise NotImplementedError
 
     @_operation
@@ -309,6 +407,7 @@ class LoopFunctions(StateFunctions):
         all_of_it, *status = answer if options.get("return_status") else (answer,)
         a, multipliers = all_of_it[..., : self.nv], all_of_it[..., self.nv : -1]
         wrenches = self.loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
+        wrenches = wrenches + self._loop_joint_wrenches(q, v, a, return_status=True)[0]
         reactions = LoopReactions(
             np.array(multipliers),
             {name: np.array(wrenches[..., k, :]) for k, name in enumerate(self.constraints)},

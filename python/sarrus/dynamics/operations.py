@@ -76,14 +76,28 @@ class Joint:
     closes_loop: bool
     reversed: bool
     _part: int
+    _all_q: slice  # among the coordinates of all joints, those that close loops after those of the tree
+    _all_v: slice
 
     @classmethod
     def placed(
-        cls, spec: JointSpec, iq: int, nq: int, iv: int, nv: int, closes: bool, backwards: bool, part: int
+        cls,
+        spec: JointSpec,
+        iq: int,
+        nq: int,
+        iv: int,
+        nv: int,
+        closes: bool,
+        backwards: bool,
+        part: int,
+        own: tuple[slice, slice] | None,
     ) -> Joint:
-        """As described, where the core has put it."""
+        """As described, where the core has put it; `own`: among all joints, where it closes a loop."""
         q, v = slice(iq, iq + nq), slice(iv, iv + nv)
-        return cls(spec.name, spec.joint, spec.parent, spec.child, spec.actuated, nq, nv, q, v, closes, backwards, part)
+        own = own or (q, v)
+        return cls(
+            spec.name, spec.joint, spec.parent, spec.child, spec.actuated, nq, nv, q, v, closes, backwards, part, *own
+        )
 
     def __copy__(self) -> Self:
         return self
@@ -154,12 +168,18 @@ class StateFunctions(_core.Mechanism):
         if "description" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         super().__init__(*core_terms(description))
-        made = {j.name: Joint.placed(j, *at) for j, at in zip(description.joints, self._placed_joints, strict=True)}
+        made, iq, iv = {}, self.nq, self.nv
+        for j, at in zip(description.joints, self._placed_joints, strict=True):
+            own = None
+            if at[4]:  # it closes a loop
+                own = slice(iq, iq + j.joint.nq), slice(iv, iv + j.joint.nv)
+                iq, iv = own[0].stop, own[1].stop
+            made[j.name] = Joint.placed(j, *at, own=own)
         warnings = list(description.warnings)
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
         ]
-        warnings += without_effect(description.joints, (name for name, joint in made.items() if joint.closes_loop))
+        warnings += without_effect(description.joints)
         described: list[JointSpec | ConstraintSpec] = [*description.joints, *description.constraints]
         specs = {spec.name: spec for spec in described}
         constraints = {

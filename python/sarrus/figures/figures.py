@@ -120,10 +120,6 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[tuple[str, str, Array
         return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
     if what in (*robot.joints, *robot.loop_joints):
         joint = robot.joint(what)
-        if joint.closes_loop:
-            return f"force carried by {what}", [
-                (axis, "N", _wrenches(run)[what][:, 3 + k]) for k, axis in enumerate("xyz")
-            ]
         parts, coordinates = _components(joint.type, "q"), run.joint(what)
         return what, [
             (f"{what} {part}".strip(), _SPACES["q"][2][unit], coordinates[:, k]) for k, (part, unit) in enumerate(parts)

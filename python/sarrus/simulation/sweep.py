@@ -235,7 +235,7 @@ class _Job:
     stabilisation: str
     gains: tuple[float, float]
     terms: dict[str, list[Any]]
-    limits: list[tuple[int, int, float, float]]
+    limits: list[tuple[int, int, float, float, bool, float]]
     clock: _Clock
     threads: int
     close_stages: bool = False
