@@ -83,6 +83,7 @@ class Joint:
     def placed(
         cls,
         spec: JointSpec,
+        own: tuple[slice, slice] | None,
         iq: int,
         nq: int,
         iv: int,
@@ -90,7 +91,6 @@ class Joint:
         closes: bool,
         backwards: bool,
         part: int,
-        own: tuple[slice, slice] | None,
     ) -> Joint:
         """As described, where the core has put it; `own`: among all joints, where it closes a loop."""
         q, v = slice(iq, iq + nq), slice(iv, iv + nv)
@@ -174,7 +174,7 @@ class StateFunctions(_core.Mechanism):
             if at[4]:  # it closes a loop
                 own = slice(iq, iq + j.joint.nq), slice(iv, iv + j.joint.nv)
                 iq, iv = own[0].stop, own[1].stop
-            made[j.name] = Joint.placed(j, *at, own=own)
+            made[j.name] = Joint.placed(j, own, *at)
         warnings = list(description.warnings)
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
