@@ -137,8 +137,9 @@ JointDescription to_joint(const py::dict& d) {
 
 std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& gravity, const py::list& bodies,
                                  const py::list& joints, const py::list& frames, const py::list& constraints,
-                                 const py::list& springs) {
+                                 const py::list& springs, int substructures) {
   Description d;
+  d.substructures = substructures;
   d.name = name, d.gravity = to_vec3(gravity);
   for (const auto& b : bodies) {
     const auto t = b.cast<py::tuple>();
@@ -222,7 +223,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
 
   py::class_<Mechanism>(m, "Mechanism")
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
-           py::arg("constraints"), py::arg("springs"))
+           py::arg("constraints"), py::arg("springs"), py::arg("substructures"))
       .def_property_readonly(
           "nq", [](const py::object& self) { return built(self).tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
@@ -236,6 +237,13 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       .def_property_readonly(
           "nu", [](const py::object& self) { return built(self).tree().loops.actuators; },
           "Number of velocities that motors drive.")
+      .def_property_readonly("_solver",
+                             [](const py::object& self) {
+                               const Mechanism& m = built(self);
+                               const sarrus::Substructures* s = m.tree().loops.substructures;
+                               return py::make_tuple(m.operations_of_joints(), m.operations_of_substructures(),
+                                                     s ? s->substructures : 0, s ? s->cuts : 0);
+                             })
       .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); });
 
   m.def("hand_over", &hand_over);

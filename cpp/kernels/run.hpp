@@ -126,5 +126,19 @@ template <Operation op, int W> void many(const Tree& tree, const Parameters& p, 
   in_packets<W>(&Kernel<op>::template run<Packet<W>>, tree, p, rows, begin, end);
 }
 
+/// One state after the other.
+template <Operation op>
+void one_by_one(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  const double** wrench = arena.take<const double*>(p.wrenches);
+  for (std::int64_t i = begin; i < end; ++i) {
+    const double* in[max_inputs];
+    for (int k = 0; k < max_inputs; ++k) in[k] = rows.in[k] ? rows.in[k] + i * rows.in_step[k] : nullptr;
+    for (int k = 0; k < p.wrenches; ++k) wrench[k] = rows.wrench[k] + i * rows.wrench_step[k];
+    rows.status[i] = static_cast<signed char>(one<op>(tree, p, in, wrench, rows.out + i * rows.out_size));
+  }
+}
+
 }  // namespace
 }  // namespace sarrus

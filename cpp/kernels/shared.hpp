@@ -23,12 +23,15 @@
   EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,               \
                                            const ConstraintRows<T>&);                                                 \
   EXTERN template void rows_between_coordinates(const LoopState<T>&, const Constraint&, const ConstraintRows<T>&);    \
+  EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                        \
+  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                         \
   EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                  \
-  EXTERN template void solve(const Elimination&, const Factor<T>&, T*, T*);                                           \
+  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                   \
   EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                            \
+  EXTERN template class SubstructuredEquation<T>;                                                                     \
   EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                            \
   EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool); \
-  EXTERN template void least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, T*);                            \
+  EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);          \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 
 #ifndef SARRUS_COMPILES_SHARED

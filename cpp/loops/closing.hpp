@@ -14,7 +14,7 @@
 
 #include "../dynamics/configuration.hpp"
 #include "constraints.hpp"
-#include "saddle.hpp"
+#include "substructures.hpp"
 
 namespace sarrus {
 
@@ -92,6 +92,13 @@ template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffi
   return select(defect < T(1e-8), T(0.0), T(1.0));
 }
 
+/// Velocities for scaled ones, but no longer a step than the linear model is good for.
+template <class T> SARRUS_INLINE void scaled_step(const Tree& tree, const Closing<T>& how, const T* y, T* x) {
+  T longest = T(tolerances::longest_step);
+  for (int k = 0; k < tree.nv; ++k) longest = select(abs(y[k]) > longest, abs(y[k]), longest);
+  for (int k = 0; k < tree.nv; ++k) x[k] = y[k] * how.column[k] * (T(tolerances::longest_step) / longest);
+}
+
 /// q becomes a configuration near it that closes the loops as well as it can; returns |phi| that is left there, scaled.
 template <class T>
 T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, const T* pfaffian_values, T* q) {
@@ -102,11 +109,20 @@ T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, co
   for (int k = 0; k < nv; ++k) one[k] = T(1.0);
   for (int r = 0; r < rows; ++r) one_a_row[r] = S[r] = T(1.0);  // motors have no say here
   const auto look = [&](const T* at, Gap<T>& out) { scaled_rows(tree, arena, how, at, time, pfaffian_values, out); };
-  const auto step = [&](const T*, const Gap<T>& gap, T mu, T* x) {
+  const auto step = [&](const T* at, const Gap<T>& gap, T mu, T* x) {
     T *b = arena.take<T>(nv + rows), *y = arena.take<T>(nv + rows), *work = arena.take<T>(nv + rows),
       *least = arena.take<T>(rows);
     const auto rounding = gap.size < T(tolerances::rounding), small = mu < T(tolerances::least_square);
     mu = select(both(rounding, small), T(tolerances::least_square), mu);
+    if (loops.substructures) {
+      for (int k = 0; k < nv; ++k) b[k] = T(0.0);
+      for (int r = 0; r < loops.rows; ++r) b[nv + r] = -gap.phi[r];
+      const LoopState<T> state = place(tree, arena, at, time, pfaffian_values);
+      SubstructuredEquation<T> e(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {how.column, true});
+      e.weigh_rows(tree, how.row, select(mu > T(tolerances::least_square), mu, T(tolerances::least_square)));
+      e.solve(tree, arena, e.factorise(arena), b, y, 20);
+      return scaled_step(tree, how, y, x);
+    }
     // what is damped less than rounding needs the proximal way, and no other lane is to notice
     const T tight = select(rounding, T(0.0), select(small, T(tolerances::regularisation), T(0.0)));
     for (int k = 0; k < nv; ++k) b[k] = y[k] = T(0.0);
@@ -122,15 +138,13 @@ T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, co
     }
     const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, one, gap.J, S, one, one_a_row};
     const Factor<T> factor = factorise(s, arena, static_cast<const T*>(nullptr), least);
-    solve(loops.statics, factor, y, work);
+    solve(loops.statics, factor, arena, y, work);
     if (any(tight > T(0.0))) {
       T* refined = arena.take<T>(nv + rows);
       refine(s, arena, factor, b, refined, 20);
       for (int k = 0; k < nv; ++k) y[k] = select(tight > T(0.0), refined[k], y[k]);
     }
-    T longest = T(tolerances::longest_step);
-    for (int k = 0; k < nv; ++k) longest = select(abs(y[k]) > longest, abs(y[k]), longest);
-    for (int k = 0; k < nv; ++k) x[k] = y[k] * how.column[k] * (T(tolerances::longest_step) / longest);
+    scaled_step(tree, how, y, x);
   };
   const auto gap = [&] { return Gap<T>{arena.take<T>(loops.rows), arena.take<T>(loops.entries), T(0.0)}; };
   const T left = take_steps(tree, arena, how.damping, how.steps, how.farthest, look, step, gap(), gap(), q);

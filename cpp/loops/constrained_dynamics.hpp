@@ -5,9 +5,7 @@
 //   cost    O(bodies * depth) for M, then what the loops couple: linear in their number where they are local
 #pragma once
 
-#include "../dynamics/crba.hpp"
-#include "constraints.hpp"
-#include "saddle.hpp"
+#include "substructures.hpp"
 
 namespace sarrus {
 
@@ -26,37 +24,46 @@ template <class T> struct LoopEquation {
   T* b;  // forces, then gamma
   T* scale;  // of the rows
   T terms;  // size, squared, of the numbers that the right-hand side is made of, weighed as residuals are
+  const SubstructuredEquation<T>* pieces = nullptr;  // what is solved instead, if anything: then M is not there
+
+  const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
+  /// Velocities and rows of the whole as those that are solved for, and back.
+  const T* lifted(Arena& arena, const T* whole) const { return pieces ? pieces->lift(matrix.tree, arena, whole) : whole; }
+  const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
   /// A residual, relative: rounding of the terms is no contradiction, even where they cancel.
   SARRUS_INLINE T relative(const T& left) const { return sqrt(left / select(terms > T(0.0), terms, T(1.0))); }
 };
 
-/// 1/M_ii; where nothing has inertia, nothing.
-template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, const T* M) {
-  T* mobility = arena.take<T>(tree.nv);
-  for (int i = 0; i < tree.nv; ++i) {
-    const T& m = M[tree.loops.mass_first[i]];
-    mobility[i] = select(m > T(0.0), T(1.0) / m, T(0.0));
-  }
-  return mobility;
-}
-
 template <class T>
 SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
-  T* row_weight = arena.take<T>(e.matrix.rows);
-  for (int r = 0; r < e.matrix.rows; ++r) row_weight[r] = T(1.0) / e.scale[r];
-  e.matrix.row_weight = row_weight;
+  e.matrix.row_weight = inverses(arena, e.matrix.rows, e.scale);
 }
 
-/// M by rows, each from its diagonal towards the ground.
+/// M or another metric at a configuration, or the pieces in its place; the rows and the right-hand side are left open.
 template <class T>
-SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns) {
-  const int* first = tree.loops.mass_first;
-  T* M = arena.take<T>(first[tree.nv]);
-  composite_inertias(tree, arena, X, columns, [&](int r, int c, const T& m) SARRUS_INLINED {
-    M[first[r] + tree.column_depth[r] - tree.column_depth[c]] = m;
-  });
-  return M;
+LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X, const Motion<T>* columns,
+                              const Metric<T>& metric = {}) {
+  const Loops& loops = tree.loops;
+  const int rows = metric.plain ? loops.rows + loops.motor_rows : loops.rows;
+  LoopEquation<T> e = {{tree, metric.plain ? loops.statics : loops.dynamics, metric.plain ? nullptr : loops.mass_first,
+                        loops.constraints, rows, nullptr, nullptr, nullptr, nullptr, nullptr},
+                       nullptr,
+                       arena.take<T>(rows + loops.rotor_rows),
+                       T(0.0)};
+  if (loops.substructures)
+    e.pieces = new (arena.take<SubstructuredEquation<T>>(1)) SubstructuredEquation<T>(tree, arena, state, X, columns, metric);
+  if (metric.plain) {
+    T* one = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
+    e.matrix.M = e.matrix.mobility = one;
+  } else if (e.pieces) {
+    e.matrix.mobility = e.pieces->joint_mobilities(arena, tree.nv);
+  } else {
+    e.matrix.M = sparse_mass_matrix(tree, arena, X, columns);
+    e.matrix.mobility = mobilities(tree, arena, e.matrix.M);
+  }
+  return e;
 }
 
 /// Armature of joints that close loops, after the rows of constraints: with r = sqrt(A) J_m the equation
@@ -99,19 +106,14 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
     b[k] = tau - b[k];
   }
 
-  T* M = sparse_mass_matrix(tree, arena, work.poses(), work.columns);
-
-  LoopEquation<T> e = {
-      {tree, loops.dynamics, loops.mass_first, loops.constraints, loops.rows, M, nullptr, nullptr, nullptr, nullptr},
-      b,
-      arena.take<T>(loops.rows + loops.rotor_rows),
-      T(0.0)};
   LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.pfaffian_values, nullptr, nullptr, work.body};
   place(tree, arena, work.poses(), work.columns, state);
+  LoopEquation<T> e = mass_equation(tree, arena, state, work.poses(), work.columns);
+  e.b = b;
   T* J = arena.take<T>(loops.entries + (loops.rotor_rows ? loops.motor_entries : 0));
   ConstraintRows<T> rows;
   rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;
-  rows.mobility = mobilities(tree, arena, M), rows.gamma_size = terms + tree.nv, rows.off = in.off;
+  rows.mobility = e.matrix.mobility, rows.gamma_size = terms + tree.nv, rows.off = in.off;
   const bool corrects = in.velocity_gain != 0.0 || in.position_gain != 0.0;
   if (corrects) rows.residual = arena.take<T>(loops.rows), rows.target = arena.take<T>(loops.rows);
   constraint_rows(tree, arena, state, rows, 0, loops.constraints);
@@ -120,8 +122,8 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
     for (int r = 0; r < loops.rows; ++r)
       rows.gamma[r] += rows.target[r] * T(in.velocity_gain) - rows.residual[r] * T(in.position_gain);
   }
-  e.matrix.J = J, e.matrix.mobility = rows.mobility;
-  if (loops.rotor_rows > 0) add_rotors(tree, arena, state, rows.mobility, J, e);
+  e.matrix.J = J;
+  if (loops.rotor_rows > 0 && !e.pieces) add_rotors(tree, arena, state, e.matrix.mobility, J, e);
   set_row_weights(arena, e);
   for (int k = 0; k < tree.nv; ++k) e.terms += terms[k] * e.matrix.mobility[k];
   for (int r = 0; r < loops.rows; ++r) e.terms += terms[tree.nv + r] * e.matrix.row_weight[r];
@@ -129,14 +131,33 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
 }
 
 template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& arena) {
+  if (e.pieces) return e.pieces->factorise(arena);
   T* mu = arena.take<T>(e.matrix.rows);
   for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tolerances::regularisation);
   return factorise(e.matrix, arena, static_cast<const T*>(nullptr), mu);
 }
 
-/// Solves for [a; -lambda] and returns the relative residual.
-template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, T* x) {
-  return e.relative(refine(e.matrix, arena, factorise_tightly(e, arena), b, x, 60));
+/// x becomes the solution with the factor's matrix, without corrections.
+template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, T* x) {
+  const Arena::Scope scope(arena);
+  const Saddle<T>& matrix = e.solved();
+  T* own = const_cast<T*>(e.lifted(arena, x));
+  solve(matrix.plan, factor, arena, own, arena.take<T>(matrix.plan.unknowns));
+  if (!e.pieces) return;
+  const T* found = e.lowered(arena, own);
+  for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = found[k];
+}
+
+/// [a; -lambda], and the same as it was solved for: with the velocities and rows of substructures where there are any.
+template <class T> struct LoopSolution {
+  const T *x, *own;
+  T left;  // the relative residual
+};
+
+template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
+  T* own = arena.take<T>(e.solved().plan.unknowns);
+  const T left = refine(e.solved(), arena, factorise_tightly(e, arena), e.lifted(arena, b), own, 60);
+  return {e.lowered(arena, own), own, e.relative(left)};
 }
 
 /// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the
@@ -144,54 +165,78 @@ template <class T> T solve_tightly(const LoopEquation<T>& e, Arena& arena, const
 ///
 ///   [0 J^T; J -1] [y; lambda] = [J^T lambda; 0]
 ///
-/// A y may be as large as it likes, so entries of J that are rounding would count: they are left out.
-template <class T> void least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, T* lambda) {
+/// A y may be as large as it likes, so entries of J that are rounding would count: they are left out. Of substructures only the loops' rows
+/// count, S is zero for the joints at the cuts, and what gives way to an armature is what it is. Returns lambda of what was solved.
+template <class T>
+T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& found) {
+  const Saddle<T>& matrix = e.solved();
+  const Tree& tree = matrix.tree;
   const Loops& loops = tree.loops;
-  const int nv = tree.nv, rows = loops.rows + loops.motor_rows;
-  T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *inverse = arena.take<T>(nv);
-  T *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows), *x = arena.take<T>(nv + rows);
-  for (int k = 0; k < nv; ++k) nothing[k] = epsilon[k] = b[k] = T(0.0);
-  for (int r = 0; r < rows; ++r) one[r] = T(1.0), mu[r] = b[nv + r] = T(0.0);
+  const int nv = tree.nv, counting = whole.loops.rows, carrying = e.pieces ? e.pieces->pieces.compliant_row : loops.rows;
+  const int rows = e.pieces ? loops.rows : loops.rows + loops.motor_rows;
+  const int entries = e.pieces ? loops.mass_first[nv] : nv;
+  T* lambda = arena.take<T>(matrix.rows);
+  for (int r = 0; r < matrix.rows; ++r) lambda[r] = -found.own[nv + r];
+  T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
+    *inverse = arena.take<T>(nv);
+  T *S = arena.take<T>(rows), *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows),
+    *x = arena.take<T>(nv + rows);
+  for (int k = 0; k < entries; ++k) nothing[k] = T(0.0);
+  for (int k = 0; k < nv; ++k) epsilon[k] = b[k] = T(0.0);
+  for (int r = 0; r < rows; ++r) one[r] = T(1.0), S[r] = T(r < counting || r >= carrying ? 1.0 : 0.0), mu[r] = b[nv + r] = T(0.0);
+  const T* scale = e.pieces ? e.pieces->scale : e.scale;
   for (int i = 0, entry = 0; i < loops.constraints; ++i) {
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r, ++entry) {
-        const T& x = e.matrix.J[entry];
-        J[entry] = select(x * x * e.matrix.mobility[c.column[k]] < e.scale[c.row + r] * T(1e-28), T(0.0), x);
+        const T& x = matrix.J[entry];
+        const auto rounding = x * x * matrix.mobility[c.column[k]] < scale[c.row + r] * T(1e-28);
+        J[entry] = select(rounding, T(0.0), x) * T(c.row + r < carrying ? 1.0 : 0.0);
         b[c.column[k]] += J[entry] * lambda[c.row + r];
         epsilon[c.column[k]] += J[entry] * J[entry];
+        if (c.row + r >= counting) mu[c.row + r] += J[entry] * J[entry] * T(tolerances::regularisation);
       }
   }
   for (int k = 0; k < nv; ++k) {
     const T size = select(epsilon[k] > T(0.0), epsilon[k], T(1.0));
     inverse[k] = T(1.0) / size, epsilon[k] = size * T(tolerances::regularisation);
   }
-  const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, nothing, J, one, inverse, one};
+  const Saddle<T> s = {tree,
+                       e.pieces ? loops.dynamics : loops.statics,
+                       e.pieces ? loops.mass_first : nullptr,
+                       loops.constraints,
+                       rows,
+                       nothing,
+                       J,
+                       S,
+                       inverse,
+                       one};
   refine(s, arena, factorise(s, arena, epsilon, mu), b, x, 60);
-  for (int r = 0; r < loops.rows; ++r) lambda[r] = x[nv + r];
+  for (int r = 0; r < carrying; ++r) lambda[r] = x[nv + r];
+  return lambda;
 }
 
 /// a; if not null, the least multipliers (rows) and the relative residual that both leave. Returns what a leaves at best.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* true_residual) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);
-  T* x = arena.take<T>(tree.nv + e.matrix.rows);
-  const T left = solve_tightly(e, arena, e.b, x);
-  for (int k = 0; k < tree.nv; ++k) a[k] = x[k];
+  const LoopSolution<T> found = solve_tightly(e, arena, e.b);
+  for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
   if (multipliers) {
-    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = -x[tree.nv + r];
-    least_multipliers(tree, arena, e, multipliers);
-    T *least = arena.take<T>(tree.nv + e.matrix.rows), *work = arena.take<T>(e.matrix.plan.unknowns);
-    for (int k = 0; k < tree.nv + e.matrix.rows; ++k) least[k] = x[k];
-    for (int r = 0; r < tree.loops.rows; ++r) least[tree.nv + r] = -multipliers[r];
-    const T with_least = e.relative(residual(e.matrix, e.b, least, work)),
-            with_any = e.relative(residual(e.matrix, e.b, x, work));
+    const Saddle<T>& matrix = e.solved();
+    const int nv = matrix.tree.nv;
+    const T *b = e.lifted(arena, e.b), *lambda = least_multipliers(tree, arena, e, found);
+    T *least = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
+    for (int k = 0; k < nv; ++k) least[k] = found.own[k];
+    for (int r = 0; r < matrix.rows; ++r) least[nv + r] = -lambda[r];
+    const T with_least = e.relative(residual(matrix, b, least, work)),
+            with_any = e.relative(residual(matrix, b, found.own, work));
     // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
     const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
-    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -x[tree.nv + r], multipliers[r]);
+    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -found.own[nv + r], lambda[r]);
     *true_residual = select(lossy, with_any, with_least);
   }
-  return left;
+  return found.left;
 }
 
 }  // namespace sarrus

@@ -12,11 +12,10 @@
 
 namespace sarrus {
 
-constexpr double passive = 1e-8;  // what joints without a motor may give in the factor; the corrections take it away
-
 /// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives.
 template <class T>
-T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* tau, T* u, OffLoops<T>* off) {
+T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent, const Motion<T>* stored, const T* tau,
+            T* u, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
   T *one = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *x = arena.take<T>(nv + rows);
@@ -44,7 +43,13 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* 
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, one, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
-  const T left = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
+  T left;
+  if (loops.substructures) {
+    const SubstructuredEquation<T> pieces(tree, arena, state, in_parent, stored, {nullptr, true, motors});
+    left = pieces.solve(tree, arena, pieces.factorise(arena), b, x, 12);
+  } else {
+    left = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
+  }
   for (int k = 0; k < loops.actuators; ++k) u[k] = x[loops.actuator[k]];
   return left;
 }
@@ -85,7 +90,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   }
   LoopState<T> state = {in.q, in.v, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
-  return sqrt(share_out(tree, arena, state, tau, u, off) / size);
+  return sqrt(share_out(tree, arena, state, work.poses(), work.columns, tau, u, off) / size);
 }
 
 }  // namespace sarrus

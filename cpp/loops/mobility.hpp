@@ -128,13 +128,21 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   for (int r = 0; r < rows; ++r) one_a_row[r] = T(1.0), S[r] = r < loops.rows ? T(tolerances::least_square) : T(1.0);
   const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, one, J, S, one, one_a_row};
   Factor<T> factor{};
-  if (rows > 0) factor = factorise(s, arena, static_cast<const T*>(nullptr), zeros<T>(arena, rows));
+  SubstructuredEquation<T>* pieces = nullptr;
+  if (loops.substructures) {
+    pieces = new (arena.take<SubstructuredEquation<T>>(1))
+        SubstructuredEquation<T>(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {how.column, true});
+    pieces->weigh_rows(tree, how.row, T(tolerances::least_square));
+    factor = pieces->factorise(arena);
+  } else if (rows > 0) {
+    factor = factorise(s, arena, static_cast<const T*>(nullptr), zeros<T>(arena, rows));
+  }
   for (int a = 0; a < felt; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
     for (int twice = 0; rows > 0 && twice < 2;
          ++twice) {  // each leaves mu / (mu + the singular value's square) of what is no motion
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
-      solve(loops.statics, factor, x, work);
+      pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);
     }
     for (int b = 0; b < felt; ++b) {
       all[a * felt + b] = T(0.0);

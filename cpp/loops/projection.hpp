@@ -29,33 +29,27 @@ template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain) {
   const Loops& loops = tree.loops;
-  const int rows = loops.rows + (plain ? loops.motor_rows : loops.rotor_rows);
-  T *J = arena.take<T>(loops.entries + loops.motor_entries), *b = arena.take<T>(tree.nv + rows), *scale = arena.take<T>(rows), *M,
-    *mobility;
-  for (int k = 0; k < tree.nv + rows; ++k) b[k] = T(0.0);
-  for (int r = loops.rows; r < rows; ++r) scale[r] = T(1.0);  // motors have no say here
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
-  if (plain) {
-    M = mobility = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) M[k] = T(1.0);
-  } else {
-    M = sparse_mass_matrix(tree, arena, Poses<T>{state.in_parent}, state.stored);
-    mobility = mobilities(tree, arena, M);
+  LoopEquation<T> e = mass_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {weight, plain});
+  const int rows = e.matrix.rows;
+  T* J = arena.take<T>(loops.entries + loops.motor_entries);
+  e.b = arena.take<T>(tree.nv + rows + loops.rotor_rows);
+  for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
+  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motors have no say here
+  ConstraintRows<T> out;
+  out.J = J, out.scale = e.scale, out.mobility = e.matrix.mobility;
+  if (weight) {  // by a unit of y, each velocity's share
+    T* moved = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) moved[k] = e.matrix.mobility[k] * weight[k] * weight[k];
+    out.mobility = moved;
   }
-  const T* moved = mobility;  // by a unit of y, each velocity's share
-  if (weight) {
-    T* weighted = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) weighted[k] = mobility[k] * weight[k] * weight[k];
-    moved = weighted;
-    if (!plain) hold_inertias(tree, weight, M), mobility = mobilities(tree, arena, M);
+  constraint_rows(tree, arena, state, out, 0, loops.constraints);
+  if (weight && !plain && !e.pieces) {
+    hold_inertias(tree, weight, const_cast<T*>(e.matrix.M));
+    e.matrix.mobility = mobilities(tree, arena, e.matrix.M);
   }
-  ConstraintRows<T> wanted;
-  wanted.J = J, wanted.scale = scale, wanted.mobility = moved;
-  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
-  const Elimination& order = plain ? loops.statics : loops.dynamics;
-  const int* mass_first = plain ? nullptr : loops.mass_first;
-  LoopEquation<T> e = {{tree, order, mass_first, loops.constraints, rows, M, J, nullptr, mobility, nullptr}, b, scale, T(0.0)};
-  if (!plain && loops.rotor_rows > 0) add_rotors(tree, arena, state, moved, J, e);
+  e.matrix.J = J;
+  if (!plain && loops.rotor_rows > 0 && !e.pieces) add_rotors(tree, arena, state, out.mobility, J, e);
   if (weight) weigh_columns(tree, e.matrix.constraints, weight, J);
   set_row_weights(arena, e);
   return e;
@@ -88,14 +82,13 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   for (int r = 0; r < tree.loops.rows; ++r) e.terms += e.b[tree.nv + r] * e.b[tree.nv + r] * e.matrix.row_weight[r];
   if (restitution)
     for (int r = 0; r < tree.loops.rows; ++r) e.b[tree.nv + r] *= T(1.0) + *restitution;
-  T* x = arena.take<T>(tree.nv + e.matrix.rows);
-  const T left = solve_tightly(e, arena, e.b, x);
-  for (int k = 0; k < tree.nv; ++k) after[k] += x[k];
+  const LoopSolution<T> found = solve_tightly(e, arena, e.b);
+  for (int k = 0; k < tree.nv; ++k) after[k] += found.x[k];
   if (impulses) {
-    for (int r = 0; r < tree.loops.rows; ++r) impulses[r] = -x[tree.nv + r];
-    least_multipliers(tree, arena, e, impulses);
+    const T* lambda = least_multipliers(tree, arena, e, found);
+    for (int r = 0; r < tree.loops.rows; ++r) impulses[r] = lambda[r];
   }
-  return left;
+  return found.left;
 }
 
 /// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
@@ -118,8 +111,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   const auto step = [&](const T* at, const Gap<T>& gap, const T&, T* x) {
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r];
-    T* y = arena.take<T>(tree.nv + e.matrix.rows);
-    solve_tightly(e, arena, e.b, y);
+    const T* y = solve_tightly(e, arena, e.b).x;
     for (int k = 0; k < tree.nv; ++k) x[k] = weight ? y[k] * weight[k] : y[k];
   };
   // near singular positions each takes away a part only
@@ -145,7 +137,7 @@ T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* 
   for (int k = 0; k < tree.nv; ++k) out[k] = v[k];
   if (tree.loops.rows == 0) return T(0.0);
   LoopEquation<T> e = metric_equation(tree, arena, q, weight, time, pfaffian_values, true);
-  T *J = arena.take<T>(tree.loops.entries), *x = arena.take<T>(tree.nv + e.matrix.rows), *missing = e.b + tree.nv;
+  T *J = arena.take<T>(tree.loops.entries), *missing = e.b + tree.nv;
   ConstraintRows<T> wanted;
   wanted.J = J;
   constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), wanted, 0, tree.loops.constraints);
@@ -154,9 +146,9 @@ T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* 
   e.terms = T(1e-18);  // rates below 1e-9 rad/s are none
   for (int r = 0; r < tree.loops.rows; ++r) e.terms += c[r] * c[r] * e.matrix.row_weight[r];
   for (int k = 0; k < tree.nv; ++k) e.terms += v[k] * v[k];
-  const T left = solve_tightly(e, arena, e.b, x);
-  for (int k = 0; k < tree.nv; ++k) out[k] += x[k] * weight[k];
-  return left;
+  const LoopSolution<T> found = solve_tightly(e, arena, e.b);
+  for (int k = 0; k < tree.nv; ++k) out[k] += found.x[k] * weight[k];
+  return found.left;
 }
 
 }  // namespace sarrus

@@ -8,49 +8,9 @@
 // Featherstone, [RBDA] 6.5 for the order.)
 #pragma once
 
-#include "../mechanism/arena.hpp"
-#include "../mechanism/tree.hpp"
-#include "tolerances.hpp"
+#include "fronts.hpp"
 
 namespace sarrus {
-
-/// The numbers of the matrix: M by rows, each from its diagonal towards the ground; J in blocks, rows x columns, column by column.
-template <class T> struct Saddle {
-  const Tree& tree;
-  const Elimination& plan;
-  const int* mass_first;  // where row i of M starts; null: M is a diagonal
-  int constraints, rows;
-  const T* M;
-  const T* J;
-  const T* soft;  // S, null: zero
-  const T* mobility;  // 1/M_ii, which makes residuals comparable
-  const T* row_weight;  // and 1/size of each row's J M^-1 J^T
-
-  SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
-  SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
-};
-
-/// L below D, row by row, and 1/D.
-template <class T> struct Factor {
-  T* L;
-  T* D_inverse;
-};
-
-/// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them.
-template <class T> SARRUS_INLINE void subtract_mu(const Elimination& e, T* L, int k, T mu) {
-  T& d = L[e.first[k]];
-  const auto cancelled = both(mu > T(0.0), abs(d) * T(1e3 * tolerances::regularisation) < mu);
-  if (any(cancelled)) {
-    T passed = T(0.0);
-    for (int i = e.before[k]; i < e.before[k + 1]; ++i) {
-      const T& l = L[e.before_slot[i]];
-      passed += l * l * abs(L[e.first[e.before_row[i]]]);
-    }
-    const T share = passed * T(tolerances::regularisation);
-    mu = select(both(cancelled, mu < share), share, mu);
-  }
-  d -= mu;
-}
 
 // One row of the factor, of an unknown k that meets three later ones:
 //
@@ -66,6 +26,7 @@ template <class T> SARRUS_INLINE void subtract_mu(const Elimination& e, T* L, in
 /// epsilon (nv, null: none) and mu (rows) regularise.
 template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena& arena, const T* epsilon, const T* mu) {
   const Elimination& e = s.plan;
+  if (e.fronts) return factorise_by_fronts(s, arena, epsilon, mu);
   const int nv = s.tree.nv;
   T* L = arena.take<T>(e.slots);
   T* D_inverse = arena.take<T>(e.unknowns);
@@ -88,7 +49,15 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
   for (int k = 0; k < e.unknowns; ++k) {
     T* row = L + e.first[k];
     const int others = e.first[k + 1] - e.first[k];
-    if (e.unknown[k] >= nv) subtract_mu(e, L, k, mu[e.unknown[k] - nv]);
+    if (e.unknown[k] >= nv)
+      subtract_mu(row[0], mu[e.unknown[k] - nv], [&] {
+        T passed = T(0.0);
+        for (int i = e.before[k]; i < e.before[k + 1]; ++i) {
+          const T& l = L[e.before_slot[i]];
+          passed += l * l * abs(L[e.first[e.before_row[i]]]);
+        }
+        return passed;
+      });
     const T inverse = T(1.0) / row[0];
     D_inverse[k] = inverse;
     for (int a = 1; a < others; ++a) {
@@ -107,7 +76,8 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
 }
 
 /// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many.
-template <class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<T>& f, T* x, T* work) {
+template <class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
+  if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
   // each sum waits for the unknown that was found last, and for no other: that one comes last; the rest in two sums side by side
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
@@ -186,12 +156,12 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
   T *r = arena.take<T>(n), *step = arena.take<T>(n), *work = arena.take<T>(n);
   const int nv = s.tree.nv;
   for (int k = 0; k < n; ++k) x[k] = b[k];
-  solve(s.plan, f, x, work);
+  solve(s.plan, f, arena, x, work);
   T left = residual(s, b, x, r);
   auto going = left > T(0.0);
   for (int k = 0; k < most && any(going); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
-    solve(s.plan, f, step, work);
+    solve(s.plan, f, arena, step, work);
     T moved = T(0.0), size = T(0.0);
     for (int i = 0; i < n; ++i) step[i] += x[i];
     for (int i = 0; i < nv; ++i) moved += (step[i] - x[i]) * (step[i] - x[i]), size += step[i] * step[i];

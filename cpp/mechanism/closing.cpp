@@ -1,6 +1,7 @@
 // From the described joints that close loops, and the other constraints, to what the kernels see.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "mechanism.hpp"
 
@@ -177,9 +178,21 @@ void Mechanism::close(const Description& d) {
   loops.mass_first = mass_first_.data();
   loops.actuators = static_cast<int>(actuators_.size()), loops.actuator = actuators_.data();
   if (hard_constraints == 0) return;
+  // substructures are looked for where they may pay, and taken where they take half the time
+  const double any = std::numeric_limits<double>::infinity();
+  const bool decided = d.substructures != d.automatic;
+  if (decided ? d.substructures > 0 : tree_.nv + hard > 60) pieces_ = substructured(tree_, decided ? d.substructures : 0);
+  if (pieces_) operations_of_substructures_ = pieces_->operations();
+  const double most = !pieces_ ? any : decided ? 0.0 : 2.0 * pieces_->operations();
   const int inertial = hard_constraints + (loops.rotor_rows ? loops.motor_constraints : 0);
-  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true);
-  statics_ = EliminationPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()), hard + loops.motor_rows, false);
+  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true, most);
+  if (pieces_ && !dynamics_.complete()) {
+    loops.substructures = &pieces_->view();
+    return;
+  }
+  pieces_.reset();
+  statics_ =
+      EliminationPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()), hard + loops.motor_rows, false, any);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
 }
 

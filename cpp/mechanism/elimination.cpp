@@ -16,8 +16,13 @@ void unite(std::vector<int>& a, const std::vector<int>& b) {
 
 }  // namespace
 
-EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass) {
+EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass,
+                                 double most)
+    : most_(most) {
   const int nv = tree.nv, n = nv + rows;
+  for (int c = 0; c < constraints; ++c) operations_ += 10.0 * constraint[c].columns * constraint[c].rows;
+  for (int i = 0; with_mass && i < nv; ++i) operations_ += 10.0 * (tree.column_depth[i] + 1);
+  if (!complete()) return;
   std::vector<std::vector<int>> meets(n);
   const auto join = [&](int i, int j) { meets[i].push_back(j), meets[j].push_back(i); };
   for (int i = 0; with_mass && i < nv; ++i)
@@ -27,6 +32,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
       for (int r = 0; r < constraint[c].rows; ++r) join(constraint[c].column[k], nv + constraint[c].row + r);
   for (std::vector<int>& m : meets) std::sort(m.begin(), m.end());
   order(tree, constraint, constraints, rows, meets, with_mass);
+  if (!complete()) return;
 
   std::vector<std::vector<int>> later(n);
   for (int k = 0; k < n; ++k) {
@@ -83,6 +89,8 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
     });
     const int i = *best;
     ready.erase(best);
+    operations_ += 0.5 * (now[i].size() + 1.0) * (now[i].size() + 2.0);
+    if (!complete()) return;
     place_[i] = static_cast<int>(unknown_.size());
     unknown_.push_back(i);
     for (const int j : now[i]) {

@@ -12,8 +12,11 @@ class EliminationPlan {
  public:
   EliminationPlan() = default;
   /// `constraints` are the first so many of the tree's; with_mass: M has its entries off the diagonal too.
-  EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass);
+  /// Gives up where it takes more multiplications than `most`.
+  EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass, double most);
 
+  bool complete() const { return operations_ <= most_; }
+  double operations() const { return operations_; }  // multiplications of one factor, and of what fills it
   Elimination view() const;
 
  private:
@@ -21,6 +24,7 @@ class EliminationPlan {
              bool with_mass);
   void fill(std::vector<std::vector<int>> later);
 
+  double operations_ = 0.0, most_ = 0.0;
   std::vector<int> unknown_, place_, first_, column_, before_, before_row_, before_slot_, run_, target_, mass_slot_,
       jacobian_slot_;
 };

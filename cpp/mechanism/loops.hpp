@@ -37,6 +37,18 @@ inline bool holonomic(const Constraint& c) {
   });
 }
 
+/// Some unknowns that are eliminated together, with the later ones that they meet: a dense matrix (fronts.hpp).
+struct Front {
+  int first, pivots;  // they are the first-th to go and those after it
+  int size;  // with the later ones
+  int slot;  // where its rows of L start, pivots x size
+  int later;  // where, in Elimination::later, the later ones stand
+  int into;  // where, in Elimination::into, their places within the parent stand
+  int parent;  // the front of the first of them; -1: there are none
+  int children;  // how many fronts leave something to it
+  int mass, jacobian;  // where its entries of M and of J start; the next front's end them
+};
+
 /// In which order the unknowns of [M J^T; J -mu] are eliminated, and where every number of L D L^T stands. Made once a mechanism.
 ///
 /// Row k of the factor holds its diagonal first, then the later unknowns that it meets, in their order.
@@ -54,7 +66,17 @@ struct Elimination {
   const int* target;
   const int* mass_slot;  // of entry (i, j) of M, i = 0 .. nv - 1 and j on the way from i to the ground; -1: not kept
   const int* jacobian_slot;  // of the entries of J, block by block
+
+  // by fronts instead: of the above then unknowns, slots, unknown and place, and the slots of entries, which count within a front
+  int fronts;  // 0: not by fronts
+  const Front* front;
+  const int *later, *into;
+  const int *mass_entry, *jacobian_entry;  // which entries of M and of J a front takes
+  int stack;  // numbers that fronts leave for later ones, at most
+  int widest, largest;  // the largest front, and the most later ones of a front
 };
+
+struct Substructures;  // tree.hpp
 
 struct Loops {
   int constraints, rows, entries, pfaffian_values;
@@ -69,6 +91,7 @@ struct Loops {
   const int* mass_first;  // nv + 1: where the entries of row i of M start
   Elimination dynamics;  // with the mass matrix, and rotors
   Elimination statics;  // with a diagonal in its place
+  const Substructures* substructures = nullptr;  // what takes the place of both
 };
 
 }  // namespace sarrus

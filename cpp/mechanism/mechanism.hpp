@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "elimination.hpp"
+#include "substructures.hpp"
 
 namespace sarrus {
 
@@ -69,6 +70,8 @@ struct Description {
   std::vector<FrameDescription> frames;
   std::vector<ConstraintDescription> constraints;
   std::vector<SpringDescription> springs;
+  int substructures = automatic;  // at most so many bodies in each; 0: it is not cut; automatic: what costs least
+  static constexpr int automatic = -1;
 };
 
 /// The axes that the joint takes for its own, its axis times sign, in those of the description. `constants` gets what depends on them.
@@ -105,6 +108,9 @@ class Mechanism {
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
   const std::vector<int>& actuators() const { return actuators_; }  // what carries each effort: a velocity, or nv + a row
+  /// Multiplications of one factor in joint coordinates (0: more than twice the other), and by substructures (0: it cannot be cut).
+  double operations_of_joints() const { return dynamics_.complete() ? dynamics_.operations() : 0.0; }
+  double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
   const std::vector<std::string>& massless() const { return massless_; }  // joints along which nothing has inertia
 
@@ -133,13 +139,14 @@ class Mechanism {
   std::vector<PlacedJoint> joints_;
   std::vector<std::string> constraint_names_, massless_;
   std::unordered_map<std::string, PlacedFrame> frames_;
-  double mass_ = 0.0;
+  double mass_ = 0.0, operations_of_substructures_ = 0.0;
   std::vector<Constraint> constraints_;
   std::vector<Constraint> motions_;
   std::vector<double> driven_, rotor_;
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
   EliminationPlan dynamics_, statics_;
+  std::unique_ptr<SubstructuredMechanism> pieces_;
   Tree tree_{};
 };
 

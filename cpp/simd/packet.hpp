@@ -109,21 +109,60 @@ using std::atan2;
 SARRUS_INLINE double nearest(double x) { return std::nearbyint(x); }
 SARRUS_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
 
-/// to -= scale * from, count of them. Of doubles several at once; packets are that already.
-template <class T> SARRUS_INLINE void subtract_scaled(T* to, const T* from, T scale, int count) {
-  for (int i = 0; i < count; ++i) to[i] -= scale * from[i];
-}
-SARRUS_INLINE void subtract_scaled(double* to, const double* from, double scale, int count) {
-  // a typedef, because in `using` Clang drops the alignment of the elements
+// a typedef, because in `using` Clang drops the alignment of the elements
 #if defined(__AVX__)
-  typedef double Wide __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double WideDoubles __attribute__((vector_size(32), aligned(8), may_alias));
 #else
-  typedef double Wide __attribute__((vector_size(16), aligned(8), may_alias));
+typedef double WideDoubles __attribute__((vector_size(16), aligned(8), may_alias));
 #endif
+
+/// to -= scale[0] * from[0] + ..., count of them. Of doubles several at once; packets are that already.
+template <class T, int N>
+SARRUS_INLINE void subtract_scaled(T* to, const T* const (&from)[N], const T (&scale)[N], int count) {
+  for (int i = 0; i < count; ++i)
+    for (int k = 0; k < N; ++k) to[i] -= scale[k] * from[k][i];
+}
+template <int N>
+SARRUS_INLINE void subtract_scaled(double* to, const double* const (&from)[N], const double (&scale)[N], int count) {
+  using Wide = WideDoubles;
   constexpr int width = sizeof(Wide) / sizeof(double);
   int i = 0;
-  for (; i + width <= count; i += width) *reinterpret_cast<Wide*>(to + i) -= *reinterpret_cast<const Wide*>(from + i) * scale;
-  for (; i < count; ++i) to[i] -= scale * from[i];
+  for (; i + width <= count; i += width) {
+    Wide sum = *reinterpret_cast<Wide*>(to + i);
+    for (int k = 0; k < N; ++k) sum -= *reinterpret_cast<const Wide*>(from[k] + i) * scale[k];
+    *reinterpret_cast<Wide*>(to + i) = sum;
+  }
+  for (; i < count; ++i)
+    for (int k = 0; k < N; ++k) to[i] -= scale[k] * from[k][i];
+}
+template <class T> SARRUS_INLINE void subtract_scaled(T* to, const T* from, T scale, int count) {
+  const T* const rows[] = {from};
+  const T scales[] = {scale};
+  subtract_scaled(to, rows, scales, count);
+}
+
+/// Of doubles several products at once.
+template <class T> SARRUS_INLINE T scalar_product(const T* a, const T* b, int count) {
+  T even = T(0.0), odd = T(0.0);
+  int i = 0;
+  for (; i + 1 < count; i += 2) even += a[i] * b[i], odd += a[i + 1] * b[i + 1];
+  if (i < count) even += a[i] * b[i];
+  return even + odd;
+}
+SARRUS_INLINE double scalar_product(const double* a, const double* b, int count) {
+  using Wide = WideDoubles;
+  constexpr int width = sizeof(Wide) / sizeof(double);
+  Wide even = {}, odd = {};
+  int i = 0;
+  for (; i + 2 * width <= count; i += 2 * width) {
+    even += *reinterpret_cast<const Wide*>(a + i) * *reinterpret_cast<const Wide*>(b + i);
+    odd += *reinterpret_cast<const Wide*>(a + i + width) * *reinterpret_cast<const Wide*>(b + i + width);
+  }
+  even += odd;
+  double sum = 0.0;
+  for (int k = 0; k < width; ++k) sum += even[k];
+  for (; i < count; ++i) sum += a[i] * b[i];
+  return sum;
 }
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }

@@ -122,48 +122,47 @@ template <class T> struct System {
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
-    T *x = arena.template take<T>(nv + e.matrix.rows), *phi = arena.template take<T>(rows),
-      *target = arena.template take<T>(rows);
-    flag_contradiction(solve_tightly(e, arena, e.b, x));
+    T *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
+    const LoopSolution<T> found = solve_tightly(e, arena, e.b);
+    flag_contradiction(found.left);
     ConstraintRows<T> out;
     out.residual = phi, out.target = target;
     constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.pfaffian_values), out, 0, tree.loops.constraints);
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
-    for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - x[nv + r];
+    for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - found.x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
     if (tree.loops.rotor_rows > 0) return tied_dynamics(tree, arena, in.q, in.v, tau, a);
     aba(tree, arena, AbaInput<T>{in.q, in.v, tau}, a);
   }
 };
 
-/// Takes the held velocities out of J.
-template <class T> void hold(const Tree& tree, const bool* held, T* J) {
-  for (int i = 0; i < tree.loops.constraints; ++i) {
-    const Constraint& c = tree.loops.constraint[i];
-    for (int k = 0; k < c.columns; ++k, J += c.rows)
-      if (held[c.column[k]])
-        for (int r = 0; r < c.rows; ++r) J[r] = T(0.0);
-  }
-}
-
 /// The motion, least in the metric of M, along which rows change by what is asked; or, where velocities are `held`, that of the others.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;
   Factor<T> factor;
-  T *x, *work;
+  Arena& arena;
+  T* x;
 
-  LeastMotion(const Tree& t, Arena& arena, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
-      : tree(t), e(metric_equation(t, arena, q, static_cast<const T*>(nullptr), &time, pfaffian_values, held != nullptr)) {
-    if (held) hold(tree, held, const_cast<T*>(e.matrix.J));
+  LeastMotion(const Tree& t, Arena& a, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr)
+      : tree(t), e(metric_equation(t, a, q, others(t, a, held), &time, pfaffian_values, held != nullptr)), arena(a) {
     factor = factorise_tightly(e, arena);
-    x = arena.take<T>(tree.nv + e.matrix.rows), work = arena.take<T>(tree.nv + e.matrix.rows);
+    x = arena.take<T>(tree.nv + e.matrix.rows);
   }
   const T* along(const T* change, double share) {
     for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = T(0.0);
     for (int r = 0; r < tree.loops.rows; ++r) x[tree.nv + r] = change[r] * T(share);
-    solve(e.matrix.plan, factor, x, work);
+    solve_once(e, arena, factor, x);
     return x;
+  }
+
+ private:
+  /// 0 for velocities that are held, 1 for the others.
+  static const T* others(const Tree& tree, Arena& arena, const bool* held) {
+    if (!held) return nullptr;
+    T* weight = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) weight[k] = T(held[k] ? 0.0 : 1.0);
+    return weight;
   }
 };
 
@@ -175,20 +174,23 @@ inline int independent_rows(System<double>& s, double time, const double* q, dou
   const Arena::Scope scope(s.arena);
   const LoopEquation<double> e = metric_equation(tree, s.arena, q, static_cast<const double*>(nullptr), &time,
                                                  s.pfaffian_values(q, zeros<double>(s.arena, tree.nv)), false);
-  double* J = const_cast<double*>(e.matrix.J);
+  const Saddle<double>& matrix = e.solved();
+  double* J = const_cast<double*>(matrix.J);
   for (int i = 0; i < tree.loops.constraints; ++i) {
-    const Constraint& c = tree.loops.constraint[i];
-    if (c.driven) std::fill(J, J + c.columns * c.rows, 0.0);
-    J += c.columns * c.rows;
+    const Constraint& c = matrix.tree.loops.constraint[i];
+    if (c.driven) std::fill(J + c.entry, J + c.entry + c.columns * c.rows, 0.0);
   }
   const Factor<double> factor = factorise_tightly(e, s.arena);
-  int found = 0;
+  // joints at which substructures are cut say nothing twice
+  const int rows = e.pieces ? e.pieces->pieces.compliant_row : tree.loops.rows;
+  const double* scale = e.pieces ? e.pieces->scale : e.scale;
+  int found = tree.loops.rows - rows;
   *weakest = 1.0;
-  for (int k = 0; k < e.matrix.plan.unknowns; ++k) {
-    const int row = e.matrix.plan.unknown[k] - tree.nv;
-    if (row < 0 || row >= tree.loops.rows || !(std::abs(1.0 / factor.D_inverse[k]) > 1e-10 * e.scale[row])) continue;
+  for (int k = 0; k < matrix.plan.unknowns; ++k) {
+    const int row = matrix.plan.unknown[k] - matrix.tree.nv;
+    if (row < 0 || row >= rows || !(std::abs(1.0 / factor.D_inverse[k]) > 1e-10 * scale[row])) continue;
     ++found;
-    *weakest = std::min(*weakest, std::abs(1.0 / factor.D_inverse[k]) / e.scale[row]);
+    *weakest = std::min(*weakest, std::abs(1.0 / factor.D_inverse[k]) / scale[row]);
   }
   return found;
 }

@@ -22,20 +22,17 @@ def _built() -> list[str]:
 
 def _choose() -> None:
     wanted = os.environ.get("SARRUS_ISA", "")
-    if wanted and wanted != "baseline" and wanted not in _LEVELS:
+    if wanted not in ("", "baseline", *_LEVELS):
         raise SarrusError(f"SARRUS_ISA={wanted} is not one of {', '.join([*_LEVELS, 'baseline'])}")
     if wanted and wanted not in _built():
-        raise SarrusError(
-            f"SARRUS_ISA={wanted} was not built; this build holds {', '.join(_built())}: "
-            "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
-        )
+        cure = "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
+        raise SarrusError(f"SARRUS_ISA={wanted} was not built; this build holds {', '.join(_built())}: {cure}")
     if wanted and not _core.processor_supports(wanted):
         raise SarrusError(f"SARRUS_ISA={wanted} does not run on this processor: unset it")
     for level in [wanted] if wanted else _built():
-        if level == "baseline":
-            return
-        if _core.processor_supports(level):
-            _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)
+        if level == "baseline" or _core.processor_supports(level):
+            if level != "baseline":
+                _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)
             return
 
 

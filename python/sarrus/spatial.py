@@ -22,14 +22,8 @@ from ._core import spatial as _core
 from .errors import ModelError, ShapeError
 
 __all__ = [
-    "Inertia",
-    "Rotation",
-    "Transform",
-    "cross_force",
-    "cross_motion",
-    "transform_force",
-    "transform_motion",
-]
+    "Inertia", "Rotation", "Transform", "cross_force", "cross_motion", "transform_force", "transform_motion",
+]  # fmt: skip
 
 
 _ZERO = (0.0, 0.0, 0.0)
@@ -56,13 +50,18 @@ def _text(shape: tuple[int | str, ...]) -> str:
 
 def _array(name: str, x: ArrayLike, shape: tuple[int | str, ...]) -> Array:
     """A read-only finite float64 copy of that shape; "n" in it stands for any length. -0 becomes 0."""
-    a = _floats(name, x, shape) + 0.0
+    a = _floats(name, x, shape)
     if a.shape != shape and (
-        len(a.shape) != len(shape) or any(n not in ("n", k) for n, k in zip(shape, a.shape, strict=True))
+        a.ndim != len(shape) or any(n not in ("n", k) for n, k in zip(shape, a.shape, strict=True))
     ):
         raise ShapeError(f"{name} has shape {a.shape}; it must be {_text(shape)}")
     if not np.isfinite(a).all():
         raise ModelError(f"{name} = {a.tolist()} is not finite")
+    return _frozen(a)
+
+
+def _frozen(a: Array) -> Array:
+    a = a + 0.0
     a.setflags(write=False)
     return a
 
@@ -73,18 +72,15 @@ def _number(name: str, x: ArrayLike) -> float:
     return float(_array(name, x, ()))
 
 
-def _length(name: str, x: ArrayLike) -> float:
-    value = _number(name, x)
-    if value < 0:
-        raise ModelError(f"{name} = {value:g} is negative")
-    return float(_bounded(name, np.float64(value)))
-
-
-def _bounded(name: str, x: Any) -> Any:
-    """A number or an array, if inertias of bodies of that size are finite."""
-    if (abs(x) > LARGEST).any():
-        raise ModelError(f"{name} = {x.tolist()} is too large for a body: at most {LARGEST:g} m")
-    return x
+def _lengths(name: str, x: ArrayLike, shape: tuple[int, ...] = (), *, signed: bool = False) -> Array:
+    """Sizes or places, if inertias of bodies of that size are finite."""
+    a = _array(name, x, shape)
+    shown = f"{name} = {a.tolist() if shape else f'{a:g}'}"
+    if not signed and (a < 0).any():
+        raise ModelError(f"{shown} is negative")
+    if (abs(a) > LARGEST).any():
+        raise ModelError(f"{shown} is too large for a body: at most {LARGEST:g} m")
+    return a
 
 
 def _vectors(name: str, x: ArrayLike, n: int) -> Array:
@@ -118,23 +114,14 @@ def _mapped(matrix: Array, vectors: Array, shift: Array | float = 0.0) -> Array:
 def _unit(name: str, axis: str | ArrayLike) -> Array:
     """Unit vector of "x", "-y", …, or of a vector."""
     if isinstance(axis, str):
-        letter = axis.removeprefix("-")
-        if letter not in ("x", "y", "z"):
+        if axis.removeprefix("-") not in ("x", "y", "z"):
             raise ModelError(f'{name} = "{axis}" is not one of "x", "y", "z", "-x", "-y", "-z", nor a vector')
-        unit = np.zeros(3)
-        unit["xyz".index(letter)] = -1.0 if axis.startswith("-") else 1.0
-        return unit
+        return np.asarray(np.eye(3)["xyz".index(axis[-1])] * (-1.0 if axis[0] == "-" else 1.0) + 0.0)
     a = _array(name, axis, (3,))
     if not a.any():
         raise ModelError(f"{name} = {a.tolist()} has no direction")
     a = a / float(np.abs(a).max())  # or the squares of 1e-200 would be 0
     return a / math.hypot(*a)
-
-
-def _frozen(a: Array) -> Array:
-    a = a + 0.0
-    a.setflags(write=False)
-    return a
 
 
 def _orthonormal(name: str, x: ArrayLike) -> Array:
@@ -150,22 +137,21 @@ def _orthonormal(name: str, x: ArrayLike) -> Array:
     return _frozen(_core.nearest_rotation(R)) if defect > _ROUNDING else R
 
 
-def _skew(a: Array) -> Array:
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-
-
-def _about_origin(mass: float, com: Array, about_com: Array) -> Array:
-    return _core.parallel_axes([mass, *com], about_com)
-
-
 class _Value:
-    """Equality and hash by content."""
+    """Equality, hash, copies and text by content."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
     __array_ufunc__ = None  # array @ value and array + value are errors, not object arrays
 
+    def _set(self, *values: Any) -> None:
+        for name, value in zip(self.__slots__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__slots__])
+
     def _content(self) -> tuple[Any, ...]:
-        raise NotImplementedError
+        return tuple([x.tobytes() if isinstance(x, np.ndarray) else x for x in self._values()])
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -175,6 +161,13 @@ class _Value:
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._content()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._values()
+
+    def __repr__(self) -> str:
+        shown = (repr(x.tolist() if isinstance(x, np.ndarray) else x) for x in self._values())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
 class Rotation(_Value):
@@ -183,11 +176,6 @@ class Rotation(_Value):
     Parameters
     ----------
     matrix : (3, 3) R. One with at least four correct digits becomes the nearest rotation
-
-    Raises
-    ------
-    ModelError
-        For a matrix that is no rotation.
 
     Examples
     --------
@@ -203,7 +191,7 @@ class Rotation(_Value):
     matrix: Array
 
     def __init__(self, matrix: ArrayLike = ((1, 0, 0), (0, 1, 0), (0, 0, 1))) -> None:
-        object.__setattr__(self, "matrix", _orthonormal("matrix", matrix))
+        self._set(_orthonormal("matrix", matrix))
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
@@ -269,15 +257,6 @@ class Rotation(_Value):
             return NotImplemented
         return Rotation(self.matrix @ other.matrix)
 
-    def _content(self) -> tuple[Any, ...]:
-        return (self.matrix.tobytes(),)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Rotation, (self.matrix,)
-
-    def __repr__(self) -> str:
-        return f"Rotation({self.matrix.tolist()})"
-
 
 _NO_TURN = Rotation()
 
@@ -290,11 +269,6 @@ class Transform(_Value):
     ----------
     rotation : (3, 3) or `Rotation`
     translation : (3,) origin of B in A [m]
-
-    Raises
-    ------
-    ModelError
-        For a matrix that is no rotation, or numbers that are not finite.
 
     References
     ----------
@@ -314,14 +288,9 @@ class Transform(_Value):
     rotation: Array
     translation: Array
 
-    def __init__(
-        self,
-        rotation: Rotation | ArrayLike = _NO_TURN,
-        translation: ArrayLike = _ZERO,
-    ) -> None:
+    def __init__(self, rotation: Rotation | ArrayLike = _NO_TURN, translation: ArrayLike = _ZERO) -> None:
         R = rotation.matrix if isinstance(rotation, Rotation) else _orthonormal("rotation", rotation)
-        object.__setattr__(self, "rotation", R)
-        object.__setattr__(self, "translation", _array("translation", translation, (3,)))
+        self._set(R, _array("translation", translation, (3,)))
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Transform:
@@ -384,15 +353,6 @@ class Transform(_Value):
             return NotImplemented
         return Transform(self.rotation @ other.rotation, _mapped(self.rotation, other.translation, self.translation))
 
-    def _content(self) -> tuple[Any, ...]:
-        return self.rotation.tobytes(), self.translation.tobytes()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Transform, (self.rotation, self.translation)
-
-    def __repr__(self) -> str:
-        return f"Transform({self.rotation.tolist()}, {self.translation.tolist()})"
-
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
 class Inertia(_Value):
@@ -445,12 +405,9 @@ class Inertia(_Value):
         m, c = _number("mass", mass), _array("com", com, (3,))
         x, y, z = c.tolist()
         if not math.isfinite(m * (x * x + y * y + z * z)):
-            raise ModelError(
-                f"com = {[x, y, z]} is so far off that a mass of {m:g} has no finite inertia about the origin"
-            )
-        object.__setattr__(self, "mass", m)
-        object.__setattr__(self, "com", c)
-        object.__setattr__(self, "about_com", _frozen(0.5 * tensor + 0.5 * tensor.T) if uneven else tensor)
+            fault = f"so far off that a mass of {m:g} has no finite inertia about the origin"
+            raise ModelError(f"com = {[x, y, z]} is {fault}")
+        self._set(m, c, _frozen(0.5 * tensor + 0.5 * tensor.T) if uneven else tensor)
         if check and not self.is_physical():
             raise ModelError(self._fault())
 
@@ -462,34 +419,30 @@ class Inertia(_Value):
     @classmethod
     def box(cls, mass: float, size: ArrayLike) -> Inertia:
         """Solid box of edges `size` (3,) along x, y, z [m], about its middle."""
-        edges = _bounded("size", _array("size", size, (3,)))
-        if (edges < 0).any():
-            raise ModelError(f"size = {edges.tolist()} is negative")
-        return cls._from_euler(mass, _ZERO, np.diag(edges**2 / 12))
+        return cls._from_euler(mass, _ZERO, np.diag(_lengths("size", size, (3,)) ** 2 / 12))
 
     @classmethod
     def cylinder(cls, mass: float, radius: float, length: float, axis: str | ArrayLike = "z") -> Inertia:
         """Solid cylinder [m] along `axis` ("x", "y", "z" or a vector), about its middle."""
-        u, r, h = _unit("axis", axis), _length("radius", radius), _length("length", length)
+        u, r, h = _unit("axis", axis), _lengths("radius", radius), _lengths("length", length)
         uu = np.outer(u, u)
         return cls._from_euler(mass, _ZERO, r**2 / 4 * (np.eye(3) - uu) + h**2 / 12 * uu)
 
     @classmethod
     def sphere(cls, mass: float, radius: float) -> Inertia:
         """Solid sphere [m], about its middle."""
-        return cls._from_euler(mass, _ZERO, _length("radius", radius) ** 2 / 5 * np.eye(3))
+        return cls._from_euler(mass, _ZERO, _lengths("radius", radius) ** 2 / 5 * np.eye(3))
 
     @classmethod
     def rod(cls, mass: float, start: ArrayLike, end: ArrayLike, radius: float = 0.0) -> Inertia:
         """Uniform rod from `start` (3,) to `end` (3,) [m], thin unless it has a radius (a solid cylinder then)."""
-        a, b = (_bounded(name, _array(name, x, (3,))) for name, x in (("start", start), ("end", end)))
-        r = _length("radius", radius)
-        d = b - a
-        across = np.zeros((3, 3))
+        a, b = (_lengths(name, x, (3,), signed=True) for name, x in (("start", start), ("end", end)))
+        r, d = _lengths("radius", radius), b - a
+        spread = np.outer(d, d) / 12
         if r > 0:
             u = _unit("end - start", d)
-            across = r**2 / 4 * (np.eye(3) - np.outer(u, u))
-        return cls._from_euler(mass, 0.5 * (a + b), np.outer(d, d) / 12 + across)
+            spread = spread + r**2 / 4 * (np.eye(3) - np.outer(u, u))
+        return cls._from_euler(mass, 0.5 * (a + b), spread)
 
     @classmethod
     def from_points(cls, masses: ArrayLike, points: ArrayLike) -> Inertia:
@@ -510,26 +463,22 @@ class Inertia(_Value):
     def from_matrix(cls, matrix: ArrayLike, *, check: bool = True) -> Inertia:
         """From the spatial inertia (6, 6) of eq. 4.1."""
         M = _array("matrix", matrix, (6, 6))
-        m, h = M[5, 5], np.array([M[2, 4], M[0, 5], M[1, 3]])
-        rigid = np.block([[M[:3, :3], _skew(h)], [_skew(h).T, m * np.eye(3)]])
-        if np.abs(M - rigid).max() > 1e-8 * np.abs(M).max():
-            raise ModelError(
-                f"matrix = {M.tolist()} is not a rigid body's [I, skew(m c); skew(m c)^T, m 1] (van der Merwe 4.1)"
-            )
-        return cls._from_moments(m, h, M[:3, :3], check)
+        xx, xy, xz, yy, yz, zz = M[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+        parameters = [M[5, 5], M[2, 4], M[0, 5], M[1, 3], xx, xy, yy, xz, yz, zz]
+        if np.abs(M - _core.inertia_matrix(parameters)).max() > 1e-8 * np.abs(M).max():
+            rigid = "a rigid body's [I, skew(m c); skew(m c)^T, m 1] (van der Merwe 4.1)"
+            raise ModelError(f"matrix = {M.tolist()} is not {rigid}")
+        return cls.from_parameters(parameters, check=check)
 
     @classmethod
     def from_parameters(cls, parameters: ArrayLike, *, check: bool = True) -> Inertia:
         """From [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin] (10,), in which the dynamics is linear."""
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = _array("parameters", parameters, (10,))
-        return cls._from_moments(m, np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]), check)
-
-    @classmethod
-    def _from_moments(cls, m: float, h: Array, about_origin: Array, check: bool) -> Inertia:
+        h, about_origin = np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if m == 0 and h.any():
             raise ModelError(f"a first moment m c = {h.tolist()} without mass has no centre of mass")
         com = h / m if m != 0 else np.zeros(3)
-        about_com = _about_origin(-m, com, about_origin)
+        about_com = _core.parallel_axes([-m, *com], about_origin)
         # the subtraction leaves rounding, which is no inertia: a point mass must come back as one
         size, lost = np.abs(about_com).max(), _ROUNDING * np.abs(about_origin).max()
         if size <= lost:
@@ -550,7 +499,7 @@ class Inertia(_Value):
     @property
     def about_origin(self) -> Array:
         """(3, 3) inertia tensor about the frame's origin (3.31) [kg m²]."""
-        return _about_origin(self.mass, self.com, self.about_com)
+        return _core.parallel_axes([self.mass, *self.com], self.about_com)
 
     @property
     def matrix(self) -> Array:
@@ -614,29 +563,17 @@ class Inertia(_Value):
             return Inertia(0.0, _ZERO, self.about_com + other.about_com, check=False)
         d = other.com - self.com
         # the reduced mass keeps digits that a detour over a distant origin would lose
-        about_com = _about_origin(self.mass * other.mass / m, d, self.about_com + other.about_com)
+        about_com = _core.parallel_axes([self.mass * other.mass / m, *d], self.about_com + other.about_com)
         return Inertia(m, self.com + other.mass / m * d, about_com, check=False)
 
-    def _content(self) -> tuple[Any, ...]:
-        return self.mass, self.com.tobytes(), self.about_com.tobytes()
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Inertia, check=False), (self.mass, self.com, self.about_com)
-
-    def __repr__(self) -> str:
-        return f"Inertia({self.mass!r}, {self.com.tolist()}, {self.about_com.tolist()})"
+        return partial(Inertia, check=False), self._values()
 
 
 def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
     """Rate of a motion m that is constant in a frame moving at v: v x m.
 
-    Parameters
-    ----------
-    v, m : (..., 6) motions; leading axes broadcast
-
-    Returns
-    -------
-    (..., 6) [w x m_angular; w x m_linear + v_linear x m_angular]
+    v and m are motions (..., 6), whose leading axes broadcast; so is [w x m_angular; w x m_linear + v_linear x m_angular].
 
     References
     ----------
@@ -654,14 +591,7 @@ def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
 def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
     """Rate of a force f that is constant in a frame moving at v: v x* f, so that (v x m).f = -m.(v x* f).
 
-    Parameters
-    ----------
-    v : (..., 6) motion
-    f : (..., 6) force; leading axes broadcast
-
-    Returns
-    -------
-    (..., 6) [w x moment + v_linear x force; w x force]
+    v is a motion (..., 6), f a force; leading axes broadcast. So is [w x moment + v_linear x force; w x force].
 
     References
     ----------

@@ -11,6 +11,7 @@ import sarrus
 from sarrus.control import PID, EndStop, PrescribedEffort, Stiction
 from tests.laws.test_choice_laws import recut
 from tests.laws.test_laws import assert_equal
+from tests.laws.test_substructure_laws import CHAINS, in_two_ways
 from tests.random_closed import CLOSING, closed_mechanisms
 from tests.random_mechanisms import seeds
 
@@ -200,6 +201,25 @@ def test_efforts_of_motors_in_any_joint(closed, seed):
         )
         answers.append([found, same.actuator_efforts(x, w, b)])
     compared(answers, scale=max(np.abs(found).max() for found, _ in answers))
+
+
+@law
+@given(
+    closed_mechanisms(hints=False, copies=st.just(0), kinds=CLOSING, joints=st.just(CHAINS)), st.integers(1, 2), seeds()
+)
+def test_terms_in_substructures(closed, bodies, seed):
+    """The other way to solve for the loops feels them too."""
+    rng = np.random.default_rng(seed)
+    one = with_terms(closed, rng, *TERMS)
+    one = one.in_other_tree(one.description, one.robot.loop_joints)
+    q, v, tau, w = one.q, one.v, one.tau, rng.normal(size=len(one.v))
+    answers = []
+    for robot in in_two_ways(one.description, bodies):
+        a, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
+        names = [spec.name for spec in one.description.joints if spec.joint.nv]
+        u = robot.actuator_efforts(q, v, a, actuated=names)
+        answers.append([a, loops.multipliers, robot.project_velocity(q, w), robot.impact(q, w)[0], u])
+    compared(answers, scale=max(np.abs(x).max(initial=0.0) for x in answers[0]))
 
 
 # ---- a four-bar, cut at each of its pins ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
+from tests.oracles.steps import rk4
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -199,19 +200,13 @@ def test_rolling_disk_path(disk):
     c = case("rolling_disk")
     d = c["definition"]
     q, v, _ = disk_states(c["expected_both_torques"], d["rho"])
-    tau, steps = [0.0, 0.0, d["tau_theta"], d["tau_phi"]], 60
-    x, h = np.concatenate([q[0], v[0]]), 1.0 / steps
+    tau = [0.0, 0.0, d["tau_theta"], d["tau_phi"]]
 
-    def rate(x):
+    def rate(t, x):
         return np.concatenate([x[4:], disk.forward_dynamics(x[:4], x[4:], tau)])
 
-    for _ in range(steps):
-        k1 = rate(x)
-        k2 = rate(x + h / 2 * k1)
-        k3 = rate(x + h / 2 * k2)
-        k4 = rate(x + h * k3)
-        x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    agree(x, np.concatenate([q[2], v[2]]), 1e-9)
+    end = rk4(rate, np.concatenate([q[0], v[0]]), 1.0 / 60, 60)[-1]
+    agree(end, np.concatenate([q[2], v[2]]), 1e-9)
 
 
 # ---- redundant parallel manipulator --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus.control import PID, PrescribedEffort
+from tests.oracles.steps import rk4
 
 ROOT = Path(__file__).parents[2]
 DATA, EXAMPLES = ROOT / "tests" / "data", ROOT / "examples"
@@ -303,19 +304,11 @@ def test_row_of_four_bars_is_a_pendulum(example, n):
     ladder = sarrus.mechanisms.four_bar_ladder(n)
     run = sarrus.simulate(ladder, *example("iftomm").upright(ladder, 1.0), 5.0, dt=0.005)
     stiffness = ((n + 1) / 2 + n) / ((n + 1) / 3 + n) * 9.81
-    x, h, angles = np.array([0.0, 1.0]), 0.00125, [0.0]
 
-    def rate(x):
+    def rate(t, x):
         return np.array([x[1], stiffness * math.sin(x[0])])
 
-    for step in range(1, 4001):
-        k1 = rate(x)
-        k2 = rate(x + h / 2 * k1)
-        k3 = rate(x + h / 2 * k2)
-        k4 = rate(x + h * k3)
-        x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        if step % 4 == 0:
-            angles.append(x[0])
+    angles = rk4(rate, np.array([0.0, 1.0]), 0.00125, 4000)[::4, 0]
     # the pendulum's own steps are a quarter as long and off by 1/256 as much
     assert np.abs(run.joint("pivot0")[:, 0] - angles).max() < 1e-6
 
@@ -353,7 +346,17 @@ def test_bricard_half_the_step(bricard):
 # ---- the examples --------------------------------------------------------------------------------------------------
 
 
-NAMES = ("four_bar_motors", "four_link_chain", "hslm", "iftomm", "rolling_disc", "sweep", "three_rrr", "two_links")
+NAMES = (
+    "four_bar_motors",
+    "four_link_chain",
+    "hslm",
+    "iftomm",
+    "lattices",
+    "rolling_disc",
+    "sweep",
+    "three_rrr",
+    "two_links",
+)
 
 
 def test_examples_are_all_known():

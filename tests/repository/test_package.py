@@ -42,6 +42,7 @@ def test_types_are_in_the_wheel():
 
     files = {str(f) for f in DISTRIBUTION.files}
     assert {"sarrus/py.typed", "sarrus/_core/__init__.pyi", "sarrus/_core/spatial.pyi"} <= files
+    assert "sarrus/figures/player.html" in files
     for module in (_core, _core.spatial):
         path = f"sarrus/_core/{'__init__' if module is _core else 'spatial'}.pyi"
         stub = Path(DISTRIBUTION.locate_file(path)).read_text(encoding="utf-8")

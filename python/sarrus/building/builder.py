@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import real_numbers
+from ..analysis.joint_targets import start_near
 from ..description.constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Fixed, JointType, unit_axis
 from ..description.specs import (
@@ -37,6 +37,7 @@ from ..spatial import LARGEST, Inertia, Transform
 Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]
 Point = tuple[float, float, float]
+BodyPoint = tuple[str, ArrayLike]
 
 _WELD, _IDENTITY = Fixed(), Transform()
 
@@ -49,15 +50,22 @@ class Builder:
     name : str
     gravity : (3,) acceleration of free fall in the world's axes [m/s2]
 
-    Raises TypeError for a name that is not text, such as a mechanism.
+    Raises
+    ------
+    ModelError
+        From all its methods: a name that is taken (joints and constraints share theirs), what is no joint, shape or law, numbers
+        that are not finite or have the wrong sign, a body tied to itself.
+    NameNotFoundError
+        A body or joint that is not there: what is referred to must have been added before, but for the bodies of joints.
 
     Notes
     -----
-    The world is the body "ground". Any two bodies may be joined; a joint between bodies that other joints already connect closes a loop,
-    and which ones do is the library's business (a spanning tree of least depth, actuated joints in it where possible). Every moving body
-    needs some way of joints to the ground: a robot that floats has a :class:`~sarrus.Free` joint there.
+    The world is the body "ground". Any two bodies may be joined; a joint between bodies that other joints already connect closes
+    a loop, and which ones do is the library's business (a spanning tree of least depth, actuated joints in it where possible). Every
+    moving body needs some way of joints to the ground: a robot that floats has a :class:`~sarrus.Free` joint there.
 
-    Joints and constraints have different names. What a constraint refers to must have been added before it.
+    Where a frame, a shape or a joint sits in a body is told by a Transform, or by a translation (3,) [m]; default: at the body's frame.
+    Points are (body, (3,) in its frame [m]).
 
     Examples
     --------
@@ -91,17 +99,14 @@ class Builder:
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
 
     def add_body(self, name: str, inertia: Inertia | None = None) -> None:
-        """Add a rigid body; without an inertia it has no mass.
-
-        Raises ModelError for a name that is taken or "ground".
-        """
-        name = _new_name("body", name, {**self._bodies, **self._frames})
+        """Add a rigid body; without an inertia it has no mass."""
         if name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
+        name, what = self._new("body", name)
         if inertia is None:
             inertia = Inertia.zero()
         if not isinstance(inertia, Inertia):
-            raise ModelError(f"body '{name}' needs a sarrus.Inertia; got {inertia!r}")
+            raise ModelError(f"{what} needs a sarrus.Inertia; got {inertia!r}")
         self._bodies[name] = BodySpec(name, inertia)
 
     def add_joint(
@@ -117,22 +122,18 @@ class Builder:
         tree: bool = False,
         loop: bool = False,
     ) -> None:
-        """Join two bodies.
+        """Join two bodies, which may be added later.
 
         Parameters
         ----------
-        name : str, unique among joints and constraints
         joint : one of the joint types, e.g. ``sarrus.Revolute("z")``; its axes are in the joint's frame
-        parent, child : names of bodies, added before or after; "ground" is the world
-        at_parent, at_child : Transform or (3,) translation [m]: where the joint's frame sits in either body; default: at its frame
-        actuated : bool, whether a motor drives it
-        tree, loop : bool, hints in case it is one of several that close a loop: keep it in the spanning tree, so that q holds its
-            coordinates, or close the loop with it, so that q does not
-
-        Raises ModelError for a name that is taken, something that is not a joint, a body joined to itself, or both hints at once.
+        parent, child : names of bodies
+        at_parent, at_child : where the joint's frame sits in either
+        actuated : whether a motor drives it
+        tree, loop : hints in case it is one of several that close a loop: keep it in the spanning tree, so that q holds its
+            coordinates, or close the loop with it, so that q does not; not both
         """
-        name = self._new_tie("joint", name)
-        what = f"joint '{name}'"
+        name, what = self._new("joint", name)
         for value in (actuated, tree, loop):
             if not isinstance(value, Integral | np.bool_):
                 raise ModelError(f"{what}: actuated, tree and loop are True or False; got {value!r}")
@@ -142,14 +143,9 @@ class Builder:
         self._joints[name] = JointSpec(name, *joined, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
 
     def add_frame(self, name: str, body: str, placement: Placement = None) -> None:
-        """Name a frame on a body: a tool, a sensor, a point to push at. Every body's own frame has its name already.
-
-        Raises ModelError for a name that is taken and NameNotFoundError for a body that is not there.
-        """
-        name = _new_name("frame", name, {**self._bodies, **self._frames, "ground": None})
-        self._frames[name] = FrameSpec(
-            name, self._known_body(body, f"frame '{name}'"), _placement(placement, f"frame '{name}'")
-        )
+        """Name a frame on a body: a tool, a sensor, a point to push at. Every body's own frame has its name already."""
+        name, what = self._new("frame", name)
+        self._frames[name] = FrameSpec(name, self._known_body(body, what), _placement(placement, what))
 
     def add_visual(
         self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
@@ -158,15 +154,8 @@ class Builder:
 
         Parameters
         ----------
-        body : str; "ground" is the world
         shape : a ``Box``, ``Cylinder``, ``Sphere`` or ``Mesh`` of ``sarrus.description``
-        placement : Transform or (3,) translation [m]: where the shape's frame sits in the body's; default: at it
         color : red, green, blue (and opacity) from 0 to 1, or text such as "#4477aa"; default: the mesh's own, else one per body
-
-        Raises
-        ------
-        ModelError, NameNotFoundError
-            Something that is not a shape, sizes that are not positive, a scale of zero, colours beyond 0 to 1; a body that is not there.
 
         Notes
         -----
@@ -192,8 +181,8 @@ class Builder:
     def add_spring(
         self,
         name: str,
-        first: tuple[str, ArrayLike],
-        second: tuple[str, ArrayLike],
+        first: BodyPoint,
+        second: BodyPoint,
         *,
         stiffness: float,
         rest_length: float,
@@ -206,15 +195,9 @@ class Builder:
 
         Parameters
         ----------
-        name : str, unique among springs
-        first, second : (body, point (3,) in its frame [m]); "ground" is the world
+        first, second : points
         stiffness, damping : not negative [N/m, N s/m]
         rest_length : not negative [m]
-
-        Raises
-        ------
-        ModelError, NameNotFoundError
-            Numbers that are negative or not finite, a body tied to itself; a body that is not there.
 
         Examples
         --------
@@ -226,37 +209,21 @@ class Builder:
         >>> b.build().bias_forces([-0.5 - 0.1962], [0.0]).round(9) + 0.0  # hangs in balance
         array([0.])
         """
-        name = _new_name("spring", name, self._springs)
-        what = f"spring '{name}'"
-        ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
-        if ends[0][0] == ends[1][0]:
-            raise ModelError(f"{what} ties body '{ends[0][0]}' to itself")
-        numbers = [
-            _number(value, f"{what}: {label}")
-            for value, label in ((stiffness, "stiffness"), (rest_length, "rest_length"), (damping, "damping"))
-        ]
+        name, what = self._new("spring", name)
+        ends = self._two_points(first, second, what)
+        given = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
+        numbers = [_number(value, f"{what}: {label}") for label, value in given.items()]
         if min(numbers) < 0.0:
             raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
-        k, rest, c = numbers
-        self._springs[name] = SpringSpec(name, ends[0], ends[1], k, rest, c)
+        self._springs[name] = SpringSpec(name, *ends, *numbers)
 
-    def add_distance(
-        self, name: str, first: tuple[str, ArrayLike], second: tuple[str, ArrayLike], *, length: float
-    ) -> None:
+    def add_distance(self, name: str, first: BodyPoint, second: BodyPoint, *, length: float) -> None:
         """Keep a point of one body at a distance from a point of another: a rod without mass, with a ball at either end. One row.
 
         Parameters
         ----------
-        name : str, unique among joints and constraints
-        first, second : (body, point (3,) in its frame [m])
+        first, second : points
         length : positive [m]
-
-        Raises
-        ------
-        ModelError
-            A length that is not positive, a body tied to itself.
-        NameNotFoundError
-            A body that is not there.
 
         Examples
         --------
@@ -271,10 +238,8 @@ class Builder:
         >>> b.build().constraints
         ('left', 'right')
         """
-        name, what = self._new_constraint(name)
-        ends = self._attachment(first, f"{what}: first"), self._attachment(second, f"{what}: second")
-        if ends[0][0] == ends[1][0]:
-            raise ModelError(f"{what} ties body '{ends[0][0]}' to itself")
+        name, what = self._new("constraint", name)
+        ends = self._two_points(first, second, what)
         size = _positive(length, f"{what}: length", "; for two points that coincide take a Spherical joint")
         self._constraints[name] = DistanceSpec(name, *ends, size)
 
@@ -283,7 +248,6 @@ class Builder:
 
         Parameters
         ----------
-        name : str, unique among joints and constraints
         coordinates : joint, or (joint, index) where it has several coordinates, to the coefficients of its polynomial: a number r for
             r q, a sequence (c1, c2, ...) for c1 q + c2 q^2 + ...
         offset : [rad, m]
@@ -291,11 +255,9 @@ class Builder:
         Raises
         ------
         ModelError
-            No coordinate, or one twice; zeros only, or numbers that are not finite; a coordinate that does not exist, or whose rate is
-            no velocity (all of Spherical and Free joints, the displacements of Planar ones); a joint that closes a loop and so has no
-            coordinates (where the library chooses it, that shows when it is built: give it ``tree=True``).
-        NameNotFoundError
-            A joint that is not there.
+            A coordinate twice, zeros only; a coordinate whose rate is no velocity (all of Spherical and Free joints, the displacements
+            of Planar ones); a joint that closes a loop and so has no coordinates (where the library chooses it, that shows when it is
+            built: give it ``tree=True``).
 
         Examples
         --------
@@ -309,7 +271,7 @@ class Builder:
         >>> b.build().loop_residual([1.0, -0.5]).tolist()
         [0.0]
         """
-        name, what = self._new_constraint(name)
+        name, what = self._new("constraint", name)
         _check_mapping(coordinates, what, "joints to coefficients")
         terms: dict[tuple[str, int], tuple[float, ...]] = {}
         for key, value in coordinates.items():
@@ -327,16 +289,8 @@ class Builder:
 
         Parameters
         ----------
-        name : str, unique among joints and constraints
-        joint : its name, or (name, index) where it has several coordinates
-        law : of time, from :mod:`sarrus.laws` [rad, m]; a number holds it still
-
-        Raises
-        ------
-        ModelError
-            Something that is no law; a coordinate that has another law already; and as :meth:`add_coupler`.
-        NameNotFoundError
-            A joint that is not there.
+        joint : its name, or (name, index) where it has several coordinates; as of :meth:`add_coupler`
+        law : of time, from :mod:`sarrus.laws` [rad, m]; a number holds it still. No coordinate has two
 
         Examples
         --------
@@ -348,7 +302,7 @@ class Builder:
         >>> b.build().constraint_velocity([0.0]).tolist()
         [2.0]
         """
-        name, what = self._new_constraint(name)
+        name, what = self._new("constraint", name)
         spec = CouplerSpec(name, ((*self._coordinate(joint, what), (1.0,)),), 0.0, as_law(law, f"{what}: law"))
         for other in self._constraints.values():
             if isinstance(other, CouplerSpec) and other.law and other.terms == spec.terms and other.law != spec.law:
@@ -373,19 +327,11 @@ class Builder:
 
         Parameters
         ----------
-        name : str, unique among joints and constraints
         body : that is led
         laws : some of "rx", "ry", "rz", "tx", "ty", "tz" to laws of time or numbers [rad, m]; the others stay zero
         joint : what connects the body to the moving frame; a weld if not given
-        at_parent, at_child : Transform or (3,) translation [m]: the frame on `relative_to` where all laws are zero, and that on the body
+        at_parent, at_child : the frame on `relative_to` where all laws are zero, and that on the body
         relative_to : body that the laws are relative to
-
-        Raises
-        ------
-        ModelError
-            No law, one for something else, or something that is no law; a body led along itself.
-        NameNotFoundError
-            A body that is not there.
 
         Examples
         --------
@@ -397,7 +343,7 @@ class Builder:
         >>> b.build().constraint_velocity([0, 0, 0, 1, 0, 0, 0]).tolist()
         [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
         """
-        name, what = self._new_constraint(name)
+        name, what = self._new("constraint", name)
         _check_mapping(laws, what, f"some of {' '.join(PARAMETERS)} to laws")
         for parameter in laws:
             if parameter not in PARAMETERS:
@@ -427,23 +373,14 @@ class Builder:
 
         Parameters
         ----------
-        name : str, unique among joints and constraints
-        body : that rolls
+        body, on : what rolls, and on what
         radius : of the disc's rim or the sphere, positive [m]
         center : (3,) of the disc or the sphere, in the body's frame [m]
         axle : of a disc, in the body's axes, "x", "y", "z" or a vector; None: it is a sphere
-        on : body that it rolls on
         point : (3,) of the plane, or the centre of the sphere, in the frame of `on` [m]
         normal : of the plane, towards the rolling body, in the axes of `on`; default: "z"
-        on_radius : of the sphere that it rolls on, negative where it rolls inside it [m]; None: it is a plane
-
-        Raises
-        ------
-        ModelError
-            A radius that is not positive, an axle or normal without direction, a disc on a sphere, a normal of a sphere, a sphere that
-            is too large to roll inside the other one, a body that rolls on itself.
-        NameNotFoundError
-            A body that is not there.
+        on_radius : of the sphere that a sphere rolls on, negative where it rolls inside it, and then the larger one [m]; None: it is a
+            plane
 
         References
         ----------
@@ -459,31 +396,26 @@ class Builder:
         >>> b.build().constraint("contact").holonomic
         (True, False, False)
         """
-        name, what = self._new_constraint(name)
+        name, what = self._new("constraint", name)
         size = _positive(radius, f"{what}: radius")
         other = None if on_radius is None else _number(on_radius, f"{what}: on_radius")
-        if other is not None and axle is not None:
-            raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
-        if other is not None and normal is not None:
-            raise ModelError(f"{what}: normal is a plane's, and on_radius = {on_radius!r} makes it a sphere; got both")
-        if other == 0.0:
-            raise ModelError(
-                f"{what}: on_radius must be positive, or negative for the inside of a sphere; got {on_radius!r}"
-            )
-        if other is not None and -size <= other < 0.0:
-            raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
+        if other is not None:
+            if axle is not None:
+                raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
+            if normal is not None:
+                fault = f"normal is a plane's, and on_radius = {on_radius!r} makes it a sphere"
+                raise ModelError(f"{what}: {fault}; got both")
+            if other == 0.0:
+                wanted = "positive, or negative for the inside of a sphere"
+                raise ModelError(f"{what}: on_radius must be {wanted}; got {on_radius!r}")
+            if -size <= other < 0.0:
+                raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
         if self._known_body(body, what) == self._known_body(on, what):
             raise ModelError(f"{what}: body '{body}' cannot roll on itself")
+        on_plane = _point(point, f"{what}: point"), _direction("z" if normal is None else normal, f"{what}: normal")
+        along = None if axle is None else _direction(axle, f"{what}: axle")
         self._constraints[name] = RollingSpec(
-            name,
-            body,
-            size,
-            _point(center, f"{what}: center"),
-            None if axle is None else _direction(axle, f"{what}: axle"),
-            on,
-            _point(point, f"{what}: point"),
-            _direction("z" if normal is None else normal, f"{what}: normal"),
-            other,
+            name, body, size, _point(center, f"{what}: center"), along, on, *on_plane, other
         )
 
     def add_pfaffian(
@@ -499,21 +431,13 @@ class Builder:
 
         Parameters
         ----------
-        name : str, unique among joints and constraints
         rows : (k, n) numbers for the n velocities of the joints; or a function of the mechanism's configuration, q (..., nq) to
-            (..., k, n), which takes many at once: write ``q[..., i]``. Pickling a mechanism wants it to have a name in a module
-        joints : names, in the order in which their velocities are stacked
+            (..., k, n), which takes many at once: write ``q[..., i]``. It is tried when the mechanism is built. Pickling a mechanism
+            wants it to have a name in a module
+        joints : names, each once, in the order in which their velocities are stacked; as of :meth:`add_coupler`
         value : c, one number or (k,)
         derivative : function of configuration and velocity, q (..., nq) and v (..., nv) to dA/dt (..., k, n); central differences if
             not given
-
-        Raises
-        ------
-        ModelError
-            Rows of the wrong width, numbers that are not finite, a joint twice or none; a joint that closes a loop, as
-            :meth:`add_coupler`; when it is built, a function that returns something else.
-        NameNotFoundError
-            A joint that is not there.
 
         Examples
         --------
@@ -528,7 +452,7 @@ class Builder:
         >>> b.build().constraint_jacobian(np.zeros(3)).tolist()
         [[0.0, 1.0, 0.0]]
         """
-        name, what = self._new_constraint(name)
+        name, what = self._new("constraint", name)
         names = _listed(joints, f"{what}: joints")
         if len(set(names)) < len(names):
             raise ModelError(f"{what} names a joint twice: {', '.join(names)}")
@@ -550,15 +474,7 @@ class Builder:
         Parameters
         ----------
         home : joint to its coordinates, (nq,) or a number for a single one [rad, m, quaternions (x, y, z, w)]; joints left out are at
-            their neutral position. It takes the place of an earlier one
-
-        Raises
-        ------
-        ModelError
-            Not as many finite numbers as the joint has coordinates, a quaternion of length zero, a joint that closes a loop, as
-            :meth:`add_coupler`.
-        NameNotFoundError
-            A joint that is not there.
+            their neutral position, joints that close loops have none. It takes the place of an earlier one
 
         Examples
         --------
@@ -575,9 +491,8 @@ class Builder:
         for name, coordinates in home.items():
             joint, what = self._tree_joint(name, "home").joint, f"home: joint {name!r}"
             wanted = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
-            q = np.atleast_1d(_numbers(coordinates, what, wanted, 1))
-            if q.shape != (joint.nq,):
-                raise ModelError(f"{what} needs {wanted}; got {coordinates!r}")
+            shapes = ((), (1,)) if joint.nq == 1 else ((joint.nq,),)
+            q = np.atleast_1d(_numbers(coordinates, what, wanted, 1, *shapes))
             if joint.quaternion:
                 length = np.linalg.norm(q[:4])
                 if length == 0.0:
@@ -592,22 +507,17 @@ class Builder:
         """The mechanism as described so far.
 
         Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
-        refers to a joint that closes a loop, or a function does not return the rows that it should, or its name
-        cannot be printed. Warns with a
-        :class:`~sarrus.ModelWarning` of what acts on nothing, as the damping of a joint that closes a loop; it is in the mechanism's
-        `warnings` too.
+        refers to a joint that closes a loop, or a function does not return the rows that it should. Warns with a
+        :class:`~sarrus.ModelWarning` of what acts on nothing; the mechanism's `warnings` have it too.
         """
         check_printable("mechanism", self.name)
         if not self._bodies:
             raise ModelError("a mechanism needs at least one body")
         for joint in self._joints.values():
-            for end in (joint.parent, joint.child):
+            for end in joint.bodies:
                 if end != "ground" and end not in self._bodies:
                     hint = did_you_mean(end, [*self._bodies, "ground"])
                     raise ModelError(f"joint '{joint.name}' refers to body '{end}', which does not exist{hint}")
-        for body in self._bodies.values():
-            if not math.isfinite(body.inertia.mass):
-                raise ModelError(f"body '{body.name}' has a mass that is not finite")
         constraints = self._constraints
         functions = [c for c in constraints.values() if isinstance(c, PfaffianSpec) and callable(c.rows)]
         if functions:
@@ -621,43 +531,32 @@ class Builder:
         return mechanism
 
     def _mechanism(self, constraints: tuple[ConstraintSpec, ...]) -> Mechanism:
-        return Mechanism(
-            Description(
-                self.name,
-                self.gravity,
-                tuple(self._bodies.values()),
-                tuple(self._joints.values()),
-                tuple(self._frames.values()),
-                constraints,
-                tuple(self._home.items()),
-                tuple(self._springs.values()),
-                tuple(self.warnings),
-                tuple(self._visuals),
-            )
-        )
+        parts: tuple[Iterable[Any], ...] = (
+            self._bodies.values(), self._joints.values(), self._frames.values(), constraints, self._home.items(),
+            self._springs.values(), self.warnings, self._visuals,
+        )  # fmt: skip
+        return Mechanism(Description(self.name, self.gravity, *map(tuple, parts)))
 
     def _check_home(self, mechanism: Mechanism) -> None:
         for name in self._home:
             if mechanism.joint(name).closes_loop:
-                raise ModelError(
-                    f"home gives joint '{name}', which closes a loop and so has no coordinates: "
-                    "leave it out, or add it with tree=True"
-                )
+                what = f"home gives joint '{name}', which closes a loop and so has no coordinates"
+                raise ModelError(f"{what}: leave it out, or add it with tree=True")
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
-    def _new_tie(self, kind: str, name: object) -> str:
-        """A new name for a joint or a constraint: they share one space."""
-        own, others = (self._joints, self._constraints) if kind == "joint" else (self._constraints, self._joints)
-        known = _new_name(kind, name, own)
-        if known in others:
-            raise ModelError(f"a joint and a constraint are both named '{known}'")
-        return known
-
-    def _new_constraint(self, name: object) -> tuple[str, str]:
-        """The name, and what errors call it."""
-        known = self._new_tie("constraint", name)
-        return known, f"constraint '{known}'"
+    def _new(self, kind: str, name: object) -> tuple[str, str]:
+        """A new name, and what errors call its owner. Joints and constraints share one space, bodies and frames another."""
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"a {kind} needs a name; got {name!r}")
+        check_printable(kind, name)
+        frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
+        taken = {"body": frames, "frame": frames, "spring": (self._springs,)}.get(kind, ties)
+        if any(name in names for names in taken):
+            if taken is ties and (name in self._joints) != (kind == "joint"):
+                raise ModelError(f"a joint and a constraint are both named '{name}'")
+            raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
+        return name, f"{kind} '{name}'"
 
     def _known_body(self, name: object, what: str | None = None) -> str:
         if not isinstance(name, str) or (name != "ground" and name not in self._bodies):
@@ -676,35 +575,31 @@ class Builder:
         name, index = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
         if not (index is None or isinstance(index, Integral)):
             raise ModelError(f"{what}: a coordinate is a joint's name, or (name, index); got {key!r}")
-        spec = self._tree_joint(name, what)
-        name, joint = spec.name, spec.joint
+        spec, k = self._tree_joint(name, what), int(index or 0)
+        joint, called = spec.joint, f"joint '{name}'"
         if index is None and joint.nq > 1:
-            raise ModelError(
-                f"{what}: joint '{name}' has {joint.nq} coordinates; say which: ('{name}', 0) is the first"
-            )
-        k = 0 if index is None else int(index)
+            raise ModelError(f"{what}: {called} has {joint.nq} coordinates; say which: ('{name}', 0) is the first")
+        called += f" ({joint.kind})"
         if not 0 <= k < joint.nq:
-            raise ModelError(
-                f"{what}: joint '{name}' ({joint.kind}) has {joint.nq} coordinates; there is none of index {k}"
-            )
+            raise ModelError(f"{what}: {called} has {joint.nq} coordinates; there is none of index {k}")
         if not joint.rates[k]:
-            raise ModelError(f"{what}: the rate of coordinate {k} of joint '{name}' ({joint.kind}) is no velocity, "
-                             "so that nothing can be coupled to it; a chain of one-axis joints will do")  # fmt: skip
+            raise ModelError(
+                f"{what}: the rate of coordinate {k} of {called} is no velocity, so that nothing can be coupled to it; "
+                "a chain of one-axis joints will do"
+            )
         return spec.name, k
 
-    def _attachment(self, end: object, what: str) -> tuple[str, Point]:
-        if not isinstance(end, tuple | list) or len(end) != 2:
-            raise ModelError(f"{what} end must be a pair (body, point); got {end!r}")
-        return self._known_body(end[0], what), _point(end[1], f"{what} point")
-
-
-def _new_name(kind: str, name: object, taken: Mapping[str, object]) -> str:
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"a {kind} needs a name; got {name!r}")
-    check_printable(kind, name)
-    if name in taken:
-        raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
-    return name
+    def _two_points(self, first: object, second: object, what: str) -> tuple[tuple[str, Point], tuple[str, Point]]:
+        """Of different bodies."""
+        found = []
+        for which, end in (("first", first), ("second", second)):
+            if not isinstance(end, tuple | list) or len(end) != 2:
+                raise ModelError(f"{what}: {which} end must be a pair (body, point); got {end!r}")
+            found.append((self._known_body(end[0], f"{what}: {which}"), _point(end[1], f"{what}: {which} point")))
+        one, other = found
+        if one[0] == other[0]:
+            raise ModelError(f"{what} ties body '{one[0]}' to itself")
+        return one, other
 
 
 # ---- values --------------------------------------------------------------------------------------------------------------
@@ -716,9 +611,8 @@ def _placement(value: Placement, what: str) -> Transform:
     try:
         placed = value if isinstance(value, Transform) else Transform(translation=value)
     except ValueError as error:
-        raise ModelError(
-            f"{what} must be a Transform or a translation of three numbers; got {value!r} ({error})"
-        ) from None
+        wanted = "a Transform or a translation of three numbers"
+        raise ModelError(f"{what} must be {wanted}; got {value!r} ({error})") from None
     if np.abs(placed.translation).max() > LARGEST:
         raise ModelError(f"{what} lies {np.abs(placed.translation).max():g} m away: at most {LARGEST:g} m")
     return placed
@@ -731,11 +625,9 @@ def _shape(shape: Shape, what: str) -> Shape:
         if min(size) <= 0.0:
             raise ModelError(f"{what}: size of a box must be positive; got {shape.size!r}")
         return Box(size)
-    if isinstance(shape, Cylinder):
-        return Cylinder(*(_positive(x, f"{what}: {name} of a cylinder")
-                          for x, name in ((shape.radius, "radius"), (shape.length, "length"))))  # fmt: skip
-    if isinstance(shape, Sphere):
-        return Sphere(_positive(shape.radius, f"{what}: radius of a sphere"))
+    if isinstance(shape, Cylinder | Sphere):
+        kind = type(shape).__name__.lower()
+        return type(shape)(*(_positive(x, f"{what}: {name} of a {kind}") for name, x in vars(shape).items()))
     if not isinstance(shape, Mesh):
         raise ModelError(f"{what} needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got {shape!r}")
     scale = _point(shape.scale, f"{what}: scale of a mesh", "for x, y and z")
@@ -792,11 +684,11 @@ def _listed(names: Iterable[str], what: str) -> tuple[str, ...]:
     return listed
 
 
-def _numbers(value: ArrayLike, what: str, wanted: str, axes: int) -> NDArray[np.float64]:
-    """Finite numbers in that many axes, or fewer."""
+def _numbers(value: ArrayLike, what: str, wanted: str, axes: int, *shapes: tuple[int, ...]) -> NDArray[np.float64]:
+    """Finite numbers in that many axes, or fewer; of one of these shapes where any are told."""
     try:
         array = real_numbers(value)
-        if array.ndim <= axes and np.isfinite(array).all():
+        if array.ndim <= axes and np.isfinite(array).all() and (not shapes or array.shape in shapes):
             return array
     except (TypeError, ValueError):  # also rows of unequal lengths
         pass
@@ -822,11 +714,7 @@ def _one_or_more(value: ArrayLike, what: str) -> tuple[float, ...]:
 
 
 def _point(value: ArrayLike, what: str, unit: str = "[m]") -> Point:
-    wanted = f"three finite numbers {unit}"
-    numbers = _numbers(value, what, wanted, 1)
-    if numbers.shape != (3,):
-        raise ModelError(f"{what} needs {wanted}; got {value!r}")
-    x, y, z = numbers.tolist()
+    x, y, z = _numbers(value, what, f"three finite numbers {unit}", 1, (3,)).tolist()
     return x, y, z
 
 
@@ -846,47 +734,41 @@ def _per_row(c: tuple[float, ...], k: int, what: str) -> tuple[float, ...]:
 
 def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
     """The constraint with a value for each of the rows that its function is seen to return."""
-    what, q = f"constraint '{spec.name}'", tree.neutral()
+    what = f"constraint '{spec.name}'"
     for name in spec.joints:
         if tree.joint(name).closes_loop:
-            raise ModelError(
-                f"{what} refers to joint '{name}', which closes a loop and so has no coordinates: add it with tree=True"
-            )
-    for name, coordinates in tree.description.home:
-        q[tree.joint(name).q_slice] = coordinates
+            fault = f"{what} refers to joint '{name}', which closes a loop and so has no coordinates"
+            raise ModelError(f"{fault}: add it with tree=True")
     v = np.array([0.0, 0.1])[:, None] * np.ones(tree.nv)
-    states = tree.integrate(q, v), v
+    states = tree.integrate(start_near(tree, None, {}, 0.0), v), v
     n, k = sum(tree.joint(name).nv for name in spec.joints), 0
-    with np.errstate(all="ignore"):  # rows need not be finite here
-        for function, arguments in ((spec.rows, states[:1]), (spec.derivative, states)):
-            if not callable(function):
-                continue
-            called = f"{what}: {'derivative' if function is spec.derivative else 'rows'}"
-            one, two = (_returned(function, called, *(x[i] for x in arguments)) for i in (0, 1))
-            k = k or len(one)
-            if one.shape != (k, n) or not k:
-                wanted = f"({k}, {n})" if function is spec.derivative else f"(k, {n})"
-                raise ModelError(f"{called} must return {wanted} for q of shape ({tree.nq},); got {one.shape}")
-            try:
-                # a function that takes q[i] for q[..., i], or makes one number of all states, shows here
-                both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
-                fault = "something else than for each of them" if not _same(both, np.stack([one, two])) else ""
-            except (IndexError, TypeError, ValueError) as error:
-                fault = f"an error ({error})"
-            if fault:
-                raise ModelError(
-                    f"{called} takes many states at once, q[..., i] being coordinate i, and returns (..., {k}, {n}); "
-                    f"for q of shape (2, {tree.nq}) it has {fault}"
-                )
+    for label, function, arguments in (("rows", spec.rows, states[:1]), ("derivative", spec.derivative, states)):
+        if not callable(function):
+            continue
+        called = f"{what}: {label}"
+        one, two = (_returned(function, called, *(x[i] for x in arguments)) for i in (0, 1))
+        k = k or len(one)
+        if one.shape != (k, n) or not k:
+            wanted = f"({'k' if label == 'rows' else k}, {n})"
+            raise ModelError(f"{called} must return {wanted} for q of shape ({tree.nq},); got {one.shape}")
+        try:
+            # a function that takes q[i] for q[..., i], or makes one number of all states, shows here
+            both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
+            alike = np.allclose(both, np.stack([one, two]), rtol=1e-9, atol=1e-9, equal_nan=True)
+            fault = "" if alike else "something else than for each of them"
+        except (IndexError, TypeError, ValueError) as error:
+            fault = f"an error ({error})"
+        if fault:
+            raise ModelError(
+                f"{called} takes many states at once, q[..., i] being coordinate i, and returns (..., {k}, {n}); "
+                f"for q of shape (2, {tree.nq}) it has {fault}"
+            )
     return replace(spec, value=_per_row(spec.value, k, what))
 
 
 def _returned(function: Callable[..., Any], called: str, *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
-    rows = np.asarray(function(*arguments))
+    with np.errstate(all="ignore"):  # rows need not be finite here
+        rows = np.asarray(function(*arguments))
     if rows.dtype.kind not in "fiu" or rows.ndim < 2:
         raise ModelError(f"{called} must return an array (..., k, n) of numbers; got {rows!r}")
     return rows.astype(np.float64)
-
-
-def _same(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
-    return np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True)

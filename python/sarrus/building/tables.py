@@ -8,7 +8,13 @@
 =====================  =============================================================================================
 
 Links and joints are counted from one, as in the tables: bodies "link1", "link2", … unless `names` says otherwise,
-joints "joint1", "joint2", …, and a frame "tip" at the end of a chain.
+joints "joint1", "joint2", …, and a frame "tip" at the end of a chain. Every row gives a body its
+
+mass : (n,) [kg]; None: massless links, for kinematics
+com : (n, 3) centre of mass in the link's frame [m]; None: its origin
+inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of the link's frame [kg m²]; None: point masses
+
+ShapeError and ModelError name the table and its row or column.
 """
 
 from __future__ import annotations
@@ -23,13 +29,16 @@ from numpy.typing import ArrayLike
 from .._arrays import real_numbers
 from ..description.joints import Fixed, Free, Gimbal, Helical, JointType, Prismatic, Revolute
 from ..errors import ModelError, ShapeError
-from ..spatial import Inertia, Transform
+from ..spatial import Inertia, Rotation, Transform
 from .builder import Builder
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
 __all__ = ["from_dh", "from_screws", "from_sdof", "from_spacedyn"]
+
+Link = tuple[JointType, Transform, Transform | None]  # a joint, and its place on the link before and on its own
+JOINTS = {"R": Revolute("z"), "P": Prismatic("z")}
 
 
 def from_sdof(
@@ -54,9 +63,7 @@ def from_sdof(
     parameters : (n, 6) gamma of each link: Rot(x), Rot(y), Rot(z), Disp(x), Disp(y), Disp(z) [rad, m]
     free : the free ones of each link, as "ry" or ["rz", "tx"]; in q they stand in the order rx ry rz tx ty tz.
         q holds their absolute values: the tabulated configuration is q = gamma[free]
-    mass : (n,) [kg]
-    com : (n, 3) centre of mass in frame i at the tabulated gamma [m]
-    inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of frame i [kg m²]
+    mass, com, inertia : of each link, in frame i at the tabulated gamma
     gravity : (3,) [m/s²]
     names : of the bodies
 
@@ -64,11 +71,6 @@ def from_sdof(
     -------
     Mechanism. The body "link2" stands for frame 2 of the table, where the tabulated gamma puts it; the frame "tip" is
     at the far end of the last link.
-
-    Raises
-    ------
-    ShapeError, ModelError
-        Naming table and row.
 
     References
     ----------
@@ -95,18 +97,15 @@ def from_sdof(
     gamma = _table("parameters", parameters, n, 6)
     if len(free) != n:
         raise ShapeError(f"free has {len(free)} rows; parameters has {n}, one a link")
-    chain = _Chain(n, mass, com, inertia, gravity, names)
+    links: list[Link] = []
     near = Transform()
     for i, row in enumerate(free):
         rotation, far = _xyz(gamma[i, :3]), Transform(translation=gamma[i, 3:])
         with _row("free", i):
             joint = Gimbal(row, fixed=gamma[i])
-        if joint.nq:
-            chain.link(joint, near, at_child=far)
-        else:
-            chain.link(Fixed(), near @ rotation)
+        links.append((joint, near, far) if joint.nq else (Fixed(), near @ rotation, None))
         near = far
-    return chain.build(tip=near)
+    return _chain(links, mass, com, inertia, gravity, names, tip=near)
 
 
 def from_dh(
@@ -132,20 +131,13 @@ def from_dh(
         "modified", at joint i: Rot(x, alpha) Trans(x, a) Rot(z, theta) Trans(z, d), with a and alpha of link i-1
     joint_types : "R" (revolute, about z) or "P" (prismatic, along z) for each row, as "RRP"; all revolute by default
     offsets : (n,) added to q, for tables that list them apart [rad, m]
-    mass : (n,) [kg]; none: massless links, for kinematics
-    com : (n, 3) centre of mass in frame i [m]; none: its origin
-    inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of frame i [kg m²]; none: point masses
+    mass, com, inertia : of each link, in frame i
     gravity : (3,) [m/s²]
     names : of the bodies
 
     Returns
     -------
     Mechanism. The body "link2" is frame 2; "tip" is the last frame.
-
-    Raises
-    ------
-    ShapeError, ModelError
-        Naming table and row.
 
     References
     ----------
@@ -167,17 +159,14 @@ def from_dh(
     table = _table("rows", rows, n, 4)
     types = _joint_types("joint_types", "R" * n if joint_types is None else joint_types, n)
     offset = np.zeros(n) if offsets is None else _table("offsets", offsets, n)
-    chain = _Chain(n, mass, com, inertia, gravity, names)
+    links: list[Link] = []
     for (a, alpha, d, theta), kind, q0 in zip(table.tolist(), types, offset.tolist(), strict=True):
         theta, d = (theta + q0, d) if kind == "R" else (theta, d + q0)
         x = Transform.from_rpy(alpha, 0, 0, (a, 0, 0))  # a and alpha: Trans(x, a) and Rot(x, alpha) commute
         z = Transform.from_rpy(0, 0, theta, (0, 0, d))  # and so do d, theta and the joint itself
-        joint = Revolute("z") if kind == "R" else Prismatic("z")
-        if convention == "standard":
-            chain.link(joint, Transform(), at_child=(z @ x).inverse())
-        else:
-            chain.link(joint, x, at_child=z.inverse())
-    return chain.build()
+        ends = (Transform(), (z @ x).inverse()) if convention == "standard" else (x, z.inverse())
+        links.append((JOINTS[kind], *ends))
+    return _chain(links, mass, com, inertia, gravity, names)
 
 
 def from_screws(
@@ -202,21 +191,14 @@ def from_screws(
     home : poses g_i(0) of the link frames in space at q = 0: n Transforms, (n, 4, 4) matrices, or (n, 3) positions of
         frames parallel to space; none: every link frame coincides with the space frame at q = 0
     tip : pose of the frame "tip" in space at q = 0, a Transform, (4, 4) or (3,); none: the last link's frame
-    mass : (n,) [kg]; none: massless links, for kinematics
-    com : (n, 3) centre of mass in the link's frame [m]; none: its origin, as the slides have it
-    inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of the link's frame [kg m²]; none: point masses
+    mass, com, inertia : of each link, in its frame
     gravity : (3,) [m/s²]
     names : of the bodies
 
     Returns
     -------
-    Mechanism of revolute, prismatic and helical joints
-
-    Raises
-    ------
-    ShapeError, ModelError
-        Naming table and row. A twist that is not of unit size (to 1e-3) is refused, since q would be no angle; within
-        that, the decimals of a typed axis are made good.
+    Mechanism of revolute, prismatic and helical joints. A twist that is not of unit size (to 1e-3) is refused, since q would be no
+    angle; within that, the decimals of a typed axis are made good.
 
     References
     ----------
@@ -233,17 +215,19 @@ def from_screws(
     array([-1.,  1.,  0.])
     """
     n = _rows("twists", twists)
-    table = _table("twists", twists, n, 6)
-    homes = [Transform()] * n if home is None else [_pose("home", i, row) for i, row in _each("home", home, n)]
-    chain = _Chain(n, mass, com, inertia, gravity, names)
+    homes = (
+        [Transform()] * n if home is None else [_pose("home", i, row) for i, row in enumerate(_each("home", home, n))]
+    )
+    links: list[Link] = []
     predecessor = Transform()
-    for i, (twist, here) in enumerate(zip(table, homes, strict=True)):
+    for i, (twist, here) in enumerate(zip(_table("twists", twists, n, 6), homes, strict=True)):
         with _row("twists", i):
             joint, point = _screw(twist)
         axis = Transform(translation=point)
-        chain.link(joint, predecessor.inverse() @ axis, at_child=here.inverse() @ axis)
+        links.append((joint, predecessor.inverse() @ axis, here.inverse() @ axis))
         predecessor = here
-    return chain.build(tip=None if tip is None else predecessor.inverse() @ _pose("tip", None, tip))
+    at_tip = None if tip is None else predecessor.inverse() @ _pose("tip", None, tip)
+    return _chain(links, mass, com, inertia, gravity, names, at_tip)
 
 
 def from_spacedyn(
@@ -291,11 +275,6 @@ def from_spacedyn(
     are frames "e1", "e2", … in the order of their links. A free base has q = [quaternion x y z w; position] and
     v = [angular; linear] in its own axes, where SpaceDyn has [linear; angular] in inertial ones.
 
-    Raises
-    ------
-    ShapeError, ModelError
-        Naming variable and column.
-
     References
     ----------
     SpaceDyn 1999, Tables 2.1-2.3; 3.1, 3.8-3.15.
@@ -324,7 +303,7 @@ def from_spacedyn(
     types = _joint_types("J_type", "".join(J_type), n)
     if np.shape(inertia) == (3, 3 * n):
         inertia = np.asarray(inertia).reshape(3, n, 3).swapaxes(0, 1)
-    masses, tensors = _table("m", m, n), _tensors("inertia", inertia, n)
+    masses, tensors = _table("m", m, n), _table("inertia", inertia, n, 3, 3)
 
     builder = Builder(name="spacedyn", gravity=gravity)
     with _row("inertia0", None):
@@ -334,15 +313,9 @@ def from_spacedyn(
     for i, k in enumerate(below):
         with _row("inertia", i):
             builder.add_body(links[i + 1], Inertia(masses[i], np.zeros(3), tensors[i]))
-        position = from_base[i] if k == 0 else to_joint[k - 1, i]
-        builder.add_joint(
-            f"joint{i + 1}",
-            Revolute("z") if types[i] == "R" else Prismatic("z"),
-            links[k],
-            links[i + 1],
-            at_parent=_xyz(tilt[i], position),
-            at_child=to_joint[i, i],
-        )
+        place = _xyz(tilt[i], from_base[i] if k == 0 else to_joint[k - 1, i])
+        at = {"at_parent": place, "at_child": to_joint[i, i]}
+        builder.add_joint(f"joint{i + 1}", JOINTS[types[i]], links[k], links[i + 1], **at)
     if ce is not None:
         points, turn = _columns("ce", ce, n), np.zeros((n, 3)) if Qe is None else _columns("Qe", Qe, n)
         ends = np.setdiff1d(np.arange(n), below - 1) if SE is None else np.flatnonzero(_table("SE", SE, n))
@@ -354,39 +327,31 @@ def from_spacedyn(
 # --- chains -------------------------------------------------------------------------------------------------------
 
 
-class _Chain:
+def _chain(
+    links: Sequence[Link],
+    mass: ArrayLike | None,
+    com: ArrayLike | None,
+    inertia: ArrayLike | None,
+    gravity: ArrayLike,
+    names: Sequence[str] | None,
+    tip: Transform | None = None,
+) -> Mechanism:
     """Links in a row, each with its row in the tables of masses."""
-
-    def __init__(
-        self,
-        n: int,
-        mass: ArrayLike | None,
-        com: ArrayLike | None,
-        inertia: ArrayLike | None,
-        gravity: ArrayLike,
-        names: Sequence[str] | None,
-    ) -> None:
-        self.mass = np.zeros(n) if mass is None else _table("mass", mass, n)
-        self.com = np.zeros((n, 3)) if com is None else _table("com", com, n, 3)
-        self.inertia = np.zeros((n, 3, 3)) if inertia is None else _tensors("inertia", inertia, n)
-        self.names = [f"link{i + 1}" for i in range(n)] if names is None else list(names)
-        if len(self.names) != n:
-            raise ShapeError(f"names has {len(self.names)} entries; there are {n} links")
-        self.builder = Builder(gravity=gravity)
-        self.n = 0
-
-    def link(self, joint: JointType, at_parent: Transform, at_child: Transform | None = None) -> None:
-        i = self.n
+    n = len(links)
+    masses = np.zeros(n) if mass is None else _table("mass", mass, n)
+    centres = np.zeros((n, 3)) if com is None else _table("com", com, n, 3)
+    tensors = np.zeros((n, 3, 3)) if inertia is None else _table("inertia", inertia, n, 3, 3)
+    bodies = [f"link{i + 1}" for i in range(n)] if names is None else list(names)
+    if len(bodies) != n:
+        raise ShapeError(f"names has {len(bodies)} entries; there are {n} links")
+    builder = Builder(gravity=gravity)
+    for i, (body, (joint, at_parent, at_child)) in enumerate(zip(bodies, links, strict=True)):
         with _row("mass, com, inertia", i):
-            inertia = Inertia(self.mass[i], self.com[i], self.inertia[i])
-        self.builder.add_body(self.names[i], inertia)
-        parent = self.names[i - 1] if i else "ground"
-        self.builder.add_joint(f"joint{i + 1}", joint, parent, self.names[i], at_parent=at_parent, at_child=at_child)
-        self.n += 1
-
-    def build(self, tip: Transform | None = None) -> Mechanism:
-        self.builder.add_frame("tip", self.names[-1], tip)
-        return self.builder.build()
+            builder.add_body(body, Inertia(masses[i], centres[i], tensors[i]))
+        parent = bodies[i - 1] if i else "ground"
+        builder.add_joint(f"joint{i + 1}", joint, parent, body, at_parent=at_parent, at_child=at_child)
+    builder.add_frame("tip", bodies[-1], tip)
+    return builder.build()
 
 
 def _screw(twist: np.ndarray) -> tuple[JointType, np.ndarray]:
@@ -405,10 +370,8 @@ def _screw(twist: np.ndarray) -> tuple[JointType, np.ndarray]:
 
 
 def _xyz(angles: np.ndarray, translation: ArrayLike = (0.0, 0.0, 0.0)) -> Transform:
-    """Rot(x) Rot(y) Rot(z), about successively turned axes."""
-    x, y, z = angles
-    turned = Transform.from_rpy(x, 0, 0, translation) @ Transform.from_rpy(0, y, 0, (0, 0, 0))
-    return turned @ Transform.from_rpy(0, 0, z, (0, 0, 0))
+    """Rot(x) Rot(y) Rot(z), about successively turned axes: backwards it is roll, pitch and yaw backwards."""
+    return Transform(Rotation.from_rpy(*-angles).inverse(), translation)
 
 
 # --- tables, checked row by row -----------------------------------------------------------------------------------
@@ -433,11 +396,11 @@ def _rows(name: str, value: ArrayLike) -> int:
     return n
 
 
-def _each(name: str, value: object, n: int) -> list[tuple[int, object]]:
+def _each(name: str, value: object, n: int) -> list[object]:
     rows = list(value) if np.iterable(value) else [value]
     if len(rows) != n:
         raise ShapeError(f"{name} has {len(rows)} rows; there are {n} links")
-    return list(enumerate(rows))
+    return rows
 
 
 def _numbers(value: object, where: str) -> np.ndarray:
@@ -451,19 +414,15 @@ def _numbers(value: object, where: str) -> np.ndarray:
 
 
 def _table(name: str, value: object, n: int, *shape: int) -> np.ndarray:
-    """(n, *shape) float64; an error names the row."""
-    rows = [_numbers(row, f"{name}, row {i + 1}") for i, row in _each(name, value, n)]
-    for i, row in enumerate(rows):
+    """(n, *shape) float64; an error names the row. Tensors (3, 3) may be told by their principal moments (3,)."""
+    rows = []
+    for i, given in enumerate(_each(name, value, n), start=1):
+        row = _numbers(given, f"{name}, row {i}")
+        row = np.diag(row) if (row.shape, shape) == ((3,), (3, 3)) else row
         if row.shape != shape:
-            raise ShapeError(f"{name}, row {i + 1} has shape {row.shape}; wanted {shape}")
+            raise ShapeError(f"{name}, row {i} has shape {row.shape}; wanted {shape}")
+        rows.append(row)
     return np.array(rows)
-
-
-def _tensors(name: str, value: object, n: int) -> np.ndarray:
-    """(n, 3, 3), of full tensors or of principal moments."""
-    rows = [_numbers(row, f"{name}, row {i + 1}") for i, row in _each(name, value, n)]
-    rows = [np.diag(row) if row.shape == (3,) else row for row in rows]
-    return _table(name, rows, n, 3, 3)
 
 
 def _columns(name: str, value: ArrayLike, *counts: int) -> np.ndarray:

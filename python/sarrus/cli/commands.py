@@ -8,10 +8,11 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from timeit import Timer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from .. import Builder, IntegrationError, Revolute, Trajectory, build_info, load
 from .._arrays import Array
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
 from ..errors import ModelError, NameNotFoundError, SarrusError, ShapeError, StateError, printable, raise_no_such_name
+from ..figures.canvas import check_film
 from ..spatial import Inertia, Transform
 
 if TYPE_CHECKING:
@@ -51,9 +53,8 @@ def model(name: str, floating_base: bool = False) -> Mechanism:
     if not path.suffix and not path.exists():
         close = difflib.get_close_matches(name, mechanisms.__all__, n=3)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
-        raise ModelError(
-            f"no file, and no mechanism of the gallery, is named '{name}'; {hint}`sarrus demo --list` lists them"
-        )
+        fault = f"no file, and no mechanism of the gallery, is named '{name}'"
+        raise ModelError(f"{fault}; {hint}`sarrus demo --list` lists them")
     return load(path, floating_base=floating_base)
 
 
@@ -79,24 +80,16 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
             raise NameNotFoundError(f"no joint is named '{name}'{hint} there are: {', '.join(robot.joints) or 'none'}")
     held = coordinates(robot, positions)
     q = robot.assemble(fixed=held, time=0.0) if robot.nc else start_near(robot, None, held, 0.0)
-    return q, _with_velocities(robot, q, velocities)
-
-
-def _with_velocities(robot: Mechanism, q: Array, given: Mapping[str, Array]) -> Array:
-    """The least v (nv,) with J v = c and, joint by joint, what is given."""
-    for name, value in given.items():
+    for name, value in velocities.items():
         joint = robot.joint(name)
-        if joint.closes_loop:
-            raise ModelError(f"joint '{name}' closes a loop and has no velocity in v")
-        if np.size(value) != joint.nv:
-            raise ShapeError(
-                f"joint '{name}' takes {_counted(joint.nv, 'velocity', 'velocities')}; got {np.size(value)}"
-            )
-    v, status = robot.velocities(q, given, time=0.0, return_status=True)
+        if np.size(value) != joint.nv and not joint.closes_loop:
+            wanted = _counted(joint.nv, "velocity", "velocities")
+            raise ShapeError(f"joint '{name}' takes {wanted}; got {np.size(value)}")
+    v, status = robot.velocities(q, velocities, time=0.0, return_status=True)
     if status == 0:
-        return np.asarray(v)
-    near = robot.project_velocity(q, velocities_of(robot, given, "velocities"), time=0.0)
-    reached = [f"{name}={','.join(f'{x:.6g}' for x in near[robot.joint(name).v_slice])}" for name in given]
+        return q, np.asarray(v)
+    near = robot.project_velocity(q, velocities_of(robot, velocities, "velocities"), time=0.0)
+    reached = [f"{name}={','.join(f'{x:.6g}' for x in near[robot.joint(name).v_slice])}" for name in velocities]
     raise StateError(f"the constraints do not allow these velocities here; near them they allow {' '.join(reached)}")
 
 
@@ -111,12 +104,12 @@ def demo(arguments: argparse.Namespace) -> int:
             print(f"{name:<20}{_described(name)}".rstrip())
         return 0
     name, output = arguments.name, arguments.output or Path(f"{arguments.name}.png")
+    if name not in (VALVE, *mechanisms.__all__):
+        raise_no_such_name("demonstration", name, (VALVE, *mechanisms.__all__))
     if name == VALVE:
         _close_valve(output)
-    elif name in mechanisms.__all__:
-        _let_go(name, output)
     else:
-        raise_no_such_name("demonstration", name, (VALVE, *mechanisms.__all__))
+        _let_go(name, output)
     return 0
 
 
@@ -138,7 +131,7 @@ def _let_go(name: str, output: Path) -> None:
     robot, duration = _of_gallery(name), DURATIONS.get(name, DURATION)
     q, v = robot.assemble(), np.zeros(robot.nv)
     print(": ".join(filter(None, (name, _described(name)))))
-    _print_facts({"bodies": str(len(robot.bodies)), **_counts(robot, q)})
+    _print_facts({"bodies": len(robot.bodies), **_counts(robot, q)})
     how = "from rest"
     if np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-6:  # it would stay where it is
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
@@ -155,6 +148,8 @@ def _let_go(name: str, output: Path) -> None:
     shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
     # all coordinates of a closed mechanism are more than a figure shows; those of its motors say how it moves
     what: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
+    if what == "q" and robot.nq > 9:
+        what = list(robot.joints[:1])
     _figure(lambda: _draw(shown, what, output), f"Joint coordinates: {output}")
 
 
@@ -182,13 +177,12 @@ def _draw(run: Trajectory, what: str | list[str], path: Path | None) -> None:
 
 
 def _without_windows() -> None:
-    """Files are all that is asked for; who has chosen where figures appear, keeps it."""
+    """Files are all that is asked for; who has chosen where figures appear, keeps it. Without matplotlib plot() says how to get it."""
     if "matplotlib.pyplot" not in sys.modules:
-        try:
+        with contextlib.suppress(ImportError):
             import matplotlib
-        except ImportError:
-            return  # plot() says how to get it
-        matplotlib.use("agg")
+
+            matplotlib.use("agg")
 
 
 # ---- info ------------------------------------------------------------------------------------------------------------
@@ -197,23 +191,19 @@ def _without_windows() -> None:
 def info(arguments: argparse.Namespace) -> int:
     """`sarrus info MODEL`."""
     robot = model(arguments.model, arguments.floating_base)
-    at_home = bool(robot.nc or robot.description.home)
     try:
         q, open_loops = (robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)), ""
+        where = "at home" if robot.nc or robot.description.home else "at the neutral configuration"
     except SarrusError as error:
-        q, open_loops = robot.neutral(), str(error)
-        at_home = False
-    total = _inertia(robot, q)
-    facts = {
-        "bodies": str(len(robot.bodies)),
-        **_counts(robot, None if open_loops else q),
-        "mass": f"{total.mass:.6g} kg",
-    }
+        q, open_loops, where = robot.neutral(), str(error), "at the neutral configuration"
+    total = Inertia.zero()
+    for body in robot.description.bodies:
+        total += body.inertia.transformed(Transform.from_matrix(robot.pose(q, body.name)))
+    facts = {"bodies": len(robot.bodies), **_counts(robot, None if open_loops else q), "mass": f"{total.mass:.6g} kg"}
     if total.mass:
-        xx, xy, xz, _, yy, yz, _, _, zz = total.about_com.ravel()
-        where = "at home" if at_home else "at the neutral configuration"
         facts["centre of mass"] = f"{_named(('x', 'y', 'z'), total.com)} m, in the world {where}"
-        facts["inertia about it"] = f"{_named(('xx', 'yy', 'zz', 'xy', 'xz', 'yz'), (xx, yy, zz, xy, xz, yz))} kg m²"
+        moments = total.about_com[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        facts["inertia about it"] = f"{_named(('xx', 'yy', 'zz', 'xy', 'xz', 'yz'), moments)} kg m²"
     print(robot.name)
     _print_facts(facts)
     print(f"\n{_tree(robot)}")
@@ -242,14 +232,6 @@ def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
     return {"degrees of freedom": f"{found.degrees_of_freedom}{here} ({sizes}; Kutzbach {found.kutzbach})", **facts}
 
 
-def _inertia(robot: Mechanism, q: Array) -> Inertia:
-    """Of all bodies together, in the world's frame."""
-    total = Inertia.zero()
-    for body in robot.description.bodies:
-        total += body.inertia.transformed(Transform.from_matrix(robot.pose(q, body.name)))
-    return total
-
-
 def _tree(robot: Mechanism) -> str:
     """The tree as the mechanism prints it, with the mass of the body that a line ends with in front."""
     mass = {body.name: f"{body.inertia.mass:.4g}" for body in robot.description.bodies}
@@ -261,16 +243,16 @@ def _tree(robot: Mechanism) -> str:
     return "\n".join(f"{kg:>11}  {line}" for kg, line in rows)
 
 
-def _named(names: Iterable[str], values: Iterable[float]) -> str:
+def _named(names: Sequence[str], values: Array) -> str:
     """As "x 0.1, y 0"; what is left of a zero after rounding is zero."""
-    return ", ".join(f"{name} {round(x, 12) + 0.0:.4g}" for name, x in zip(names, values, strict=True))
+    return ", ".join(f"{name} {x:.4g}" for name, x in zip(names, values.round(12) + 0.0, strict=True))
 
 
 def _counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def _print_facts(facts: Mapping[str, str]) -> None:
+def _print_facts(facts: Mapping[str, object]) -> None:
     for name, value in facts.items():
         print(f"  {name:<20}{value}")
 
@@ -287,10 +269,8 @@ def simulated(arguments: argparse.Namespace) -> int:
     _foresee(robot, q, v, arguments)
     code = 0
     try:
-        run = simulate(
-            robot, q, v, arguments.time, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol, atol=arguments.atol,
-            stabilisation=arguments.stabilisation,
-        )  # fmt: skip
+        how = {name: getattr(arguments, name) for name in ("method", "dt", "rtol", "atol", "stabilisation")}
+        run = simulate(robot, q, v, arguments.time, **how)
     except IntegrationError as error:
         run, code = error.trajectory, 1
         # the rest of the message is about Python
@@ -307,30 +287,24 @@ def simulated(arguments: argparse.Namespace) -> int:
 
 def _foresee(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace) -> None:
     """What could not be written in the end is found out before a long simulation."""
-    for path in (arguments.plot, arguments.csv, arguments.save, arguments.animate):
+    _check_folders(arguments.plot, arguments.csv, arguments.save, arguments.animate)
+    if arguments.animate:
+        _without_windows()
+        check_film(arguments.animate)
+    if arguments.plot:
+        at_start = Trajectory(robot, [0.0], [q], [v], efforts=np.zeros((1, robot.nv)))
+        _draw(at_start, arguments.show_what or "q", None)
+
+
+def _check_folders(*paths: Path | None) -> None:
+    for path in paths:
         if path is not None and not path.parent.is_dir():
             raise FileNotFoundError(2, os.strerror(2), str(path))
-    if arguments.plot or arguments.animate:
-        _without_windows()
-        try:
-            from matplotlib.animation import FFMpegWriter
-        except ImportError as missing:
-            raise ImportError('figures and films need matplotlib: pip install "sarrus[plot]"') from missing
-        if arguments.animate and arguments.animate.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable():
-            raise FileNotFoundError(
-                "an .mp4 needs the program ffmpeg, which is not found here; .gif and .html need none"
-            )
-        if arguments.plot:
-            at_start = Trajectory(robot, [0.0], [q], [v], efforts=np.zeros((1, robot.nv)))
-            _draw(at_start, arguments.show_what or "q", None)
 
 
 def _summary(run: Trajectory) -> dict[str, str]:
-    facts = {
-        "status": run.status,
-        "samples": f"{len(run)}",
-        "wall time": f"{run.statistics['seconds']:.3g} s, {_per_step(run)}",
-    }
+    seconds = f"{run.statistics['seconds']:.3g} s"
+    facts = {"status": run.status, "samples": f"{len(run)}", "wall time": f"{seconds}, {_per_step(run)}"}
     change = f"{np.abs(run.energy - run.energy[0]).max():.3g} J"
     if overflown := int(np.count_nonzero(~np.isfinite(run.energy))):
         change = f"unknown; the energy of {_counted(overflown, 'sample')} is beyond what numbers hold"
@@ -349,25 +323,19 @@ def _keeps_energy(robot: Mechanism) -> bool:
     """Whether nothing in the mechanism itself brakes or drives it."""
     description = robot.description
     braked = any(np.any(getattr(spec.joint, x)) for spec in description.joints for x in ("damping", "friction"))
-    driven = any(any(spec.laws) for spec in description.joints) or any(
-        getattr(spec, "law", None) is not None or np.any(getattr(spec, "value", 0.0))
-        for spec in description.constraints
-    )
-    return not (braked or driven or any(spring.damping for spring in description.springs))
+    driven = any(any(spec.laws) for spec in description.joints)
+    pushed = any(getattr(c, "law", None) or np.any(getattr(c, "value", 0.0)) for c in description.constraints)
+    return not (braked or driven or pushed or any(spring.damping for spring in description.springs))
 
 
 def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
     """The files that are asked for, tables before what takes long."""
-    for path in (arguments.csv, arguments.save):
-        if path is not None:
-            run.save(path)
+    draw = partial(_draw, run, arguments.show_what or "q")
+    writers: list[tuple[str, Callable[[Path], object]]] = [("csv", run.save), ("save", run.save), ("plot", draw)]
+    for option, write in (*writers, ("animate", run.animate)):
+        if path := getattr(arguments, option):
+            write(path)
             print(f"  {'wrote':<20}{path}", flush=True)
-    if arguments.plot is not None:
-        _draw(run, arguments.show_what or "q", arguments.plot)
-        print(f"  {'wrote':<20}{arguments.plot}", flush=True)
-    if arguments.animate is not None:
-        run.animate(arguments.animate)
-        print(f"  {'wrote':<20}{arguments.animate}", flush=True)
 
 
 # ---- view ------------------------------------------------------------------------------------------------------------
@@ -391,8 +359,7 @@ def viewed(arguments: argparse.Namespace) -> int:
 def bench(arguments: argparse.Namespace) -> int:
     """`sarrus bench`."""
     path: Path | None = arguments.json
-    if path is not None and not path.parent.is_dir():
-        raise FileNotFoundError(2, os.strerror(2), str(path))
+    _check_folders(path)
     machine = {**build_info(), "threads": _threads()}
     robots = {name: _of_gallery(name) for name in ("stanford_arm", "four_bar", "stewart", "hslm", "four_bar_ladder")}
     robots |= {"chain of 7": _chain(7), "chain of 30": _chain(30)}
@@ -421,37 +388,27 @@ def _measured(robot: Mechanism) -> dict[str, float]:
     run = simulate(robot, q, v, 0.1)
     # states along a motion; closed, as those of a controller are
     pick = np.arange(STATES) % len(run)
-    many_q, many_v, zeros = run.q[pick], run.v[pick], np.zeros((STATES, robot.nv))
-    a, M, many_a, tau = np.empty(robot.nv), np.empty((robot.nv, robot.nv)), np.empty_like(zeros), np.zeros(robot.nv)
+    many = run.q[pick], run.v[pick], np.zeros((STATES, robot.nv))
+    a, M, many_a, tau = np.empty(robot.nv), np.empty((robot.nv, robot.nv)), np.empty_like(many[2]), np.zeros(robot.nv)
     threads = _threads()
     return {
         "inverse_dynamics": _median(lambda: robot.inverse_dynamics(q, v, tau, out=a)),
         "mass_matrix": _median(lambda: robot.mass_matrix(q, out=M)),
         "forward_dynamics": _median(lambda: robot.forward_dynamics(q, v, tau, out=a)),
         "rk4_step": _median(lambda: simulate(robot, q, v, 0.1), 100),
-        "batch_inverse_dynamics": _median(
-            lambda: robot.inverse_dynamics(many_q, many_v, zeros, out=many_a, threads=threads), STATES
-        ),
-        "batch_forward_dynamics": _median(
-            lambda: robot.forward_dynamics(many_q, many_v, zeros, out=many_a, threads=threads), STATES
-        ),
+        "batch_inverse_dynamics": _median(lambda: robot.inverse_dynamics(*many, out=many_a, threads=threads), STATES),
+        "batch_forward_dynamics": _median(lambda: robot.forward_dynamics(*many, out=many_a, threads=threads), STATES),
     }
 
 
 def _median(work: Callable[[], Any], count: int = 1) -> float:
     """Time of a call that does its work `count` times [ns each], the median of samples that take turns with the machine's moods."""
     work()
-    begin = perf_counter()
-    work()
-    calls = max(1, round(0.001 / max(perf_counter() - begin, 1e-9)))
-    samples: list[float] = []
-    until = perf_counter() + MEASURED
-    while len(samples) < 3 or perf_counter() < until:
-        begin = perf_counter()
-        for _ in range(calls):
-            work()
-        samples.append((perf_counter() - begin) / (calls * count) * 1e9)
-    return median(samples)
+    timer = Timer(work)
+    once = max(timer.timeit(1), 1e-9)
+    calls = max(1, round(0.001 / once))
+    samples = timer.repeat(max(3, round(MEASURED / (calls * once))), calls)
+    return median(samples) / (calls * count) * 1e9
 
 
 def _chain(n: int) -> Mechanism:

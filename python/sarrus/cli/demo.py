@@ -11,11 +11,11 @@ moment is constant while the tap turns and zero before. There is no friction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import atan2, hypot, pi, sqrt
 from os import PathLike
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,8 +34,7 @@ FORCE_UNITS = ("N m", "N m", "N", "N m", "N m")
 CALLS, BATCH = 1_000_000, 10_000  # whole batches
 
 
-@dataclass(frozen=True)
-class Motion:
+class Motion(NamedTuple):
     """Samples of a motion, and what the gripper exerts on the tap meanwhile."""
 
     t: Array  # (N,) [s]
@@ -60,13 +59,8 @@ class Phase:
         t = np.asarray(t, np.float64)
         s = ((t - self.begins) / self.duration)[:, None]
         way, T = self.end - self.start, self.duration
-        return Motion(
-            t=t,
-            q=self.start + way * s**2 * (3 - 2 * s),
-            v=way * 6 * s * (1 - s) / T,
-            a=way * 6 * (1 - 2 * s) / T**2,
-            moment=np.full(t.shape, self.moment),
-        )
+        q, v, a = way * s**2 * (3 - 2 * s), way * 6 * s * (1 - s) / T, way * 6 * (1 - 2 * s) / T**2
+        return Motion(t, self.start + q, v, a, np.full(t.shape, self.moment))
 
 
 def at_tap(turn: float, tap: tuple[float, float, float] = TAP) -> Array:
@@ -92,7 +86,7 @@ def phases() -> tuple[Phase, Phase]:
 def sample(*instants: ArrayLike) -> Motion:
     """The task at some instants of each phase; t = 1 s belongs to both, with two accelerations."""
     parts = [phase.at(t) for phase, t in zip(phases(), instants, strict=True)]
-    return Motion(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Motion)))
+    return Motion(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def joint_forces(arm: Mechanism, motion: Motion) -> Array:
@@ -114,17 +108,12 @@ def table(arm: Mechanism) -> str:
         return f"{label:>9}  " + "  ".join(f"{cell:>{len(h)}}" for h, cell in zip(head, cells, strict=True))
 
     rows = [line(f"{t:.2f}", [f"{x:.3f}" for x in row.round(3) + 0.0]) for t, row in zip(few.t, tau, strict=True)]
-    return "\n".join(
-        [
-            line("t [s]", head),
-            *rows[:5],
-            f"{'':>9}  the gripper begins to turn the tap",
-            *rows[5:],
-            f"{'':>9}  the largest",
-            line("peak", [f"{x:.3f}" for x in all_tau[peak, range(5)]]),
-            line("at t [s]", [f"{t:.3f}" for t in many.t[peak]]),
-        ]
-    )
+    largest = [
+        line("peak", [f"{x:.3f}" for x in all_tau[peak, range(5)]]),
+        line("at t [s]", [f"{t:.3f}" for t in many.t[peak]]),
+    ]
+    between, above = (f"{'':>9}  {text}" for text in ("the gripper begins to turn the tap", "the largest"))
+    return "\n".join([line("t [s]", head), *rows[:5], between, *rows[5:], above, *largest])
 
 
 def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
@@ -166,17 +155,10 @@ def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
             axes[0].text(middle, 0.98, name, ha="center", va="top", transform=axes[0].get_xaxis_transform())
         axes[-1].set_xlabel("time [s]")
         figure.legend(
-            lines,
-            COORDINATES,
-            title="The Stanford manipulator closes a valve",
-            title_fontproperties={"weight": "bold", "size": 13},
-            loc="outside upper center",
-            ncols=5,
-            frameon=False,
-            columnspacing=1.1,
-            handlelength=2.0,
-            handletextpad=0.4,
-        )
+            lines, COORDINATES, title="The Stanford manipulator closes a valve",
+            title_fontproperties={"weight": "bold", "size": 13}, loc="outside upper center", ncols=5, frameon=False,
+            columnspacing=1.1, handlelength=2.0, handletextpad=0.4,
+        )  # fmt: skip
         figure.savefig(path)
 
 

@@ -102,20 +102,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    def command(name: str, function: str, brief: str, description: str, example: str) -> argparse.ArgumentParser:
+    def command(name: str, function: str, brief: str, description: str, example: str) -> Callable[..., None]:
+        """A command, and what adds its arguments."""
+        epilog = f"Example:\n  {example}\n\n{EXIT_CODES}"
         added = commands.add_parser(
-            name,
-            help=brief,
-            description=description,
-            epilog=f"Example:\n  {example}\n\n{EXIT_CODES}",
-            formatter_class=_Paragraphs,
+            name, help=brief, description=description, epilog=epilog, formatter_class=_Paragraphs
         )
         # after the command as well as before it
         added.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         added.set_defaults(command=function, parser=added)
-        return added
 
-    _demo(command(
+        def argument(*names: str, help: str, **how: Any) -> None:
+            added.add_argument(*names, help=f"{help} (default: %(default)s)" if how.get("default") else help, **how)
+
+        return argument
+
+    demo = command(
         "demo", "demo",
         "a demonstration: the valve, or any mechanism of the gallery",
         "valve (the default): the Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, section "
@@ -123,15 +125,22 @@ def _parser() -> argparse.ArgumentParser:
         "gallery: what it is, and two seconds of free motion from its home under gravity, pushed if it would rest. The figures need "
         "matplotlib; without it the numbers come alone.",
         "sarrus demo hslm -o hslm.svg",
-    ))  # fmt: skip
-    _info(command(
+    )  # fmt: skip
+    demo("name", nargs="?", default="valve", metavar="NAME", help="which one")
+    demo("--list", action="store_true", help="list all names")
+    where = "where the figure goes; .png, .svg and .pdf are known (default: NAME.png)"
+    demo("-o", "--output", type=_file(FIGURES), metavar="FILE", help=where)
+
+    info = command(
         "info", "info",
         "what a model holds",
         "Describes a model: bodies, joints, masses, degrees of freedom, total inertia, loops and how they let it move, and what was "
         "met in the file but not used.",
         "sarrus info robot.urdf --floating-base",
-    ))  # fmt: skip
-    _simulate(command(
+    )  # fmt: skip
+    _model(info)
+
+    simulate = command(
         "simulate", "simulated",
         "let a model move: tables, figures, films",
         "Lets a model move under gravity and what its joints hold (springs, friction), and writes what it did. It starts at its home, "
@@ -139,21 +148,47 @@ def _parser() -> argparse.ArgumentParser:
         "all others follow, moving as little as they can. Ctrl-C ends it early: files hold what was computed, as they do when the "
         "motion diverges.",
         "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --show-what energy --csv run.csv",
-    ))  # fmt: skip
-    _view(command(
+    )  # fmt: skip
+    _model(simulate)
+    simulate("--time", type=_number(zero=True), default=1.0, metavar="S", help="how long [s]")
+    step = "step [s]; of dopri5 the first one, and the spacing of samples"
+    simulate("--dt", type=_number(), default=1e-3, metavar="S", help=step)
+    simulate("--method", choices=METHODS, default="rk4", help="of integration")
+    simulate("--rtol", type=_number(), default=1e-6, metavar="X", help="relative tolerance of dopri5")
+    simulate("--atol", type=_number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5")
+    simulate("--stabilisation", choices=STABILISATIONS, default="projection", help="of loops against drift")
+    _coordinates(simulate, "--position", "where joints start [rad, m, quaternions x,y,z,w]")
+    _coordinates(simulate, "--velocity", "how fast joints start [rad/s, m/s]")
+    simulate("--plot", type=_file(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf")
+    what = "q, v, a, tau, energy, loop_error, momentum, reactions, names of joints and frames"
+    simulate("--show-what", nargs="+", metavar="WHAT", help=f"what --plot draws: {what} (default: q)")
+    simulate("--csv", type=_file((".csv",)), metavar="FILE", help="write a table, a row a sample")
+    whole = "write all of it, for sarrus.Trajectory.load: .npz"
+    simulate("--save", type=_file((".npz",)), metavar="FILE", help=whole)
+    simulate("--animate", type=_file(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)")
+
+    view = command(
         "view", "viewed",
         "a model in the browser",
         "Opens a model in the browser, with sliders that keep its loops closed, and serves it until Ctrl-C, after which the exit code "
         "is 0. Needs viser: pip install \"sarrus[view]\".",
         "sarrus view delta --port 8090 --no-browser",
-    ))  # fmt: skip
-    _bench(command(
+    )  # fmt: skip
+    _model(view)
+    view("--run", dest="run_file", type=_file((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote")
+    _coordinates(view, "--position", "where joints are at first [rad, m, quaternions x,y,z,w]")
+    view("--port", type=_port, default=8080, metavar="N", help="the next free one from here")
+    view("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look")
+    view("--no-browser", action="store_true", help="print the address and open nothing")
+
+    bench = command(
         "bench", "bench",
         "how fast sarrus is on this machine",
         "Times inverse dynamics, mass matrix, forward dynamics (loops satisfied), a step of simulation, and batches on all threads, "
         "for some mechanisms of the gallery and for chains. Takes a few seconds.",
         "sarrus bench --json machine.json",
-    ))  # fmt: skip
+    )  # fmt: skip
+    bench("--json", type=_file((".json",)), metavar="FILE", help="write the numbers too")
     return parser
 
 
@@ -165,96 +200,20 @@ class _Paragraphs(argparse.HelpFormatter):
         return "\n\n".join(p if "\n  " in p else fill(p, width, indent) for p in text.split("\n\n"))
 
 
-def _demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", default="valve", metavar="NAME", help="which one (default: %(default)s)")
-    parser.add_argument("--list", action="store_true", help="list all names")
-    parser.add_argument(
-        "-o", "--output", type=_file(FIGURES), metavar="FILE",
-        help="where the figure goes; .png, .svg and .pdf are known (default: NAME.png)",
-    )  # fmt: skip
+def _model(argument: Callable[..., None]) -> None:
+    argument("model", metavar="MODEL", help=MODEL)
+    argument("--floating-base", action="store_true", help="let the root body of a file float instead of fixing it")
 
 
-def _info(parser: argparse.ArgumentParser) -> None:
-    _model(parser)
-
-
-def _simulate(parser: argparse.ArgumentParser) -> None:
-    _model(parser)
-    parser.add_argument(
-        "--time", type=_number(zero=True), default=1.0, metavar="S", help="how long [s] (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--dt", type=_number(), default=1e-3, metavar="S",
-        help="step [s]; of dopri5 the first one, and the spacing of samples (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument("--method", choices=METHODS, default="rk4", help="(default: %(default)s)")
-    parser.add_argument(
-        "--rtol", type=_number(), default=1e-6, metavar="X", help="relative tolerance of dopri5 (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--atol", type=_number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5 (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--stabilisation",
-        choices=STABILISATIONS,
-        default="projection",
-        help="of loops against drift (default: %(default)s)",
-    )
-    _coordinates(parser, "--position", "where joints start [rad, m, quaternions x,y,z,w]")
-    _coordinates(parser, "--velocity", "how fast joints start [rad/s, m/s]")
-    parser.add_argument("--plot", type=_file(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf")
-    parser.add_argument(
-        "--show-what", nargs="+", metavar="WHAT",
-        help="what --plot draws: q, v, a, tau, energy, loop_error, momentum, reactions, names of joints and frames (default: q)",
-    )  # fmt: skip
-    parser.add_argument("--csv", type=_file((".csv",)), metavar="FILE", help="write a table, a row a sample")
-    parser.add_argument(
-        "--save", type=_file((".npz",)), metavar="FILE", help="write all of it, for sarrus.Trajectory.load: .npz"
-    )
-    parser.add_argument(
-        "--animate", type=_file(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)"
-    )
-
-
-def _view(parser: argparse.ArgumentParser) -> None:
-    _model(parser)
-    parser.add_argument(
-        "--run", dest="run_file", type=_file((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote"
-    )
-    _coordinates(parser, "--position", "where joints are at first [rad, m, quaternions x,y,z,w]")
-    parser.add_argument(
-        "--port", type=_port, default=8080, metavar="N", help="the next free one from here (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look (default: %(default)s)"
-    )
-    parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
-
-
-def _bench(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", type=_file((".json",)), metavar="FILE", help="write the numbers too")
-
-
-def _model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help=MODEL)
-    parser.add_argument(
-        "--floating-base", action="store_true", help="let the root body of a file float instead of fixing it"
-    )
-
-
-def _coordinates(parser: argparse.ArgumentParser, option: str, what: str) -> None:
-    parser.add_argument(
-        option, nargs="+", type=_assignment, action=_ByName, default={}, metavar="JOINT=VALUE",
-        help=f"{what}; several coordinates as JOINT=0.1,0.2",
-    )  # fmt: skip
+def _coordinates(argument: Callable[..., None], option: str, what: str) -> None:
+    many = f"{what}; several coordinates as JOINT=0.1,0.2"
+    argument(option, nargs="+", type=_assignment, action=_ByName, default={}, metavar="JOINT=VALUE", help=many)
 
 
 class _ByName(argparse.Action):
     """Gathers (name, value) in a dict; no name twice."""
 
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None
-    ) -> None:
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:
         known = dict(getattr(namespace, self.dest))
         for name, value in values:
             if name in known:
@@ -263,26 +222,29 @@ class _ByName(argparse.Action):
         setattr(namespace, self.dest, known)
 
 
-def _assignment(text: str) -> tuple[str, Array]:
-    name, sign, numbers = text.rpartition("=")
+def _float(text: str) -> float:
+    """NaN for what is no number."""
     try:
-        value = np.array([float(x) for x in numbers.split(",")])
+        return float(text)
     except ValueError:
-        value = np.array([math.nan])
-    if not (sign and name):
+        return math.nan
+
+
+def _assignment(text: str) -> tuple[str, Array]:
+    name, _, numbers = text.rpartition("=")
+    if not name:
         raise argparse.ArgumentTypeError(f"'{text}' is not JOINT=VALUE (MODEL stands before the options)")
+    value = np.array([_float(x) for x in numbers.split(",")])
     if not np.isfinite(value).all():
-        raise argparse.ArgumentTypeError(
-            f"'{text}': '{numbers}' is not a finite number, or several with commas between"
-        )
+        fault = f"'{numbers}' is not a finite number, or several with commas between"
+        raise argparse.ArgumentTypeError(f"'{text}': {fault}")
     return name, value
 
 
 def _file(endings: Sequence[str]) -> Callable[[str], Path]:
-    listed = " or ".join([", ".join(endings[:-1]), endings[-1]] if len(endings) > 1 else endings)
-
     def path(text: str) -> Path:
         if Path(text).suffix.lower() not in endings:
+            listed = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
             raise argparse.ArgumentTypeError(f"'{text}' does not end in {listed}")
         return Path(text)
 
@@ -291,14 +253,10 @@ def _file(endings: Sequence[str]) -> Callable[[str], Path]:
 
 def _number(zero: bool = False) -> Callable[[str], float]:
     def number(text: str) -> float:
-        try:
-            x = float(text)
-        except ValueError:
-            x = math.nan
+        x = _float(text)
         if not (math.isfinite(x) and (x > 0.0 or (zero and x == 0.0))):
-            raise argparse.ArgumentTypeError(
-                f"'{text}' is not a {'number that is not negative' if zero else 'positive number'}"
-            )
+            wanted = "number that is not negative" if zero else "positive number"
+            raise argparse.ArgumentTypeError(f"'{text}' is not a {wanted}")
         return x
 
     return number

@@ -17,22 +17,7 @@ from .specs import (
 )
 
 __all__ = [
-    "BodySpec",
-    "Box",
-    "ConstraintSpec",
-    "CouplerSpec",
-    "Cylinder",
-    "Description",
-    "DistanceSpec",
-    "FrameSpec",
-    "JointSpec",
-    "Mesh",
-    "PfaffianSpec",
-    "RollingSpec",
-    "Shape",
-    "Sphere",
-    "SpringSpec",
-    "TargetSpec",
-    "VisualSpec",
+    "BodySpec", "Box", "ConstraintSpec", "CouplerSpec", "Cylinder", "Description", "DistanceSpec", "FrameSpec",
+    "JointSpec", "Mesh", "PfaffianSpec", "RollingSpec", "Shape", "Sphere", "SpringSpec", "TargetSpec", "VisualSpec",
     "without_effect",
-]
+]  # fmt: skip

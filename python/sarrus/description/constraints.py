@@ -37,18 +37,23 @@ class ConstraintSpec:
         return ()
 
     @property
-    def at_child(self) -> Transform:
-        """Where on the child its wrench acts, in whose axes it is told."""
-        return Transform()
+    def points(self) -> tuple[tuple[str, Point], ...]:
+        """(body, point) of the places where it holds bodies, on its child the last."""
+        return ()
 
     @property
-    def points(self) -> tuple[tuple[str, Point], ...]:
-        """(body, point) of the places where it holds bodies."""
-        return ()
+    def at_child(self) -> Transform:
+        """Where on the child its wrench acts, in whose axes it is told."""
+        return Transform(translation=self.points[-1][1]) if self.points else Transform()
 
     @property
     def lengths(self) -> tuple[float, ...]:
         """Lengths of its own [m], which count among the sizes of the mechanism's bodies."""
+        return ()
+
+    @property
+    def circles(self) -> tuple[tuple[Point, Point, float], ...]:
+        """(centre, normal, radius) of those that its child is drawn as, in the child's frame; none: it has no bearing on that."""
         return ()
 
     @property
@@ -87,26 +92,17 @@ class DistanceSpec(ConstraintSpec):
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """Those of its ends."""
         return (self.first[0], self.second[0])
 
     @property
-    def at_child(self) -> Transform:
-        """Its second end."""
-        return Transform(translation=self.second[1])
-
-    @property
     def points(self) -> tuple[tuple[str, Point], ...]:
-        """Its ends."""
         return (self.first, self.second)
 
     @property
     def lengths(self) -> tuple[float, ...]:
-        """Its own."""
         return (self.length,)
 
     def _core_terms(self) -> dict[str, Any]:
-        """Frames at its ends, and its length."""
         return self._between_bodies(_frame(self.first[1]), _frame(self.second[1])) | {"length": self.length}
 
     def __str__(self) -> str:
@@ -128,23 +124,20 @@ class RollingSpec(ConstraintSpec):
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """What it rolls on, and what rolls."""
         return (self.on, self.body)
 
     @property
-    def at_child(self) -> Transform:
-        """The centre."""
-        return Transform(translation=self.center)
-
-    @property
     def points(self) -> tuple[tuple[str, Point], ...]:
-        """The centre."""
         return ((self.body, self.center),)
 
     @property
     def lengths(self) -> tuple[float, ...]:
-        """The radius."""
         return (self.radius,)
+
+    @property
+    def circles(self) -> tuple[tuple[Point, Point, float], ...]:
+        normals = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)) if self.axle is None else (self.axle,)
+        return tuple((self.center, normal, self.radius) for normal in normals)
 
     def _core_terms(self) -> dict[str, Any]:
         """Frames whose z is the plane's normal and the disc's axle, and radii."""
@@ -174,23 +167,19 @@ class CouplerSpec(ConstraintSpec):
 
     @property
     def kind(self) -> str:
-        """Coupler, or PrescribedMotion where it has a law."""
         return "Coupler" if self.law is None else "PrescribedMotion"
 
     @property
     def position_joints(self) -> tuple[str, ...]:
-        """Those of its terms."""
         return tuple(joint for joint, _, _ in self.terms)
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
-        """The coordinate of its law."""
         if self.law is None or len(self.terms) != 1 or self.terms[0][2] != (1.0,):
             return None
         joint, index, _ = self.terms[0]
         return joint, index, self.offset + self.law(time)
 
     def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
-        """As where all coordinates are one."""
         sizes = [
             sum(k * abs(c) * units(joint)[index] ** k for k, c in enumerate(coefficients, 1))
             for joint, index, coefficients in self.terms
@@ -198,7 +187,6 @@ class CouplerSpec(ConstraintSpec):
         return np.array([np.linalg.norm(sizes)])
 
     def _core_terms(self) -> dict[str, Any]:
-        """A polynomial a coordinate."""
         return self._between_coordinates([(joint, index) for joint, index, _ in self.terms]) | {
             "coefficients": [coefficients for _, _, coefficients in self.terms],
             "offset": self.offset,
@@ -220,7 +208,6 @@ class PfaffianSpec(ConstraintSpec):
     derivative: Callable[[Any, Any], Any] | None = None
 
     def _core_terms(self) -> dict[str, Any]:
-        """Rows over all velocities of the joints; none where they come with every call."""
         matrix = [] if callable(self.rows) else [x for row in self.rows for x in row]
         whole = [(joint, -1) for joint in self.joints]
         return self._between_coordinates(whole) | {"matrix": matrix, "value": list(self.value)}
@@ -238,11 +225,9 @@ class TargetSpec(ConstraintSpec):
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """The frame moves in the world."""
         return ("ground", self.frame)
 
     def _core_terms(self) -> dict[str, Any]:
-        """What of the frame is led; where to comes with the call."""
         return ConstraintSpec._core_terms(self) | {"frame": self.frame, "turned": self.turned}
 
     def __str__(self) -> str:

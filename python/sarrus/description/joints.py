@@ -41,6 +41,8 @@ from ..errors import ModelError
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
+PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
+BOUNDS = ("velocity_limit", "effort_limit")
 _CORE: dict[str, dict[str, Any]] = _core.joint_table()
 
 
@@ -135,6 +137,8 @@ class JointType:
     stiffness: Any = field(default=0.0, kw_only=True)
     rest: Any = field(default=0.0, kw_only=True)
 
+    _axes: ClassVar[tuple[str, ...]] = ()  # names of those that it has
+
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
     # what the core's joint says of itself
@@ -151,32 +155,32 @@ class JointType:
         cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)
 
     def __post_init__(self) -> None:
-        for name in ("damping", "friction", "armature", "stiffness", "rest"):
-            values = self._per(name, getattr(self, name), self.nv)
+        for name in self._axes:
+            self._set(name, unit_axis(getattr(self, name)))
+        for name in (*PASSIVE, *BOUNDS):
+            given, bound = getattr(self, name), name in BOUNDS
+            if given is None and bound:
+                continue
+            values = self._per(name, given, self.nv, infinite=bound)
             if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
-                raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
+                raise ModelError(f"{self.kind}: {name} cannot be negative; got {given!r}")
             self._set(name, values)
-        for name in ("velocity_limit", "effort_limit"):
-            if getattr(self, name) is not None:
-                largest = self._per(name, getattr(self, name), self.nv, infinite=True)
-                if (largest < 0.0).any():
-                    raise ModelError(f"{self.kind}: {name} cannot be negative; got {getattr(self, name)!r}")
-                self._set(name, largest)
         if self.limits is not None:
-            try:
-                lower, upper = self.limits
-            except (TypeError, ValueError):
-                raise ModelError(f"{self.kind}: limits are a pair (lower, upper); got {self.limits!r}") from None
-            low = self._per("limits", lower, self.nq, infinite=True)
-            high = self._per("limits", upper, self.nq, infinite=True)
-            if (low > high).any():
-                raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
-            if self.quaternion and np.isfinite((low[:4], high[:4])).any():
-                raise ModelError(
-                    f"{self.kind}: a quaternion takes no limits, its four numbers are no angles: give infinite ones for "
-                    f"the first four coordinates, or chain joints of one axis; got {self.limits!r}"
-                )
-            self._set("limits", (low, high))
+            self._set("limits", self._checked_limits())
+
+    def _checked_limits(self) -> tuple[Vector, Vector]:
+        try:
+            lower, upper = self.limits
+        except (TypeError, ValueError):
+            raise ModelError(f"{self.kind}: limits are a pair (lower, upper); got {self.limits!r}") from None
+        low, high = (self._per("limits", x, self.nq, infinite=True) for x in (lower, upper))
+        if (low > high).any():
+            raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
+        if self.quaternion and np.isfinite((low[:4], high[:4])).any():
+            fault = "a quaternion takes no limits, its four numbers are no angles"
+            cure = "give infinite ones for the first four coordinates, or chain joints of one axis"
+            raise ModelError(f"{self.kind}: {fault}: {cure}; got {self.limits!r}")
+        return low, high
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -202,6 +206,11 @@ class JointType:
         """The type's name."""
         return type(self).__name__
 
+    @property
+    def pin(self) -> tuple[Vector, Vector | None]:
+        """Where it is drawn: a point (3,) of the successor's frame, and its axis through it; None where it has not one axis."""
+        return _ZEROS[3], getattr(self, self._axes[0]) if len(self._axes) == 1 else None
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         for array in (*state.values(), *(self.limits or ())):
@@ -209,10 +218,10 @@ class JointType:
                 array.flags.writeable = False
 
     def _content(self) -> tuple[object, ...]:
-        def plain(value: object) -> object:
-            if isinstance(value, np.ndarray):
-                return value.tobytes()
-            return tuple(plain(v) for v in value) if isinstance(value, tuple) else value
+        def plain(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(plain, value))
+            return value.tobytes() if isinstance(value, np.ndarray) else value
 
         return (self.kind, *(plain(getattr(self, f.name)) for f in fields(self)))
 
@@ -225,9 +234,9 @@ class JointType:
     def __repr__(self) -> str:
         own = [f.name for f in fields(self) if not f.kw_only]
         shown = [_text(getattr(self, name)) for name in own]
-        for name in ("damping", "friction", "armature", "stiffness", "rest"):
+        for name in PASSIVE:
             values = getattr(self, name)
-            if values.size and values.any():
+            if values.any():
                 shown.append(f"{name}={_text(values)}")
         if self.limits is not None:
             shown.append(f"limits=({_text(self.limits[0])}, {_text(self.limits[1])})")
@@ -235,7 +244,7 @@ class JointType:
 
     def _core_parameters(self) -> dict[str, object]:
         """What the core needs of this joint besides what all joints share."""
-        return {}
+        return {key: getattr(self, name).tolist() for key, name in zip(("axis", "axis2"), self._axes, strict=False)}
 
 
 def _text(value: object) -> str:
@@ -246,19 +255,6 @@ def _text(value: object) -> str:
             return f"'{name}'" if value.sum() > 0 else f"'-{name}'"
     shown = [f"{x:.6g}" for x in value]
     return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
-
-
-class _OneAxis(JointType):
-    """A joint with one axis."""
-
-    axis: Any
-
-    def __post_init__(self) -> None:
-        self._set("axis", unit_axis(self.axis))
-        super().__post_init__()
-
-    def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.axis.tolist()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -272,7 +268,7 @@ class Fixed(JointType):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Revolute(_OneAxis):
+class Revolute(JointType):
     """Turns about an axis; q is the angle [rad].
 
     >>> from sarrus import Revolute
@@ -281,10 +277,11 @@ class Revolute(_OneAxis):
     """
 
     axis: Any
+    _axes = ("axis",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prismatic(_OneAxis):
+class Prismatic(JointType):
     """Slides along an axis; q is the displacement [m].
 
     >>> from sarrus import Prismatic
@@ -293,10 +290,11 @@ class Prismatic(_OneAxis):
     """
 
     axis: Any
+    _axes = ("axis",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Helical(_OneAxis):
+class Helical(JointType):
     """A screw: turns by q [rad] and advances by pitch q, pitch in metres per radian.
 
     >>> from sarrus import Helical
@@ -306,18 +304,18 @@ class Helical(_OneAxis):
 
     axis: Any
     pitch: float
+    _axes = ("axis",)
 
     def __post_init__(self) -> None:
-        pitch = self._per("pitch", self.pitch, 1)
-        self._set("pitch", float(pitch[0]))
+        self._set("pitch", float(self._per("pitch", self.pitch, 1)[0]))
         super().__post_init__()
 
     def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.axis.tolist(), "pitch": self.pitch}
+        return super()._core_parameters() | {"pitch": self.pitch}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cylindrical(_OneAxis):
+class Cylindrical(JointType):
     """Turns about and slides along one axis; q = (angle [rad], displacement [m]).
 
     >>> from sarrus import Cylindrical
@@ -326,6 +324,7 @@ class Cylindrical(_OneAxis):
     """
 
     axis: Any
+    _axes = ("axis",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -341,14 +340,7 @@ class Universal(JointType):
 
     axis1: Any
     axis2: Any
-
-    def __post_init__(self) -> None:
-        self._set("axis1", unit_axis(self.axis1))
-        self._set("axis2", unit_axis(self.axis2))
-        super().__post_init__()
-
-    def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.axis1.tolist(), "axis2": self.axis2.tolist()}
+    _axes = ("axis1", "axis2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -363,13 +355,7 @@ class Planar(JointType):
     """
 
     normal: Any
-
-    def __post_init__(self) -> None:
-        self._set("normal", unit_axis(self.normal))
-        super().__post_init__()
-
-    def _core_parameters(self) -> dict[str, object]:
-        return {"axis": self.normal.tolist()}
+    _axes = ("normal",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -420,13 +406,14 @@ class Gimbal(JointType):
     fixed: Any = (0.0,) * 6
 
     def __post_init__(self) -> None:
+        known = " ".join(PARAMETERS)
         try:
             names: Sequence[Any] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
         except TypeError:
-            raise ModelError(f"Gimbal: free must name some of {' '.join(PARAMETERS)}; got {self.free!r}") from None
+            raise ModelError(f"Gimbal: free must name some of {known}; got {self.free!r}") from None
         for name in names:
             if not isinstance(name, str) or name not in PARAMETERS:
-                raise ModelError(f"Gimbal: '{name}' is not one of {' '.join(PARAMETERS)}")
+                raise ModelError(f"Gimbal: '{name}' is not one of {known}")
         if len(set(names)) != len(names):
             raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
         self._set("free", tuple(name for name in PARAMETERS if name in names))
@@ -435,6 +422,12 @@ class Gimbal(JointType):
         for name, value in {"coordinates": own, "velocities": own, "nq": len(names), "nv": len(names)}.items():
             self._set(name, value)
         super().__post_init__()
+
+    @property
+    def pin(self) -> tuple[Vector, Vector | None]:
+        """What is held of its displacement is carried along by its rotations: it turns at the other end of that."""
+        turning = [k for k in range(3) if PARAMETERS[k] in self.free]
+        return -self.fixed[3:], np.eye(3)[turning[0]] if len(turning) == 1 and not self.fixed[:3].any() else None
 
     def _core_parameters(self) -> dict[str, object]:
         return {"mask": sum(1 << PARAMETERS.index(name) for name in self.free), "fixed": self.fixed.tolist()}

@@ -13,7 +13,7 @@ from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Inertia, Transform
 from .constraints import ConstraintSpec
-from .joints import JointType
+from .joints import PASSIVE, JointType
 
 
 @dataclass(frozen=True)
@@ -80,24 +80,14 @@ class FrameSpec:
 
 @dataclass(frozen=True)
 class Box:
-    """A box about its frame's origin.
-
-    Attributes
-    ----------
-    size : its edges along x, y and z [m]
-    """
+    """A box about its frame's origin, of that size along x, y and z [m]."""
 
     size: tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Cylinder:
-    """A cylinder about its frame's origin, along z.
-
-    Attributes
-    ----------
-    radius, length : [m]
-    """
+    """A cylinder [m] about its frame's origin, along z."""
 
     radius: float
     length: float
@@ -105,12 +95,7 @@ class Cylinder:
 
 @dataclass(frozen=True)
 class Sphere:
-    """A sphere about its frame's origin.
-
-    Attributes
-    ----------
-    radius : [m]
-    """
+    """A sphere [m] about its frame's origin."""
 
     radius: float
 
@@ -119,12 +104,9 @@ class Sphere:
 class Mesh:
     """A mesh in a file, which is looked for and read when it is shown, not before.
 
-    Attributes
-    ----------
-    file : name as it was written: a path, "package://name/path" or "file://..."
-    scale : along x, y and z, from the file's unit to metres; a negative one mirrors
-    beside : folder of the model file, which relative names start from; packages are looked for in it and above it
-    package_dirs : folders that hold packages, or are one; looked into first
+    The file is named as it was written: a path, "package://name/path" or "file://..."; relative names start from the folder `beside`,
+    packages are looked for in `package_dirs` first, then in it and above it. The scale along x, y and z takes the file's unit to metres;
+    a negative one mirrors.
     """
 
     file: str
@@ -140,9 +122,7 @@ Shape = Box | Cylinder | Sphere | Mesh
 class VisualSpec:
     """What a body looks like, or a part of it: a shape, where its frame sits in the body, and its colour.
 
-    Attributes
-    ----------
-    color : red, green, blue and opacity from 0 to 1; None for the file's own colours, or the body's among the others
+    That is red, green, blue and opacity from 0 to 1; None for the file's own colours, or the body's among the others.
     """
 
     body: str
@@ -215,7 +195,6 @@ def core_terms(d: Description) -> tuple[Any, ...]:
 
 
 def _joint(j: JointSpec) -> dict[str, Any]:
-    passive = ("armature", "damping", "friction", "stiffness", "rest")
     return {
         "axis": [0.0, 0.0, 1.0],
         "axis2": [0.0, 0.0, 1.0],
@@ -223,7 +202,7 @@ def _joint(j: JointSpec) -> dict[str, Any]:
         "mask": 0,
         "fixed": [0.0] * 6,
         **j.joint._core_parameters(),
-        **{key: getattr(j.joint, key).tolist() for key in passive},
+        **{key: getattr(j.joint, key).tolist() for key in PASSIVE},
         "name": j.name,
         "kind": j.joint.kind,
         "parent": j.parent,

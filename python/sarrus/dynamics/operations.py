@@ -80,7 +80,7 @@ class Joint:
     _all_v: slice
 
     @classmethod
-    def placed(
+    def _placed(
         cls,
         spec: JointSpec,
         own: tuple[slice, slice] | None,
@@ -164,17 +164,19 @@ class StateFunctions(_core.Mechanism):
     _constraints: dict[str, Constraint]
     _closings: dict[Any, Any]  # what closing loops prepares once, by the joints held and the frames led
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, description: Description, *, substructures: int | None = None) -> None:
         if "description" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
-        super().__init__(*core_terms(description))
+        if substructures is not None and not 0 <= substructures <= 1000:
+            raise ValueError(f"substructures of 1 to 1000 bodies, 0 to cut nothing, or None; got {substructures}")
+        super().__init__(*core_terms(description), -1 if substructures is None else substructures)
         made, iq, iv = {}, self.nq, self.nv
         for j, at in zip(description.joints, self._placed_joints, strict=True):
             own = None
             if at[4]:  # it closes a loop
                 own = slice(iq, iq + j.joint.nq), slice(iv, iv + j.joint.nv)
                 iq, iv = own[0].stop, own[1].stop
-            made[j.name] = Joint.placed(j, own, *at)
+            made[j.name] = Joint._placed(j, own, *at)
         warnings = list(description.warnings)
         warnings += [
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
@@ -311,6 +313,30 @@ class StateFunctions(_core.Mechanism):
             for s in self.description.springs
         ]
         return "\n".join(lines)
+
+    @property
+    def solver(self) -> str:
+        """How the equations of the loops are solved, and why so: in the joints' coordinates, or cut into substructures.
+
+        In joint coordinates the mass matrix of a long chain is full, and so are the rows of a loop around many joints; cut at
+        some of its joints, the pieces float and those joints are rows like the ones that close loops. The answer is the same.
+        ``Mechanism(description, substructures=4)`` cuts into pieces of at most four bodies, ``substructures=0`` does not cut.
+
+        >>> import sarrus
+        >>> sarrus.mechanisms.four_bar().solver
+        'joint coordinates: 27 multiplications a factor'
+        """
+        joints, pieces, substructures, cuts = self._solver
+        if self.nc == 0:
+            return "no loops: recursion over the tree"
+        if cuts == 0:
+            why = f"; substructures would take {pieces:,.0f}" if pieces else ""
+            return f"joint coordinates: {joints:,.0f} multiplications a factor{why}"
+        why = f"{joints:,.0f}" if joints else f"more than {2 * pieces:,.0f}"
+        return (
+            f"{substructures} substructures, cut at {cuts} joints: {pieces:,.0f} multiplications a factor; "
+            f"joint coordinates would take {why}"
+        )
 
     # ---- configurations ----------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from ..errors import ShapeError
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 
@@ -27,21 +26,13 @@ FONT = 11.0  # [pt]
 # told apart without colour; what comes after them has the same dashes, in grey, then in thick lines
 STROKES = (("black", 1.1), ("0.55", 1.1), ("black", 2.4))
 DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (6, 2)),
-    (0, (1.2, 1.4)),
-    (0, (7, 1.8, 1.4, 1.8)),
-    (0, (3, 1.5)),
-    (0, (7, 1.6, 1.4, 1.6, 1.4, 1.6)),
-    (0, (12, 3)),
-)
+    "-", (0, (6, 2)), (0, (1.2, 1.4)), (0, (7, 1.8, 1.4, 1.8)), (0, (3, 1.5)), (0, (7, 1.6, 1.4, 1.6, 1.4, 1.6)), (0, (12, 3)),
+)  # fmt: skip
 FLAT = 0.02  # how thick a mechanism that moves in a plane may be, of its extent
 
 
 def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | None = None, log: bool = False) -> Axes:
-    """Draw curves (n,) over times t (n,) [s].
-
-    Names stand at the lines' ends where there is room, else in a legend above.
+    """Draw curves (n,) over times t (n,) [s], whose names stand at the lines' ends where there is room, else in a legend above.
 
     Parameters
     ----------
@@ -56,10 +47,9 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     for name, y in lines.items():
         if t.ndim != 1 or np.shape(y) != t.shape:
             raise ShapeError(f"t must be (n,), and line '{name}' too; got {t.shape} and {np.shape(y)}")
-    pyplot = _pyplot()
-    figure: Figure | None = None
+    new = ax is None
     if ax is None:
-        figure, ax = pyplot.subplots(figsize=SIZE, layout="constrained")
+        ax = _pyplot("figures").subplots(figsize=SIZE, layout="constrained")[1]
     assert ax is not None
     before = len(ax.lines)
     drawn: list[Line2D] = []
@@ -83,19 +73,13 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
         widest = max(map(len, lines)) * 0.55 * FONT + 45.0  # [pt], with the dashes
         room = ax.get_window_extent().width * 72.0 / ax.figure.dpi
         columns = int(np.clip(room // widest, 1, len(drawn)))
-        if figure is not None:  # a long legend does not take its room from the curves
-            figure.set_size_inches(SIZE[0], SIZE[1] + 1.5 * FONT / 72.0 * max(0, -(-len(drawn) // columns) - 2))
+        if new:  # a long legend does not take its room from the curves
+            longer = 1.5 * FONT / 72.0 * max(0, -(-len(drawn) // columns) - 2)
+            ax.figure.set_size_inches(SIZE[0], SIZE[1] + longer)  # type: ignore[union-attr]
         ax.legend(
-            handles=drawn,
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=columns,
-            frameon=False,
-            fontsize=FONT,
-            handlelength=2.6,
-            borderaxespad=0.2,
-            columnspacing=1.2,
-        )
+            handles=drawn, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False, fontsize=FONT,
+            handlelength=2.6, borderaxespad=0.2, columnspacing=1.2,
+        )  # fmt: skip
     return ax
 
 
@@ -106,9 +90,8 @@ def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
     ----------
     panels : quantity and unit -> (name -> values (n,)), as of :func:`curves`
     """
-    pyplot = _pyplot()
     size = (SIZE[0], 0.75 * SIZE[1] * len(panels))
-    _, axes = pyplot.subplots(len(panels), sharex=True, figsize=size, layout="constrained")
+    _, axes = _pyplot("figures").subplots(len(panels), sharex=True, figsize=size, layout="constrained")
     for ax, (y_label, lines) in zip(axes, panels.items(), strict=True):
         curves(t, lines, y_label, ax=ax)
         ax.label_outer()
@@ -116,11 +99,11 @@ def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
     return upper
 
 
-def _pyplot() -> Any:
+def _pyplot(what: str) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as missing:
-        raise ImportError('figures need matplotlib: pip install "sarrus[plot]"') from missing
+        raise ImportError(f'{what} need matplotlib: pip install "sarrus[plot]"') from missing
     return pyplot
 
 
@@ -148,15 +131,11 @@ def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
     if np.abs(placed - height[order]).max() > 0.75 * gap or np.diff(height[order]).min() < 0.2 * gap:
         return False
     for k, at in zip(order, placed, strict=True):
+        up = (at - height[k]) * 72.0 / ax.figure.dpi
         ax.annotate(
-            str(lines[k].get_label()),
-            ends[k],
-            xytext=(4.0, (at - height[k]) * 72.0 / ax.figure.dpi),
-            textcoords="offset points",
-            va="center",
-            fontsize=FONT,
-            annotation_clip=False,
-        )
+            str(lines[k].get_label()), ends[k], xytext=(4.0, up), textcoords="offset points",
+            va="center", fontsize=FONT, annotation_clip=False,
+        )  # fmt: skip
     return True
 
 
@@ -178,19 +157,11 @@ def film(
     joints : (f, j, 3), anchors : (k, 3) marks that move, and marks that do not [m]
     path : .gif, .mp4 or .html to write; None: none
     """
-    try:
-        from matplotlib import get_backend, pyplot
-        from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
-        from matplotlib.collections import LineCollection
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise ImportError('films need matplotlib: pip install "sarrus[plot]"') from missing
-
-    ending = None if path is None else Path(path).suffix.lower()
-    if ending not in (None, ".gif", ".mp4", ".html"):
-        raise ValueError(f"a film is a .gif, .mp4 or .html file; got '{Path(path or '').name}'")
-    if ending == ".mp4" and not FFMpegWriter.isAvailable():
-        raise FileNotFoundError("an .mp4 needs the program ffmpeg, which is not found here; .gif and .html need none")
+    ending = None if path is None else check_film(path)
+    pyplot = _pyplot("films")
+    from matplotlib import animation, get_backend
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
 
     view = _view(bars, joints, anchors)
     lines, dots, fixed = bars @ view.T, joints @ view.T, anchors @ view.T
@@ -200,26 +171,24 @@ def film(
     ax = figure.add_subplot()
     ax.set_aspect("equal")
     ax.set_axis_off()
-    points = np.concatenate([lines.reshape(-1, 2), dots.reshape(-1, 2), fixed.reshape(-1, 2)])
-    low, high = points.min(axis=0), points.max(axis=0)
+    low, high = _box(lines, dots, fixed)
     margin = 0.06 * float((high - low).max()) or 1.0
-    ax.set_xlim(low[0] - margin, high[0] + margin)
-    ax.set_ylim(low[1] - margin, high[1] + margin)
+    ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
     drawn = LineCollection(list(lines[0]), colors="black", linewidths=2.2, capstyle="round")
     ax.add_collection(drawn)
     support = [(0.0, 0.0), (-0.7, -1.2), (0.7, -1.2), (0.0, 0.0)]
-    ax.plot(fixed[:, 0], fixed[:, 1], marker=support, linestyle="", color="0.55", markersize=24, zorder=0)
-    (marks,) = ax.plot(dots[0, :, 0], dots[0, :, 1], "o", color="black", markerfacecolor="white", markersize=5.5)
+    ax.plot(*fixed.T, marker=support, linestyle="", color="0.55", markersize=24, zorder=0)
+    (marks,) = ax.plot(*dots[0].T, "o", color="black", markerfacecolor="white", markersize=5.5)
     clock = ax.set_title("", fontsize=FONT, loc="left")
     places = int(np.clip(np.ceil(-np.log10((t[-1] - t[0]) / 100.0)), 0, 6)) if t[-1] > t[0] else 3
 
     def draw(k: int) -> list[Any]:
         drawn.set_segments(list(lines[k]))
-        marks.set_data(dots[k, :, 0], dots[k, :, 1])
+        marks.set_data(*dots[k].T)
         clock.set_text(f"{title}   t = {t[k]:.{places}f} s")
         return [drawn, marks, clock]
 
-    class Film(FuncAnimation):
+    class Film(animation.FuncAnimation):
         """A matplotlib animation that a notebook shows as a player."""
 
         def _repr_html_(self) -> str:
@@ -230,35 +199,49 @@ def film(
             pass
 
     draw(0)
-    made = Film(figure, draw, frames=len(t), interval=1000.0 / frames_per_second, cache_frame_data=False)
+    made: FuncAnimation = Film(figure, draw, frames=len(t), interval=1000.0 / frames_per_second, cache_frame_data=False)
     if path is not None and ending == ".html":
         page = player(t, bars, joints, anchors, title, frames_per_second)
         Path(path).write_text(page, encoding="utf-8")
     elif path is not None:
-        writer = (PillowWriter if ending == ".gif" else FFMpegWriter)(fps=frames_per_second)  # type: ignore[arg-type]
-        made.save(os.fspath(path), writer=writer, dpi=100)
+        writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
+        made.save(os.fspath(path), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
     return made
+
+
+def check_film(path: str | os.PathLike[str]) -> str:
+    """The ending of a film's name; ValueError, ImportError or FileNotFoundError where none can be written to it."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".gif", ".mp4", ".html"):
+        raise ValueError(f"a film is a .gif, .mp4 or .html file; got '{Path(path).name}'")
+    _pyplot("films")
+    from matplotlib.animation import FFMpegWriter
+
+    if ending == ".mp4" and not FFMpegWriter.isAvailable():
+        raise FileNotFoundError("an .mp4 needs the program ffmpeg, which is not found here; .gif and .html need none")
+    return ending
+
+
+def _box(*points: Array) -> tuple[Array, Array]:
+    """Lowest and highest corner around points (..., k)."""
+    together = np.concatenate([x.reshape(-1, x.shape[-1]) for x in points])
+    return together.min(axis=0), together.max(axis=0)
 
 
 def _view(*points: Array) -> Array:
     """The picture's axes (2, 3) in the world: to the right and up."""
-    together = np.concatenate([x.reshape(-1, 3) for x in points])
-    extent = np.ptp(together, axis=0)
-    flat = extent <= FLAT * extent.max()
-    if flat[1]:
-        return np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    if flat[0]:
-        return np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    if flat[2]:
-        return np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    low, high = _box(*points)
+    flat = high - low <= FLAT * (high - low).max()
+    for across, axes in ((1, (0, 2)), (0, (1, 2)), (2, (0, 1))):
+        if flat[across]:
+            return np.eye(3)[list(axes)]
     a, e = np.radians(-60.0), np.radians(25.0)
     return np.array([[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]])
 
 
 def player(t: Array, bars: Array, joints: Array, anchors: Array, title: str, frames_per_second: float) -> str:
     """An HTML page that plays the motion and needs nothing from elsewhere; dragging turns it. Arguments as of :func:`film`."""
-    together = np.concatenate([x.reshape(-1, 3) for x in (bars, joints, anchors)])
-    low, high = together.min(axis=0), together.max(axis=0)
+    low, high = _box(bars, joints, anchors)
     centre, size = (low + high) / 2.0, float(np.linalg.norm(high - low)) or 1.0
 
     def numbers(x: Array) -> str:
@@ -273,91 +256,5 @@ def player(t: Array, bars: Array, joints: Array, anchors: Array, title: str, fra
         "view": _view(bars, joints, anchors).tolist(),
         "rate": frames_per_second,
     }
-    return _PAGE.replace("$TITLE", html.escape(title)).replace("$DATA", json.dumps(data))
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$TITLE</title>
-<style>
-  :root { color-scheme: light dark }
-  body { margin: 0; padding: .6em; font: 1rem/1.4 system-ui, sans-serif; display: flex; flex-direction: column; height: 100vh;
-         height: 100dvh; box-sizing: border-box; background: Canvas; color: CanvasText }
-  canvas { flex: 1; min-height: 0; width: 100%; touch-action: none; cursor: grab }
-  div { display: flex; gap: .8em; align-items: center }
-  button { font: inherit; min-width: 5em; min-height: 2.75em }
-  input { flex: 1; min-width: 0; min-height: 2.75em }
-  output { min-width: 6.5em; text-align: right; font-variant-numeric: tabular-nums }
-</style></head><body>
-<strong>$TITLE</strong>
-<canvas role="img" aria-label="The mechanism in motion; drag to turn it"></canvas>
-<div><button type="button">Pause</button><input type="range" min="0" value="0" aria-label="Time"><output></output></div>
-<script>
-(() => {
-  const data = $DATA;
-  const decode = text => new Int16Array(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
-  const bars = decode(data.bars), joints = decode(data.joints), anchors = decode(data.anchors);
-  const [canvas, button, slider, output] = ["canvas", "button", "input", "output"].map(x => document.querySelector(x));
-  const pen = canvas.getContext("2d"), last = data.t.length - 1;
-  const places = last ? Math.min(6, Math.max(0, Math.ceil(-Math.log10((data.t[last] - data.t[0]) / 100)))) : 3;
-  let [right, up] = data.view, frame = 0, since = null, playing = last > 0;
-  slider.max = last;
-
-  function draw() {
-    const k = Math.min(last, Math.floor(frame)), scale = devicePixelRatio || 1;
-    const width = canvas.width = canvas.clientWidth * scale, height = canvas.height = canvas.clientHeight * scale;
-    // 60000 is the whole diagonal
-    const zoom = 0.94 * Math.min(width, height) / 60000;
-    const at = (list, i) => [right, up].map((axis, n) => (n ? height : width) / 2 + (n ? -1 : 1) * zoom
-      * (axis[0] * list[i] + axis[1] * list[i + 1] + axis[2] * list[i + 2]));
-    const ink = getComputedStyle(document.body).color, paper = getComputedStyle(document.body).backgroundColor;
-    pen.lineCap = "round";
-    pen.fillStyle = "gray";
-    for (let n = 0; n < data.count[2]; n++) {
-      const [x, y] = at(anchors, 3 * n), r = 8 * scale;
-      pen.beginPath(); pen.moveTo(x, y); pen.lineTo(x - r, y + 1.4 * r); pen.lineTo(x + r, y + 1.4 * r); pen.fill();
-    }
-    pen.strokeStyle = ink;
-    pen.lineWidth = 3 * scale;
-    pen.beginPath();
-    for (let n = 0; n < data.count[0]; n++) {
-      const i = 6 * (k * data.count[0] + n);
-      pen.moveTo(...at(bars, i)); pen.lineTo(...at(bars, i + 3));
-    }
-    pen.stroke();
-    pen.lineWidth = 1.6 * scale;
-    pen.fillStyle = paper;
-    for (let n = 0; n < data.count[1]; n++) {
-      pen.beginPath(); pen.arc(...at(joints, 3 * (k * data.count[1] + n)), 3.6 * scale, 0, 7); pen.fill(); pen.stroke();
-    }
-    slider.value = k;
-    output.value = `${data.t[k].toFixed(places)} s`;
-    button.textContent = playing ? "Pause" : "Play";
-  }
-  function tick(now) {
-    if (!playing) { since = null; return; }
-    if (since !== null) frame = (frame + (now - since) / 1000 * data.rate) % (last + 1);
-    since = now;
-    draw();
-    requestAnimationFrame(tick);
-  }
-  button.onclick = () => { playing = !playing && last > 0; draw(); requestAnimationFrame(tick); };
-  slider.oninput = () => { playing = false; frame = +slider.value; draw(); };
-  canvas.onpointerdown = event => canvas.setPointerCapture(event.pointerId);
-  canvas.onpointermove = event => {
-    if (!canvas.hasPointerCapture(event.pointerId)) return;
-    // sideways about the world's z, up and down about the picture's horizontal
-    const a = -event.movementX / 150, e = event.movementY / 150;
-    const spin = ([x, y, z]) => [x * Math.cos(a) - y * Math.sin(a), x * Math.sin(a) + y * Math.cos(a), z];
-    right = spin(right); up = spin(up);
-    const [[a0, a1, a2], [b0, b1, b2]] = [right, up], out = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0];
-    up = up.map((x, i) => x * Math.cos(e) - out[i] * Math.sin(e));
-    draw();
-  };
-  addEventListener("resize", draw);
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) playing = false;
-  draw();
-  requestAnimationFrame(tick);
-})();
-</script></body></html>
-"""
+    page = Path(__file__).with_name("player.html").read_text(encoding="utf-8")
+    return page.replace("$TITLE", html.escape(title)).replace("$DATA", json.dumps(data))

@@ -15,14 +15,15 @@ distance                  a bar of constant length
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array, real_array
-from ..description.constraints import DistanceSpec, RollingSpec
-from ..description.joints import PARAMETERS, Gimbal, JointType
+from ..analysis.joint_targets import start_near
+from ..description.joints import JointType
 from ..description.specs import BodySpec, JointSpec
 from ..errors import ShapeError, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
@@ -31,19 +32,12 @@ FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and
 SAME = 1e-9  # and from one another
 CORNERS = 24  # of what is round
 
-# of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
-COLORS = ("#77aadd", "#ee8866", "#44bb99", "#eedd88", "#99ddff", "#ffaabb", "#bbcc33", "#aaaa00")
-
 
 @dataclass(frozen=True)
 class Bar:
-    """A straight line from a point (3,) of one body to a point (3,) of another or the same.
+    """A straight line from a (body, point in its frame [m]) to another, of the same body or one that `slides`, so that it stretches.
 
-    Attributes
-    ----------
-    owner : the body that it is drawn for; the constraint, where it is a massless rod
-    first, second : (body, point in its frame [m])
-    slides : whether it stretches
+    The owner is the body that it is drawn for, or the constraint, where it is a massless rod.
     """
 
     owner: str
@@ -54,14 +48,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a joint sits on the body that it carries.
-
-    Attributes
-    ----------
-    joint, kind, body : names
-    point : (3,) in the body's frame [m]
-    axis : (3,) unit vector in the body's frame, or None where the joint has not one axis
-    """
+    """Where a joint sits on the body that it carries: point and, where it has one axis, unit vector (3,) in the body's frame [m]."""
 
     joint: str
     kind: str
@@ -105,31 +92,30 @@ class Skeleton:
                 places[spec.parent].append(spec.at_parent.translation)
             if not _floats(spec.joint):
                 places[spec.child] += [self.joints[spec.name].point, spec.at_child.translation]
-        for constraint in d.constraints:
-            if isinstance(constraint, DistanceSpec):
-                for name, point in (constraint.first, constraint.second):
-                    places[name].append(np.array(point))
+        rods = [c for c in d.constraints if len(c.points) == 2]
+        for rod in rods:
+            for end, point in rod.points:
+                places[end].append(np.array(point))
         self.anchors = _distinct(places.pop("ground"))
         for frame in d.frames:
             if frame.body in places:
                 places[frame.body].append(frame.placement.translation)
-        rolling = {c.body: c for c in d.constraints if isinstance(c, RollingSpec)}
+        circles = {c.bodies[1]: c.circles for c in d.constraints if c.circles}
         bars: list[Bar] = []
         for body in d.bodies:
-            lines = _round(rolling[body.name]) if body.name in rolling else _shape(body, places[body.name])
+            lines = _round(circles[body.name]) if body.name in circles else _shape(body, places[body.name])
             bars += [Bar(body.name, (body.name, a), (body.name, b)) for a, b in lines]
             for spec in d.joints:
                 if spec.child == body.name and _slides(spec):
                     parent, child = (spec.parent, spec.at_parent.translation), (body.name, self.joints[spec.name].point)
                     bars.append(Bar(body.name, parent, child, slides=True))
-        for constraint in d.constraints:
-            if isinstance(constraint, DistanceSpec):
-                (one, p), (other, r) = constraint.first, constraint.second
-                bars.append(Bar(constraint.name, (one, np.array(p)), (other, np.array(r))))
+        for rod in rods:
+            (one, p), (other, r) = rod.points
+            bars.append(Bar(rod.name, (one, np.array(p)), (other, np.array(r))))
         self.bars = tuple(bars)
         self.owners = tuple(dict.fromkeys(bar.owner for bar in bars))
-        self._bars_of = {owner: [k for k, bar in enumerate(bars) if bar.owner == owner] for owner in self.owners}
-        self.size = self._extent()
+        low, high = self.bounds(start_near(mechanism, None, {}, 0.0))
+        self.size = float((high - low).max()) or 1.0
 
     def segments_flat(self, q: ArrayLike) -> Array:
         """Ends (..., S, 2, 3) of all bars in the world [m], in the order of `bars`.
@@ -145,21 +131,21 @@ class Skeleton:
         ends = np.empty((*lead, len(self.bars), 2, 3))
         for k, bar in enumerate(self.bars):
             for end, (body, point) in enumerate((bar.first, bar.second)):
-                ends[..., k, end, :] = poses[body][..., :3, :3] @ point + poses[body][..., :3, 3]
+                ends[..., k, end, :] = _moved(poses[body], point)
         return ends
 
     def segments(self, q: ArrayLike) -> dict[str, Array]:
         """Ends of the bars in the world [m], owner to (..., k, 2, 3), for configurations q (..., nq)."""
         ends = self.segments_flat(q)
-        return {owner: ends[..., self._bars_of[owner], :, :] for owner in self.owners}
+        return {
+            owner: ends[..., [k for k, bar in enumerate(self.bars) if bar.owner == owner], :, :]
+            for owner in self.owners
+        }
 
     def joint_points(self, q: ArrayLike) -> dict[str, Array]:
         """Where the joints are in the world, joint to (..., 3) [m]."""
         poses, _ = self._poses(q)
-        return {
-            name: poses[place.body][..., :3, :3] @ place.point + poses[place.body][..., :3, 3]
-            for name, place in self.joints.items()
-        }
+        return {name: _moved(poses[place.body], place.point) for name, place in self.joints.items()}
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
         """Axis of a joint in the world (..., 3), of unit length; NaN where it has not one axis."""
@@ -181,13 +167,10 @@ class Skeleton:
         >>> low.round(6).tolist(), high.round(6).tolist()
         ([0.0, 0.0, -0.5], [0.5, 0.0, 0.0])
         """
-        points = [self.segments_flat(q).reshape(-1, 3), self.anchors]
-        points += [there.reshape(-1, 3) for there in self.joint_points(q).values()]
-        all_of_them = np.concatenate(points)
-        all_of_them = all_of_them[np.isfinite(all_of_them).all(axis=1)]
-        if len(all_of_them) == 0:
-            return np.zeros(3), np.zeros(3)
-        return all_of_them.min(axis=0), all_of_them.max(axis=0)
+        shown = [self.segments_flat(q), self.anchors, *self.joint_points(q).values()]
+        points = np.concatenate([there.reshape(-1, 3) for there in shown])
+        points = points[np.isfinite(points).all(axis=1)]
+        return (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
 
     def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
         q = real_array("q", q)
@@ -197,24 +180,10 @@ class Skeleton:
         poses = {"ground": np.eye(4), **{body: known.pose(body) for body in self.mechanism.bodies}}
         return poses, q.shape[:-1]
 
-    def _extent(self) -> float:
-        q = self.mechanism.neutral()
-        for name, home in self.mechanism.description.home:
-            q[self.mechanism.joint(name).q_slice] = home
-        low, high = self.bounds(q)
-        return float((high - low).max()) or 1.0
-
 
 def _place(spec: JointSpec) -> Place:
-    joint, to_body = spec.joint, spec.at_child
-    axis, point = getattr(joint, "axis", getattr(joint, "normal", None)), to_body.translation
-    if isinstance(joint, Gimbal):
-        # what is held of its displacement is carried along by its rotations: it turns at the other end of that
-        point = point - to_body.rotation @ joint.fixed[3:]
-        turning = [PARAMETERS.index(name) for name in joint.free if name[0] == "r"]
-        if len(turning) == 1 and not joint.fixed[:3].any():
-            axis = np.eye(3)[turning[0]]
-    return Place(spec.name, joint.kind, spec.child, point, None if axis is None else to_body.rotation @ axis)
+    at, (point, axis) = spec.at_child, spec.joint.pin
+    return Place(spec.name, spec.kind, spec.child, at.apply(point), None if axis is None else at.rotation @ axis)
 
 
 def _glides(joint: JointType) -> bool:
@@ -254,11 +223,13 @@ def _shape(body: BodySpec, places: list[Array]) -> Lines:
         return [(middle, point) for point in points]
     hull = _convex_hull(flat[:, :2])
     lines = [(points[a], points[b]) for a, b in zip(hull, np.roll(hull, -1), strict=True)]
-    for k in range(len(points)):
-        if k not in hull:
-            corner = min(hull, key=lambda h, k=k: float(np.linalg.norm(points[h] - points[k])))  # type: ignore[misc]
-            lines.append((points[k], points[corner]))
+    for point in np.delete(points, hull, axis=0):
+        lines.append((point, points[hull][np.argmin(np.linalg.norm(points[hull] - point, axis=1))]))
     return lines
+
+
+def _moved(pose: Array, point: Array) -> Array:
+    return np.asarray(pose[..., :3, :3] @ point + pose[..., :3, 3])
 
 
 def _distinct(points: list[Array]) -> Array:
@@ -299,22 +270,20 @@ def _box(body: BodySpec) -> Lines:
     half = np.sqrt(np.maximum(3.0 / mass * (moments.sum() / 2 - moments), 0.0))
     if half.max() == 0.0:
         return []
-    signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    signs = np.array(list(itertools.product((-1, 1), repeat=3)))
     corners = body.inertia.com + (signs * half) @ axes.T
-    pairs = [(a, b) for a in range(8) for b in range(a + 1, 8) if (signs[a] != signs[b]).sum() == 1]
-    return [(corners[a], corners[b]) for a, b in pairs]
+    pairs = itertools.combinations(range(8), 2)
+    return [(corners[a], corners[b]) for a, b in pairs if (signs[a] != signs[b]).sum() == 1]
 
 
-def _round(spec: RollingSpec) -> Lines:
-    """A disc's rim and two diameters, or three great circles of a sphere."""
-    center = np.array(spec.center)
-    normals = np.eye(3) if spec.axle is None else np.array(spec.axle)[None]
+def _round(circles: Sequence[tuple[ArrayLike, ArrayLike, float]]) -> Lines:
+    """Circles, and two diameters of one that is alone: a disc."""
     lines: Lines = []
-    for normal in normals:
-        _, _, axes = np.linalg.svd(normal[None])
+    for center, normal, radius in circles:
+        _, _, axes = np.linalg.svd(np.array(normal)[None])
         angle = np.linspace(0.0, 2 * np.pi, CORNERS + 1)[:, None]
-        rim = center + spec.radius * (np.cos(angle) * axes[1] + np.sin(angle) * axes[2])
+        rim = center + radius * (np.cos(angle) * axes[1] + np.sin(angle) * axes[2])
         lines += itertools.pairwise(rim)
-        if spec.axle is not None:
+        if len(circles) == 1:
             lines += [(rim[k], rim[k + CORNERS // 2]) for k in (0, CORNERS // 4)]
     return lines

@@ -25,13 +25,13 @@ READ_TODAY = "URDF (.urdf) is the format that is read today"
 def load(
     path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
 ) -> Mechanism:
-    """Read a mechanism from a model file.
+    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`.
 
     Parameters
     ----------
     path : file name; the suffix tells the format (`.urdf`)
     floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
-    package_dirs : folders that hold the packages of "package://" names, or are one; see the notes
+    package_dirs : folders that hold the packages of "package://" names, or are one
 
     Returns
     -------
@@ -44,10 +44,6 @@ def load(
     OSError
         The file cannot be read.
 
-    See Also
-    --------
-    sarrus.io.urdf : what becomes of each part of a URDF file
-
     Notes
     -----
     Meshes are no part of the dynamics: their files are looked for and read by `sarrus.view`. A relative name starts from the model
@@ -58,8 +54,6 @@ def load(
     Examples
     --------
     >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
-    >>> robot.nq  # doctest: +SKIP
-    9
     """
     path = Path(os.fsdecode(path))
     suffix = path.suffix.lower()
@@ -81,21 +75,7 @@ def load(
 
 
 def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
-    """Read a mechanism from the text of a model file.
-
-    Parameters
-    ----------
-    text : the document; the name of its root element tells the format (`<robot>`: URDF)
-    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
-
-    Returns
-    -------
-    Mechanism; what was met in the text and not used is listed in `robot.warnings`
-
-    Raises
-    ------
-    ModelError
-        As `load`; lines are those of `<string>`.
+    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF).
 
     Examples
     --------

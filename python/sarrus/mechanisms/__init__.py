@@ -34,8 +34,26 @@ Overconstrained:
 
 ======================  ======================================================================================
 `bennett`               four skew hinges
-`bricard`               six hinges along the edges of a cube
+`goldberg_5r`           five, of two Bennett linkages
+`goldberg_6r`           six, of three
+`myard`                 five, of a Bennett linkage and its mirror image
+`bricard`               six: along the edges of a cube, symmetrical, or of flexible octahedra
+`schatz`                six, of which two are parallel: the Turbula mixer
+`double_hooke`          six: two Hooke joints that make up for one another
 `sarrus_linkage`        hinged plates, and a straight line in space
+`tsai_3upu`             three legs, and a platform that never turns; and its singular position
+`wren_platform`         as many parallel legs as one likes
+======================  ======================================================================================
+
+Lattices, of as many cells as one likes:
+
+======================  ======================================================================================
+`net`                   rods pinned to rods: four-bars in rows and columns
+`ring`                  rods from ball to ball, closed on itself
+`chain_mail`            rings tied to their neighbours
+`tensegrity_prism`      struts that do not touch
+`hoberman_ring`         scissors of bent bars: it grows and stays a ring
+`miura_fold`            hinged parallelograms: folded in two directions at once
 ======================  ======================================================================================
 
 Van der Merwe's thesis:
@@ -57,10 +75,12 @@ Contact with the world:
 """
 
 from .hand import three_finger_hand
+from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .ladders import four_bar_ladder
+from .lattices import chain_mail, hoberman_ring, miura_fold, net, ring, tensegrity_prism
 from .legs import biped_leg, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
-from .overconstrained import bennett, bricard, sarrus_linkage
+from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
 from .parallel import delta, five_bar, stewart, three_rrr
 from .pendulums import double_pendulum, pendulum
 from .rolling import rolling_disc
@@ -71,24 +91,37 @@ __all__ = [
     "bennett",
     "biped_leg",
     "bricard",
+    "chain_mail",
     "delta",
+    "double_hooke",
     "double_pendulum",
     "five_bar",
     "four_bar",
     "four_bar_ladder",
     "four_link_chain",
+    "goldberg_5r",
+    "goldberg_6r",
+    "hoberman_ring",
     "hslm",
+    "miura_fold",
+    "myard",
+    "net",
     "peaucellier",
     "pendulum",
+    "ring",
     "rolling_disc",
     "sarrus_linkage",
+    "schatz",
     "scissor_lift",
     "slider_crank",
     "stanford_arm",
     "stewart",
     "strandbeest_leg",
+    "tensegrity_prism",
     "three_finger_hand",
     "three_rrr",
+    "tsai_3upu",
     "two_links",
     "watt",
+    "wren_platform",
 ]

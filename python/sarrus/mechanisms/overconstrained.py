@@ -1,4 +1,4 @@
-"""Spatial linkages that move although the mobility formula says that they should not."""
+"""Mechanisms of several loops that move although the mobility formula says that they should not."""
 
 from __future__ import annotations
 
@@ -9,137 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..building.builder import Builder
-from ..description.joints import Revolute
+from ..description.joints import Free, Prismatic, Revolute, Universal
 from ..errors import ModelError
 from ..spatial import Inertia, Transform
-from .drawing import positive
+from .drawing import positive, whole
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["bennett", "bricard", "sarrus_linkage"]
-
-
-def bennett(
-    length: float = 0.5, twist: float = math.pi / 6, other_twist: float = math.pi / 3, mass: float = 1.0
-) -> Mechanism:
-    """Bennett's linkage: four bars and four hinges that are neither parallel nor meet in a point.
-
-    Opposite bars are alike, and length / sin(twist) is the same for all, from which the other length follows. Kutzbach counts -2
-    degrees of freedom; it has one. Opposite hinges turn by equal and opposite amounts, and neighbours so that
-    tan(theta1 / 2) tan(theta2 / 2) is constant, sin((twist + other_twist) / 2) / sin((twist - other_twist) / 2).
-
-    Parameters
-    ----------
-    length : of the ground and the bar across from it, along the common normals of their hinges [m]
-    twist, other_twist : between the hinges of these bars, and of the other two, in (0, pi) and different [rad]
-    mass : of each moving bar [kg]
-
-    Returns
-    -------
-    Mechanism with the bodies "link1", "link2" and "link3" (their frames at the hinge nearer to the ground, z along it) and the joints
-    "joint1" (actuated, about z at the origin), "joint2", "joint4" (the other one on the ground) and "joint3"
-
-    Raises
-    ------
-    ModelError
-        A size that is not positive; a twist out of range or as large as the other.
-
-    References
-    ----------
-    Bennett, A new mechanism, Engineering 76, 1903.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import sarrus
-    >>> robot = sarrus.mechanisms.bennett()
-    >>> q = robot.assemble(fixed={"joint1": 1.0})
-    >>> print((np.tan(q[0] / 2) * np.tan(q[1] / 2)).round(6), (np.sin(np.pi / 4) / np.sin(-np.pi / 12)).round(6))
-    -2.732051 -2.732051
-    """
-    positive(length=length, mass=mass)
-    for name, value in (("twist", twist), ("other_twist", other_twist)):
-        if not (isinstance(value, Real) and 0 < value < math.pi):
-            raise ModelError(f"{name} must be between 0 and pi; got {value!r}")
-    if abs(twist - other_twist) < 1e-6:
-        raise ModelError(f"twist and other_twist must differ; got {twist!r} twice: such a linkage does not turn")
-    # bars 1 and 3 have the other length; the ground, from hinge 4 to hinge 1, and bar 2 the given one
-    other = length * math.sin(other_twist) / math.sin(twist)
-    product = math.sin((twist + other_twist) / 2) / math.sin((twist - other_twist) / 2)
-    first = 2 * math.pi / 3
-    second = 2 * math.atan(product / math.tan(first / 2))
-
-    def along(size: float, angle: float) -> Transform:
-        return Transform.from_rpy(angle, 0, 0, (size, 0, 0))
-
-    b = Builder("Bennett linkage")
-    for name, reach in (("link1", other), ("link2", length), ("link3", -other)):
-        b.add_body(name, Inertia.rod(mass, (0, 0, 0), (reach, 0, 0)))
-    b.add_joint("joint1", Revolute("z"), "ground", "link1", actuated=True)
-    b.add_joint("joint2", Revolute("z"), "link1", "link2", at_parent=along(other, other_twist))
-    b.add_joint("joint4", Revolute("z"), "ground", "link3", at_parent=along(length, twist).inverse())
-    b.add_joint(
-        "joint3",
-        Revolute("z"),
-        "link2",
-        "link3",
-        at_parent=along(length, twist),
-        at_child=along(other, other_twist).inverse(),
-        loop=True,
-    )
-    b.set_home({"joint1": first, "joint2": second, "joint4": second})
-    return b.build()
-
-
-def bricard(edge: float = 1.0, mass: float = 1.0) -> Mechanism:
-    """Bricard's linkage: six bars, at home along six edges of a cube, and a hinge between neighbours along the third edge there.
-
-    Kutzbach counts no degree of freedom; it has one, and turns itself inside out. The bars' frames are parallel at home, q = 0.
-
-    Parameters
-    ----------
-    edge : of the cube [m]
-    mass : of each moving bar [kg]
-
-    Returns
-    -------
-    Mechanism with the bodies "link1" to "link5" (the sixth is the ground, from (0, 0, edge) to the origin) and the joints "joint1"
-    (actuated) to "joint6"; joint k is at the near end of bar k
-
-    Raises
-    ------
-    ModelError
-        A size that is not positive.
-
-    References
-    ----------
-    Bricard, Mémoire sur la théorie de l'octaèdre articulé, Journal de mathématiques pures et appliquées, 1897. Five rods of 1 m and
-    1 kg: IFToMM, Library of computational benchmark problems, problem A04.
-
-    Examples
-    --------
-    >>> import sarrus
-    >>> robot = sarrus.mechanisms.bricard()
-    >>> mobility = robot.mobility(robot.neutral())
-    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom, mobility.kutzbach
-    (1, 1, 0)
-    """
-    positive(edge=edge, mass=mass)
-    # from the origin along x, y, z, and from the other end of the ground, (0, 0, edge), along y and x: both ways meet at (1, 1, 1)
-    edges = {"link1": "x", "link2": "y", "link3": "z", "link4": "x", "link5": "y"}
-    ends = {name: edge * np.eye(3)["xyz".index(axis)] for name, axis in edges.items()}
-    b = Builder("Bricard linkage")
-    for name, end in ends.items():
-        b.add_body(name, Inertia.rod(mass, (0, 0, 0), end))
-    b.add_joint("joint1", Revolute("y"), "ground", "link1", actuated=True)
-    b.add_joint("joint2", Revolute("z"), "link1", "link2", at_parent=ends["link1"])
-    b.add_joint("joint3", Revolute("x"), "link2", "link3", at_parent=ends["link2"])
-    b.add_joint("joint4", Revolute("y"), "link3", "link4", at_parent=ends["link3"], at_child=ends["link4"], loop=True)
-    b.add_joint("joint5", Revolute("z"), "link5", "link4", at_parent=ends["link5"])
-    b.add_joint("joint6", Revolute("x"), "ground", "link5", at_parent=(0, 0, edge))
-    b.set_home({f"joint{k}": 0.0 for k in (1, 2, 3, 5, 6)})
-    return b.build()
+__all__ = ["sarrus_linkage", "tsai_3upu", "wren_platform"]
 
 
 def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, platform_mass: float = 2.0) -> Mechanism:
@@ -200,4 +78,110 @@ def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, pl
         )
         home |= {f"base_{pair}": -rise, f"knee_{pair}": 2 * rise - math.pi}
     b.set_home({**home, "top_a": math.pi - rise})
+    return b.build()
+
+
+def tsai_3upu(
+    base: float = 0.4, platform: float = 0.2, height: float = 0.5, mass: float = 1.0, platform_mass: float = 2.0
+) -> Mechanism:
+    """Tsai's manipulator: three legs between crosses whose outer axes are parallel, so that the platform moves without turning.
+
+    Each leg keeps the platform from turning about one direction: at home, where it stands over the middle, along the leg. Where base and
+    platform are of one size these are one direction instead of three, and the platform gains two freedoms of turning at home, whatever
+    holds the legs' lengths: its singular position.
+
+    Parameters
+    ----------
+    base, platform : radii of the circles of the legs' ends [m]; equal ones for the singular position
+    height : of the platform at home [m]
+    mass : of a leg's half [kg]
+    platform_mass : [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "lower1", "upper1", ... and "platform" (its frame in its middle), and the joints "base1" (a cross), "leg1"
+    (actuated), "top1" (a cross), ..., of which the last two close the loops
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive.
+
+    References
+    ----------
+    Tsai, Kinematics of a three-DOF platform with three extensible limbs, Recent advances in robot kinematics, 1996. Di Gregorio and
+    Parenti-Castelli, Mobility analysis of the 3-UPU parallel mechanism assembled for a pure translational motion, Journal of Mechanical
+    Design 124, 2002: the singular positions.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> tsai_3upu = sarrus.mechanisms.tsai_3upu
+    >>> [robot.mobility(robot.assemble()).degrees_of_freedom for robot in (tsai_3upu(), tsai_3upu(0.3, 0.3))]
+    [3, 5]
+    """
+    positive(base=base, platform=platform, height=height, mass=mass, platform_mass=platform_mass)
+    b = Builder("Tsai's 3-UPU manipulator")
+    b.add_body("platform", Inertia.cylinder(platform_mass, platform, platform / 10))
+    for k in (1, 2, 3):
+        out = np.array([math.cos(2 * math.pi * k / 3), math.sin(2 * math.pi * k / 3), 0.0])
+        leg, tangent = (platform - base) * out + (0, 0, height), np.cross((0, 0, 1), out)
+        across, thick = np.cross(tangent, leg), float(np.linalg.norm(leg)) / 40
+        b.add_body(f"lower{k}", Inertia.rod(mass, (0, 0, 0), leg / 2, radius=thick))
+        b.add_body(f"upper{k}", Inertia.rod(mass, (0, 0, 0), -leg / 2, radius=thick))  # its frame is at its upper end
+        b.add_joint(f"base{k}", Universal(tangent, across), "ground", f"lower{k}", at_parent=base * out)
+        b.add_joint(f"leg{k}", Prismatic(leg), f"lower{k}", f"upper{k}", at_parent=leg, actuated=True)
+        b.add_joint(f"top{k}", Universal(across, tangent), f"upper{k}", "platform", at_child=platform * out, loop=k > 1)
+    return b.build()
+
+
+def wren_platform(
+    legs: int = 5, radius: float = 0.3, leg: float = 0.6, lean: float = 0.3, platform_mass: float = 1.0
+) -> Mechanism:
+    """Wren's platform: it stands on any number of equal, parallel legs with a ball at either end.
+
+    Leaning, it moves in all directions of a sphere without turning, two degrees of freedom for any number of legs, where Kutzbach
+    expects 6 less one a leg; to first order it may turn about the legs' direction too. Upright it may do that in earnest, screwing itself
+    down: it is kinematotropic.
+
+    Parameters
+    ----------
+    legs : 4 or more
+    radius : of the circles of the legs' ends [m]
+    leg : length of a leg, without mass [m]
+    lean : of the legs at home, in (0, pi/2) [rad]
+    platform_mass : [kg]
+
+    Returns
+    -------
+    Mechanism with the body "platform" (its frame in its middle), the joint "float" and the constraints "leg1", ...
+
+    Raises
+    ------
+    ModelError
+        Fewer than four legs; a lean out of range; a size that is not positive.
+
+    References
+    ----------
+    Wohlhart, Kinematotropic linkages, Recent advances in robot kinematics, 1996.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.wren_platform()
+    >>> mobility = robot.mobility(robot.assemble())
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
+    (3, 2)
+    """
+    whole("legs", legs, 4)
+    positive(radius=radius, leg=leg, platform_mass=platform_mass)
+    if not (isinstance(lean, Real) and 0 < lean < math.pi / 2):
+        raise ModelError(f"lean must be between 0 and pi/2; got {lean!r}")
+    b = Builder("Wren platform")
+    b.add_body("platform", Inertia.cylinder(platform_mass, radius, radius / 10))
+    b.add_joint("float", Free(), "ground", "platform")
+    for k in range(legs):
+        end = (radius * math.cos(2 * math.pi * k / legs), radius * math.sin(2 * math.pi * k / legs), 0.0)
+        b.add_distance(f"leg{k + 1}", ("ground", end), ("platform", end), length=leg)
+    b.set_home({"float": [0, 0, 0, 1, leg * math.sin(lean), 0, leg * math.cos(lean)]})
     return b.build()

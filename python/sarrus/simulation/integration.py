@@ -32,6 +32,7 @@ FAILURES: dict[int, str] = {
     Status.DIVERGED: "the motion diverges",
 }
 CHUNK = 4096  # steps between looks at the clock and the progress bar
+OPEN = 1e-8  # of a loop at the start [rad, m]: more is no rounding
 
 Controller = Callable[[float, Array, Array], Any]
 EventFunction = Callable[[float, Array, Array], float]
@@ -404,7 +405,7 @@ def method_for(given: str, elements: Iterable[Any]) -> str:
 def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float) -> tuple[Array, Array]:
     closed, status = robot.project_configuration(q, time=time, return_status=True)
     off = np.abs(robot.loop_residual(q if status else closed, time=time)).max(initial=0.0)
-    if status or off > 1e-8:
+    if status or off > OPEN:
         raise StateError(
             f"the loops are open by {off:.3g} at the start, and this is too far to close them by small steps: begin with "
             "mechanism.assemble(near=q)"

@@ -26,13 +26,9 @@ HEAD = 3  # numbers of a record before those of limits, which have two each: whe
 
 @dataclass(frozen=True)
 class Limit:
-    """What a simulation is watched for.
+    """What a simulation is watched for: that a coordinate or velocity of a joint, by its index, stays between two bounds.
 
-    Attributes
-    ----------
-    joint, index : the joint, and which of its coordinates or velocities
-    quantity : "position" [rad, m], "velocity" [rad/s, m/s] or "effort", what controllers ask for in all [N m, N]
-    lower, upper : between which it is to stay
+    The quantity is a "position" [rad, m], a "velocity" [rad/s, m/s] or an "effort", what controllers ask for in all [N m, N].
     """
 
     joint: str
@@ -43,17 +39,9 @@ class Limit:
 
 
 class JointLimits:
-    """Those of a mechanism in one simulation.
+    """Those of a mechanism in one simulation, with force elements of :mod:`sarrus.control`; mode is "warn", "stop" or "ignore".
 
-    Parameters
-    ----------
-    mode : "warn", "stop" or "ignore"
-    elements : of :mod:`sarrus.control`, in the same simulation
-
-    Raises
-    ------
-    ModelError
-        A limit that is to stop a joint cannot.
+    Raises ModelError for a limit that is to stop a joint and cannot.
     """
 
     def __init__(self, mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
@@ -68,17 +56,16 @@ class JointLimits:
         most = np.full(mechanism.nv + sum(joint.type.nv for joint in mechanism._closing_joints), np.inf)
         for name in (*mechanism.joints, *mechanism.loop_joints):
             joint = mechanism.joint(name)
-            if joint.limits is not None and mode == "stop":
-                for k in np.flatnonzero(np.isfinite(joint.limits).any(axis=0)).tolist():
-                    try:
-                        coordinate(mechanism, name, k, "an end stop")
-                    except ModelError as error:
-                        raise ModelError(
-                            f"limits of '{name}' cannot stop it: {error}. Take them away, or give limits='warn'"
-                        ) from None
-                    if (name, k) not in stopped:
-                        self.end_stops.append(EndStop(name, index=k))
-                        self.enforced.add((name, k, "position"))
+            limits = joint.limits if mode == "stop" else None
+            for k in () if limits is None else np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
+                try:
+                    coordinate(mechanism, name, k, "an end stop")
+                except ModelError as error:
+                    cure = "Take them away, or give limits='warn'"
+                    raise ModelError(f"limits of '{name}' cannot stop it: {error}. {cure}") from None
+                if (name, k) not in stopped:
+                    self.end_stops.append(EndStop(name, index=k))
+                    self.enforced.add((name, k, "position"))
             fast, strong = joint.type.velocity_limit, joint.type.effort_limit
             turns = [loses_turns(mechanism, name, k) for k in range(joint.type.nq)]
             self._watch(name, "position", joint._all_q.start, joint.limits, turns)
@@ -113,15 +100,13 @@ class JointLimits:
         if not said:
             return
         x = said[0]
-        cure = (
-            "a velocity limit is watched only"
-            if x["quantity"] == "velocity"
-            else "nothing enforces it: limits='stop' puts end stops there and keeps efforts within limits"
-        )
+        cure = "nothing enforces it: limits='stop' puts end stops there and keeps efforts within limits"
+        if x["quantity"] == "velocity":
+            cure = "a velocity limit is watched only"
         others = f"; so do {len(said) - 1} others" if said[1:] else ""
-        which = f"[{x['index']}]" if x["index"] else ""
+        which = f"'{x['joint']}'" + (f"[{x['index']}]" if x["index"] else "")
         warnings.warn(
-            f"{x['quantity']} of joint '{x['joint']}'{which} leaves its limits ({x['lower']:.6g}, {x['upper']:.6g}) at t = {x['time']:.6g} s "
+            f"{x['quantity']} of joint {which} leaves its limits ({x['lower']:.6g}, {x['upper']:.6g}) at t = {x['time']:.6g} s "
             f"and reaches {x['reached']:.6g}{runs}{others}; {cure}. limits='ignore' says nothing of it",
             LimitWarning,
             stacklevel=3,

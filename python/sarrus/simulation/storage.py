@@ -15,7 +15,7 @@ import json
 import math
 import pickle
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def write_npz(path: Path, given: Mapping[str, Any]) -> None:
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     described = json.dumps(_described(mechanism.description)).encode()
-    arrays |= {"notes": np.array(json.dumps(notes, default=_plain))}
+    arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
     with path.open("wb") as file:
         np.savez(file, **arrays)
@@ -81,10 +81,8 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
             description, checkpoint = pickle.loads(arrays["pickled"].tobytes())
             mechanism = Mechanism(description)
         except Exception as error:  # whatever a pickle brings about
-            raise ValueError(
-                f"its mechanism cannot be unpickled ({type(error).__name__}: {error}); give it: "
-                "Trajectory.load(path, mechanism=...)"
-            ) from error
+            fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
+            raise ValueError(f"{fault}; give it: Trajectory.load(path, mechanism=...)") from error
     elif different := _difference(described, _described(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     return {
@@ -100,10 +98,8 @@ def _arrays(data: bytes) -> dict[str, Any]:
         members = archive.infolist()
         declared = sum(member.file_size for member in members)
         if declared > len(data) or any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise ValueError(
-                f"its arrays are compressed, to {len(data)} bytes of {declared}, as sarrus writes none; if you trust it: "
-                "np.savez(path, **np.load(path))"
-            )
+            fault = f"its arrays are compressed, to {len(data)} bytes of {declared}, as sarrus writes none"
+            raise ValueError(f"{fault}; if you trust it: np.savez(path, **np.load(path))")
         for member in members:
             file = io.BytesIO(archive.read(member))
             version = np.lib.format.read_magic(file)
@@ -162,14 +158,13 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
         given, known = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
         wanted = columns(mechanism, known, given)
         if head != wanted:
-            missing = [name for name in wanted if name not in head]
-            raise ValueError(
-                f"its columns are not those of '{mechanism.name}'"
-                + (f"; column '{missing[0]}' is missing" if missing else f"; they must be {', '.join(wanted)}")
-            )
+            missing = [f"column '{name}' is missing" for name in wanted if name not in head]
+            fault = next(iter(missing), f"they must be {', '.join(wanted)}")
+            raise ValueError(f"its columns are not those of '{mechanism.name}'; {fault}")
         lines = file.read()
-    shape = (0, len(head))
-    table = np.loadtxt(io.StringIO(lines), delimiter=",", comments=None, ndmin=2) if lines.strip() else np.empty(shape)
+    table = np.empty((0, len(head)))
+    if lines.strip():
+        table = np.loadtxt(io.StringIO(lines), delimiter=",", comments=None, ndmin=2)
     if table.shape[1] != len(head):
         raise ValueError(f"its rows have {table.shape[1]} numbers for {len(head)} columns")
     nq, nv = mechanism.nq, mechanism.nv
@@ -181,21 +176,10 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
 
 def columns(mechanism: Mechanism, known: bool, given: bool) -> list[str]:
     """Of the table; those of tau only where it is known, those of a where it was given."""
-    optional = [name for name, there in (("tau", known), ("a", given)) if there]
-    named = [*_entries(mechanism, "q"), *(name for space in ("v", *optional) for name in _entries(mechanism, space))]
+    named = []
+    for space in ("q", "v", *["tau"] * known, *["a"] * given):
+        for name in mechanism.joints:
+            joint = mechanism.joint(name)
+            size = joint.nq if space == "q" else joint.nv
+            named += [f"{space}:{name}" + (f":{k}" if size > 1 else "") for k in range(size)]
     return ["t", *named, "energy", "loop_error"]
-
-
-def _entries(mechanism: Mechanism, space: str) -> Iterator[str]:
-    """Names of the entries of q, or of what there is one of for each velocity."""
-    for name in mechanism.joints:
-        joint = mechanism.joint(name)
-        size = joint.nq if space == "q" else joint.nv
-        yield from (f"{space}:{name}" + (f":{k}" if size > 1 else "") for k in range(size))
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers, for JSON."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return str(value)

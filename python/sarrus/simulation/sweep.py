@@ -19,6 +19,7 @@ from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
     METHODS,
+    OPEN,
     STABILISATIONS,
     check_advance,
     check_choice,
@@ -36,7 +37,6 @@ LANES = 8  # the most of any instruction set: in shares of whole packets each ru
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
 BLOCK = 1024  # runs a thread of which all is kept at once
 Ended = NDArray[np.int8]  # (runs,), a Status each
-OPEN = 1e-8  # of a loop [rad, m]: more is no rounding, as in simulate()
 
 
 class _Motions(NamedTuple):

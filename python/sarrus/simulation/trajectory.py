@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
-__all__ = ["Trajectory"]
-
 Efforts: TypeAlias = Callable[[Array, Array, Array, Array], ArrayLike]
 
 
@@ -42,11 +40,11 @@ class Trajectory:
     Parameters
     ----------
     mechanism : what moves
-    t : (n,) [s], not decreasing
+    t : (n,) [s], finite and not decreasing
     q, v : (n, nq), (n, nv)
     z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction
-    efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv) that
-        tells them; None: unknown
+    efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv)
+        that tells them; None: unknown
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
     statistics : what it took: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
         near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
@@ -56,14 +54,8 @@ class Trajectory:
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
 
-    Raises
-    ------
-    ShapeError
-        The arrays do not fit the mechanism or one another.
-    ValueError
-        The times are not finite, or decrease.
-    TypeError
-        Numbers are complex, or masked.
+    Raises ShapeError, ValueError or TypeError for arrays that do not fit the mechanism or one another, for times that are none, and for
+    complex or masked numbers.
 
     Examples
     --------
@@ -116,24 +108,22 @@ class Trajectory:
         if events is not None and not isinstance(events, Mapping):
             raise TypeError(f"events are a mapping of names to times; got {events!r}")
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
-        rows: dict[str, Any] = {"q": (q, nq), "v": (v, nv), "z": (z, None), "a": (a, nv)}
-        if not callable(efforts):
-            rows["efforts"] = (efforts, nv)
-        optional = ("z", "efforts", "a")
-        arrays: dict[str, Any] = {
-            name: None if x is None and name in optional else _kept(real_array(name, x))
-            for name, (x, _) in rows.items()
-        }
-        for name, (_, wide) in rows.items():
-            x = arrays[name]
-            if x is not None and (x.ndim != 2 or len(x) != n or (wide is not None and x.shape[1] != wide)):
-                raise ShapeError(f"{name} must be ({n}, {'m' if wide is None else wide}), a row a time; got {x.shape}")
-        arrays["_given_a"] = arrays.pop("a")
+
+        def rows(name: str, given: Any, wide: int | str) -> Array:
+            x = _kept(real_array(name, given))
+            if x.ndim != 2 or len(x) != n or wide not in (x.shape[1], "m"):
+                raise ShapeError(f"{name} must be ({n}, {wide}), a row a time; got {x.shape}")
+            return x
+
         # past __setattr__, which refuses
         self.__dict__.update(
-            {"efforts": efforts, **arrays},
             mechanism=mechanism,
             t=times,
+            q=rows("q", q, nq),
+            v=rows("v", v, nv),
+            z=None if z is None else rows("z", z, "m"),
+            _given_a=None if a is None else rows("a", a, nv),
+            efforts=efforts if efforts is None or callable(efforts) else rows("efforts", efforts, nv),
             statistics=dict(statistics or {}),
             status=status,
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
@@ -162,14 +152,8 @@ class Trajectory:
         q, v, a : (n, nq), (n, nv), (n, nv); where loops close, a motion that they allow
         actuated : names of the joints that drive a mechanism with loops; default: those that its description says
 
-        Raises
-        ------
-        NotRealizableError
-            The motors cannot bring the motion about.
-        StateError
-            The loops do not allow the motion, or a state is no state.
-        ShapeError, TypeError, ValueError
-            As the class itself.
+        Raises NotRealizableError where the motors cannot bring the motion about, StateError where the loops do not allow it or a state is
+        no state.
 
         Examples
         --------
@@ -193,9 +177,8 @@ class Trajectory:
             if not mechanism.nc:
                 return mechanism.inverse_dynamics(*motion, **asked)
             # with the reactions it is checked whether the loops allow the motion
-            return mechanism.actuator_efforts(
-                *motion, actuated=actuated, time=plan.t[k], return_reactions=True, **asked
-            )
+            asked |= {"actuated": actuated, "time": plan.t[k], "return_reactions": True}
+            return mechanism.actuator_efforts(*motion, **asked)
 
         tau, *_, status = needed(slice(None), return_status=True)
         for k in np.flatnonzero(status)[:1]:
@@ -205,13 +188,12 @@ class Trajectory:
                 raise type(error)(f"sample {k} at t = {plan.t[k]:.9g} s: {error}") from None
         if mechanism.nc:
             tau = (mechanism.actuation_jacobian(plan.q, actuated) @ tau[..., None])[..., 0]
-        return _remade(plan._given() | {"efforts": tau})
+        return cls(**plan._given() | {"efforts": tau})
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Trajectory does not change; cannot set '{name}'")
+    def __setattr__(self, name: str, value: object = None) -> None:
+        raise AttributeError(f"a Trajectory does not change; cannot set or delete '{name}'")
 
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Trajectory does not change; cannot delete '{name}'")
+    __delattr__ = __setattr__
 
     def __len__(self) -> int:
         """How many samples there are."""
@@ -223,8 +205,8 @@ class Trajectory:
         samples = "1 sample" if len(self) == 1 else f"{len(self)} samples"
         return f"Trajectory of '{self.mechanism.name}': {samples}{over}, {', '.join([*how, self.status])}"
 
-    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Trajectory], tuple[dict[str, Any]]]:
-        return _remade, (self._given(),)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Trajectory, **self._given()), ()
 
     def _given(self) -> dict[str, Any]:
         """What it is made from."""
@@ -279,7 +261,8 @@ class Trajectory:
         found: LoopReactions
         state: Any = {"time": self.t, "check": False}
         _, found = self.mechanism.forward_dynamics(self.q, self.v, self.tau, return_reactions=True, **state)
-        _freeze(found.multipliers, found.residual, *found.wrenches.values())
+        for x in (found.multipliers, found.residual, *found.wrenches.values()):
+            x.setflags(write=False)
         return found
 
     @cached_property
@@ -330,10 +313,7 @@ class Trajectory:
         A cubic between samples that has their coordinates and velocities (Hermite's), for rotations on their manifold; off by O(dt^4), as
         is the loops' closure, and exact at samples. Between two samples a body should turn by less than half a turn.
 
-        Raises
-        ------
-        ValueError
-            A time outside.
+        Raises ValueError for a time outside.
         """
         t = real_array("t", t)
         inside = (t >= self.t[0]) & (t <= self.t[-1]) if len(self) else np.zeros(t.shape, dtype=bool)
@@ -356,12 +336,7 @@ class Trajectory:
         The .npz holds the mechanism too, pickled. The .csv has every digit of its numbers (an older pandas reads the last one right
         with ``float_precision="round_trip"``).
 
-        Raises
-        ------
-        ValueError
-            The name ends otherwise.
-        ModelError
-            The mechanism holds a function that cannot be pickled.
+        Raises ValueError where the name ends otherwise, ModelError where the mechanism holds a function that cannot be pickled.
         """
         path = Path(path)
         if storage.suffix(path) == ".npz":
@@ -378,10 +353,8 @@ class Trajectory:
         With it nothing is unpickled; the checkpoint is then left out. A .csv needs it: it holds no mechanism, and no status, events
         or statistics.
 
-        Raises
-        ------
-        ValueError
-            The file is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its energy alone.
+        Raises ValueError where the file is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its
+        energy alone.
         """
         path = Path(path)
         if mechanism is not None:
@@ -402,10 +375,8 @@ class Trajectory:
             rounding = 1e-9 + 1e-6 * (np.abs(self.kinetic_energy) + np.abs(self.potential_energy))
             off = np.abs(self.energy - energy) > rounding
         for k in np.flatnonzero(off)[:1]:
-            raise ValueError(
-                f"it is of another mechanism than '{self.mechanism.name}': its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, "
-                f"not {self.energy[k]:.9g} J"
-            )
+            fault = f"its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, not {self.energy[k]:.9g} J"
+            raise ValueError(f"it is of another mechanism than '{self.mechanism.name}': {fault}")
         return self
 
     def to_dataframe(self) -> pandas.DataFrame:
@@ -442,14 +413,8 @@ class Trajectory:
         -------
         The axes; of several the upper one (all: its ``figure.axes``).
 
-        Raises
-        ------
-        NameNotFoundError
-            No quantity, joint or frame has this name.
-        ValueError
-            What is drawn has several units, and one `ax` to be drawn into.
-        ModelError
-            "a", "tau" or "reactions" of a motion of which it is unknown what acts.
+        Raises NameNotFoundError where no quantity, joint or frame has this name, ValueError for several units and one `ax` to be drawn
+        into, ModelError for "a", "tau" or "reactions" of a motion of which it is unknown what acts.
         """
         from ..figures import figures as pictures
 
@@ -466,20 +431,11 @@ class Trajectory:
         speed : 2.0 shows it twice as fast
         frames_per_second : of the film
 
-        Raises
-        ------
-        ValueError
-            The name ends otherwise, or there is nothing to show.
-        FileNotFoundError
-            No ffmpeg for an .mp4.
+        Raises ValueError where the name ends otherwise, or there is nothing to show; FileNotFoundError without ffmpeg for an .mp4.
         """
         from ..figures import figures as pictures
 
         return pictures.film(self, path, speed, frames_per_second)
-
-
-def _remade(given: dict[str, Any]) -> Trajectory:
-    return Trajectory(**given)
 
 
 def _kept(values: ArrayLike) -> Array:
@@ -487,8 +443,3 @@ def _kept(values: ArrayLike) -> Array:
     copy = np.array(values, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy
-
-
-def _freeze(*arrays: Array) -> None:
-    for x in arrays:
-        x.setflags(write=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +21,7 @@ ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
 
 
 class MeshError(Exception):
-    """A mesh cannot be shown.
-
-    Attributes
-    ----------
-    cause : what is wrong and would be right, which other files may share; the message has the file in front
-    """
+    """A mesh cannot be shown: what is wrong and would be right, which other files may share; the message has the file in front."""
 
     def __init__(self, file: str, cause: str) -> None:
         super().__init__(file, cause)
@@ -38,13 +33,10 @@ class MeshError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is in a mesh file.
+    """What is in a mesh file: vertices (k, 3) in the file's unit, and faces (m, 3) of indices into them.
 
-    Attributes
-    ----------
-    vertices, faces : (k, 3) in the file's unit, and (m, 3) indices into them
-    sharp : whether faces meet in edges: the file has no normals that would say otherwise
-    colored : the same as binary glTF with the file's colours and textures; None where it has none
+    Faces are sharp where they meet in edges: the file has no normals that would say otherwise. Colored is the same as binary glTF with the
+    file's colours and textures, None where it has none.
     """
 
     vertices: Array
@@ -58,15 +50,18 @@ def find(mesh: Mesh) -> Path:
     from urllib.request import url2pathname
 
     scheme, separator, name = mesh.file.partition("://")
-    package, _, inside = name.lstrip("/").partition("/")
+    beside = mesh.beside or "the working directory"
     if not separator or scheme == "file":
         path = Path(url2pathname(name) if separator else mesh.file)
-        found: Iterator[Path] = iter([mesh.beside / path])
-        cure = "there is no such file" + ("" if path.is_absolute() else f" in {mesh.beside or 'the working directory'}")
+        found: Iterable[Path] = [mesh.beside / path]
+        cure = "there is no such file" + ("" if path.is_absolute() else f" in {beside}")
     elif scheme in ("package", "model"):
-        found = (path for folder in _folders(mesh) for path in _in_package(folder, package, inside))
+        package, _, inside = name.lstrip("/").partition("/")
+        found = (
+            path / inside for folder in _folders(mesh) for path in (folder / package, folder) if path.name == package
+        )
         cure = (
-            f"there is no folder '{package}' with that file above {mesh.beside or 'the working directory'}: "
+            f"there is no folder '{package}' with that file above {beside}: "
             "load(..., package_dirs=[...]), or the variable ROS_PACKAGE_PATH, says where it is"
         )
     else:
@@ -84,12 +79,6 @@ def _folders(mesh: Mesh) -> Iterator[Path]:
     for variable, below in ROS.items():
         for folder in filter(None, os.environ.get(variable, "").split(os.pathsep)):
             yield Path(folder, below)
-
-
-def _in_package(folder: Path, package: str, inside: str) -> Iterator[Path]:
-    yield folder / package / inside
-    if folder.name == package:
-        yield folder / inside
 
 
 def read(path: Path) -> Content:

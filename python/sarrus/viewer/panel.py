@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .._arrays import Array
 from .loop_sliders import Inputs
 from .scene import Scene, round_length
@@ -45,11 +47,9 @@ class Panel:
         with gui.add_folder("Joints"):
             for k in inputs.chosen:
                 lowest, highest = self._range(k, float(now[k]), scene.skeleton.size)
-                unit = "m" if inputs.lengths[k] else "rad"
-                step = round_length((highest - lowest) / 2000)
-                self.sliders[inputs.names[k]] = gui.add_slider(
-                    f"{inputs.names[k]} [{unit}]", lowest, highest, step, _shown(now[k])
-                )
+                label, step = f"{inputs.names[k]} [{'m' if inputs.lengths[k] else 'rad'}]", (highest - lowest) / 2000
+                slider = gui.add_slider(label, lowest, highest, round_length(step), _shown(now[k]))
+                self.sliders[inputs.names[k]] = slider
             self.home = gui.add_button("Home")
         if scene.visuals:
             self.visuals = gui.add_checkbox("meshes", True, hint="bars instead, where it is off")
@@ -82,13 +82,12 @@ class Panel:
         """Where a slider ends: at the joint's limits, or half a turn or the mechanism's size away."""
         inputs = self._inputs
         joint = inputs.mechanism.joint(inputs.joints[k])
-        lowest, highest = (now - size, now + size) if inputs.lengths[k] else (-math.pi, math.pi)
+        ends = np.array([now - size, now + size] if inputs.lengths[k] else [-math.pi, math.pi])
         if joint.limits is not None and joint.nq == joint.nv:
-            index = inputs.joints[:k].count(joint.name)
-            low, high = float(joint.limits[0][index]), float(joint.limits[1][index])
-            lowest, highest = low if math.isfinite(low) else lowest, high if math.isfinite(high) else highest
+            limits = np.array(joint.limits)[:, inputs.joints[:k].count(joint.name)]
+            ends = np.where(np.isfinite(limits), limits, ends)
         # outward to what a slider's label can show
-        return math.floor(1e3 * min(lowest, now)) / 1e3, math.ceil(1e3 * max(highest, now)) / 1e3
+        return math.floor(1e3 * min(ends[0], now)) / 1e3, math.ceil(1e3 * max(ends[1], now)) / 1e3
 
 
 def _shown(value: float) -> float:

@@ -6,6 +6,7 @@ another get new vertices. Bars stand for bodies without visuals, and for all of 
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,27 +15,28 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
+from ..description.joints import axis_frame
 from ..description.specs import Mesh, VisualSpec
-from ..figures.skeleton import COLORS, Skeleton
+from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism
 from ..spatial import Rotation
 from . import meshes
 from .shapes import Triangles, capsule, cone, hinge, solid, together
 
-HINGES = "#3d4450"
+Color = tuple[int, int, int]
+HINGES: Color = (61, 68, 80)
+# of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
+COLORS: tuple[Color, ...] = (
+    (119, 170, 221), (238, 136, 102), (68, 187, 153), (238, 221, 136), (153, 221, 255), (255, 170, 187), (187, 204, 51),
+    (170, 170, 0),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """A visual that can be drawn.
+    """A visual that can be drawn: its mesh, before it is scaled along the axes of the visual's frame.
 
-    Attributes
-    ----------
-    visual : what it is
-    mesh : vertices and triangles, before they are scaled
-    scale : along the axes of the visual's frame
-    sharp : whether triangles meet in edges
-    colored : binary glTF with colours of its own, or None
+    It is sharp where triangles meet in edges, and colored, binary glTF, where the file has colours of its own.
     """
 
     visual: VisualSpec
@@ -46,8 +48,7 @@ class Look:
     @property
     def vertices(self) -> Array:
         """(k, 3) in the body's frame [m]."""
-        placement = self.visual.placement
-        return np.asarray((self.mesh[0] * self.scale) @ placement.rotation.T + placement.translation)
+        return self.visual.placement.apply(self.mesh[0] * self.scale)
 
 
 class Scene:
@@ -63,7 +64,7 @@ class Scene:
     """
 
     def __init__(self, server: Any, mechanism: Mechanism, q: Array) -> None:
-        self._server = server
+        self._server, self._scene = server, server.scene
         self.mechanism, self.skeleton = mechanism, Skeleton(mechanism)
         self.nodes: dict[str, Any] = {}
         self.labels: dict[str, list[Any]] = {"bodies": [], "joints": [], "frames": []}
@@ -74,9 +75,11 @@ class Scene:
         self._radius = self._bar_radius()
         looks, self.faults = _looks(mechanism.description.visuals)
         self._clothed = _clothed(mechanism, looks)
+        self._paths = {"ground": "/ground", **{body: f"/bodies/{k}" for k, body in enumerate(mechanism.bodies)}}
+        self._colors = {body: COLORS[k % len(COLORS)] for k, body in enumerate(mechanism.bodies)}
         ends = self.skeleton.segments_flat(q)
         self._draw_bodies()
-        self.visuals = [(look, self._draw_look(k, look)) for k, look in enumerate(looks)]
+        self.visuals = [(look, self._draw_look(f"visual{k}", look)) for k, look in enumerate(looks)]
         self._draw_slides(ends)
         self._draw_names()
         self._draw_surroundings(q, ends)
@@ -86,8 +89,7 @@ class Scene:
         known = self.mechanism.kinematics(q)
         for body, node in self.nodes.items():
             pose = known.pose(body)
-            x, y, z, w = _quaternion(pose[:3, :3])
-            node.wxyz, node.position = (w, x, y, z), pose[:3, 3]
+            node.wxyz, node.position = _wxyz(pose[:3, :3]), pose[:3, 3]
         if self._slides:
             ends = self.skeleton.segments_flat(q)
             for k, mesh in self._slides:
@@ -107,142 +109,99 @@ class Scene:
 
     def _bar_radius(self) -> float:
         """Slender where many bodies are short."""
-        skeleton = self.skeleton
         longest: dict[str, float] = {}
-        for bar in skeleton.bars:
+        for bar in self.skeleton.bars:
             if bar.first[0] == bar.second[0]:
                 length = float(np.linalg.norm(bar.second[1] - bar.first[1]))
                 longest[bar.owner] = max(longest.get(bar.owner, 0.0), length)
-        usual = float(np.median(list(longest.values()))) if longest else skeleton.size
-        return min(0.025 * skeleton.size, max(0.07 * usual, 0.012 * skeleton.size))
+        size = self.skeleton.size
+        usual = float(np.median(list(longest.values()))) if longest else size
+        return min(0.025 * size, max(0.07 * usual, 0.012 * size))
 
     def _draw_bodies(self) -> None:
         """A node for every body, which its bars, pins and name move with."""
-        skeleton, scene, radius = self.skeleton, self._server.scene, self._radius
-        for k, body in enumerate(self.mechanism.bodies):
-            path, color = f"/bodies/{k}", _rgb(COLORS[k % len(COLORS)])
-            self.nodes[body] = scene.add_frame(path, show_axes=False)
-            own = [bar for bar in skeleton.bars if bar.first[0] == bar.second[0] == bar.owner == body]
-            if own:
-                vertices, faces = together([capsule(bar.first[1], bar.second[1], radius) for bar in own])
-                self._undress(body, scene.add_mesh_simple(f"{path}/bars", vertices, faces, color=color))
-            hinges = [hinge(place, radius) for place in skeleton.joints.values() if place.body == body]
-            if hinges and any(len(h[0]) for h in hinges):
-                vertices, faces = together(hinges)
-                self._undress(body, scene.add_mesh_simple(f"{path}/joints", vertices, faces, color=_rgb(HINGES)))
-            ends = [p for bar in own for p in (bar.first[1], bar.second[1])]
-            middle = np.mean(ends, axis=0) if ends else np.zeros(3)
-            self._label("bodies", f"{path}/name", body, middle)
+        for body in self.mechanism.bodies:
+            path = self._paths[body]
+            self.nodes[body] = self._scene.add_frame(path, show_axes=False)
+            own = [bar for bar in self.skeleton.bars if bar.first[0] == bar.second[0] == bar.owner == body]
+            ends = [(bar.first[1], bar.second[1]) for bar in own]
+            self._draw_bare(body, f"{path}/bars", [capsule(*pair, self._radius) for pair in ends], self._colors[body])
+            hinges = [hinge(place, self._radius) for place in self.skeleton.joints.values() if place.body == body]
+            self._draw_bare(body, f"{path}/joints", hinges, HINGES)
+            self._label("bodies", f"{path}/name", body, np.mean(ends, axis=(0, 1)) if ends else np.zeros(3))
 
-    def _undress(self, body: str, node: Any) -> None:
-        """Hide what stands for a body that has visuals."""
+    def _draw_bare(self, body: str, path: str, parts: list[Triangles], color: Color) -> Any:
+        """What stands for a body without visuals: hidden where it has any."""
+        if not any(len(vertices) for vertices, _ in parts):
+            return None
+        node = self._scene.add_mesh_simple(path, *together(parts), color=color)
         if body in self._clothed:
             node.visible = False
             self._bare.append(node)
+        return node
 
-    def _draw_look(self, k: int, look: Look) -> Any:
+    def _draw_look(self, name: str, look: Look) -> Any:
         """A node on the body's, with the frame that the shape's file has."""
-        visual, scene = look.visual, self._server.scene
-        body = self.mechanism.bodies.index(visual.body) if visual.body in self.nodes else None
-        path = f"/ground/visual{k}" if body is None else f"/bodies/{body}/visual{k}"
-        x, y, z, w = _quaternion(visual.placement.rotation)
-        place: dict[str, Any] = {"wxyz": (w, x, y, z), "position": visual.placement.translation, "scale": look.scale}
+        visual, at = look.visual, look.visual.placement
+        path = f"{self._paths[visual.body]}/{name}"
+        place: dict[str, Any] = {"wxyz": _wxyz(at.rotation), "position": at.translation, "scale": look.scale}
         if look.colored is not None and visual.color is None:
-            return scene.add_glb(path, look.colored, **place)
-        vertices, faces = look.mesh
-        color = _rgb(HINGES if body is None else COLORS[body % len(COLORS)])
-        opacity = 1.0
+            return self._scene.add_glb(path, look.colored, **place)
+        color, opacity = self._colors.get(visual.body, HINGES), 1.0
         if visual.color is not None:
             red, green, blue, opacity = visual.color
             color = round(255 * red), round(255 * green), round(255 * blue)
-        return scene.add_mesh_simple(
-            path,
-            vertices,
-            faces,
-            color=color,
-            opacity=opacity if opacity < 1.0 else None,
-            flat_shading=look.sharp,
-            side="double",  # many files do not know their inside from their outside
-            **place,
-        )
+        place["side"] = "double"  # many files do not know their inside from their outside
+        place["opacity"] = opacity if opacity < 1.0 else None
+        return self._scene.add_mesh_simple(path, *look.mesh, color=color, flat_shading=look.sharp, **place)
 
     def _draw_slides(self, ends: Array) -> None:
         """Bars from one body to another: with each configuration they are drawn anew."""
-        skeleton, scene = self.skeleton, self._server.scene
-        for k, bar in enumerate(skeleton.bars):
+        for k, bar in enumerate(self.skeleton.bars):
             if bar.first[0] != bar.second[0]:
-                owner = self.mechanism.bodies.index(bar.owner) if bar.owner in self.mechanism.bodies else 0
-                vertices, faces = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)
-                color = _rgb(COLORS[owner % len(COLORS)])
-                self._slides.append((k, scene.add_mesh_simple(f"/slides/{k}", vertices, faces, color=color)))
-                self._undress(bar.owner, self._slides[-1][1])
+                bar_now = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)
+                color = self._colors.get(bar.owner, COLORS[0])
+                self._slides.append((k, self._draw_bare(bar.owner, f"/slides/{k}", [bar_now], color)))
 
     def _draw_names(self) -> None:
         """Of joints and frames, and the frames' axes; hidden at first."""
-        scene, radius = self._server.scene, self._radius
         for k, place in enumerate(self.skeleton.joints.values()):
             if place.body in self.nodes:
-                path = f"/bodies/{self.mechanism.bodies.index(place.body)}/joint{k}"
-                self._label("joints", path, place.joint, place.point)
+                self._label("joints", f"{self._paths[place.body]}/joint{k}", place.joint, place.point)
+        lines = {"axes_length": 4 * self._radius, "axes_radius": 0.3 * self._radius, "visible": False}
         for k, frame in enumerate(self.mechanism.description.frames):
-            node = f"/bodies/{self.mechanism.bodies.index(frame.body)}" if frame.body in self.nodes else ""
-            x, y, z, w = _quaternion(frame.placement.rotation)
-            self.labels["frames"].append(
-                scene.add_frame(
-                    f"{node}/frame{k}",
-                    axes_length=4 * radius,
-                    axes_radius=0.3 * radius,
-                    wxyz=(w, x, y, z),
-                    position=frame.placement.translation,
-                    visible=False,
-                )
-            )
-            self._label("frames", f"{node}/frame{k}/name", frame.name, np.zeros(3))
+            path, at = f"{self._paths[frame.body]}/frame{k}", frame.placement
+            axes = self._scene.add_frame(path, wxyz=_wxyz(at.rotation), position=at.translation, **lines)
+            self.labels["frames"].append(axes)
+            self._label("frames", f"{path}/name", frame.name, np.zeros(3))
 
     def _draw_surroundings(self, q: Array, ends: Array) -> None:
         """Pedestals on the ground, a grid, light, and the camera."""
-        skeleton, scene, radius, up = self.skeleton, self._server.scene, self._radius, _up(self.mechanism)
+        scene, anchors, size, up = self._scene, self.skeleton.anchors, self.skeleton.size, _up(self.mechanism)
         scene.set_up_direction(tuple(up.tolist()))
         low, high = self._bounds(q)
         middle = (low + high) / 2
-        anchors = skeleton.anchors
         # where the mechanism hangs from its anchors they are held from above
-        hangs = (
-            len(anchors) > 0
-            and float(((ends.reshape(-1, 3).mean(axis=0) if ends.size else middle) - anchors.mean(axis=0)) @ up) < 0.0
-        )
-        side = up if hangs else -up
+        weight = ends.mean(axis=(0, 1)) if ends.size else middle
+        hangs = len(anchors) > 0 and float((weight - anchors.mean(axis=0)) @ up) < 0.0
         for k, anchor in enumerate(anchors):
-            vertices, faces = cone(anchor, side, radius)
-            node = scene.add_mesh_simple(f"/ground/anchor{k}", vertices, faces, color=_rgb(HINGES))
-            self._undress(self._held_at(anchor), node)
-        rolls = any(type(c).__name__ == "RollingSpec" for c in self.mechanism.description.constraints)
-        corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
+            pedestal = cone(anchor, up if hangs else -up, self._radius)
+            self._draw_bare(self._held_at(anchor), f"/ground/anchor{k}", [pedestal], HINGES)
+        rolls = any(c.circles for c in self.mechanism.description.constraints)
+        corners = np.array(list(itertools.product(*zip(low, high, strict=True))))
         # room for pedestals, or what is seen stands on the ground
-        level = float((corners @ up).min()) - (0.0 if rolls or self._clothed else 5.0 * radius)
-        cell = round_length(skeleton.size / 4)
-        w, x, y, z = _turn_to(up)
+        level = float((corners @ up).min()) - (0.0 if rolls or self._clothed else 5.0 * self._radius)
+        cell = round_length(size / 4)
         scene.add_grid(
-            "/ground/grid",
-            width=24 * skeleton.size,
-            height=24 * skeleton.size,
-            cell_size=cell,
-            section_size=5 * cell,
-            cell_color=(222, 224, 228),
-            section_color=(196, 199, 205),
-            fade_distance=8 * skeleton.size,
-            wxyz=(w, x, y, z),
-            position=middle + (level - middle @ up) * up,
-        )
+            "/ground/grid", width=24 * size, height=24 * size, cell_size=cell, section_size=5 * cell, fade_distance=8 * size,
+            cell_color=(222, 224, 228), section_color=(196, 199, 205),
+            wxyz=_wxyz(axis_frame(up)), position=middle + (level - middle @ up) * up,
+        )  # fmt: skip
         scene.configure_default_lights(cast_shadow=True)
-        span = max(float(np.linalg.norm(high - low)), skeleton.size)
+        span = max(float(np.linalg.norm(high - low)), size)
         camera, away = self._server.initial_camera, 1.6 * span * _from_where(high - low, up)
-        camera.look_at = middle
-        camera.position = middle + away
-        camera.up = up
-        camera.fov = math.radians(42.0)
-        camera.near = 0.01 * span
-        camera.far = 100 * span
+        camera.look_at, camera.position, camera.up = middle, middle + away, up
+        camera.fov, camera.near, camera.far = math.radians(42.0), 0.01 * span, 100 * span
 
         def step_back(client: Any) -> None:
             # a phone held upright is narrow: from farther away
@@ -260,12 +219,10 @@ class Scene:
         bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._clothed]
         seen = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]
         for look, _ in self.visuals:
-            body = look.visual.body
-            pose = known.pose(body) if body in self.nodes else np.eye(4)
-            world = look.vertices @ pose[:3, :3].T + pose[:3, 3]
-            seen += [world.min(axis=0)[None], world.max(axis=0)[None]]
-        corners = np.concatenate(seen)
-        return corners.min(axis=0), corners.max(axis=0)
+            pose = known.pose(look.visual.body) if look.visual.body in self.nodes else np.eye(4)
+            seen.append(look.vertices @ pose[:3, :3].T + pose[:3, 3])
+        points = np.concatenate(seen)
+        return points.min(axis=0), points.max(axis=0)
 
     def _held_at(self, anchor: Array) -> str:
         """The body that a joint holds there; "ground" where a rod does, or another joint."""
@@ -275,14 +232,13 @@ class Scene:
         return "ground"
 
     def _label(self, kind: str, path: str, text: str, where: Array) -> None:
-        label = self._server.scene.add_label(path, text, position=where, visible=False)
-        self.labels[kind].append(label)
+        self.labels[kind].append(self._scene.add_label(path, text, position=where, visible=False))
 
 
 def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
     """Visuals that can be drawn, and why others cannot. Every file is read once."""
     contents: dict[Path, meshes.Content] = {}
-    looks, faults = [], dict[str, list[str]]()
+    looks, faults = [], dict[str, dict[str, None]]()
     for visual in visuals:
         shape = visual.shape
         if not isinstance(shape, Mesh):
@@ -293,11 +249,9 @@ def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
             content = contents[path] = contents.get(path) or meshes.read(path)
             looks.append(Look(visual, (content.vertices, content.faces), shape.scale, content.sharp, content.colored))
         except meshes.MeshError as error:
-            files = faults.setdefault(error.cause, [])
-            if error.file not in files:
-                files.append(error.file)
+            faults.setdefault(error.cause, {})[error.file] = None
     return looks, [
-        f"not shown: {files[0]}{f' and {len(files) - 1} more' if len(files) > 1 else ''}: {cause}"
+        f"not shown: {next(iter(files))}{f' and {len(files) - 1} more' if len(files) > 1 else ''}: {cause}"
         for cause, files in faults.items()
     ]
 
@@ -313,12 +267,9 @@ def _clothed(mechanism: Mechanism, looks: list[Look]) -> set[str]:
     return clothed
 
 
-def _rgb(color: str) -> tuple[int, int, int]:
-    return int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)
-
-
-def _quaternion(rotation: Array) -> Array:
-    return Rotation.from_matrix(rotation).quaternion
+def _wxyz(rotation: Array) -> tuple[float, ...]:
+    x, y, z, w = Rotation(rotation).quaternion.tolist()
+    return w, x, y, z
 
 
 def _up(mechanism: Mechanism) -> Array:
@@ -336,15 +287,6 @@ def round_length(x: float) -> float:
     """
     power = 10.0 ** math.floor(math.log10(x))
     return max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1 + 1e-9)) * power
-
-
-def _turn_to(up: Array) -> Array:
-    """Quaternion (w, x, y, z) that turns z to a direction."""
-    axis = np.cross([0.0, 0.0, 1.0], up)
-    if np.linalg.norm(axis) < 1e-12:
-        return np.array([1.0, 0.0, 0.0, 0.0]) if up[2] > 0 else np.array([0.0, 1.0, 0.0, 0.0])
-    x, y, z, w = Rotation.from_axis_angle(axis, math.acos(float(np.clip(up[2], -1.0, 1.0)))).quaternion
-    return np.array([w, x, y, z])
 
 
 def _from_where(extent: Array, up: Array) -> Array:

@@ -7,6 +7,7 @@ Here a page must come from this server, under an address or a name of this machi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import ipaddress
 import math
@@ -25,11 +26,8 @@ def serve(viser: Any, host: str, port: int) -> tuple[Any, str]:
     address, free = _free(host, port)
     ip = ipaddress.ip_address(address)
     if not ip.is_loopback:
-        warnings.warn(
-            f"host {host!r} shows the view to everyone who can reach port {free} of this machine, and lets them move it; "
-            "host='127.0.0.1' keeps it to this machine",
-            stacklevel=3,
-        )
+        risk = f"shows the view to everyone who can reach port {free} of this machine, and lets them move it"
+        warnings.warn(f"host {host!r} {risk}; host='127.0.0.1' keeps it to this machine", stacklevel=3)
     found: list[Any] = []
 
     def start() -> None:
@@ -78,9 +76,8 @@ def _free(host: str, port: int) -> tuple[str, int]:
                 return address, int(tried.getsockname()[1])
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise ValueError(
-                    f"host {host!r} is no address of this machine that can be served ({error.strerror})"
-                ) from None
+                fault = f"is no address of this machine that can be served ({error.strerror})"
+                raise ValueError(f"host {host!r} {fault}") from None
     raise ValueError(f"no port from {first} to 65535 is free on host {host!r}")
 
 
@@ -121,11 +118,9 @@ def is_own_page(origin: str, host: str, names: set[str]) -> bool:
         return False
     if page.scheme not in ("http", "https") or page.netloc != host.lower():
         return False
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return name in names
-    return True
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(name))
+    return name in names
 
 
 def _take_values(server: Any) -> None:

@@ -19,9 +19,10 @@ from ..figures.skeleton import Place
 Triangles = tuple[Array, NDArray[np.int64]]
 
 
-def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20) -> Triangles:
-    """A profile of (radius, height) pairs turned about an axis through a point. A point given twice makes a sharp edge."""
-    radius, height = np.asarray(profile, dtype=np.float64).T
+def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20, *, sharp: bool = False) -> Triangles:
+    """A profile of (radius, height) pairs turned about an axis through a point; sharp: with edges where it bends."""
+    points = np.asarray(profile, dtype=np.float64)
+    radius, height = (np.repeat(points, 2, axis=0)[1:-1] if sharp else points).T
     _, _, across = np.linalg.svd(axis[None])
     first = across[1]
     second = np.cross(axis, first)
@@ -38,10 +39,9 @@ def capsule(a: Array, b: Array, radius: float) -> Triangles:
     """A round bar with round ends."""
     length = math.hypot(*(b - a))  # which does not overflow on the way
     axis = (b - a) / length if length > 0 else np.array([0.0, 0.0, 1.0])
-    angle = np.linspace(0.0, np.pi / 2, 5)
-    top = np.stack([radius * np.cos(angle), length + radius * np.sin(angle)], axis=1)
-    bottom = np.stack([radius * np.cos(angle), -radius * np.sin(angle)], axis=1)[::-1]
-    return revolved(np.concatenate([bottom, top]), a, axis, 14)
+    angle = np.linspace(-np.pi / 2, np.pi / 2, 9)
+    profile = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return revolved(np.concatenate([profile[:5], profile[4:] + np.array([0.0, length])]), a, axis, 14)
 
 
 def hinge(place: Place, radius: float) -> Triangles:
@@ -51,11 +51,9 @@ def hinge(place: Place, radius: float) -> Triangles:
     if place.axis is None:
         return ball(place.point, 1.5 * radius)
     wide, half = (1.3, 2.2) if place.kind != "Revolute" else (1.15, 1.6)
-    r, h = wide * radius, half * radius
-    edge = 0.15 * radius
-    profile = [(0, -h), (r - edge, -h), (r - edge, -h), (r, edge - h), (r, edge - h), (r, h - edge), (r, h - edge),
-               (r - edge, h), (r - edge, h), (0, h)]  # fmt: skip
-    return revolved(profile, place.point, place.axis)
+    r, h, edge = wide * radius, half * radius, 0.15 * radius
+    profile = [(0, -h), (r - edge, -h), (r, edge - h), (r, h - edge), (r - edge, h), (0, h)]
+    return revolved(profile, place.point, place.axis, sharp=True)
 
 
 def ball(at: Array, radius: float, rings: int = 9, sides: int = 20) -> Triangles:
@@ -77,7 +75,7 @@ def solid(shape: Box | Cylinder | Sphere) -> Triangles:
         return ball(np.zeros(3), shape.radius, 25, 48)
     if isinstance(shape, Cylinder):
         r, h = shape.radius, shape.length / 2
-        return revolved([(0, -h), (r, -h), (r, -h), (r, h), (r, h), (0, h)], np.zeros(3), np.eye(3)[2], 48)
+        return revolved([(0, -h), (r, -h), (r, h), (0, h)], np.zeros(3), np.eye(3)[2], 48, sharp=True)
     # four corners a side, each side's own, so that edges are sharp: the side towards z, and where it comes to
     side = np.array([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)])
     turned = np.concatenate([sign * np.roll(side, k, axis=1)[::sign] for k in range(3) for sign in (1, -1)])
@@ -88,13 +86,11 @@ def solid(shape: Box | Cylinder | Sphere) -> Triangles:
 def cone(at: Array, side: Array, radius: float) -> Triangles:
     """A pedestal with its tip at an anchor."""
     h, r = 4.0 * radius, 2.4 * radius
-    return revolved([(0.6 * radius, 0), (r, h), (r, h), (r, 1.15 * h), (r, 1.15 * h), (0, 1.15 * h)], at, side)
+    return revolved([(0.6 * radius, 0), (r, h), (r, 1.15 * h), (0, 1.15 * h)], at, side, sharp=True)
 
 
 def together(parts: Sequence[Triangles]) -> Triangles:
     """Several meshes as one."""
-    counts = np.cumsum([0, *(len(vertices) for vertices, _ in parts)])
-    return (
-        np.concatenate([vertices for vertices, _ in parts]),
-        np.concatenate([faces + start for (_, faces), start in zip(parts, counts[:-1], strict=True)]),
-    )
+    vertices, faces = zip(*parts, strict=True)
+    starts = np.cumsum([0, *map(len, vertices)])
+    return np.concatenate(vertices), np.concatenate([f + start for f, start in zip(faces, starts, strict=False)])

@@ -68,12 +68,8 @@ def view(
     ------
     ModuleNotFoundError
         viser is not installed: ``pip install "sarrus[view]"``.
-    ShapeError, StateError
-        q has a wrong size, or is not finite.
-    TypeError, ValueError
-        The port is no number of a port, no port from there on is free, or the host is no address of this machine.
-    RuntimeError
-        The server does not come up.
+    ValueError, RuntimeError
+        No port from there on is free, the host is no address of this machine, or the server does not come up.
 
     Examples
     --------
@@ -118,9 +114,8 @@ class View:
         self.mechanism, self.trajectory = mechanism, trajectory
         if q is None:
             q = mechanism.assemble() if trajectory is None else trajectory.q[0]
-        self._q = self._checked(q)
-        self._home, self._time = self._q, 0.0 if trajectory is None else float(trajectory.t[0])
-        self._start = self._time
+        self._q = self._home = self._checked(q)
+        self._time = self._start = 0.0 if trajectory is None else float(trajectory.t[0])
         self._inputs = Inputs(mechanism, self._q, self._time)
         # what callbacks of the browser, the player and the user's own thread share
         self._lock = threading.RLock()
@@ -178,22 +173,18 @@ class View:
         if not isinstance(coordinates, Mapping):
             raise TypeError(f"coordinates are a mapping of names to values; got {coordinates!r}")
         known = {name: k for k, name in enumerate(self._inputs.names)}
-        goal: dict[int, float] = {}
-        for name, value in coordinates.items():
+        for name in coordinates:
             if name not in known:
                 raise_no_such_name("coordinate", name, known)
-            goal[known[name]] = checked_number(f"coordinate '{name}'", value, "")
+        goal = {known[name]: checked_number(f"coordinate '{name}'", x, "") for name, x in coordinates.items()}
         self.pause()
         with self._lock:
             self._inputs.loops.time = self._time
             q, arrived = self._inputs.lead(self._q, goal)
-            if arrived:
-                self._q = q
-                self._panel.say("")
-            else:
-                reached = self._inputs.coordinates(q)
-                ends = [f"{name} ends at {reached[known[name]]:.3f}" for name in coordinates]
-                self._panel.say(f"The loops would open: {', '.join(ends)}.")
+            reached = self._inputs.coordinates(q)
+            ends = ", ".join(f"{self._inputs.names[k]} ends at {reached[k]:.3f}" for k in goal)
+            self._panel.say("" if arrived else f"The loops would open: {ends}.")
+            self._q = q if arrived else self._q
             self._show()
         return arrived
 
@@ -207,13 +198,12 @@ class View:
 
     def seek(self, time: float) -> None:
         """Show the trajectory at a time [s], at its ends beyond them."""
-        run = self._run()
+        run, wanted = self._run(), checked_number("time", time, "")
         with self._lock:
-            self._time = float(np.clip(checked_number("time", time, ""), run.t[0], run.t[-1]))
-            q = np.asarray(run.at(self._time)[0], dtype=np.float64)
+            self._time = float(np.clip(wanted, run.t[0], run.t[-1]))
+            q = run.at(self._time)[0]
             # a run that diverged may end in numbers that are none
-            if np.isfinite(q).all():
-                self._q = q
+            self._q = q if np.isfinite(q).all() else self._q
             self._show()
 
     def play(self) -> None:

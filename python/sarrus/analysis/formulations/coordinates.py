@@ -132,6 +132,10 @@ def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
     joint = robot.joint(name)
     if not joint.closes_loop:
         return np.eye(robot.nv)[joint.v_slice]
+    if not joint.type.constant_subspace and any(j.laws for j in robot.description.joints if j.name == name):
+        raise ModelError(
+            f"joint '{name}' is carried along by laws of time, and what its motor moves depends on these: drive another joint"
+        )
     rows = slice(joint._all_v.start - robot.nv, joint._all_v.stop - robot.nv)
     return np.asarray(robot._loop_joint_jacobian(q)[..., rows, :])
 

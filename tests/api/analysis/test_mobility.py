@@ -10,34 +10,14 @@ import sarrus
 from sarrus import mechanisms as gallery
 from sarrus.description import Description, JointSpec, SpringSpec
 from tests.random_closed import CLOSING, random_closed
+from tests.small_mechanisms import at, bars, two_wheels
 
 # null spaces are known to a few eps over the smallest singular value that counts; the library itself asks for 1e-6
 ROUNDING = 1e-9
 
 
-def at(robot, coordinates):
-    """The configuration with these coordinates of joints; the rest at neutral."""
-    q = robot.neutral()
-    for name, values in dict(coordinates).items():
-        q[robot.joint(name).q_slice] = values
-    return q
-
-
 def home(robot):
     return robot.project_configuration(at(robot, robot.description.home))
-
-
-def bars(lengths, ground, *, actuated=()):
-    """A loop of bars, with pins about y, from the origin to a point of the ground on the x axis; q = 0 is the straight chain."""
-    b = sarrus.Builder("loop of bars")
-    near, end = "ground", 0.0
-    for k, length in enumerate(lengths):
-        b.add_body(f"bar{k}", sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
-        b.add_joint(f"pin{k}", sarrus.Revolute("y"), near, f"bar{k}", at_parent=(end, 0, 0), actuated=k in actuated)
-        near, end = f"bar{k}", length
-    places = {"at_parent": (end, 0, 0), "at_child": (ground, 0, 0)}
-    b.add_joint(f"pin{len(lengths)}", sarrus.Revolute("y"), near, "ground", **places, loop=True)
-    return b.build()
 
 
 # ---- degrees of freedom --------------------------------------------------------------------------------------------------------------
@@ -130,14 +110,7 @@ def test_undecided(power):
 
 def test_prescribed_motion_takes_freedoms_and_can_contradict():
     def driven(rate):
-        b = sarrus.Builder("two wheels, coupled and driven")
-        for k, name in enumerate(("first", "second")):
-            b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
-            b.add_joint(name, sarrus.Revolute("z"), "ground", name, at_parent=(0.2 * k, 0, 0))
-        b.add_coupler("belt", {"first": 1.0, "second": -1.0})
-        b.add_prescribed_motion("drive 1", "first", sarrus.laws.polynomial(0.0, 2.0))
-        b.add_prescribed_motion("drive 2", "second", sarrus.laws.polynomial(1.0 - rate / 2, rate))
-        return b.build().mobility([1.0, 1.0], time=0.5)
+        return two_wheels(1.0 - rate / 2, rate).mobility([1.0, 1.0], time=0.5)
 
     agreeing = driven(2.0)
     assert (agreeing.degrees_of_freedom, agreeing.redundant, agreeing.warnings) == (0, 1, ())

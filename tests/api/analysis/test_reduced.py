@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from tests.random_closed import CLOSING, RELATIONS, random_closed
+from tests.small_mechanisms import near_home
 
 EXACT = 1e-10  # of the largest entry: rounding over the worst conditioned constraint that is drawn, and some products
 
@@ -16,16 +17,6 @@ def agree(got, expected, tolerance=EXACT):
 
 def times(A, x):
     return (A @ x[..., None])[..., 0]
-
-
-def state(robot, rng, size=()):
-    """States near home that close the loops, and velocities that they allow."""
-    home = robot.neutral()
-    for name, coordinates in robot.description.home:
-        home[robot.joint(name).q_slice] = coordinates
-    step = robot.project_velocity(home, rng.uniform(-0.3, 0.3, (*size, robot.nv)))
-    q = robot.project_configuration(robot.integrate(home, step))
-    return q, robot.project_velocity(q, rng.standard_normal((*size, robot.nv)))
 
 
 def later(robot, q, v, h):
@@ -75,7 +66,7 @@ def test_projected_equations(closed):
 
 def test_projected_velocity_is_the_nearest(rng):
     robot = sarrus.mechanisms.stewart()
-    q, _ = state(robot, rng, (4,))
+    q, _ = near_home(robot, rng, (4,))
     v = rng.standard_normal((4, robot.nv))
     agree(times(robot.projections(q)[1], v), robot.project_velocity(q, v))
 
@@ -174,7 +165,7 @@ def test_chosen_coordinates_are_good_ones(closed):
 def test_jacobian_derivative_is_the_rate(make, rng):
     """Along a motion, overconstrained mechanisms too, by differences of h^2 = 1e-8."""
     robot = getattr(sarrus.mechanisms, make)()
-    q, v = state(robot, rng)
+    q, v = near_home(robot, rng)
     h = 1e-4
     form = robot.reduced_dynamics(q, v)
     columns = [(name.split("[")[0], int(name.split("[")[1][:-1]) if "[" in name else 0) for name in form.coordinates]
@@ -184,7 +175,7 @@ def test_jacobian_derivative_is_the_rate(make, rng):
 
 def test_names_of_coordinates(rng):
     robot = sarrus.mechanisms.stewart()
-    q, v = state(robot, rng)
+    q, v = near_home(robot, rng)
     platform = next(name for name in robot.joints if robot.joint(name).nv == 6)
     legs = robot.reduced_dynamics(q, v, "actuated")
     assert legs.coordinates == robot.actuated
@@ -202,7 +193,7 @@ def test_names_of_coordinates(rng):
 def test_task_coordinates(rng):
     """A frame's velocity as coordinate: its mass matrix is the operational inertia of the closed mechanism."""
     robot = sarrus.mechanisms.five_bar()
-    q, v = state(robot, rng, (6,))
+    q, v = near_home(robot, rng, (6,))
     form = robot.reduced_dynamics(q, v, task=("tip", "tx tz"))
     assert form.coordinates == ("tip tx", "tip tz")
     agree(form.velocity, robot.velocity(q, v, "tip", expressed_in="world_aligned")[:, [3, 5]])
@@ -216,7 +207,7 @@ def test_task_coordinates(rng):
     one = [robot.reduced_dynamics(later(robot, q, v, s * h), v, task=("tip", "tx tz")).jacobian for s in (1, -1)]
     agree(form.jacobian_derivative, (one[0] - one[1]) / (2 * h), 1e-5)
     whole = sarrus.mechanisms.stewart()
-    q, v = state(whole, rng)
+    q, v = near_home(whole, rng)
     agree(
         whole.reduced_dynamics(q, v, task="platform").mass_matrix,
         whole.loop_operational_inertia(q, "platform", expressed_in="world_aligned"),
@@ -226,7 +217,7 @@ def test_task_coordinates(rng):
 def test_operational_inertia_of_a_closed_mechanism(rng):
     """Its inverse is what a wrench on the frame adds to the frame's acceleration."""
     robot = sarrus.mechanisms.delta()
-    q, v = state(robot, rng, (3,))
+    q, v = near_home(robot, rng, (3,))
     inverse = robot.loop_operational_inertia_inverse(q, "platform")
     rest = np.zeros(robot.nv)
     for k, w in enumerate(np.eye(6)):
@@ -238,7 +229,7 @@ def test_operational_inertia_of_a_closed_mechanism(rng):
     q = tree.random(rng)
     agree(tree.loop_operational_inertia_inverse(q, "tip"), tree.operational_inertia_inverse(q, "tip"))
     with pytest.raises(sarrus.StateError, match="'platform' can move in 3 of the 6 directions"):
-        robot.loop_operational_inertia(state(robot, rng)[0], "platform")
+        robot.loop_operational_inertia(near_home(robot, rng)[0], "platform")
 
 
 def test_prescribed_motion():
@@ -264,7 +255,7 @@ def test_prescribed_motion():
 
 def test_batches(rng):
     robot = sarrus.mechanisms.five_bar()
-    q, v = state(robot, rng, (2, 3))
+    q, v = near_home(robot, rng, (2, 3))
     form = robot.reduced_dynamics(q, v, "actuated")
     cog = robot.cog_jacobians(q, v)
     for i, j in np.ndindex(2, 3):
@@ -296,7 +287,7 @@ def test_bad_coordinates(what, rng):
     independent, error, message = BAD[what]
     robot = sarrus.mechanisms.five_bar()
     with pytest.raises(error, match=message):
-        robot.reduced_dynamics(*state(robot, rng), independent)
+        robot.reduced_dynamics(*near_home(robot, rng), independent)
 
 
 def test_coordinates_that_are_not_independent_here():
@@ -331,7 +322,7 @@ def test_coordinates_that_are_not_independent_here():
 def test_cog_form_is_the_reduced_form(make, rng):
     """H, B and the energy, for rigid bodies in space; a link's part of each adds up."""
     robot = getattr(sarrus.mechanisms, make)()
-    q, v = state(robot, rng, (3,))
+    q, v = near_home(robot, rng, (3,))
     form = robot.reduced_dynamics(q, v)
     chosen = [(n.split("[")[0], int(n.split("[")[1][:-1]) if "[" in n else 0) for n in form.coordinates]
     cog = robot.cog_jacobians(q, v, chosen)
@@ -346,7 +337,7 @@ def test_cog_form_is_the_reduced_form(make, rng):
 def test_cog_jacobians_are_velocities_of_the_links(rng):
     """3: [linear; angular], of the centre of gravity, in the world's axes."""
     robot = sarrus.mechanisms.stewart()
-    q, v = state(robot, rng)
+    q, v = near_home(robot, rng)
     cog = robot.cog_jacobians(q, v)
     motion = times(cog.G, robot.reduced_dynamics(q, v, "actuated").velocity)
     for body, got in zip(robot.description.bodies, motion, strict=True):
@@ -358,7 +349,7 @@ def test_cog_jacobians_are_velocities_of_the_links(rng):
 def test_cog_jacobians_of_redundant_motors(rng):
     """Three motors, two freedoms: the least G, which gives the least torques and whose rate is right, too."""
     robot = sarrus.mechanisms.three_rrr()
-    q, v = state(robot, rng)
+    q, v = near_home(robot, rng)
     a = robot.forward_dynamics(q, v, rng.standard_normal(6))
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]
     cog = robot.cog_jacobians(q, v)

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import inspect
 import pickle
 
@@ -11,6 +12,8 @@ import pytest
 import sarrus
 from oracles import Closed, Dense
 from sarrus import mechanisms as gallery
+from tests.gallery import SHAKY
+from tests.small_mechanisms import at
 
 # label: (how it is made, velocities, rows of constraints, degrees of freedom)
 CLOSED = {
@@ -18,8 +21,15 @@ CLOSED = {
     "bennett, other sizes": (lambda: gallery.bennett(1.0, 2.0, 0.5), 3, 5, 1),
     "biped_leg": (gallery.biped_leg, 11, 5, 9),
     "bricard": (gallery.bricard, 5, 5, 1),
+    "bricard, doubly collapsible octahedral": (lambda: gallery.bricard(kind="doubly collapsible octahedral"), 5, 5, 1),
+    "bricard, line-symmetric": (lambda: gallery.bricard(kind="line-symmetric"), 5, 5, 1),
+    "bricard, line-symmetric octahedral": (lambda: gallery.bricard(kind="line-symmetric octahedral"), 5, 5, 1),
+    "bricard, plane-symmetric": (lambda: gallery.bricard(kind="plane-symmetric"), 5, 5, 1),
+    "bricard, plane-symmetric octahedral": (lambda: gallery.bricard(kind="plane-symmetric octahedral"), 5, 5, 1),
+    "chain_mail(2, 3)": (lambda: gallery.chain_mail(2, 3), 27, 7, 20),
     "delta": (gallery.delta, 21, 18, 3),
     "delta, platform on a rod": (lambda: gallery.delta(platform_free=False), 18, 15, 3),
+    "double_hooke": (gallery.double_hooke, 5, 5, 1),
     "five_bar": (gallery.five_bar, 4, 5, 2),
     "four_bar": (gallery.four_bar, 3, 5, 1),
     "four_bar, double rocker": (lambda: gallery.four_bar(1.0, 0.4, 1.1, 0.9), 3, 5, 1),
@@ -28,12 +38,25 @@ CLOSED = {
     "four_bar_ladder(5)": (lambda: gallery.four_bar_ladder(5), 11, 15, 1),
     "four_bar_ladder(5), welded": (lambda: gallery.four_bar_ladder(5, closing="weld"), 16, 30, 1),
     "four_link_chain": (gallery.four_link_chain, 4, 5, 2),
+    "goldberg_5r": (gallery.goldberg_5r, 4, 5, 1),
+    "goldberg_5r, other sizes": (lambda: gallery.goldberg_5r(1.0, 0.7, 1.5, 2.0), 4, 5, 1),
+    "goldberg_6r": (gallery.goldberg_6r, 5, 5, 1),
+    "hoberman_ring": (gallery.hoberman_ring, 12, 36, 1),
+    "hoberman_ring(3)": (lambda: gallery.hoberman_ring(3), 6, 21, 1),
     "hslm": (gallery.hslm, 21, 18, 3),
     "hslm, reference member on a leg": (lambda: gallery.hslm(reference_free=False), 15, 12, 3),
+    "miura_fold(2, 2)": (lambda: gallery.miura_fold(2, 2), 3, 5, 1),
+    "miura_fold(3, 4)": (lambda: gallery.miura_fold(3, 4), 11, 30, 1),
+    "myard": (gallery.myard, 4, 5, 1),
+    "net(1, 1)": (lambda: gallery.net(1, 1), 4, 5, 2),
+    "net(2, 3)": (lambda: gallery.net(2, 3), 17, 30, 5),
     "peaucellier": (gallery.peaucellier, 7, 15, 1),
+    "ring(3)": (lambda: gallery.ring(3), 9, 3, 6),
+    "ring(8)": (lambda: gallery.ring(8), 24, 3, 21),
     "rolling_disc": (gallery.rolling_disc, 6, 3, 3),
     "rolling_disc, upright": (lambda: gallery.rolling_disc(upright=True), 4, 3, 2),
     "sarrus_linkage": (gallery.sarrus_linkage, 5, 5, 1),
+    "schatz": (gallery.schatz, 5, 5, 1),
     "scissor_lift": (gallery.scissor_lift, 9, 20, 1),
     "scissor_lift, one stage": (lambda: gallery.scissor_lift(stages=1), 5, 10, 1),
     "slider_crank": (gallery.slider_crank, 3, 5, 1),
@@ -41,9 +64,12 @@ CLOSED = {
     "stewart": (gallery.stewart, 24, 18, 6),
     "stewart, platform on a leg": (lambda: gallery.stewart(platform_free=False), 21, 15, 6),
     "strandbeest_leg": (gallery.strandbeest_leg, 7, 15, 1),
+    "tensegrity_prism": (gallery.tensegrity_prism, 6, 3, 3),
+    "tensegrity_prism(5)": (lambda: gallery.tensegrity_prism(5), 10, 5, 5),
     "three_finger_hand": (gallery.three_finger_hand, 15, 9, 6),
     "three_rrr": (gallery.three_rrr, 6, 10, 2),
     "three_rrr with a platform": (lambda: gallery.three_rrr(platform=0.1), 7, 10, 3),
+    "tsai_3upu": (gallery.tsai_3upu, 11, 8, 3),
     "two_links": (gallery.two_links, 8, 10, 1),
     "two_links, reference member on a link": (lambda: gallery.two_links(reference_free=False), 3, 5, 1),
     "watt": (gallery.watt, 3, 5, 1),
@@ -60,8 +86,8 @@ def make(label):
 
 
 def home(robot):
-    coordinates = dict(robot.description.home)
-    return np.concatenate([np.zeros(0), *(coordinates[name] for name in robot.joints if robot.joint(name).type.nq)])
+    """That of the description; a lattice's is its neutral configuration."""
+    return at(robot, robot.description.home)
 
 
 def freedoms(J):
@@ -87,9 +113,8 @@ def wander(robot, steps=40, step=0.05, seed=1):
 
 
 def test_every_mechanism_is_looked_at():
-    assert {label.split(",")[0].split("(")[0].split()[0] for label in CLOSED} | {f.__name__ for f in TREES} == set(
-        gallery.__all__
-    )
+    tested = {label.split(",")[0].split("(")[0].split()[0] for label in CLOSED}
+    assert tested | {f.__name__ for f in TREES} | {*SHAKY} == set(gallery.__all__)
 
 
 @pytest.mark.parametrize("name", gallery.__all__)
@@ -122,7 +147,8 @@ def test_counts_and_motors(label):
     _, nv, nc, _ = CLOSED[label]
     assert (robot.nv, robot.nc) == (nv, nc)
     assert set(robot.actuated) <= set(robot.joints)  # a motor's angle is a coordinate
-    assert len(robot.actuated) > 0 or label == "rolling_disc"
+    passive = ("rolling_disc", "net", "ring", "chain_mail", "tensegrity_prism")
+    assert len(robot.actuated) > 0 or label.startswith(passive)
 
 
 @closed
@@ -170,6 +196,7 @@ def test_mobility(label):
 @closed
 def test_falls_as_the_oracle_has_it(label):
     robot = make(label)
+    robot = sarrus.Mechanism(dataclasses.replace(robot.description, springs=()))  # the oracle knows none
     q, rest = wander(robot, steps=3)[-1], np.zeros(robot.nv)
     a = robot.forward_dynamics(q, rest, rest)
     oracle = Closed(robot.description, closing=robot.loop_joints)
@@ -210,6 +237,21 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.bennett(other_twist=3.2), "other_twist"),
         (lambda: gallery.bennett(twist=1.0, other_twist=1.0), "must differ"),
         (lambda: gallery.bricard(edge=-1), "edge"),
+        (lambda: gallery.bricard(kind="octahedral"), "'trihedral', 'line-symmetric', 'plane-symmetric'"),
+        (lambda: gallery.goldberg_5r(leg_twist=0.5), "twist and leg_twist must differ; got 0.5 twice"),
+        (lambda: gallery.goldberg_5r(other_twist=np.pi), "other_twist must be between 0 and pi"),
+        (lambda: gallery.goldberg_6r(third_twist="0"), "third_twist"),
+        (lambda: gallery.goldberg_6r(leg=0), "leg"),
+        (lambda: gallery.myard(leg_twist=np.pi / 2), "must differ"),
+        (lambda: gallery.schatz(shaft=-0.1), "shaft"),
+        (lambda: gallery.net(0, 1), "rows must be a whole number, 1 or more; got 0"),
+        (lambda: gallery.net(1, 1.5), "columns"),
+        (lambda: gallery.ring(2), "n must be a whole number, 3 or more; got 2"),
+        (lambda: gallery.chain_mail(radius=0), "radius"),
+        (lambda: gallery.tensegrity_prism(stiffness=np.nan), "stiffness"),
+        (lambda: gallery.hoberman_ring(2), "n must"),
+        (lambda: gallery.miura_fold(1, 3), "rows must be a whole number, 2 or more; got 1"),
+        (lambda: gallery.miura_fold(fold=0.0), "fold must be between 0 and pi/2; got 0.0"),
         (lambda: gallery.sarrus_linkage(width=0), "width"),
         (lambda: gallery.rolling_disc(radius=0), "radius"),
         (lambda: gallery.rolling_disc(roll_inertia=0.2), "moments"),
@@ -461,6 +503,137 @@ def test_bricard_starts_on_the_cube():
     assert np.array_equal(corners, [[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 2], [0, 0, 2]])
 
 
+def test_goldbergs_loops_are_bennetts():
+    """Legs stand on the ground bar as those of the Bennett loops do: tangents of half their angles keep a ratio, whatever is left out."""
+    for robot, twists in ((gallery.goldberg_5r(), (0.5, 0.8)), (gallery.goldberg_6r(), (0.5, 0.8, 0.3))):
+        way = wander(robot, steps=60)
+        first, last = 1.0 + way[:, 0], way[:, -1]
+        ratio = np.prod([np.sin((1.2 + twist) / 2) / np.sin((1.2 - twist) / 2) for twist in twists])
+        last += 2 * np.arctan(ratio * np.tan(0.5))
+        # tan(last / 2) = ratio tan(first / 2), without dividing by what may be zero
+        one, other = np.sin(last / 2) * np.cos(first / 2), ratio * np.sin(first / 2) * np.cos(last / 2)
+        np.testing.assert_allclose(one, other, rtol=0, atol=CLOSES * ratio)
+        assert np.ptp(first) > 0.5
+
+
+def test_myard_stays_its_own_image():
+    """Hinges that are images of each other turn by as much."""
+    robot = gallery.myard()
+    way = wander(robot, steps=60)
+    one, two, four, five = way.T
+    np.testing.assert_allclose(np.abs(five), np.abs(two), rtol=0, atol=CLOSES)
+    assert np.ptp(one) > 0.5 and np.ptp(two) > 0.5 and np.ptp(four) > 0.5
+
+
+def test_schatz_shafts_turn_back_and_forth_together():
+    """Bars stay so that n1.n2 + n2.n3 + n3.n1 = 0: the sum of the three has the length sqrt(3) for good."""
+    robot = gallery.schatz()
+    way = wander(robot, steps=60)
+    points = [robot.pose(way, "link2")[:, :3, 3], robot.pose(way, "link3")[:, :3, 3]]
+    elbow = (robot.pose(way, "link3") @ [*(0.3 * np.array([1 / 3**0.5, (2 / 3) ** 0.5, 0.0])), 1.0])[:, :3]
+    bars = np.array([points[1] - points[0], elbow - points[1], [0.3 * 3**0.5, 0, 0] - elbow]) / 0.3
+    np.testing.assert_allclose(np.linalg.norm(bars, axis=2), 1.0, rtol=0, atol=8 * CLOSES)
+    np.testing.assert_allclose(sum((bars[k] * bars[k - 1]).sum(axis=1) for k in range(3)), 0.0, rtol=0, atol=8 * CLOSES)
+    assert np.ptp(way[:, 0]) > 0.5
+
+
+OCTAHEDRA = ("line-symmetric octahedral", "plane-symmetric octahedral", "doubly collapsible octahedral")
+
+
+def corners(robot, q):
+    """(..., 6, 3) where the hinges of a loop along an octahedron's edges meet: the nearest points of neighbours' axes."""
+    frames = {joint.name: joint for joint in robot.description.joints}
+    points, axes = [], []
+    for k in range(1, 7):
+        joint = frames[f"joint{k}"]
+        pose = robot.pose(q, joint.parent)
+        points.append((pose @ [*joint.at_parent.translation, 1.0])[..., :3])
+        axes.append(pose[..., :3, :3] @ joint.joint.axis)
+    meet = []
+    for k in range(6):
+        a, u, b, w = points[k - 1], axes[k - 1], points[k], axes[k]
+        n = np.cross(u, w)
+        t = (np.cross(b - a, w) * n).sum(axis=-1) / (n * n).sum(axis=-1)
+        meet.append(a + t[..., None] * u)
+    return np.stack(meet, axis=-2)
+
+
+@pytest.mark.parametrize("kind", OCTAHEDRA)
+def test_bricards_octahedra_keep_their_edges(kind):
+    """All twelve, of which the hinges lie along six; what is not an edge, from corner to opposite corner, changes."""
+    robot = gallery.bricard(kind=kind)
+    there = corners(robot, wander(robot, steps=30, step=0.02))
+    apart = np.linalg.norm(there[:, :, None] - there[:, None], axis=-1)
+    for i in range(6):
+        for j in range(i):
+            assert (np.ptp(apart[:, i, j]) < 1e-12) == (i - j != 3)
+    if kind.startswith("doubly"):  # Baker's condition on the hinges' lengths
+        lengths = [apart[0, k, (k + 1) % 6] for k in range(6)]
+        assert np.prod(lengths[::2]) == pytest.approx(np.prod(lengths[1::2]), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["line-symmetric", "line-symmetric octahedral"])
+def test_bricards_opposite_hinges_turn_alike(kind):
+    robot = gallery.bricard(kind=kind)
+    one, two, three, five, six = wander(robot, steps=60, step=0.02).T
+    # the bars beyond the ground are counted back to it
+    np.testing.assert_allclose(five, -two, rtol=0, atol=8 * CLOSES)
+    np.testing.assert_allclose(six, -three, rtol=0, atol=8 * CLOSES)
+    assert np.ptp(two) > 0.1
+
+
+def test_bricards_images_turn_alike():
+    robot = gallery.bricard(kind="plane-symmetric")
+    one, two, three, five, six = wander(robot, steps=60, step=0.02).T
+    np.testing.assert_allclose(np.abs(six), np.abs(two), rtol=0, atol=8 * CLOSES)
+    np.testing.assert_allclose(np.abs(five), np.abs(three), rtol=0, atol=8 * CLOSES)
+    assert np.ptp(two) > 0.1
+
+
+def test_double_hooke_passes_velocities_on():
+    robot = gallery.double_hooke(angle=0.5)
+    q = robot.follow({"joint1": np.linspace(0.0, 2 * np.pi, 40)})
+    v = robot.project_velocity(q, np.ones(5))
+    one, two, three, five, six = v.T
+    np.testing.assert_allclose(six, one, rtol=0, atol=8 * CLOSES)
+    # what the middle shaft turns by about its axis is cos(angle) to 1 / cos(angle) of it
+    middle = robot.velocity(q, v, "link3")[:, :3] @ [1.0, 0.0, 0.0] / one
+    assert middle.min() == pytest.approx(np.cos(0.5), rel=0.02) and middle.max() == pytest.approx(
+        1 / np.cos(0.5), rel=0.02
+    )
+
+
+def test_tsai_does_not_turn_but_in_its_singular_position():
+    robot = gallery.tsai_3upu()
+    way = robot.pose(wander(robot, steps=30), "platform")
+    np.testing.assert_allclose(way[:, :3, :3], np.tile(np.eye(3), (30, 1, 1)), rtol=0, atol=1e-12)
+    assert np.ptp(way[:, :3, 3], axis=0).min() > 0.01
+    singular = gallery.tsai_3upu(base=0.3, platform=0.3)
+    mobility = singular.mobility(singular.assemble())
+    assert (mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom) == (5, 3)
+    J = singular.constraint_jacobian(singular.assemble())
+    locked = np.vstack([J, np.eye(11)[[singular.joint(f"leg{k}").v_slice.start for k in (1, 2, 3)]]])
+    assert len(freedoms(J)) == 5 and len(freedoms(locked)) == 2
+
+
+@pytest.mark.parametrize("legs", [4, 5, 8])
+def test_wren_platform_moves_without_turning(legs):
+    robot = gallery.wren_platform(legs)
+    mobility = robot.mobility(robot.assemble())
+    assert (mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom) == (3, 2)
+    assert mobility.kutzbach == 6 - legs
+    for lean in (0.1, 0.6, 1.2):
+        assert np.abs(robot.loop_residual([0, 0, 0, 1, 0.0, -0.6 * np.sin(lean), 0.6 * np.cos(lean)])).max() < CLOSES
+
+
+def test_wren_platform_screws_itself_down_from_upright():
+    """About its middle, by as much as its legs lean: their ends are 2 r sin(turn / 2) apart."""
+    robot = gallery.wren_platform(radius=0.3, leg=0.6)
+    for turn in (0.2, 1.0, 2.0):
+        height = np.sqrt(0.6**2 - (2 * 0.3 * np.sin(turn / 2)) ** 2)
+        assert np.abs(robot.loop_residual([0, 0, np.sin(turn / 2), np.cos(turn / 2), 0, 0, height])).max() < CLOSES
+
+
 def test_sarrus_moves_straight():
     robot = gallery.sarrus_linkage(plate=0.5)
     way = wander(robot, steps=30)
@@ -469,6 +642,94 @@ def test_sarrus_moves_straight():
     expected[:, 2, 3] = 2 * 0.5 * np.sin(angle)
     np.testing.assert_allclose(robot.pose(way, "platform"), expected, rtol=0, atol=CLOSES)
     assert np.ptp(angle) > 0.3
+
+
+# ---- lattices
+
+
+def test_net_is_one_of_parallelograms():
+    """Rods of a column that lie across stay parallel, and so do those of a row that hang."""
+    robot = gallery.net(2, 3)
+    way = wander(robot, steps=20)
+
+    def direction(body):
+        return robot.pose(way, body)[:, :3, 0]
+
+    for j in range(3):
+        for i in (1, 2):
+            np.testing.assert_allclose(direction(f"across{i}_{j}"), direction(f"across0_{j}"), rtol=0, atol=8 * CLOSES)
+    for i in range(2):
+        for j in (1, 2, 3):
+            np.testing.assert_allclose(direction(f"down{i}_{j}"), direction(f"down{i}_0"), rtol=0, atol=8 * CLOSES)
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_hoberman_ring_stays_a_ring(n):
+    """All middles stay on a circle that grows, about the origin at home, under the pin that it hangs from."""
+    robot = gallery.hoberman_ring(n)
+    way = np.concatenate([home(robot)[None], wander(robot, steps=20, step=0.02)])
+    middles = np.stack([robot.pose(way, f"left{k}")[:, :3, 3] for k in range(1, n + 1)], axis=1)
+    centre = middles.mean(axis=1)
+    out = np.linalg.norm(middles - centre[:, None], axis=2)
+    np.testing.assert_allclose(out, out[:, :1] * np.ones(n), rtol=0, atol=8 * CLOSES)
+    assert np.ptp(out[:, 0]) > 0.005
+    np.testing.assert_allclose(centre[:, :2], 0.0, rtol=0, atol=8 * CLOSES)
+    assert abs(centre[0, 2]) < CLOSES
+
+
+def test_miura_folds_in_both_directions_at_once():
+    """By Schenk and Guest's formulas, the width and the depth of a cell follow from one angle."""
+    robot = gallery.miura_fold(5, 5, side=0.2, angle=1.0, fold=0.6)
+    way = wander(robot, steps=20, step=0.02)
+    wide = np.linalg.norm(robot.pose(way, "facet0_4")[:, :3, 3], axis=1) / 4
+    deep = np.linalg.norm(robot.pose(way, "facet4_0")[:, :3, 3], axis=1) / 4
+    sine = np.sqrt(1 - (deep / 0.2) ** 2) / np.sin(1.0)  # of the fold
+    tangent = np.sqrt(1 - sine**2) * np.tan(1.0)
+    np.testing.assert_allclose(wide, 0.2 * tangent / np.hypot(1, tangent), rtol=0, atol=64 * CLOSES)
+    assert np.ptp(wide) > 0.001 and np.ptp(deep) > 0.001
+
+
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_tensegrity_prism_stands_by_its_springs(n):
+    """Without weight it rests at home, and for any motion its energy grows from there."""
+    description = dataclasses.replace(gallery.tensegrity_prism(n).description, gravity=np.zeros(3))
+    prism = sarrus.Mechanism(description)
+    q, rest = home(prism), np.zeros(prism.nv)
+    assert np.abs(prism.forward_dynamics(q, rest, rest)).max() < 1e-9
+    rng = np.random.default_rng(3)
+    here = prism.potential_energy(q)
+    for _ in range(10):
+        v = prism.project_velocity(q, rng.normal(size=prism.nv))
+        away = prism.project_configuration(prism.integrate(q, 0.05 / np.linalg.norm(v) * v))
+        assert prism.potential_energy(away) > here
+
+
+def test_chain_mail_and_ring_hang_together():
+    """Neighbours' facing edges stay a ring's radius apart; rods of a ring end where the next ones begin."""
+    mail, ring = gallery.chain_mail(2, 3), gallery.ring(5)
+    way, turns = wander(mail, steps=10), wander(ring, steps=10)
+    for j in range(3):
+        upper, lower = (mail.pose(way, f"ring{i}_{j}") for i in (0, 1))
+        gap = np.linalg.norm((upper @ [0.05, 0, 0, 1] - lower @ [-0.05, 0, 0, 1])[:, :3], axis=1)
+        np.testing.assert_allclose(gap, 0.05, rtol=0, atol=CLOSES)
+    last, first = ring.pose(turns, "rod5"), ring.pose(turns, "rod1")
+    far = 0.2 * np.array([np.cos(1.6 * np.pi), np.sin(1.6 * np.pi), 0.0])
+    np.testing.assert_allclose((last @ [*far, 1.0])[:, :3], first[:, :3, 3], rtol=0, atol=8 * CLOSES)
+
+
+# ---- energy
+
+# over 1 s of "independent" with steps of 1 ms, at 1 rad/s: no more than what steps of fourth order cost where motion is this slow
+KEEPS = ("bennett", "bricard", "bricard, line-symmetric", "goldberg_5r", "miura_fold(3, 4)", "myard", "schatz")
+
+
+@pytest.mark.parametrize("label", KEEPS)
+def test_energy_is_kept(label):
+    robot = make(label)
+    for k, q in enumerate(wander(robot, steps=20)[[0, 9, 19]]):
+        v = robot.project_velocity(q, np.random.default_rng(k).normal(size=robot.nv))
+        run = sarrus.simulate(robot, q, v / np.linalg.norm(v), 1.0, method="independent", times=[0.0, 0.5, 1.0])
+        assert np.ptp(run.energy) < 1e-10 * max(run.kinetic_energy.max(), np.abs(run.energy).max())
 
 
 # ---- the thesis, and contact with the world

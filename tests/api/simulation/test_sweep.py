@@ -15,8 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import sarrus
 from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, Stiction
 from sarrus.simulation.sweep import Status, Sweep
+from tests.small_mechanisms import FIXED, two_wheels
 
-FIXED = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint", "independent")
 CRANKS = np.linspace(0.2, 1.4, 21)  # more than the lanes hold, and no multiple of them
 
 
@@ -477,14 +477,7 @@ def test_none_of_them_sound(unreachable, method):
 
 def test_velocities_that_contradict():
     """Two wheels that a belt ties, driven at rates that it does not allow: their angles agree at t = 0.5 s, and no motion does."""
-    b = sarrus.Builder("two wheels, coupled and driven")
-    for k, name in enumerate(("first", "second")):
-        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
-        b.add_joint(name, sarrus.Revolute("z"), "ground", name, at_parent=(0.2 * k, 0, 0))
-    b.add_coupler("belt", {"first": 1.0, "second": -1.0})
-    b.add_prescribed_motion("drive 1", "first", sarrus.laws.polynomial(0.0, 2.0))
-    b.add_prescribed_motion("drive 2", "second", sarrus.laws.polynomial(-0.5, 3.0))
-    robot = b.build()
+    robot = two_wheels(-0.5, 3.0)
     with pytest.raises(sarrus.StateError, match="contradict one another"):
         sarrus.simulate(robot, [1.0, 1.0], [2.0, 2.0], 0.01, start=0.5)
     runs = sarrus.simulate_many(robot, [[1.0, 1.0], [1.0, 1.1], [1.0, np.nan]], [2.0, 2.0], 0.01, start=0.5)

@@ -9,18 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from tests.random_closed import CLOSING, RELATIONS, random_closed
+from tests.small_mechanisms import near_home
 
 EXACT = 1e-11  # of the largest force: rounding over the best conditioned third of what J leaves free
 
 
 def state(robot, rng, size=()):
     """States near home that close the loops, and a motion that they allow: q, v, a."""
-    home = robot.neutral()
-    for name, coordinates in robot.description.home:
-        home[robot.joint(name).q_slice] = coordinates
-    step = robot.project_velocity(home, rng.uniform(-0.3, 0.3, (*size, robot.nv)))
-    q = robot.project_configuration(robot.integrate(home, step))
-    v = robot.project_velocity(q, rng.standard_normal((*size, robot.nv)))
+    q, v = near_home(robot, rng, size)
     return q, v, robot.forward_dynamics(q, v, rng.standard_normal((*size, robot.nv)))
 
 

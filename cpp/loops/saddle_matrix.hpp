@@ -1,0 +1,43 @@
+// The matrix of the saddle equation (saddle.hpp), its factor, and how a row's pivot is kept from zero.
+#pragma once
+
+#include "../mechanism/arena.hpp"
+#include "../mechanism/tree.hpp"
+#include "tolerances.hpp"
+
+namespace sarrus {
+
+/// The numbers of the matrix: M by rows, each from its diagonal towards the ground; J in blocks, rows x columns, column by column.
+template <class T> struct Saddle {
+  const Tree& tree;
+  const Elimination& plan;
+  const int* mass_first;  // where row i of M starts; null: M is a diagonal
+  int constraints, rows;
+  const T* M;
+  const T* J;
+  const T* soft;  // S, null: zero
+  const T* mobility;  // 1/M_ii, which makes residuals comparable
+  const T* row_weight;  // and 1/size of each row's J M^-1 J^T
+
+  SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
+  SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
+};
+
+/// L below D, row by row, and 1/D.
+template <class T> struct Factor {
+  T* L;
+  T* D_inverse;
+};
+
+/// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them:
+/// of `passed`, the size of all that has been subtracted from the pivot d.
+template <class T, class Passed> SARRUS_INLINE void subtract_mu(T& d, T mu, Passed passed) {
+  const auto cancelled = both(mu > T(0.0), abs(d) * T(1e3 * tolerances::regularisation) < mu);
+  if (any(cancelled)) {
+    const T share = passed() * T(tolerances::regularisation);
+    mu = select(both(cancelled, mu < share), share, mu);
+  }
+  d -= mu;
+}
+
+}  // namespace sarrus

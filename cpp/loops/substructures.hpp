@@ -1,0 +1,247 @@
+// The equation of constrained dynamics for a mechanism that is cut into substructures (mechanism/substructures.hpp). With x' the velocities
+// of the floating pieces, C takes them to those of the joints, x = C x': at the cuts it is the rows of the joints' own motion. Then
+//
+//   [M' J'^T; J' -S] [x'; y'] = [C^T f; g, 0]      J': the loops' rows, and those of the joints at the cuts
+//
+// has the same solution as [M J^T; J 0] [x; y] = [f; g], but M' is a block a piece. Armature A of a joint at a cut is a row more, its motion,
+// that gives way by S = 1/A.
+#pragma once
+
+#include "../dynamics/crba.hpp"
+#include "constraints.hpp"
+#include "saddle.hpp"
+
+namespace sarrus {
+
+/// 1/M_ii; where nothing has inertia, nothing.
+template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, const T* M) {
+  T* mobility = arena.take<T>(tree.nv);
+  for (int i = 0; i < tree.nv; ++i) {
+    const T& m = M[tree.loops.mass_first[i]];
+    mobility[i] = select(m > T(0.0), T(1.0) / m, T(0.0));
+  }
+  return mobility;
+}
+
+/// M by rows, each from its diagonal towards the ground.
+template <class T>
+SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns) {
+  const int* first = tree.loops.mass_first;
+  T* M = arena.take<T>(first[tree.nv]);
+  composite_inertias(tree, arena, X, columns, [&](int r, int c, const T& m) SARRUS_INLINED {
+    M[first[r] + tree.column_depth[r] - tree.column_depth[c]] = m;
+  });
+  return M;
+}
+
+template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
+  T* inverse = arena.take<T>(n);
+  for (int i = 0; i < n; ++i) inverse[i] = T(1.0) / x[i];
+  return inverse;
+}
+
+// in the factor, where the metric has nothing; corrections take it away
+constexpr double floating = 1e-10;  // of pieces
+constexpr double passive = 1e-8;  // of joints without a motor
+
+/// What is least: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; those whose
+/// weight is 0 are held. With kinetic energy the others are 1.
+template <class T> struct Metric {
+  const T* weight = nullptr;
+  bool plain = false;
+  const T* motors = nullptr;  // plain: 1 of a velocity that a motor drives, 0 of the others, which cost nothing
+  bool is_mass() const { return !weight && !plain; }
+};
+
+/// The state that the rows are asked in, as the pieces' velocities see it: at rest.
+template <class T>
+LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const LoopState<T>& state, const Motion<T>* columns,
+                              Motion<T>* stored) {
+  const Tree& tree = pieces.tree;
+  LoopState<T> own = {state.q, nullptr, state.time, state.pfaffian_values, state.X, arena.take<Motion<T>>(tree.nv), nullptr};
+  for (int k = 0; k < tree.nv; ++k) {
+    const int body = tree.column_body[k], from = pieces.from[k];
+    own.column[k] = from >= 0 ? state.column[from] : turned(state.X[body].R, unit_motion<T>(k - tree.body[body].iv));
+    if (from >= 0) stored[k] = columns[from];
+  }
+  return own;
+}
+
+/// Its matrix in one configuration, and what ties the pieces' velocities to those of the joints.
+template <class T> class SubstructuredEquation {
+ public:
+  const Substructures& pieces;
+  Saddle<T> matrix;
+  T* scale;  // of its rows
+  T* J;  // with the motions behind the rows of the matrix
+  T* compliance;  // S
+  T* row_weight;
+  T* epsilon = nullptr;  // what the factor needs where the metric has nothing
+  const T* weight;  // velocities are weight times what is solved for, or null
+
+  /// `X`, `columns`: the bodies' poses in their parents, and the columns of joints that visit() does not inline.
+  SARRUS_NOINLINE SubstructuredEquation(const Tree& whole, Arena& arena, const LoopState<T>& state, Poses<T> X,
+                                        const Motion<T>* columns, const Metric<T>& metric)
+      : pieces(*whole.loops.substructures),
+        matrix{pieces.tree, metric.is_mass() ? pieces.tree.loops.dynamics : pieces.tree.loops.statics,
+               pieces.tree.loops.mass_first, pieces.tree.loops.constraints, pieces.tree.loops.rows},
+        weight(metric.weight) {
+    const Tree& tree = pieces.tree;
+    const Loops& loops = tree.loops;
+    const int rows = loops.rows + loops.motor_rows;
+    if (!metric.is_mass()) matrix.constraints += loops.motor_constraints, matrix.rows = rows;
+    Motion<T>* stored = arena.take<Motion<T>>(tree.nv);
+    const LoopState<T> own = in_substructures(pieces, arena, state, columns, stored);
+    T* M = metric.plain ? plain_metric(arena, metric.motors) : sparse_mass_matrix(tree, arena, X, stored);
+    T* mobility = mobilities(tree, arena, M);
+    if (metric.plain) {
+      epsilon = arena.take<T>(tree.nv);
+      for (int k = 0; k < tree.nv; ++k) {
+        epsilon[k] = select(M[loops.mass_first[k]] > T(0.0), T(0.0), T(metric.motors ? passive : floating));
+        mobility[k] = select(M[loops.mass_first[k]] > T(0.0), mobility[k], T(1.0));
+      }
+    }
+    matrix.M = M, matrix.mobility = mobility;
+    matrix.J = J = arena.take<T>(loops.entries + loops.motor_entries);
+    scale = arena.take<T>(rows);
+    ConstraintRows<T> out;
+    out.J = J, out.scale = scale, out.mobility = matrix.mobility;
+    constraint_rows(tree, arena, own, out, 0, loops.constraints + loops.motor_constraints);
+    matrix.row_weight = row_weight = inverses(arena, rows, scale);
+    T* S = arena.take<T>(rows);
+    for (int r = 0; r < rows; ++r) {
+      const bool gives_way = r >= pieces.compliant_row && r < loops.rows;
+      S[r] = gives_way && !metric.plain ? T(pieces.compliance[r - pieces.compliant_row])
+                                        : T(r < pieces.compliant_row ? 0.0 : free_row) * scale[r];
+    }
+    for (int k = 0; k < whole.nv && !metric.is_mass(); ++k) {
+      const int at = pieces.velocity[k];
+      const T w = weight ? weight[k] : T(1.0);
+      if (at >= 0) continue;
+      if (metric.motors)
+        S[-1 - at] = select(metric.motors[k] > T(0.0), T(1.0), S[-1 - at]);
+      else
+        S[-1 - at] = metric.plain ? w * w : select(w > T(0.0), S[-1 - at], T(0.0));
+    }
+    for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r)
+      if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = T(1.0);
+    if (weight) hold(M);
+    matrix.soft = compliance = S;
+  }
+
+  /// The loops' rows times `row`, giving way by S, as steps onto the loops want them.
+  void weigh_rows(const Tree& whole, const T* row, const T& S) {
+    for (int i = 0; i < whole.loops.constraints; ++i) {
+      const Constraint& c = pieces.tree.loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) J[c.entry + k * c.rows + r] *= row[c.row + r];
+    }
+    for (int r = 0; r < whole.loops.rows; ++r) {
+      compliance[r] = S;
+      scale[r] *= row[r] * row[r], row_weight[r] = T(1.0);
+    }
+  }
+  /// x = [y; multipliers] of the whole for b = [f; g]; returns the size of the residual, squared.
+  T solve(const Tree& whole, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
+    T* own = arena.take<T>(pieces.tree.nv + matrix.rows);
+    const T left = refine(matrix, arena, factor, lift(whole, arena, b), own, corrections);
+    const T* found = lower(whole, arena, own);
+    for (int k = 0; k < whole.nv + whole.loops.rows + whole.loops.motor_rows; ++k) x[k] = found[k];
+    return left;
+  }
+  Factor<T> factorise(Arena& arena) const {
+    T* mu = arena.take<T>(matrix.rows);
+    for (int r = 0; r < matrix.rows; ++r) mu[r] = scale[r] * T(tolerances::regularisation);
+    return sarrus::factorise(matrix, arena, epsilon, mu);
+  }
+
+  /// For each velocity of the whole tree (nv), what a unit of force along it moves: size of J M'^-1 J^T along it.
+  T* joint_mobilities(Arena& arena, int nv) const {
+    T* mobility = arena.take<T>(nv);
+    for (int k = 0; k < nv; ++k) {
+      const int own = pieces.velocity[k];
+      mobility[k] = own >= 0 ? matrix.mobility[own] : scale[-1 - own];
+    }
+    return mobility;
+  }
+
+  /// [C^T f; g, 0] for [f; g] of the whole tree.
+  T* lift(const Tree& whole, Arena& arena, const T* b) const {
+    const Tree& tree = pieces.tree;
+    T *own = arena.take<T>(tree.nv + matrix.rows), *f = arena.take<T>(whole.nv);
+    for (int k = 0; k < whole.nv; ++k) f[k] = weight ? select(weight[k] > T(0.0), b[k] / weight[k], T(0.0)) : b[k];
+    for (int k = 0; k < tree.nv; ++k) own[k] = pieces.from[k] >= 0 ? f[pieces.from[k]] : T(0.0);
+    for (int r = 0; r < matrix.rows; ++r) own[tree.nv + r] = r < whole.loops.rows ? b[whole.nv + r] : T(0.0);
+    T* force = arena.take<T>(tree.loops.rows + tree.loops.motor_rows);
+    for (int r = 0; r < tree.loops.rows + tree.loops.motor_rows; ++r) force[r] = T(0.0);
+    for (int k = 0; k < whole.nv; ++k)
+      if (pieces.velocity[k] < 0) force[-1 - pieces.velocity[k]] = f[k];
+    each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) own[c.column[k]] += *block++ * force[c.row + r];
+    });
+    return own;
+  }
+
+  /// [C x'; y] for [x'; y'].
+  const T* lower(const Tree& whole, Arena& arena, const T* own) const {
+    const Tree& tree = pieces.tree;
+    T *motion = arena.take<T>(tree.loops.rows + tree.loops.motor_rows),
+      *x = arena.take<T>(whole.nv + whole.loops.rows + whole.loops.motor_rows);
+    each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
+      for (int r = 0; r < c.rows; ++r) motion[c.row + r] = T(0.0);
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) motion[c.row + r] += *block++ * own[c.column[k]];
+    });
+    for (int k = 0; k < whole.nv; ++k) {
+      x[k] = pieces.velocity[k] >= 0 ? own[pieces.velocity[k]] : motion[-1 - pieces.velocity[k]];
+      if (weight) x[k] = select(weight[k] > T(0.0), x[k] / weight[k], T(0.0));
+    }
+    for (int r = 0; r < whole.loops.rows; ++r) x[whole.nv + r] = own[tree.nv + r];
+    const bool motors = matrix.rows > tree.loops.rows;  // they come first among the rows behind those of dynamics
+    for (int r = 0; r < whole.loops.motor_rows; ++r)
+      x[whole.nv + whole.loops.rows + r] = motors ? own[tree.nv + tree.loops.rows + r] : T(0.0);
+    return x;
+  }
+
+ private:
+  static constexpr double free_row = 1e30;  // gives way to anything
+
+  /// 1/weight^2 of the joints that are not cut; the floating ones have none.
+  T* plain_metric(Arena& arena, const T* motors) const {
+    const Tree& tree = pieces.tree;
+    T* M = arena.take<T>(tree.loops.mass_first[tree.nv]);
+    for (int k = 0; k < tree.loops.mass_first[tree.nv]; ++k) M[k] = T(0.0);
+    for (int k = 0; k < tree.nv; ++k) {
+      const int from = pieces.from[k];
+      const T w = from >= 0 && weight ? weight[from] : T(1.0);
+      M[tree.loops.mass_first[k]] = from < 0 ? T(0.0) : motors ? motors[from] : select(w > T(0.0), T(1.0) / (w * w), T(1.0));
+    }
+    return M;
+  }
+  /// Takes held velocities that are not cut out of M and J.
+  void hold(T* M) const {
+    const Tree& tree = pieces.tree;
+    const auto held = [&](int k) {
+      return pieces.from[k] >= 0 ? select(weight[pieces.from[k]] > T(0.0), T(1.0), T(0.0)) : T(1.0);
+    };
+    for (int i = 0; i < tree.nv; ++i)
+      for (int j = i; j >= 0; j = tree.column_parent[j], ++M)
+        *M = i == j ? select(held(i) > T(0.0), *M, T(1.0)) : *M * (held(i) * held(j));
+    for (int i = 0; i < tree.loops.constraints + tree.loops.motor_constraints; ++i) {
+      const Constraint& c = tree.loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) J[c.entry + k * c.rows + r] *= held(c.column[k]);
+    }
+  }
+
+  template <class F> SARRUS_INLINE void each_motion(F f) const {
+    const Loops& loops = pieces.tree.loops;
+    for (int i = pieces.first_motion; i < loops.constraints + loops.motor_constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      f(c, static_cast<const T*>(J + c.entry));
+    }
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,223 @@
+#include "fronts.hpp"
+
+#include <Eigen/OrderingMethods>
+#include <Eigen/SparseCore>
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+namespace sarrus {
+namespace {
+
+/// Adds b, without its first entry, to the sorted a.
+void unite_rest(std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> both;
+  both.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin() + 1, b.end(), std::back_inserter(both));
+  a.swap(both);
+}
+
+/// An order of the constraints, which meet where they touch the same substructure.
+std::vector<int> order_of_little_fill(int constraints, const std::vector<std::vector<int>>& touching) {
+  std::vector<Eigen::Triplet<char, int>> meets;
+  for (const std::vector<int>& list : touching)
+    for (const int a : list)
+      for (const int b : list) meets.emplace_back(a, b, 1);
+  Eigen::SparseMatrix<char, Eigen::ColMajor, int> graph(constraints, constraints);
+  graph.setFromTriplets(meets.begin(), meets.end(), [](char, char) { return char(1); });
+  Eigen::PermutationMatrix<Eigen::Dynamic, Eigen::Dynamic, int> order;
+  Eigen::AMDOrdering<int>()(graph, order);
+  return {order.indices().data(), order.indices().data() + constraints};
+}
+
+}  // namespace
+
+/// Unknowns that go together: the velocities of a substructure, leaves first, or the rows of a constraint.
+struct FrontalPlan::Block {
+  std::vector<int> unknown, later;  // later: blocks that they meet, sorted
+};
+
+FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints) {
+  std::vector<Block> block = blocks(tree, constraint, constraints);
+  int unknowns = 0;
+  for (const Block& b : block) unknowns += static_cast<int>(b.unknown.size());
+  place_.assign(unknowns, 0), front_of_.assign(unknowns, 0);
+  build(block, unknowns);
+  locate_entries(tree, constraint, constraints);
+}
+
+/// In their order, with what they meet before anything is filled in.
+std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Constraint* constraint, int constraints) const {
+  std::vector<std::vector<int>> velocities(tree.bodies), touching(tree.bodies), touched(constraints);
+  for (int k = tree.nv - 1; k >= 0; --k) velocities[tree.body[tree.column_body[k]].root].push_back(k);
+  for (int c = 0; c < constraints; ++c) {
+    for (int k = 0; k < constraint[c].columns; ++k)
+      touched[c].push_back(tree.body[tree.column_body[constraint[c].column[k]]].root);
+    std::sort(touched[c].begin(), touched[c].end());
+    touched[c].erase(std::unique(touched[c].begin(), touched[c].end()), touched[c].end());
+    for (const int root : touched[c]) touching[root].push_back(c);
+  }
+  std::vector<Block> all;
+  std::vector<int> at(constraints);
+  std::vector<std::pair<int, int>> gone;  // root, block
+  const auto add = [&](int root) {
+    if (velocities[root].empty()) return;
+    gone.emplace_back(root, static_cast<int>(all.size()));
+    all.push_back({std::move(velocities[root]), {}});
+    velocities[root].clear();
+  };
+  for (const int c : order_of_little_fill(constraints, touching)) {
+    for (const int root : touched[c]) add(root);
+    at[c] = static_cast<int>(all.size());
+    all.emplace_back();
+    for (int r = 0; r < constraint[c].rows; ++r) all.back().unknown.push_back(tree.nv + constraint[c].row + r);
+  }
+  for (int root = 1; root < tree.bodies; ++root) add(root);
+  for (const auto& [root, b] : gone) {
+    for (const int c : touching[root]) all[b].later.push_back(at[c]);
+    std::sort(all[b].later.begin(), all[b].later.end());
+  }
+  return all;
+}
+
+// A block passes what it meets on to the first of it, its parent. Where the parent meets little more, the two share a front.
+void FrontalPlan::build(std::vector<Block>& block, int unknowns) {
+  const int n = static_cast<int>(block.size());
+  const auto count = [&](const std::vector<int>& blocks) {
+    int sum = 0;
+    for (const int b : blocks) sum += static_cast<int>(block[b].unknown.size());
+    return sum;
+  };
+  std::vector<int> parent(n, -1), pivots(n), later(n), with(n, -1);  // with: the child whose front a block takes over
+  std::vector<std::vector<int>> children(n);
+  for (int b = 0; b < n; ++b) {
+    if (!block[b].later.empty()) {
+      parent[b] = block[b].later.front();
+      unite_rest(block[parent[b]].later, block[b].later);
+      children[parent[b]].push_back(b);
+    }
+    pivots[b] = static_cast<int>(block[b].unknown.size()), later[b] = count(block[b].later);
+    for (const int c : children[b]) {
+      const double zeros = double(pivots[c]) * (pivots[b] + later[b] - later[c]);
+      if (zeros <= 0.1 * pivots[c] * (pivots[c] + later[c]) && (with[b] < 0 || later[c] > later[with[b]])) with[b] = c;
+    }
+    if (with[b] >= 0) pivots[b] += pivots[with[b]];
+  }
+
+  // children before parents, the one whose front goes on last
+  std::vector<int> order, stack;
+  for (int b = n - 1; b >= 0; --b)
+    if (parent[b] < 0) stack.push_back(b);
+  while (!stack.empty()) {
+    const int b = stack.back();
+    stack.pop_back();
+    order.push_back(b);
+    if (with[b] >= 0) {
+      auto& c = children[b];
+      c.erase(std::find(c.begin(), c.end(), with[b]));
+      c.push_back(with[b]);
+    }
+    stack.insert(stack.end(), children[b].begin(), children[b].end());
+  }
+  std::reverse(order.begin(), order.end());
+
+  std::vector<int> start(n);
+  for (const int b : order) {
+    start[b] = static_cast<int>(unknown_.size());
+    unknown_.insert(unknown_.end(), block[b].unknown.begin(), block[b].unknown.end());
+  }
+  for (int k = 0; k < unknowns; ++k) place_[unknown_[k]] = k;
+
+  std::vector<char> taken(n, 0);
+  for (int b = 0; b < n; ++b)
+    if (with[b] >= 0) taken[with[b]] = 1;
+  for (const int b : order) {
+    if (taken[b]) continue;
+    Front f{};
+    f.pivots = pivots[b], f.first = start[b] + static_cast<int>(block[b].unknown.size()) - pivots[b];
+    f.size = f.pivots + later[b], f.slot = slots_, f.later = static_cast<int>(later_.size()), f.parent = -1;
+    slots_ += f.pivots * f.size;
+    for (const int l : block[b].later)
+      for (std::size_t k = 0; k < block[l].unknown.size(); ++k) later_.push_back(start[l] + static_cast<int>(k));
+    std::sort(later_.begin() + f.later, later_.end());
+    const int index = static_cast<int>(front_.size());
+    for (int k = 0; k < f.pivots; ++k) front_of_[f.first + k] = index;
+    front_.push_back(f);
+    widest_ = std::max(widest_, f.size), largest_ = std::max(largest_, later[b]);
+    for (int k = 0; k < f.pivots; ++k) operations_ += 0.5 * (f.size - k) * (f.size - k + 1.0);
+  }
+  for (std::size_t i = 0; i < front_.size(); ++i) {
+    Front& f = front_[i];
+    f.into = static_cast<int>(into_.size());
+    if (f.size == f.pivots) continue;
+    f.parent = front_of_[later_[f.later]];
+    Front& up = front_[f.parent];
+    ++up.children;
+    for (int k = 0; k < f.size - f.pivots; ++k) into_.push_back(find(up, later_[f.later + k]));
+  }
+
+  std::vector<int> held;
+  int on_stack = 0;
+  const auto packed = [](int m) { return m * (m + 1) / 2 + m; };
+  for (const Front& f : front_) {
+    for (int c = 0; c < f.children; ++c) on_stack -= packed(held.back()), held.pop_back();
+    if (f.parent < 0) continue;
+    held.push_back(f.size - f.pivots), on_stack += packed(held.back());
+    stack_ = std::max(stack_, on_stack);
+  }
+}
+
+/// Where in the front the unknown stands that goes at `position`.
+int FrontalPlan::find(const Front& f, int position) const {
+  if (position < f.first + f.pivots) return position - f.first;
+  const auto begin = later_.begin() + f.later;
+  return f.pivots + static_cast<int>(std::lower_bound(begin, begin + (f.size - f.pivots), position) - begin);
+}
+
+void FrontalPlan::locate_entries(const Tree& tree, const Constraint* constraint, int constraints) {
+  struct Entry {
+    int front, source, slot;
+  };
+  const auto locate = [&](int i, int j, int source) {
+    const int k = std::min(place_[i], place_[j]), l = std::max(place_[i], place_[j]);
+    const Front& f = front_[front_of_[k]];
+    return Entry{front_of_[k], source, find(f, k) * f.size + find(f, l)};
+  };
+  std::vector<Entry> mass, jacobian;
+  int source = 0;
+  for (int i = 0; i < tree.nv; ++i)
+    for (int j = i; j >= 0; j = tree.column_parent[j]) mass.push_back(locate(i, j, source++));
+  source = 0;
+  for (int c = 0; c < constraints; ++c)
+    for (int k = 0; k < constraint[c].columns; ++k)
+      for (int r = 0; r < constraint[c].rows; ++r)
+        jacobian.push_back(locate(constraint[c].column[k], tree.nv + constraint[c].row + r, source++));
+  const auto sort = [&](std::vector<Entry>& all, int Front::* begin, std::vector<int>& entry, std::vector<int>& slot) {
+    std::stable_sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.front < b.front; });
+    std::size_t k = 0;
+    for (std::size_t i = 0; i < front_.size(); ++i) {
+      front_[i].*begin = static_cast<int>(entry.size());
+      for (; k < all.size() && all[k].front == static_cast<int>(i); ++k)
+        entry.push_back(all[k].source), slot.push_back(all[k].slot);
+    }
+  };
+  sort(mass, &Front::mass, mass_entry_, mass_slot_);
+  sort(jacobian, &Front::jacobian, jacobian_entry_, jacobian_slot_);
+  Front end{};  // where the last one's entries end
+  end.mass = static_cast<int>(mass_entry_.size()), end.jacobian = static_cast<int>(jacobian_entry_.size());
+  front_.push_back(end);
+}
+
+Elimination FrontalPlan::view() const {
+  Elimination e{};
+  e.unknowns = static_cast<int>(unknown_.size()), e.slots = slots_;
+  e.unknown = unknown_.data(), e.place = place_.data();
+  e.mass_slot = mass_slot_.data(), e.jacobian_slot = jacobian_slot_.data();
+  e.fronts = static_cast<int>(front_.size()) - 1, e.front = front_.data();
+  e.later = later_.data(), e.into = into_.data();
+  e.mass_entry = mass_entry_.data(), e.jacobian_entry = jacobian_entry_.data();
+  e.stack = stack_, e.widest = widest_, e.largest = largest_;
+  return e;
+}
+
+}  // namespace sarrus

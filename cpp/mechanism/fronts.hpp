@@ -1,0 +1,36 @@
+// The order in which the unknowns of [M J^T; J -mu] of substructures are eliminated, front by front: the multifrontal method (Duff and
+// Reid, ACM TOMS 9, 1983). A front is the dense matrix of some unknowns that go together and of all later ones that these meet; what
+// their going leaves is added into the front of the first of those. Found once a mechanism.
+#pragma once
+
+#include <vector>
+
+#include "tree.hpp"
+
+namespace sarrus {
+
+/// Owns the arrays of an Elimination by fronts.
+class FrontalPlan {
+ public:
+  FrontalPlan() = default;
+  /// Each body next to the ground carries a substructure: its velocities go at once; and `constraints`, the first so many of the tree's, go
+  /// when all substructures that they touch have gone, in an order of little fill-in (Amestoy, Davis and Duff's, between constraints).
+  FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints);
+
+  Elimination view() const;
+  double operations() const { return operations_; }  // multiplications of one factor
+
+ private:
+  struct Block;
+  std::vector<Block> blocks(const Tree&, const Constraint*, int constraints) const;
+  void build(std::vector<Block>& block, int unknowns);
+  void locate_entries(const Tree&, const Constraint*, int constraints);
+  int find(const Front& front, int position) const;
+
+  std::vector<Front> front_;
+  std::vector<int> unknown_, place_, later_, into_, front_of_, mass_entry_, mass_slot_, jacobian_entry_, jacobian_slot_;
+  int slots_ = 0, stack_ = 0, widest_ = 0, largest_ = 0;
+  double operations_ = 0.0;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,202 @@
+#include "substructures.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+
+#include "../joints/closing.hpp"
+
+namespace sarrus {
+namespace {
+
+bool has_inertia_everywhere(const Body& b) {
+  const Sym3<double>& I = b.inertia.I;
+  const double size = I.xx + I.yy + I.zz;
+  if (!(b.inertia.m > 0.0) || !(size > 0.0)) return false;
+  const Vec3<double> c = b.inertia.h / b.inertia.m;
+  const Eigen::Matrix3d about_centre =
+      I.matrix() - b.inertia.m * (c.squaredNorm() * Eigen::Matrix3d::Identity() - c * c.transpose());
+  const Eigen::Vector3d pivots = about_centre.ldlt().vectorD();
+  return pivots.minCoeff() > 1e-9 * size;
+}
+
+}  // namespace
+
+SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
+  const std::vector<char> is_cut = cut(tree, bodies);
+  span(tree, is_cut);
+
+  const Loops& given = tree.loops;
+  const auto again = [&](int i) {  // a constraint of the tree, in terms of these velocities
+    Constraint c = given.constraint[i];
+    if (c.child >= 0) {
+      between(c);
+    } else {
+      std::vector<int> columns;
+      for (int k = 0; k < c.columns; ++k) columns.push_back(velocity_[c.column[k]]);
+      c.column = keep(std::move(columns));
+    }
+    add(std::move(c));
+  };
+  for (int i = 0; i < given.constraints; ++i) again(i);
+  std::vector<Constraint> motion;
+  std::vector<int> carried;
+  for (int i = 1; i < tree.bodies; ++i) {
+    if (!is_cut[i]) continue;
+    const Body& b = tree.body[i];
+    const bool reversed = b.joint == JointKind::reversed;
+    Constraint c{};
+    const LoopJoint joint(b.described, b.constants, 6 - b.nv);
+    c.told_in = Mat3<double>::Identity();
+    c.parent = reversed ? i : b.parent, c.child = reversed ? b.parent : i;
+    c.X_parent = c.X_child = Transform<double>::identity();
+    (reversed ? c.X_child : c.X_parent) = b.X_tree;
+    between(c);
+    c.kind = joint, c.turns = joint.component[0] < 3;
+    motion.push_back(c);
+    motion.back().kind = joint.motion(b.nv), motion.back().turns = true;
+    carried.push_back(i);
+    add(std::move(c));
+  }
+  view_.first_motion = static_cast<int>(constraints_.size());
+  view_.compliant_row = tree_.loops.rows;
+  const auto feels_armature = [&](int body) {
+    const Body& b = tree.body[body];
+    const PassiveTerms* p = tree.passive + b.iv;
+    return std::any_of(p, p + b.nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
+  };
+  const auto add_motions = [&](bool with_armature) {
+    for (std::size_t k = 0; k < motion.size(); ++k) {
+      const Body& b = tree.body[carried[k]];
+      if (feels_armature(carried[k]) != with_armature) continue;
+      for (int l = 0; l < b.nv; ++l) {
+        velocity_[b.iv + l] = -1 - (tree_.loops.rows + l);
+        // where a joint turns freely about one axis and feels armature about another the free row gives way to anything
+        if (with_armature) compliance_.push_back(1.0 / std::max(tree.passive[b.iv + l].armature, 1e-30));
+      }
+      add(motion[k]);
+    }
+  };
+  add_motions(true);
+  // joints that close loops, too, may have armature along their motion
+  for (int i = 0, row = 0; given.rotor_rows > 0 && i < given.motor_constraints;
+       row += given.constraint[given.constraints + i++].rows) {
+    const int rows = given.constraint[given.constraints + i].rows;
+    const double* rotor = given.rotor + row;
+    if (std::none_of(rotor, rotor + rows, [](double r) { return r != 0.0; })) continue;
+    for (int r = 0; r < rows; ++r) compliance_.push_back(1.0 / std::max(rotor[r] * rotor[r], 1e-30));
+    again(given.constraints + i);
+  }
+  Loops& loops = tree_.loops;
+  const int constraints = static_cast<int>(constraints_.size()), rows = loops.rows, entries = loops.entries;
+  for (int i = given.constraints; i < given.constraints + given.motor_constraints; ++i) again(i);
+  add_motions(false);
+  loops.motor_constraints = static_cast<int>(constraints_.size()) - constraints;
+  loops.motor_rows = loops.rows - rows, loops.motor_entries = loops.entries - entries;
+  loops.constraints = constraints, loops.rows = rows, loops.entries = entries;
+  loops.constraint = constraints_.data();
+  loops.pfaffian_values = given.pfaffian_values;
+  mass_first_.push_back(0);
+  for (int i = 0; i < tree_.nv; ++i) mass_first_.push_back(mass_first_.back() + column_depth_[i] + 1);
+  loops.mass_first = mass_first_.data();
+  loops.substructures = nullptr;
+
+  dynamics_ = FrontalPlan(tree_, constraints_.data(), constraints);
+  statics_ = FrontalPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()));
+  loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
+  operations_ = dynamics_.operations() + 10.0 * (mass_first_.back() + loops.entries + loops.motor_entries);
+  view_.tree = tree_;
+  view_.cuts = static_cast<int>(carried.size());
+  for (int i = 1; i < tree.bodies; ++i) view_.substructures += bodies_[i].parent == 0;
+  view_.from = from_.data(), view_.velocity = velocity_.data(), view_.compliance = compliance_.data();
+}
+
+/// Bodies whose joint is cut: a piece grows from the ground outwards until it is full.
+std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int bodies) const {
+  std::vector<char> tied(tree.nv, 0), is_cut(tree.bodies, 0);
+  for (int i = 0; i < tree.loops.constraints + tree.loops.motor_constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; c.child < 0 && k < c.columns; ++k) tied[c.column[k]] = 1;
+  }
+  std::vector<int> root(tree.bodies, 0), size(tree.bodies, 0);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    const bool free = std::none_of(tied.begin() + b.iv, tied.begin() + b.iv + b.nv, [](char t) { return t; });
+    const bool can =
+        b.parent != 0 && free && b.described != JointKind::free && free_components(b.described) >= 0 && has_inertia_everywhere(b);
+    is_cut[i] = can && size[root[b.parent]] >= bodies;
+    root[i] = is_cut[i] || b.parent == 0 ? i : root[b.parent];
+    ++size[root[i]];
+  }
+  return is_cut;
+}
+
+void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_cut) {
+  bodies_.assign(tree.body, tree.body + tree.bodies);
+  velocity_.assign(tree.nv, 0);
+  tree_ = tree;
+  tree_.loops = Loops{};
+  tree_.has_armature = false;
+  for (int i = 1; i < tree.bodies; ++i) {
+    Body& b = bodies_[i];
+    const int iv = static_cast<int>(from_.size());
+    if (is_cut[i]) {
+      b.parent = 0, b.joint = b.described = JointKind::free, b.nv = 6;
+      from_.insert(from_.end(), 6, -1);
+      passive_terms_.insert(passive_terms_.end(), 6, PassiveTerms{});
+    } else {
+      for (int k = 0; k < b.nv; ++k) {
+        velocity_[b.iv + k] = iv + k;
+        from_.push_back(b.iv + k);
+        passive_terms_.push_back(tree.passive[b.iv + k]);
+      }
+    }
+    b.iv = iv, b.end = i + 1;
+    b.root = b.parent == 0 ? i : bodies_[b.parent].root;
+    const Body& p = bodies_[b.parent];
+    for (int k = 0; k < b.nv; ++k) {
+      column_body_.push_back(i);
+      column_parent_.push_back(k > 0 ? iv + k - 1 : b.parent == 0 ? -1 : p.iv + p.nv - 1);
+      column_depth_.push_back(column_parent_.back() < 0 ? 0 : column_depth_[column_parent_.back()] + 1);
+    }
+  }
+  tree_.nv = static_cast<int>(from_.size());
+  tree_.body = bodies_.data(), tree_.passive = passive_terms_.data();
+  tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
+}
+
+/// The velocities that move one of its bodies and not the other.
+void SubstructuredMechanism::between(Constraint& c) {
+  const auto way = [&](int body) {
+    std::vector<int> columns;
+    for (int k = body == 0 ? -1 : bodies_[body].iv + bodies_[body].nv - 1; k >= 0; k = column_parent_[k]) columns.push_back(k);
+    return columns;
+  };
+  std::vector<int> own = way(c.child), rest = way(c.parent);
+  while (!own.empty() && !rest.empty() && own.back() == rest.back()) own.pop_back(), rest.pop_back();
+  c.own = static_cast<int>(own.size());
+  own.insert(own.end(), rest.begin(), rest.end());
+  c.columns = static_cast<int>(own.size()), c.column = keep(std::move(own));
+}
+
+void SubstructuredMechanism::add(Constraint c) {
+  c.rows = visit_constraint(c.kind, [](const auto& kind) { return kind.rows(); });
+  c.row = tree_.loops.rows, c.entry = tree_.loops.entries;
+  tree_.loops.rows += c.rows, tree_.loops.entries += c.rows * c.columns;
+  constraints_.push_back(std::move(c));
+}
+
+const int* SubstructuredMechanism::keep(std::vector<int> numbers) {
+  columns_.push_back(std::move(numbers));
+  return columns_.back().data();
+}
+
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int bodies) {
+  std::unique_ptr<SubstructuredMechanism> best;
+  for (const int most : bodies ? std::vector<int>{bodies} : std::vector<int>{1, 2, 3, 4, 6, 8}) {
+    auto pieces = std::make_unique<SubstructuredMechanism>(tree, most);
+    if (pieces->cuts_something() && (!best || pieces->operations() < best->operations())) best = std::move(pieces);
+  }
+  return best;
+}
+
+}  // namespace sarrus

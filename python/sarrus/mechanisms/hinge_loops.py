@@ -1,0 +1,513 @@
+"""Single loops of hinges that move although the mobility formula says that they should not: linkages of four, five and six hinges."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..building.builder import Builder
+from ..description.joints import Revolute
+from ..errors import ModelError
+from ..spatial import Inertia, Transform
+from .drawing import positive
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "schatz"]
+
+Hinge = tuple[Any, Any]  # a point of its axis (3,) [m], and its direction: (3,) or "x", "y" or "z"
+
+
+def along(length: float, twist: float) -> Transform:
+    """From a hinge to the next one, over their common normal."""
+    return Transform.from_rpy(twist, 0, 0, (length, 0, 0))
+
+
+def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
+    """Bars from hinge to hinge as these lie at home, q = 0; the last bar, back to the first hinge, is the ground.
+
+    Bar k, from hinge k to the next, has its frame at the end nearer to the ground and parallel to it at home. The hinge in the middle
+    closes the loop.
+    """
+    points, axes = zip(*hinges, strict=True)
+    last, middle = len(hinges), len(hinges) // 2 + 1
+    at = np.array(points, dtype=float)
+    # both ways from the ground to the hinge in the middle
+    frames = np.array([np.zeros(3), *at[: middle - 1], *at[middle:], np.zeros(3)])
+    bars = ["ground", *(f"link{k}" for k in range(1, last)), "ground"]
+    b = Builder(name)
+    for k in range(1, last):
+        b.add_body(bars[k], Inertia.rod(mass, (0, 0, 0), (at[k] if k < middle else at[k - 1]) - frames[k]))
+    for k in range(1, last + 1):
+        parent, child = (k - 1, k) if k <= middle else (k, k - 1)
+        places = {"at_parent": at[k - 1] - frames[parent], "at_child": at[k - 1] - frames[child]}
+        hinge, closing = Revolute(axes[k - 1]), k == middle
+        b.add_joint(f"joint{k}", hinge, bars[parent], bars[child], **places, actuated=k == 1, loop=closing)
+    b.set_home({f"joint{k}": 0.0 for k in range(1, last + 1) if k != middle})
+    return b
+
+
+def bennett(
+    length: float = 0.5, twist: float = math.pi / 6, other_twist: float = math.pi / 3, mass: float = 1.0
+) -> Mechanism:
+    """Bennett's linkage: four bars and four hinges that are neither parallel nor meet in a point.
+
+    Opposite bars are alike, and length / sin(twist) is the same for all, from which the other length follows. Kutzbach counts -2
+    degrees of freedom; it has one. Opposite hinges turn by equal and opposite amounts, and neighbours so that
+    tan(theta1 / 2) tan(theta2 / 2) is constant, sin((twist + other_twist) / 2) / sin((twist - other_twist) / 2).
+
+    Parameters
+    ----------
+    length : of the ground and the bar across from it, along the common normals of their hinges [m]
+    twist, other_twist : between the hinges of these bars, and of the other two, in (0, pi) and different [rad]
+    mass : of each moving bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "link1", "link2" and "link3" (their frames at the hinge nearer to the ground, z along it) and the joints
+    "joint1" (actuated, about z at the origin), "joint2", "joint4" (the other one on the ground) and "joint3"
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a twist out of range or as large as the other.
+
+    References
+    ----------
+    Bennett, A new mechanism, Engineering 76, 1903.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.bennett()
+    >>> q = robot.assemble(fixed={"joint1": 1.0})
+    >>> print((np.tan(q[0] / 2) * np.tan(q[1] / 2)).round(6), (np.sin(np.pi / 4) / np.sin(-np.pi / 12)).round(6))
+    -2.732051 -2.732051
+    """
+    positive(length=length, mass=mass)
+    for name, value in (("twist", twist), ("other_twist", other_twist)):
+        if not (isinstance(value, Real) and 0 < value < math.pi):
+            raise ModelError(f"{name} must be between 0 and pi; got {value!r}")
+    if abs(twist - other_twist) < 1e-6:
+        raise ModelError(f"twist and other_twist must differ; got {twist!r} twice: such a linkage does not turn")
+    # bars 1 and 3 have the other length; the ground, from hinge 4 to hinge 1, and bar 2 the given one
+    other = length * math.sin(other_twist) / math.sin(twist)
+    product = math.sin((twist + other_twist) / 2) / math.sin((twist - other_twist) / 2)
+    first = 2 * math.pi / 3
+    second = 2 * math.atan(product / math.tan(first / 2))
+
+    b = Builder("Bennett linkage")
+    for name, reach in (("link1", other), ("link2", length), ("link3", -other)):
+        b.add_body(name, Inertia.rod(mass, (0, 0, 0), (reach, 0, 0)))
+    b.add_joint("joint1", Revolute("z"), "ground", "link1", actuated=True)
+    b.add_joint("joint2", Revolute("z"), "link1", "link2", at_parent=along(other, other_twist))
+    b.add_joint("joint4", Revolute("z"), "ground", "link3", at_parent=along(length, twist).inverse())
+    b.add_joint(
+        "joint3",
+        Revolute("z"),
+        "link2",
+        "link3",
+        at_parent=along(length, twist),
+        at_child=along(other, other_twist).inverse(),
+        loop=True,
+    )
+    b.set_home({"joint1": first, "joint2": second, "joint4": second})
+    return b.build()
+
+
+def checked_twists(leg_twist: float, **twists: float) -> None:
+    """Raise ModelError for Bennett loops that are none, or that do not turn: with the legs' twist and that of the other two bars."""
+    for name, value in ({"leg_twist": leg_twist} | twists).items():
+        if not (isinstance(value, Real) and 0 < value < math.pi):
+            raise ModelError(f"{name} must be between 0 and pi; got {value!r}")
+    for name, value in twists.items():
+        if abs(value - leg_twist) < 1e-6:
+            raise ModelError(f"{name} and leg_twist must differ; got {value!r} twice: such a linkage does not turn")
+
+
+def bennett_row(
+    rails: Sequence[tuple[float, float]], leg: tuple[float, float], angle: float
+) -> tuple[list[Transform], list[Transform]]:
+    """Bennett loops beside one another, each sharing a leg with the next: the hinges' frames along the rails, and at the legs' feet.
+
+    Rails and legs are (length, twist); the rails, of which the first starts in the origin, lie on one line, and the first leg is turned
+    by the angle from it. In each loop the tangents of half the angles of its two legs have a constant ratio.
+    """
+    heads, feet = [Transform()], [Transform.from_rpy(0, 0, angle) @ along(*leg)]
+    for length, twist in rails:
+        ratio = math.sin((leg[1] + twist) / 2) / math.sin((leg[1] - twist) / 2)
+        angle = 2 * math.atan(ratio * math.tan(angle / 2))
+        heads.append(heads[-1] @ along(length, twist))
+        feet.append(heads[-1] @ Transform.from_rpy(0, 0, angle) @ along(*leg))
+    return heads, feet
+
+
+def hinges_of(frames: Sequence[Transform]) -> list[Hinge]:
+    """Those about the z axes."""
+    return [(frame.translation, frame.rotation[:, 2]) for frame in frames]
+
+
+def _goldberg(name: str, leg: float, leg_twist: float, mass: float, **twists: float) -> Mechanism:
+    positive(leg=leg, mass=mass)
+    checked_twists(leg_twist, **twists)
+    size = leg / math.sin(leg_twist)
+    rails = [(size * math.sin(twist), twist) for twist in twists.values()]
+    heads, feet = bennett_row(rails, (leg, leg_twist), 1.0)
+    return hinge_loop(name, hinges_of([heads[0], *feet, heads[-1]]), mass).build()
+
+
+def goldberg_5r(
+    leg: float = 0.5, leg_twist: float = 1.2, twist: float = 0.5, other_twist: float = 0.8, mass: float = 1.0
+) -> Mechanism:
+    """Goldberg's linkage of five hinges: two Bennett linkages with one bar in common, which is then left out.
+
+    On one side of it their bars are joined to one straight bar, here the ground, on the other side by the hinge that they had. Kutzbach
+    counts -1 degrees of freedom; it has one.
+
+    Parameters
+    ----------
+    leg : of the bars that stand on the ground, and of the one that was left out [m]
+    leg_twist : between their hinges, in (0, pi) [rad]
+    twist, other_twist : between the hinges of the first and of the second loop's other bars, in (0, pi), neither as large as leg_twist
+        [rad]. Their lengths are leg sin(twist) / sin(leg_twist), as Bennett has it
+    mass : of each moving bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "link1" to "link4" and the joints "joint1" (actuated) to "joint5", of which the third, the one that both
+    loops had, closes the loop; the ground bar lies on the x axis from joint1, in the origin, to joint5
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a twist out of range, or two that must differ.
+
+    References
+    ----------
+    Goldberg, New five-bar and six-bar linkages in three dimensions, Transactions of the ASME 65, 1943.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.goldberg_5r()
+    >>> mobility = robot.mobility(robot.assemble(fixed={"joint1": 0.5}))
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom, mobility.kutzbach
+    (1, 1, -1)
+    """
+    return _goldberg("Goldberg 5R linkage", leg, leg_twist, mass, twist=twist, other_twist=other_twist)
+
+
+def goldberg_6r(
+    leg: float = 0.5,
+    leg_twist: float = 1.2,
+    twist: float = 0.5,
+    other_twist: float = 0.8,
+    third_twist: float = 0.3,
+    mass: float = 1.0,
+) -> Mechanism:
+    """Goldberg's linkage of six hinges: three Bennett linkages in a row, without the bars that neighbours have in common.
+
+    As :func:`goldberg_5r`, with one loop more on the straight bar, the ground. Kutzbach counts no degree of freedom; it has one.
+
+    Parameters
+    ----------
+    leg : of the bars that stand on the ground, and of those that were left out [m]
+    leg_twist : between their hinges, in (0, pi) [rad]
+    twist, other_twist, third_twist : between the hinges of the other bars of the three loops, in (0, pi), none as large as leg_twist
+        [rad]. Their lengths are leg sin(twist) / sin(leg_twist), as Bennett has it
+    mass : of each moving bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "link1" to "link5" and the joints "joint1" (actuated) to "joint6", of which the fourth closes the loop; the
+    ground bar lies on the x axis from joint1, in the origin, to joint6
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a twist out of range, or two that must differ.
+
+    References
+    ----------
+    Goldberg, New five-bar and six-bar linkages in three dimensions, Transactions of the ASME 65, 1943.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.goldberg_6r()
+    >>> mobility = robot.mobility(robot.assemble(fixed={"joint1": 0.5}))
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom, mobility.kutzbach
+    (1, 1, 0)
+    """
+    twists = {"twist": twist, "other_twist": other_twist, "third_twist": third_twist}
+    return _goldberg("Goldberg 6R linkage", leg, leg_twist, mass, **twists)
+
+
+def myard(leg: float = 0.4, leg_twist: float = 0.6, mass: float = 1.0) -> Mechanism:
+    """Myard's linkage of five hinges: a Bennett linkage with a right angle between its other hinges, and its image in a mirror.
+
+    The mirror, the x-y plane, holds the bar that both have in common, which is left out, and the hinge at one end of it; at the other end
+    the hinge stands across the mirror, and the two bars there move as one, between hinges that meet in the mirror. Kutzbach counts -1
+    degrees of freedom; it has one, and stays its own image.
+
+    Parameters
+    ----------
+    leg : of the bars at the hinge in the mirror [m]
+    leg_twist : between their hinges, in (0, pi) but for pi/2 [rad]; the next bars have a right angle and the length leg / sin(leg_twist)
+    mass : of each moving bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "link1" to "link4" and the joints "joint1" (actuated; in the mirror, between the ground and link1) to
+    "joint5"; the ground is one of the legs, and joint3 closes the loop
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a twist out of range.
+
+    References
+    ----------
+    Myard, Contribution à la géométrie des systèmes articulés, Bulletin de la Société mathématique de France 59, 1931.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.myard()
+    >>> mobility = robot.mobility(robot.assemble(fixed={"joint1": 0.5}))
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom, mobility.kutzbach
+    (1, 1, -1)
+    """
+    positive(leg=leg, mass=mass)
+    checked_twists(leg_twist, **{"a right angle": math.pi / 2})
+    heads, feet = bennett_row([(leg / math.sin(leg_twist), math.pi / 2)], (leg, leg_twist), 1.0)
+    mirror = np.array([1, 1, -1])
+    one, two, (meeting, axis) = hinges_of([heads[1], feet[1], feet[0]])
+    three = (meeting + leg / 2 * axis, axis)  # where the bar ends that turns about the meeting point
+    five, four = ((point * mirror, axis * mirror) for point, axis in (two, three))
+    return hinge_loop("Myard linkage", [one, two, three, four, five], mass).build()
+
+
+def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechanism:
+    """Schatz' linkage, the drive of the Turbula mixer: between two parallel shafts a body tumbles that is never turned over itself.
+
+    Six hinges, each at a right angle to the next, but for the two shafts; three bars of one length, and the shafts apart by the square
+    root of 3 times that. It is what becomes of Bricard's trihedral linkage when the bars at the ground are taken along. Kutzbach counts
+    no degree of freedom; it has one.
+
+    Parameters
+    ----------
+    length : of the bars from fork to fork; the one in the middle carries what is mixed [m]
+    shaft : of the shafts, up to the forks [m]
+    mass : of each moving bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "link1" and "link5" (the shafts, about z), "link2", "link3" (which tumbles) and "link4", and the joints
+    "joint1" (actuated) to "joint6"; joint4 closes the loop. The forks of the shafts are in the origin and at (length sqrt(3), 0, 0)
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive.
+
+    References
+    ----------
+    Schatz, US patent 2302804, 1942. Lee and Dai, Configuration analysis of the Schatz linkage, Proceedings of the Institution of
+    Mechanical Engineers C 217, 2003.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.schatz()
+    >>> mobility = robot.mobility(robot.assemble(fixed={"joint1": 0.5}))
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom, mobility.kutzbach
+    (1, 1, 0)
+    """
+    positive(length=length, shaft=shaft, mass=mass)
+    # at home the three bars stand across one another, so that their sum has the length sqrt(3); the middle one lies level
+    first = np.array([1 / math.sqrt(3), -1 / math.sqrt(6), 1 / math.sqrt(2)])
+    middle = np.array([1 / math.sqrt(3), math.sqrt(2 / 3), 0.0])
+    third = first * (1, 1, -1)
+    down, across = np.array([0.0, 0.0, -shaft]), np.array([math.sqrt(3) * length, 0.0, 0.0])
+    knee, elbow = length * first, length * (first + middle)
+    hinges = [(down, "z"), ((0, 0, 0), middle), (knee, third), (elbow, first), (across, middle), (across + down, "z")]
+    return hinge_loop("Schatz linkage", hinges, mass).build()
+
+
+def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, mass: float = 1.0) -> Mechanism:
+    """Two Hooke joints with a shaft in the middle, its forks in one plane, between parallel shafts: these turn at equal velocities.
+
+    Six hinges, of which Kutzbach expects no degree of freedom; it has one. Over the first cross velocities vary between cos(angle) and its
+    inverse, over the second one they vary back.
+
+    Parameters
+    ----------
+    angle : between the outer shafts and the middle one, in (0, pi/2) [rad]
+    shaft, middle : lengths of the outer shafts, up to the crosses, and of the middle one [m]
+    mass : of each shaft and each cross [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "link1" (the shaft that drives), "link2" (a cross), "link3" (the middle shaft, along x at home), "link4" (a
+    cross) and "link5" (the shaft that is driven), and the joints "joint1" (actuated) to "joint6", of which the fourth closes the loop
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; an angle out of range.
+
+    References
+    ----------
+    Hooke, Lectiones Cutlerianae, 1679; Hunt, Kinematic geometry of mechanisms, 1978, on it among the linkages of six hinges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.double_hooke()
+    >>> q = robot.follow({"joint1": np.linspace(0.0, 2.0, 3)})
+    >>> q[:, robot.joint("joint6").q_slice].ravel().round(9)
+    array([0., 1., 2.])
+    """
+    positive(shaft=shaft, middle=middle, mass=mass)
+    if not (isinstance(angle, Real) and 0 < angle < math.pi / 2):
+        raise ModelError(f"angle must be between 0 and pi/2; got {angle!r}")
+    along_shafts, fork = (
+        np.array([math.cos(angle), 0, -math.sin(angle)]),
+        np.array([math.sin(angle), 0, math.cos(angle)]),
+    )
+    across, far = np.array([0, 1.0, 0]), np.array([middle, 0, 0])
+    arm = shaft / 10  # of a cross
+    hinges = [
+        (-shaft * along_shafts, along_shafts),
+        (arm * fork, fork),
+        (arm * across, across),
+        (far + arm * across, across),
+        (far + arm * fork, fork),
+        (far + shaft * along_shafts, along_shafts),
+    ]
+    return hinge_loop("double Hooke joint", hinges, mass).build()
+
+
+def bricard(edge: float = 1.0, mass: float = 1.0, kind: str = "trihedral") -> Mechanism:
+    """Bricard's linkages: six hinges that are symmetrical to one another, or that lie along edges of an octahedron.
+
+    Kutzbach counts no degree of freedom; each kind has one. The trihedral one is the best known: six bars, at home along six edges of a
+    cube, and a hinge between neighbours along the third edge there; it turns itself inside out. The bars' frames are parallel to the
+    ground at home, q = 0, but for the octahedron that lies flat then.
+
+    Parameters
+    ----------
+    edge : of the cube; what the other kinds, which are examples of theirs, are multiplied by [m]
+    mass : of each moving bar [kg]
+    kind : "trihedral"; "line-symmetric", a half turn about z takes each hinge to the one across; "plane-symmetric", the first and the
+        fourth hinge lie in the x-z plane and the others are images of each other in it; "line-symmetric octahedral", "plane-symmetric
+        octahedral" and "doubly collapsible octahedral", hinges along a way over six edges of an octahedron, whose other edges then keep
+        their lengths too: Bricard's three flexible octahedra. The last one lies flat in two ways
+
+    Returns
+    -------
+    Mechanism with the bodies "link1" to "link5" (the sixth is the ground; of the cube, from (0, 0, edge) to the origin) and the joints
+    "joint1" (actuated) to "joint6"; joint k is at the near end of bar k
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; another kind.
+
+    References
+    ----------
+    Bricard, Mémoire sur la théorie de l'octaèdre articulé, Journal de mathématiques pures et appliquées, 1897, and Leçons de cinématique,
+    volume 2, 1927. Baker, An analysis of the Bricard linkages, Mechanism and Machine Theory 15, 1980. Five rods of 1 m and 1 kg along a cube: IFToMM, Library of computational benchmark problems, problem A04.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.bricard()
+    >>> mobility = robot.mobility(robot.neutral())
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom, mobility.kutzbach
+    (1, 1, 0)
+    """
+    positive(edge=edge, mass=mass)
+    if str(kind) not in _BRICARD:  # an array has no one answer to `in`
+        raise ModelError(f"kind is one of {', '.join(map(repr, _BRICARD))}; got {kind!r}")
+    hinges = [(edge * np.array(point, dtype=float), axis) for point, axis in _BRICARD[str(kind)]()]
+    b = hinge_loop("Bricard linkage" if kind == "trihedral" else f"Bricard linkage, {kind}", hinges, mass)
+    if kind == "doubly collapsible octahedral":  # flat at q = 0, where it may fold in two ways
+        robot = b.build()
+        b.set_home(dict(zip(robot.joints, robot.assemble(fixed={"joint1": 1.0}), strict=True)))
+    return b.build()
+
+
+def _cube() -> list[Hinge]:
+    # from the origin along x, y, z, and from the other end of the ground, (0, 0, 1), along y and x: both ways meet at (1, 1, 1)
+    corners = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1), (0, 0, 1))
+    return [*zip(corners, ("y", "z", "x", "y", "z", "x"), strict=True)]
+
+
+HALF_TURN, MIRROR = np.array([-1.0, -1.0, 1.0]), np.array([1.0, -1.0, 1.0])  # about z; in the x-z plane
+
+
+def _line_symmetric() -> list[Hinge]:
+    points = np.array([(1.0, 0.2, 0.1), (0.6, 0.9, 0.5), (-0.3, 1.0, -0.2)])
+    axes = np.array([(0.3, 0.4, 1.0), (1.0, 0.1, 0.3), (0.2, 1.0, -0.6)])
+    return [*zip([*points, *points * HALF_TURN], [*axes, *axes * HALF_TURN], strict=True)]
+
+
+def _plane_symmetric() -> list[Hinge]:
+    points = np.array([(1.0, 0.0, 0.0), (0.5, 0.6, 0.4), (-0.4, 0.8, -0.2), (-1.0, 0.0, 0.1)])
+    axes = np.array([(0.3, 0.0, 1.0), (1.0, 0.3, 0.5), (-0.2, 1.0, 0.4), (1.0, 0.0, 0.5)])
+    return [*zip([*points, *points[2:0:-1] * MIRROR], [*axes, *axes[2:0:-1] * MIRROR], strict=True)]
+
+
+def _along_edges(corners: ArrayLike) -> list[Hinge]:
+    """Hinges along the edges of a closed way: corner k and the third one after it are not joined."""
+    a = np.array(corners, dtype=float)
+    b = np.roll(a, -1, axis=0)
+    return [*zip((a + b) / 2, b - a, strict=True)]
+
+
+def _line_symmetric_octahedron() -> list[Hinge]:
+    corners = np.array([(1.0, 0.2, 0.0), (0.1, 0.9, 0.6), (0.5, -0.4, 1.0)])
+    return _along_edges([*corners, *corners * HALF_TURN])
+
+
+def _plane_symmetric_octahedron() -> list[Hinge]:
+    corners = np.array([(1.0, 0.0, 0.1), (0.3, 0.8, 0.5), (0.2, 0.7, -0.6), (-0.9, 0.0, 0.3)])
+    return _along_edges([*corners, *corners[1:3] * MIRROR])
+
+
+def _doubly_collapsible_octahedron() -> list[Hinge]:
+    """Flat: four edges, between two pairs of opposite corners, touch one circle, and four another one about the same centre."""
+    first, fourth = -0.7 + 0.7j, -0.2 + 1.0j
+
+    def meeting(radius: float, side: int) -> complex:
+        """Where a line from the first corner that touches the circle on this side meets one from the fourth, on its same side."""
+        u, w = (
+            cmath.exp(1j * (cmath.phase(-corner) + side * math.asin(radius / abs(corner))))
+            for corner in (first, fourth)
+        )
+        return first + u * ((fourth - first) * w.conjugate()).imag / (u * w.conjugate()).imag
+
+    second, fifth = (meeting(0.2, side) for side in (1, -1))
+    third, sixth = (meeting(0.7, side) for side in (1, -1))
+    return _along_edges([(c.real, c.imag, 0.0) for c in (first, second, third, fourth, fifth, sixth)])
+
+
+_BRICARD = {
+    "trihedral": _cube,
+    "line-symmetric": _line_symmetric,
+    "plane-symmetric": _plane_symmetric,
+    "line-symmetric octahedral": _line_symmetric_octahedron,
+    "plane-symmetric octahedral": _plane_symmetric_octahedron,
+    "doubly collapsible octahedral": _doubly_collapsible_octahedron,
+}

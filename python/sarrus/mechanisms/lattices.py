@@ -1,0 +1,365 @@
+"""Lattices: nets, rings and sheets of as many cells as one likes. All bodies' frames are parallel to the ground's at home."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from itertools import pairwise, product
+from numbers import Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._arrays import Array
+from ..building.builder import Builder
+from ..description.joints import Free, Revolute, Spherical, Universal
+from ..errors import ModelError
+from ..spatial import Inertia
+from .drawing import in_space, positive, whole
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["chain_mail", "hoberman_ring", "miura_fold", "net", "ring", "tensegrity_prism"]
+
+
+def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2) -> Mechanism:
+    """Planar net of rods: cells are four-bars, and it hangs from the corner of its first one.
+
+    Where rods meet they are pinned to one another one by one, so that there is a pin less than rods. The net stays in the x-z plane. It
+    has rows + columns degrees of freedom; each cell's loop adds five rows, of which three are redundant.
+
+    Parameters
+    ----------
+    rows, columns : of cells
+    length : of a rod [m]
+    mass : of a rod [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "across<i>_<j>" (from node j to node j + 1 of line i, along x at home) and "down<i>_<j>" (from line i to
+    line i + 1, leaning by 0.5 rad at home), counted from 0; and the joints "hook" and "pin<i>_<j>_<k>", the k-th pin of a node
+
+    Raises
+    ------
+    ModelError
+        No row or no column; a size that is not positive.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.net(2, 3)
+    >>> mobility = robot.mobility(robot.neutral())
+    >>> mobility.degrees_of_freedom, mobility.redundant
+    (5, 18)
+    """
+    whole("rows", rows, 1)
+    whole("columns", columns, 1)
+    positive(length=length, mass=mass)
+    across, down = np.array([length, 0.0, 0.0]), length * np.array([math.sin(0.5), 0.0, -math.cos(0.5)])
+    b = Builder(f"net of {rows} by {columns} four-bars")
+    # of each node, the rods that meet there, with the place where it is on them
+    meeting: dict[tuple[int, int], list[tuple[str, Array]]] = {
+        node: [] for node in product(range(rows + 1), range(columns + 1))
+    }
+    for i, j in meeting:
+        for name, way, far in (("across", across, (i, j + 1)), ("down", down, (i + 1, j))):
+            if far in meeting:
+                rod = f"{name}{i}_{j}"
+                b.add_body(rod, Inertia.rod(mass, (0, 0, 0), way))
+                meeting[i, j].append((rod, np.zeros(3)))
+                meeting[far].append((rod, way))
+    b.add_joint("hook", Revolute("y"), "ground", "across0_0")
+    for (i, j), rods in meeting.items():
+        for k, ((one, at_one), (other, at_other)) in enumerate(pairwise(rods)):
+            b.add_joint(f"pin{i}_{j}_{k}", Revolute("y"), one, other, at_parent=at_one, at_child=at_other)
+    return b.build()
+
+
+def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
+    """Closed chain of n rods with a ball in every joint, one node of which hangs on the ground. At home it lies level, a regular polygon.
+
+    It has 3 n - 3 degrees of freedom, of which n are rods that spin about themselves.
+
+    Parameters
+    ----------
+    n : number of rods, 3 or more
+    length : of a rod [m]; it is a fifth of that thick, so that it resists spinning
+    mass : of a rod [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "rod1" to "rod<n>" and the joints "hook" (rod1 on the ground, in the origin), "ball1" (from rod1 to rod2),
+    ..., and "ball<n>", which closes the ring
+
+    Raises
+    ------
+    ModelError
+        Fewer than three rods; a size that is not positive.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> sarrus.mechanisms.ring(12)
+    <Mechanism 'ring of 12 rods': 12 bodies, nq = 48, nv = 36, 1 constraints of nc = 3 rows>
+    """
+    whole("n", n, 3)
+    positive(length=length, mass=mass)
+    b = Builder(f"ring of {n} rods")
+    ways = [length * np.array([math.cos(turn), math.sin(turn), 0.0]) for turn in 2 * math.pi * np.arange(n) / n]
+    for k, way in enumerate(ways, start=1):
+        b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), way, radius=length / 10))
+    b.add_joint("hook", Spherical(), "ground", "rod1")
+    for k, way in enumerate(ways, start=1):
+        b.add_joint(f"ball{k}", Spherical(), f"rod{k}", f"rod{k % n + 1}", at_parent=way, loop=k == n)
+    return b.build()
+
+
+def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: float = 0.05) -> Mechanism:
+    """Mail of rings, each tied to its four neighbours by small rings without mass: stretched, these keep two points at their distance.
+
+    The rings of the first row hang on the ground, in balls; at home the mail lies level. It has 6 degrees of freedom for each ring, less
+    3 for each ball and 1 for each tie.
+
+    Parameters
+    ----------
+    rows, columns : of rings
+    radius : of a ring; ties are as long [m]
+    mass : of a ring [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "ring<i>_<j>", counted from 0, in row i along x and column j along y; the joints "hook<j>", and
+    "float<i>_<j>" of the rings that only ties hold; and the constraints "down<i>_<j>" and "across<i>_<j>", to the next row and column
+
+    Raises
+    ------
+    ModelError
+        No row or no column; a size that is not positive.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.chain_mail(2, 3)
+    >>> robot.nv, robot.nc, robot.mobility(robot.assemble()).degrees_of_freedom
+    (27, 7, 20)
+    """
+    whole("rows", rows, 1)
+    whole("columns", columns, 1)
+    positive(radius=radius, mass=mass)
+    hoop = Inertia(mass, (0, 0, 0), mass * radius**2 * np.diag([0.5, 0.5, 1.0]))
+    b = Builder(f"chain mail of {rows} by {columns} rings")
+    home: dict[str, list[float]] = {}
+    for i, j in product(range(rows), range(columns)):
+        place = (3 * radius * i + radius, 3 * radius * j, 0.0)
+        b.add_body(f"ring{i}_{j}", hoop)
+        if i == 0:
+            hook = (0.0, 3 * radius * j, 0.0)
+            b.add_joint(f"hook{j}", Spherical(), "ground", f"ring0_{j}", at_parent=hook, at_child=(-radius, 0, 0))
+        else:
+            b.add_joint(f"float{i}_{j}", Free(), "ground", f"ring{i}_{j}")
+            home[f"float{i}_{j}"] = [0, 0, 0, 1, *place]
+    for i, j in product(range(rows), range(columns)):
+        for name, way, far in (("down", "x", (i + 1, j)), ("across", "y", (i, j + 1))):
+            if far[0] < rows and far[1] < columns:
+                edge = radius * np.eye(3)["xy".index(way)]
+                ends = (f"ring{i}_{j}", edge), (f"ring{far[0]}_{far[1]}", -edge)
+                b.add_distance(f"{name}{i}_{j}", *ends, length=radius)
+    b.set_home(home)
+    return b.build()
+
+
+def tensegrity_prism(
+    n: int = 3, radius: float = 0.3, height: float = 0.6, stiffness: float = 2000.0, mass: float = 0.5
+) -> Mechanism:
+    """Prism of n struts that do not touch: their feet stand on a circle, their heads are tied to a polygon, and springs pull these down.
+
+    A strut's head is turned against its foot by 90 degrees and half a side of the polygon. Where the heads' polygon is turned so, a
+    spring from a head down to the next foot is as short as the struts allow: springs of any tension hold the prism up. It has n degrees
+    of freedom.
+
+    Parameters
+    ----------
+    n : number of struts, 3 or more
+    radius : of the circles of feet and heads [m]
+    height : of the heads at home [m]
+    stiffness : of a spring, which is nine tenths as long without load as at home [N/m]
+    mass : of a strut [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "strut1", ... (their frames at the feet), the joints "foot1", ..., the constraints "tie1", ... from a head
+    to the next, and the springs "spring1", ...
+
+    Raises
+    ------
+    ModelError
+        Fewer than three struts; a size that is not positive.
+
+    References
+    ----------
+    Snelson, US patent 3169611, 1965. Tibert and Pellegrino, Review of form-finding methods for tensegrity structures, International
+    Journal of Space Structures 18, 2003: the angle.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> prism = sarrus.mechanisms.tensegrity_prism()
+    >>> prism.mobility(prism.assemble()).degrees_of_freedom
+    3
+    """
+    whole("n", n, 3)
+    positive(radius=radius, height=height, stiffness=stiffness, mass=mass)
+    twist = math.pi / 2 + math.pi / n
+    angles = 2 * math.pi * np.arange(n) / n
+    feet, heads = (radius * np.array([np.cos(x), np.sin(x), 0 * x]).T for x in (angles, angles + twist))
+    heads += (0, 0, height)
+    b = Builder(f"tensegrity prism of {n} struts")
+    for k in range(n):
+        b.add_body(f"strut{k + 1}", Inertia.rod(mass, (0, 0, 0), heads[k] - feet[k]))
+        # neither axis is along the strut: it does not spin about itself
+        b.add_joint(f"foot{k + 1}", Universal("x", "y"), "ground", f"strut{k + 1}", at_parent=feet[k])
+    for k in range(n):
+        after = (k + 1) % n
+        head, next_head = (f"strut{k + 1}", heads[k] - feet[k]), (f"strut{after + 1}", heads[after] - feet[after])
+        b.add_distance(f"tie{k + 1}", head, next_head, length=2 * radius * math.sin(math.pi / n))
+        rest_length = 0.9 * float(np.linalg.norm(heads[k] - feet[after]))
+        foot = ("ground", feet[after])
+        b.add_spring(f"spring{k + 1}", foot, head, stiffness=stiffness, rest_length=rest_length)
+    return b.build()
+
+
+def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
+    """Hoberman's ring: n scissors of two bent bars each; it grows and shrinks and stays a ring. Planar, as one circle of his sphere.
+
+    Every bar is bent in its middle by the angle 2 pi / n that its scissors take of the circle; so its ends stay on two lines through the
+    centre whatever the size (Hoberman's angulated elements). It hangs from the pin of its first scissors, on top, where two gears keep
+    these symmetrical; shrinking lifts it. Kutzbach counts fewer degrees of freedom than none; it has one.
+
+    Parameters
+    ----------
+    n : number of scissors, 3 or more
+    arm : of a bent bar, from its middle to either end [m]
+    mass : of a bent bar [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "left1", "right1", ... (mirror images of each other; their frames at the pin in their middle), the joints
+    "hook" (actuated, on left1) and "hook_right", "middle<k>" (of all but the first scissors), "outer<k>" and "inner<k>", to the next
+    scissors, and the constraint "gears"
+
+    Raises
+    ------
+    ModelError
+        Fewer than three scissors; a size that is not positive.
+
+    References
+    ----------
+    Hoberman, US patent 4942700, 1990. You and Pellegrino, Foldable bar structures, International Journal of Solids and Structures 34,
+    1997.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.hoberman_ring()
+    >>> mobility = robot.mobility(robot.assemble())
+    >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
+    (1, 1)
+    """
+    whole("n", n, 3)
+    positive(arm=arm, mass=mass)
+    half, fold = (
+        math.pi / n,
+        math.pi / 4 - math.pi / (3 * n),
+    )  # of a scissors' angle; how far it is from its largest size
+    # the radius of the middles follows from ends that lie on the lines at +- half
+    radius = arm * math.cos(fold) / math.sin(half)
+    b = Builder(f"Hoberman ring of {n} scissors")
+    ends: dict[str, tuple[complex, complex]] = {}  # of a bar: to the scissors before and to those after
+    for k in range(n):
+        out = cmath.exp(1j * (math.pi / 2 + 2 * k * half))
+        for side, turn in ((f"left{k + 1}", -fold), (f"right{k + 1}", fold)):
+            corner = math.pi / 2 + half
+            ends[side] = arm * out * cmath.exp(1j * (turn - corner)), arm * out * cmath.exp(1j * (turn + corner))
+            b.add_body(side, sum((Inertia.rod(mass / 2, (0, 0, 0), in_space(z)) for z in ends[side]), Inertia.zero()))
+        if k > 0:
+            b.add_joint(f"middle{k + 1}", Revolute("y"), f"left{k + 1}", f"right{k + 1}")
+    top = in_space(radius * 1j)
+    b.add_joint("hook", Revolute("y"), "ground", "left1", at_parent=top, actuated=True, tree=True)
+    b.add_joint("hook_right", Revolute("y"), "ground", "right1", at_parent=top, tree=True)
+    b.add_coupler("gears", {"hook": 1.0, "hook_right": 1.0})
+    for k in range(n):
+        for name, one, other in (("outer", "left", "right"), ("inner", "right", "left")):
+            one, other = f"{one}{k + 1}", f"{other}{(k + 1) % n + 1}"
+            before, after = in_space(ends[one][1]), in_space(ends[other][0])
+            b.add_joint(f"{name}{k + 1}", Revolute("y"), one, other, at_parent=before, at_child=after)
+    return b.build()
+
+
+def miura_fold(
+    rows: int = 3, columns: int = 4, side: float = 0.2, angle: float = math.pi / 3, fold: float = 0.6, mass: float = 0.1
+) -> Mechanism:
+    """Miura's fold: a sheet of rigid parallelograms, hinged along its creases, that folds flat in both directions at once.
+
+    Four creases meet in each inner corner, and each adds a loop of five rows; the sheet has one degree of freedom for any number of facets.
+
+    Parameters
+    ----------
+    rows, columns : of facets, both at least 2; rows follow each other along y
+    side : of a facet [m]
+    angle : of a facet's corner, in (0, pi/2) [rad]
+    fold : by which the facets stand up at home, from 0, flat, to pi/2, folded, both excluded: there it may fold in other ways [rad]
+    mass : of a facet [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "facet<i>_<j>", counted from 0 (facet0_0 is the ground; a facet's frame is in its corner nearest to that at
+    home), and the joints "across<i>_<j>" and "along<i>_<j>", from there to the facets of the next column and row; "across0_0" is actuated
+
+    Raises
+    ------
+    ModelError
+        Fewer than two rows or columns; an angle out of range; a size that is not positive.
+
+    References
+    ----------
+    Schenk and Guest, Geometry of Miura-folded metamaterials, PNAS 110, 2013.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.miura_fold(3, 3)
+    >>> mobility = robot.mobility(robot.neutral())
+    >>> robot.nv, robot.nc, mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
+    (8, 20, 1, 1)
+    """
+    whole("rows", rows, 2)
+    whole("columns", columns, 2)
+    positive(side=side, mass=mass)
+    for name, value in (("angle", angle), ("fold", fold)):
+        if not (isinstance(value, Real) and 0 < value < math.pi / 2):
+            raise ModelError(f"{name} must be between 0 and pi/2; got {value!r}")
+    rise = side * math.sin(fold) * math.sin(angle)
+    stretch = math.hypot(1.0, math.cos(fold) * math.tan(angle))
+    wide, shift = side * math.cos(fold) * math.tan(angle) / stretch, side / stretch
+    deep = math.sqrt((side - rise) * (side + rise))
+
+    def corner(i: int, j: int) -> Array:
+        return np.array([wide * j, deep * i + shift * (j % 2), rise * (i % 2)])
+
+    b = Builder(f"Miura fold of {rows} by {columns} facets")
+    facets = {(i, j): f"facet{i}_{j}" for i, j in product(range(rows), range(columns))} | {(0, 0): "ground"}
+    for (i, j), facet in facets.items():
+        along, across = corner(i + 1, j) - corner(i, j), corner(i, j + 1) - corner(i, j)
+        if facet != "ground":
+            # a plate's second moments are those of four points, as Gauss places them
+            places = [
+                (0.5 + x) * along + (0.5 + y) * across
+                for x, y in product((-0.5 / math.sqrt(3), 0.5 / math.sqrt(3)), repeat=2)
+            ]
+            b.add_body(facet, Inertia.from_points([mass / 4] * 4, places))
+        for name, crease, step, far in (("across", along, across, (i, j + 1)), ("along", across, along, (i + 1, j))):
+            if far in facets:
+                motor = facet == "ground" and name == "across"
+                b.add_joint(f"{name}{i}_{j}", Revolute(crease), facet, facets[far], at_parent=step, actuated=motor)
+    return b.build()

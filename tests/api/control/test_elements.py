@@ -1,0 +1,324 @@
+"""Force elements as a user meets them: controllers, friction and contact do what their formulas say."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, Stiction
+from tests.oracles.steps import rk4
+from tests.small_mechanisms import METHODS, double_pendulum, four_bar, slider, table
+
+G = 9.81
+
+
+def test_native_pid_is_the_one_in_python():
+    """With limits that are reached on both sides, and the integral that rests meanwhile: equal to rounding."""
+    robot = sarrus.mechanisms.pendulum()
+    target = sarrus.laws.harmonic(1.5, rate=6.0, offset=0.3)
+    kp, ki, kd, limits = 30.0, 80.0, 4.0, (-9.0, 12.0)
+    pid = PID("pivot", kp, ki, kd, target=target, limits=limits)
+    seen = []
+
+    def rate(t, y):
+        g, g_dot, _ = target.derivatives(t)
+        off = g - y[0]
+        u = kp * off + y[2] + kd * (g_dot - y[1])
+        seen.append(u)
+        # in 1 ms at a limit, and no farther
+        slowest, fastest = min(limits[0] - u, 0.0) * 1e3, max(limits[1] - u, 0.0) * 1e3
+        return np.r_[
+            y[1], robot.forward_dynamics(y[:1], y[1:2], [np.clip(u, *limits)]), np.clip(ki * off, slowest, fastest)
+        ]
+
+    y = rk4(rate, np.zeros(3), 1e-3, 3000)
+    run = sarrus.simulate(robot, [0.0], [0.0], 3.0, pid)
+    assert max(seen) > limits[1] + 1.0
+    assert min(seen) < limits[0] - 1.0
+    assert_allclose(np.hstack([run.q, run.v, run.z]), y, atol=1e-9)
+    assert run.tau.min() == limits[0]
+    assert run.tau.max() == limits[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_native_pd_is_the_one_in_python(method):
+    """By every method, on a mechanism with a loop, beside another force."""
+    robot, q, v = four_bar()
+    motor = robot.joint("motor").v_slice.start
+    target = sarrus.laws.harmonic(0.3, rate=3.0, offset=0.5)
+    push = sarrus.laws.polynomial(0.0, 2.0)
+
+    def pd(t, q, v):
+        g, rate, _ = target.derivatives(t)
+        tau = np.zeros(3)
+        tau[motor] = np.clip(40.0 * (g - q[motor]) + 3.0 * (rate - v[motor]), -15.0, 15.0) + push(t)
+        return tau
+
+    native = [PID("motor", 40.0, 0.0, 3.0, target=target, limits=(-15.0, 15.0)), PrescribedEffort("motor", push)]
+    options = {"method": method, "dt": 2e-3}
+    a = sarrus.simulate(robot, q, v, 0.5, native, **options)
+    b = sarrus.simulate(robot, q, v, 0.5, pd, **options)
+    # dopri5 decides on steps by numbers that differ in their last digit
+    near = 1e-6 if method == "dopri5" else 1e-9
+    assert_allclose(a.q, b.q, atol=near)
+    assert_allclose(a.v, b.v, atol=10 * near)
+    assert_allclose(a.tau, b.tau, atol=100 * near)
+
+
+def test_a_prescribed_effort():
+    """x = t^3/6 under f = t, m = 1: cubics are rk4's own."""
+    run = sarrus.simulate(
+        slider(), [0.0], [0.0], 2.0, PrescribedEffort("slide", sarrus.laws.polynomial(0.0, 1.0)), dt=0.1
+    )
+    assert_allclose(run.q[:, 0], run.t**3 / 6.0, atol=1e-14)
+    assert_allclose(run.tau[:, 0], run.t, atol=1e-15)
+
+
+def test_computed_torque_errors_die_as_oscillators():
+    """e = e0 (1 + w t) exp(-w t) with kp = w^2, kd = 2 w, whatever the mechanism does, its damping too."""
+    b = sarrus.Builder("damped")
+    b.add_body("upper", sarrus.Inertia.rod(2.0, (0, 0, 0), (0, 0, -1)))
+    b.add_body("lower", sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1)))
+    b.add_joint("one", sarrus.Revolute("y", damping=0.5, stiffness=3.0), "ground", "upper")
+    b.add_joint("two", sarrus.Revolute("x", damping=0.2), "upper", "lower", at_parent=(0, 0, -1))
+    robot = b.build()
+    one, two = sarrus.laws.harmonic(0.5, rate=3.0), sarrus.control.rest_to_rest(0.0, 1.0, 0.8)
+    w = np.array([8.0, 12.0])
+    law = ComputedTorque({"one": one, "two": two}, proportional=w**2, derivative=2 * w)
+    start = np.array([0.3, -0.2])
+    run = sarrus.simulate(robot, start, [one.derivatives(0.0)[1], 0.0], 1.0, law, dt=5e-4)
+    wanted = np.stack([one(run.t), two(run.t)], axis=1)
+    e = (start - wanted[0]) * (1.0 + w * run.t[:, None]) * np.exp(-w * run.t[:, None])
+    assert_allclose(run.q - wanted, e, atol=1e-8)  # rk4's own error
+
+
+def test_stiction_holds_and_slips():
+    """Pulled by less than `sticking` it stays where its bristles bend to; by more, it slides, and only `sliding` is taken off."""
+    sliding, sticking, stiffness = 1.0, 1.5, 1e4
+    friction = Stiction("slide", sliding, sticking, stribeck_velocity=0.01, stiffness=stiffness)
+    held = sarrus.simulate(slider(), [0.0], [0.0], 2.0, [PrescribedEffort("slide", 1.2), friction])
+    assert np.abs(held.q).max() < 3.0 * sticking / stiffness
+    assert np.abs(held.v[1000:]).max() < 1e-9
+    assert_allclose(held.tau[1000:], 0.0, atol=1e-6)  # friction carries all of the pull
+    pulled = sarrus.simulate(slider(), [0.0], [0.0], 0.3, [PrescribedEffort("slide", 1.7), friction], dt=2e-4)
+    assert_allclose(pulled.tau[1000:], 0.7, atol=0.01)
+    assert_allclose(np.gradient(pulled.v[1000:, 0], pulled.t[1000:]), 0.7, atol=0.01)
+
+
+def test_stiction_as_it_comes():
+    """With the numbers it has by default, at the step that is the default: 1 N on 1 kg stops 1 m/s within 1 s."""
+    run = sarrus.simulate(slider(), [0.0], [1.0], 2.0, Stiction("slide", 1.0))
+    assert_allclose(run.v[500], 0.5, atol=0.02)
+    assert np.abs(run.v[1200:]).max() < 1e-3
+    assert_allclose(run.q[-1], 0.5, atol=0.02)
+
+
+def test_stiction_takes_no_more_than_it_may():
+    """A block thrown at 0.1 m/s: friction never exceeds `sticking` by much, and v^2/(2 a) is how far it goes."""
+    run = sarrus.simulate(
+        slider(), [0.0], [0.1], 0.3, Stiction("slide", 1.0), dt=2e-5, times=np.linspace(0.0, 0.3, 3001)
+    )
+    assert np.abs(run.tau).max() < 1.1
+    assert_allclose(run.q[-1], 0.1**2 / 2.0, rtol=0.05)
+
+
+def test_a_limit_on_one_side():
+    """Infinity is what a user writes for no limit."""
+    robot = sarrus.mechanisms.pendulum()
+    a, b = (sarrus.simulate(robot, [1.0], [0.0], 0.5, PID("pivot", 9.0, limits=(-5.0, x))) for x in (np.inf, 1e9))
+    assert_array_equal(a.q, b.q)
+
+
+def test_a_bouncing_point_comes_to_rest():
+    """Each bounce takes energy, and it ends where the ground carries it: k d^n = m g."""
+    robot = slider("z", gravity=(0.0, 0.0, -G))
+    ground = Contact("block", radius=0.1, stiffness=1e5, exponent=1.5, dissipation=1.0)
+    run = sarrus.simulate(robot, [0.4], [0.0], 6.0, ground, dt=2e-4)
+    depth = np.maximum(0.1 - run.q[:, 0], 0.0)
+    energy = run.energy + 1e5 * depth**2.5 / 2.5
+    assert np.diff(energy).max() < 1e-5 * (energy[0] - energy[-1])  # what a step of the contact is off by
+    rest = 0.1 - (G / 1e5) ** (1.0 / 1.5)
+    assert_allclose(run.q[-1], rest, atol=1e-5)
+    assert abs(run.v[-1, 0]) < 1e-3
+    tops = (run.v[:-1, 0] > 0.0) & (run.v[1:, 0] <= 0.0) & (run.q[:-1, 0] > 0.101)
+    assert tops.sum() >= 3
+    assert (np.diff(run.q[:-1, 0][tops]) < 0.0).all()
+    assert run.tau.min() >= 0.0  # a plane does not pull
+
+
+def test_friction_stays_in_its_cone():
+    """A block thrown along the ground: |f_x| <= mu f_z always, and equal to it where it slides fast."""
+    mu = 0.4
+    ground = Contact("block", radius=0.1, stiffness=1e5, dissipation=1.0, friction=mu, slip_velocity=1e-3)
+    rest = 0.1 - (G / 1e5) ** (1.0 / 1.5)
+    run = sarrus.simulate(table(), [0.0, rest], [1.0, 0.0], 0.5, ground, dt=1e-4)
+    f_x, f_z = run.tau.T
+    assert (np.abs(f_x) <= mu * f_z * (1.0 + 1e-12)).all()
+    fast = run.v[:, 0] > 0.05
+    assert fast.sum() > 1000
+    assert_allclose(f_x[fast], -mu * f_z[fast], rtol=1e-3)
+    assert_allclose(run.q[-1, 0], 1.0 / (2.0 * mu * G), rtol=0.01)  # v^2/(2 mu g)
+    assert abs(run.v[-1, 0]) < 1e-3
+    assert np.diff(run.energy + 1e5 * np.maximum(0.1 - run.q[:, 1], 0.0) ** 2.5 / 2.5).max() < 1e-9
+
+
+def test_a_contact_acts_as_its_wrench_would():
+    """On a body that turns and leans: tau is J^T of a force at the touching point."""
+    b = sarrus.Builder("ball on an arm")
+    b.add_body("arm", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+    b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
+    b.add_joint("shoulder", sarrus.Universal("y", "z"), "ground", "arm", at_parent=(0, 0, 0.3))
+    b.add_joint("wrist", sarrus.Spherical(), "arm", "ball", at_parent=(1, 0, 0))
+    robot = b.build()
+    rng = np.random.default_rng(1)
+    q, v = robot.random(rng), rng.normal(size=robot.nv)
+    q[:2] = 0.2, 0.4
+    normal = np.array([0.1, 0.2, 1.0]) / np.linalg.norm([0.1, 0.2, 1.0])
+    k, n, c, mu, slip_velocity, radius = 1e3, 1.3, 0.7, 0.5, 0.05, 0.25
+    centre = robot.pose(q, "ball")[:3, 3]
+    offset = normal @ centre - radius + 0.04  # pressed in by 0.04
+    ground = Contact("ball", radius, normal, offset, k, n, c, mu, slip_velocity)
+    tau = sarrus.simulate(robot, q, v, 0.0, ground).tau[0]
+    J = robot.jacobian(q, "ball")
+    R = robot.pose(q, "ball")[:3, :3]
+    arm = R.T @ (-radius * normal)
+    J_point = R @ (J[3:] + np.cross(J[:3].T, arm).T)
+    u = J_point @ v
+    f = k * 0.04**n * (1.0 - c * normal @ u)
+    slip = u - normal * (normal @ u)
+    force = f * (normal - mu * slip / np.sqrt(slip @ slip + slip_velocity**2))
+    assert f > 0.0
+    assert_allclose(tau, J_point.T @ force, rtol=1e-10, atol=1e-10)
+
+
+def test_a_controller_with_wrenches():
+    """A wrench on a frame is what forward_dynamics calls one, beside tau."""
+    robot, q, v = double_pendulum()
+    tau, wrench = np.array([0.5, -0.2]), np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
+    run = sarrus.simulate(robot, q, v, 0.0, lambda t, q, v: (tau, {"tip": wrench}))
+    assert_allclose(run.a[0], robot.forward_dynamics(q, v, tau, wrenches={"tip": wrench}), rtol=1e-12)
+    both = sarrus.simulate(robot, q, v, 0.0, [lambda t, q, v: tau, lambda t, q, v: ([0.0, 0.0], {"tip": wrench})])
+    assert_array_equal(both.tau, run.tau)
+
+
+def test_the_state_a_controller_gets_is_its_own():
+    """What it writes into its arguments goes nowhere."""
+
+    def careless(t, q, v):
+        q[:], v[:] = 7.0, np.nan
+        return [0.0]
+
+    robot = sarrus.mechanisms.pendulum()
+    a, b = (sarrus.simulate(robot, [1.0], [0.0], 0.1, c) for c in (careless, None))
+    assert_array_equal(a.q, b.q)
+
+
+BAD_ANSWERS = [
+    (lambda t, q, v: np.zeros(3), sarrus.ShapeError, r"\(3,\).*\(2,\)"),
+    (lambda t, q, v: np.zeros((1, 2)), sarrus.ShapeError, r"\(1, 2\)"),
+    (lambda t, q, v: [0.0, np.nan], sarrus.StateError, "nan.*t = 0.*finite"),
+    (lambda t, q, v: [np.inf, 0.0], sarrus.StateError, "finite"),
+    (lambda t, q, v: 1 / 0, ZeroDivisionError, "division"),
+    (lambda t, q, v: "much", ValueError, "much"),
+    (lambda t, q, v: (np.zeros(2), {"nose": np.zeros(6)}), sarrus.NameNotFoundError, "nose"),
+    (lambda t, q, v: (np.zeros(2), {"tip": np.zeros(3)}), ValueError, "3"),
+    (lambda t, q: np.zeros(2), TypeError, "positional"),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("controller", "error", "message"), BAD_ANSWERS)
+def test_bad_answers_of_a_controller(method, controller, error, message):
+    robot, q, v = double_pendulum()
+    with pytest.raises(error, match=message):
+        sarrus.simulate(robot, q, v, 0.1, controller, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_exceptions_of_a_controller_come_unchanged(method):
+    """Late in the run, with what they carry, and the next run is sound."""
+    robot, q, v = four_bar()
+    mine = LookupError("with", "things")
+
+    def controller(t, q, v):
+        if t > 0.05:
+            raise mine
+        return np.zeros(3)
+
+    with pytest.raises(LookupError) as caught:
+        sarrus.simulate(robot, q, v, 1.0, controller, method=method)
+    assert caught.value is mine
+    assert sarrus.simulate(robot, q, v, 0.04, controller, method=method).status == "finished"
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+def pendulum_runs(**options):
+    return sarrus.simulate(sarrus.mechanisms.pendulum(), [0.1], [0.0], 1.0, **options)
+
+
+BAD_ELEMENTS = [
+    (PID("pivot", limits=(1.0, -1.0)), sarrus.ModelError, r"limits of PID .*got \(1.0, -1.0\)"),
+    (PID("pivot", limits=(np.nan, 1.0)), sarrus.ModelError, "limits of PID .*nan"),
+    (PID("pivot", limits=(np.inf, np.inf)), sarrus.ModelError, "limits of PID .*inf"),
+    (PID("pivot", limits=(1.0,)), sarrus.ModelError, r"limits of PID are two.*got \(1.0,\)"),
+    (PID("pivot", limits=5.0), sarrus.ModelError, "limits of PID are two.*got 5.0"),
+    (PID("pivot", limits=("low", 1.0)), sarrus.ModelError, "limits of PID must be a number.*'low'"),
+    (PID("pivot", proportional="much"), sarrus.ModelError, "proportional of PID must be a number.*'much'"),
+    (PID("pivot", integral=np.inf), sarrus.ModelError, "integral of PID must be finite; got inf"),
+    (PID("pivot", derivative=None), sarrus.ModelError, "derivative of PID .*None"),
+    (PID("pivot", proportional=1j), sarrus.ModelError, "proportional of PID .*1j"),
+    (PID("pivot", proportional=[[1.0]]), sarrus.ShapeError, r"proportional of PID .*\(runs,\); got \(1, 1\)"),
+    (PID("pivot", index=0.5), sarrus.ModelError, "index=0.5"),
+    (PID("pivot", index=-1), sarrus.ModelError, "index=-1"),
+    (PID("pivot", target=np.nan), sarrus.ModelError, "target of 'pivot' .*nan"),
+    (PrescribedEffort("pivot", np.inf), sarrus.ModelError, "effort of 'pivot' .*inf"),
+    (PrescribedEffort("pivot", 1.0, index="z"), sarrus.ModelError, "index='z'"),
+    (Stiction("pivot", 1.0, sticking=0.5), sarrus.ModelError, "sticking .*no less than sliding; got 0.5 and 1.0"),
+    (Stiction("pivot", 1.0, damping=-1.0), sarrus.ModelError, "damping of Stiction must not be negative; got -1.0"),
+    (Stiction("pivot", 1.0, stiffness=0.0), sarrus.ModelError, "stiffness of Stiction must be positive; got 0.0"),
+    (
+        Stiction("pivot", 1.0, stribeck_velocity=np.nan),
+        sarrus.ModelError,
+        "stribeck_velocity of Stiction must be finite",
+    ),
+    (Stiction("pivot", None), sarrus.ModelError, "sliding of Stiction .*None"),
+    (Contact("tip", radius=-0.1), sarrus.ModelError, "radius of Contact must not be negative; got -0.1"),
+    (Contact("tip", radius=np.nan), sarrus.ModelError, "radius of Contact must be a finite number; got nan"),
+    (
+        Contact("tip", offset=[0.0, 1.0]),
+        sarrus.ModelError,
+        r"offset of Contact must be a finite number; got \[0.0, 1.0\]",
+    ),
+    (Contact("tip", stiffness=-1.0), sarrus.ModelError, "stiffness of Contact must be positive; got -1.0"),
+    (Contact("tip", exponent=0.0), sarrus.ModelError, "exponent of Contact must be positive; got 0.0"),
+    (Contact("tip", dissipation=-1.0), sarrus.ModelError, "dissipation of Contact must not be negative"),
+    (Contact("tip", friction=-1.0), sarrus.ModelError, "friction of Contact must not be negative"),
+    (Contact("tip", slip_velocity=0.0), sarrus.ModelError, "slip_velocity of Contact must be positive"),
+    (Contact("tip", normal=(0.0, 0.0, np.nan)), sarrus.ModelError, "three finite numbers"),
+    (ComputedTorque({"elbow": 0.0}), sarrus.NameNotFoundError, "elbow"),
+    (ComputedTorque([0.0]), sarrus.ModelError, r"targets of ComputedTorque map .*got \[0.0\]"),
+    (ComputedTorque({"pivot": "up"}), sarrus.ModelError, "target of 'pivot' .*'up'"),
+    (ComputedTorque({}, proportional=np.nan), sarrus.ModelError, "proportional of ComputedTorque must be finite"),
+    (ComputedTorque({}, derivative=[1.0, 2.0]), sarrus.ShapeError, r"derivative of ComputedTorque .*got \(2,\)"),
+]
+
+
+@pytest.mark.parametrize(("element", "error", "message"), BAD_ELEMENTS)
+def test_bad_elements(element, error, message):
+    with pytest.raises(error, match=message):
+        pendulum_runs(controller=element)
+
+
+@pytest.mark.parametrize(
+    ("element", "error", "message"),
+    [
+        (PID("pin2", index=1), sarrus.ModelError, "'pin2' has 1 coordinates; index=1 is none of them"),
+        (PID("moter"), sarrus.NameNotFoundError, "did you mean 'motor'"),
+        (ComputedTorque({}), sarrus.ModelError, "ComputedTorque is for trees"),
+    ],
+)
+def test_bad_elements_where_loops_close(element, error, message):
+    with pytest.raises(error, match=message):
+        sarrus.simulate(*four_bar(), 1.0, element)

@@ -1,0 +1,278 @@
+"""Figures of a trajectory: curves, films, pages."""
+
+import base64
+import json
+import re
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus.simulation.trajectory import Trajectory
+from tests.trajectories import fourbar_run
+
+
+@pytest.mark.parametrize(
+    ("what", "label", "names"),
+    [
+        ("q", "joint coordinates [rad]", ["motor", "pin1", "pivot"]),
+        ("v", "joint velocities [rad/s]", ["motor", "pin1", "pivot"]),
+        ("a", "joint accelerations [rad/s²]", ["motor", "pin1", "pivot"]),
+        ("tau", "joint forces [N m]", ["motor", "pin1", "pivot"]),
+        ("energy", "energy [J]", ["total", "kinetic", "potential"]),
+        ("loop_error", "opening of the loops [rad, m]", ["loop_error"]),
+        ("reactions", "force carried [N]", ["motor", "pin1", "pivot", "pin2"]),
+        ("motor", "motor [rad]", ["motor"]),
+        ("pin2", "pin2 [rad]", ["pin2"]),
+        ("coupler", "position of coupler [m]", ["coupler x", "coupler y", "coupler z"]),
+        (["motor", "pivot"], "motor, pivot [rad]", ["motor", "pivot"]),
+    ],
+)
+def test_plot(what, label, names, pyplot):
+    run = fourbar_run()
+    ax = run.plot(what)
+    ax.figure.canvas.draw()
+    assert ax.get_ylabel() == label and ax.get_xlabel() == "t [s]"
+    assert [line.get_label() for line in ax.lines] == names
+    assert all(len(line.get_xdata()) == len(run) for line in ax.lines)
+    assert tuple(ax.figure.get_size_inches()) == (6.4, 4.0)
+    # each curve can be told: by a name at its end or in a legend, unless it is alone
+    legend = [text.get_text() for text in ax.get_legend().get_texts()] if ax.get_legend() else []
+    told = [text.get_text() for text in ax.texts] + legend
+    assert sorted(told) == (sorted(names) if len(names) > 1 else [])
+    # no two names at the ends overlap, none leaves the figure, and all can be read
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    assert all(box.x1 <= ax.figure.bbox.x1 for box in boxes)
+    words = [*ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label]
+    assert min(word.get_fontsize() for word in words) >= 10
+    styles = {(str(line._dash_pattern), line.get_color()) for line in ax.lines}
+    assert len(styles) == len(names)
+
+
+def test_plot_shows_the_numbers(pyplot):
+    run = fourbar_run()
+    for what, k, wanted in (
+        ("q", 1, run.q[:, 1]),
+        ("v", 2, run.v[:, 2]),
+        ("energy", 0, run.energy),
+        ("loop_error", 0, run.loop_error),
+        ("reactions", 3, np.linalg.norm(run.reactions.wrenches["pin2"][:, 3:], axis=1)),
+        ("pin2", 0, run.joint("pin2")[:, 0]),
+        ("coupler", 0, run.frame("coupler")[:, 0, 3]),
+    ):
+        assert_array_equal(run.plot(what).lines[k].get_ydata(), wanted)
+        pyplot.close("all")
+
+
+def test_plot_names_coordinates_of_all_joints(mixed, pyplot):
+    robot = mixed.mechanism
+    for what, count in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv), ("tau", robot.nv)):
+        labels = [line.get_label() for ax in mixed.plot(what).figure.axes for line in ax.lines]
+        assert len(labels) == count == len(set(labels))
+        pyplot.close("all")
+    assert len(mixed.plot("reactions").lines) == len(robot.joints)
+    free = next(name for name in robot.joints if robot.joint(name).kind == "Free")
+    names = [f"{free} {part}" for part in ("qx", "qy", "qz", "qw", "x", "y", "z")]
+    assert [line.get_label() for ax in mixed.plot(free).figure.axes for line in ax.lines] == names
+
+
+def test_plot_has_one_unit_on_an_axes(pyplot):
+    robot = sarrus.mechanisms.slider_crank()
+    run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 0.1)
+    for what, panels in (
+        ("q", {"joint coordinates [rad]": ["motor", "pin"], "guide [m]": ["guide"]}),
+        ("a", {"joint accelerations [rad/s²]": ["motor", "pin"], "guide [m/s²]": ["guide"]}),
+        (["pin", "energy"], {"pin [rad]": ["pin"], "energy [J]": ["total", "kinetic", "potential"]}),
+        ("momentum", {f"momentum [{unit}]": [f"{kind} {axis}" for axis in "xyz"]
+                      for kind, unit in (("angular", "kg m²/s"), ("linear", "kg m/s"))}),
+    ):  # fmt: skip
+        upper = run.plot(what)
+        axes = upper.figure.axes
+        assert upper is axes[0] and axes[-1].get_xlabel() == "t [s]"
+        assert {ax.get_ylabel(): [line.get_label() for line in ax.lines] for ax in axes} == panels
+    assert_array_equal(run.plot("q").figure.axes[1].lines[0].get_ydata(), run.joint("guide")[:, 0])
+    with pytest.raises(ValueError, match=r"several units, rad, m, .* leave ax= out"):
+        run.plot("q", ax=pyplot.figure().subplots())
+
+
+def test_plot_shows_what_all_pins_carry(pyplot):
+    """Those of the tree too, with the loop closed."""
+    run = fourbar_run(11)
+    robot = run.mechanism
+    lines = {line.get_label(): line.get_ydata() for line in run.plot("reactions").lines}
+    assert sorted(lines) == sorted(joint.name for joint in robot.description.joints)
+    pins = robot.reactions(run.q, run.v, run.a, multipliers=run.reactions.multipliers) | run.reactions.wrenches
+    for name, force in lines.items():
+        assert_array_equal(force, np.linalg.norm(pins[name][:, 3:], axis=1))
+    opened = robot.reactions(run.q, run.v, run.a)
+    assert np.abs(lines["pivot"] - np.linalg.norm(opened["pivot"][:, 3:], axis=1)).max() > 1.0
+
+
+def test_plot_into_given_axes(pyplot):
+    run = fourbar_run()
+    figure, (left, right) = pyplot.subplots(1, 2)
+    assert run.plot("energy", ax=left) is left
+    run.plot("motor", ax=right)
+    run.plot("pivot", ax=right)
+    assert len(right.lines) == 2 and pyplot.get_fignums() == [figure.number]
+    # nothing would make room for names between the two
+    assert left.get_legend() is not None and not left.texts
+
+
+def test_plot_of_nothing_known(pyplot):
+    with pytest.raises(
+        sarrus.NameNotFoundError, match="no quantity, joint or frame is named 'enrgy'; did you mean 'energy'"
+    ):
+        fourbar_run(3).plot("enrgy")
+
+
+def test_names_that_would_collide_go_to_a_legend(pyplot):
+    builder = sarrus.Builder("three")
+    for k in range(3):
+        builder.add_body(f"rod{k}", sarrus.Inertia.rod(1.0, [0, 0, 0], [1, 0, 0], 0.1))
+        builder.add_joint(f"pin{k}", sarrus.Revolute("y"), "ground", f"rod{k}")
+    robot, t = builder.build(), np.linspace(0.0, 1.0, 20)
+
+    def ends(*at):
+        q = t[:, None] * at
+        return Trajectory(robot, t, q, np.zeros_like(q)).plot()
+
+    assert ends(0.0, 1.0, 2.0).get_legend() is None
+    assert ends(1.0, 1.05, 2.0).get_legend() is None  # a little room is made
+    for ax in (ends(1.0, 1.0, 1.0), ends(0.0, 1.0, np.nan)):
+        assert ax.get_legend() is not None and not ax.texts
+
+
+@pytest.mark.parametrize("missing", ["plot", "animate"])
+def test_without_matplotlib(missing, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=re.escape('pip install "sarrus[plot]"')):
+        getattr(fourbar_run(3), missing)()
+
+
+def test_gif(pyplot, tmp_path):
+    from PIL import Image
+
+    fourbar_run(11).animate(tmp_path / "run.gif", speed=0.5, frames_per_second=5)
+    with Image.open(tmp_path / "run.gif") as film:
+        # two seconds of five pictures, and the last
+        assert (film.format, film.n_frames, film.size) == ("GIF", 11, (640, 480))
+        pictures = []
+        for k in range(film.n_frames):
+            film.seek(k)
+            pictures.append(np.asarray(film.convert("L")))
+    assert all((a != b).any() for a, b in zip(pictures[1:], pictures))
+
+
+def embedded(page):
+    """What the page's script is given."""
+    data = json.loads(re.search(r"const data = (.*);", page)[1])
+    return data, {name: np.frombuffer(base64.b64decode(data[name]), "<i2") for name in ("bars", "joints", "anchors")}
+
+
+def test_html(pyplot, tmp_path):
+    run = fourbar_run()
+    run.animate(tmp_path / "run.html", frames_per_second=10)
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert not re.search(r"https?:|src=|<link|@import|url\(", page)  # nothing is fetched
+    data, numbers = embedded(page)
+    assert data["t"] == [k / 10 for k in range(11)]
+    rods = numbers["bars"].reshape(11, 3, 2, 3).astype(float)
+    length = np.linalg.norm(rods[..., 1, :] - rods[..., 0, :], axis=-1)
+    # crank, coupler and rocker keep their lengths, to the rounding of both ends
+    assert_allclose(length / length[0, 1] * 1.1, np.tile([0.4, 1.1, 0.9], (11, 1)), rtol=0, atol=2e-4)
+
+
+def test_a_name_cannot_break_the_page(pyplot, tmp_path):
+    builder = sarrus.Builder("</title><script>alert(1)</script>")
+    builder.add_body("rod", sarrus.Inertia.rod(1.0, [0, 0, 0], [1, 0, 0], 0.1))
+    builder.add_joint("pin", sarrus.Revolute("y"), "ground", "rod")
+    film = Trajectory(builder.build(), [0.0, 0.1], [[0.0], [1.0]], [[0.0], [0.0]]).animate(tmp_path / "run.html")
+    assert "<script>alert" not in (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "<script>" not in film._repr_html_()  # it stands in an attribute of a frame
+
+
+def test_notebooks_show_the_film(pyplot):
+    film = fourbar_run(3).animate()
+    shown = film._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and "const data" in shown
+    assert not pyplot.get_fignums()  # which a notebook would show as well
+
+
+def test_mp4(pyplot, tmp_path, monkeypatch):
+    from matplotlib.animation import FFMpegWriter
+
+    if FFMpegWriter.isAvailable():
+        fourbar_run(3).animate(tmp_path / "run.mp4", frames_per_second=10)
+        assert (tmp_path / "run.mp4").read_bytes()[4:8] == b"ftyp"
+    monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
+    with pytest.raises(FileNotFoundError, match="ffmpeg"):
+        fourbar_run(3).animate(tmp_path / "none.mp4")
+
+
+def test_animate_refuses(pyplot):
+    run = fourbar_run(3)
+    with pytest.raises(ValueError, match=r"\.gif, \.mp4 or \.html"):
+        run.animate("run.avi")
+    for bad in ({"speed": 0.0}, {"frames_per_second": np.inf}):
+        with pytest.raises(ValueError, match="must be positive"):
+            run.animate(**bad)
+    nothing = Trajectory(run.mechanism, [0.0], np.full((1, 3), np.nan), np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="nothing to show"):
+        nothing.animate()
+
+
+def test_a_run_that_diverged_is_shown_up_to_there(pyplot, tmp_path):
+    whole = fourbar_run(11)
+    v = whole.v.copy()
+    v[6:] = np.inf
+    Trajectory(whole.mechanism, whole.t, whole.q, v).animate(tmp_path / "run.html", frames_per_second=10)
+    data, numbers = embedded((tmp_path / "run.html").read_text(encoding="utf-8"))
+    assert data["t"][-1] == 0.5
+
+
+def test_the_page_plays(pyplot, tmp_path):
+    """In a browser: it draws, it goes on, dragging turns it, and it asks for nothing."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser")
+    fourbar_run().animate(tmp_path / "run.html")
+    said, asked = [], []
+    with sync_api.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = chromium.new_page(viewport={"width": 390, "height": 700})
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((tmp_path / "run.html").as_uri())
+        page.wait_for_function("document.querySelector('input').value > 2")
+        page.click("button")
+        assert page.inner_text("button") == "Play"
+
+        def picture():
+            return page.evaluate("document.querySelector('canvas').toDataURL()")
+
+        def drag(x, y):
+            page.mouse.move(200, 300)
+            page.mouse.down()
+            page.mouse.move(200 + x, 300 + y, steps=4)
+            page.mouse.up()
+            return picture()
+
+        still = picture()
+        assert drag(60, 0) != still
+        assert drag(-60, 0) == still
+        turned = drag(0, 30)
+        page.fill("input", "20")
+        assert page.inner_text("output") == f"{20 / 30:.2f} s"
+        assert len({still, turned, picture()}) == 3
+        # it fits a phone: nothing to scroll sideways
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        chromium.close()
+    assert not said
+    assert len(asked) == 1

@@ -1,0 +1,128 @@
+"""Cutting a mechanism into substructures changes what an answer costs and nothing else: every function that solves for the loops, in
+pieces of one body and of some, against joint coordinates."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sarrus
+from tests.laws.test_laws import assert_equal
+from tests.random_closed import closed_mechanisms, random_closed
+from tests.random_mechanisms import seeds
+
+# rows may be ill-conditioned by a factor of 1e3, and pieces that float add what a chain of them is by
+SAME = 1e-9
+# of least norm: singular values of what motors can do down to 1e-7 of the largest count
+EFFORTS = 1e-6
+# joints whose rows are plain components can be cut, and a free one is a piece as it is
+CHAINS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "free")
+
+law = settings(max_examples=25, deadline=None)
+
+
+def in_two_ways(description, bodies):
+    return sarrus.Mechanism(description, substructures=0), sarrus.Mechanism(description, substructures=bodies)
+
+
+def test_the_mechanisms_of_these_laws_are_cut():
+    cut = 0
+    for seed in range(20):
+        closed = random_closed(seed, joints=CHAINS)
+        cut += "cut at" in sarrus.Mechanism(closed.description, substructures=1).solver
+    assert cut >= 15
+
+
+@law
+@given(closed_mechanisms(joints=st.just(CHAINS)), st.integers(1, 3), seeds())
+def test_motions_and_what_rows_carry(closed, bodies, seed):
+    rng, time = np.random.default_rng(seed), closed.time
+    whole, cut = in_two_ways(closed.description, bodies)
+    q, v, tau = closed.q, closed.v, closed.tau
+    answers = [robot.forward_dynamics(q, v, tau, time=time, return_reactions=True) for robot in (whole, cut)]
+    (a, loops), (a_, loops_) = answers
+    assert_equal(a_, a, SAME)
+    assert_equal(loops_.multipliers, loops.multipliers, SAME, np.abs(tau).max() + np.abs(a).max())
+    batch = cut.forward_dynamics(np.tile(q, (5, 1)), np.tile(v, (5, 1)), np.tile(tau, (5, 1)), time=time)
+    assert_equal(batch, np.tile(a, (5, 1)), SAME)
+
+    other = rng.normal(size=whole.nv)
+    for metric in ("mass", "plain"):
+        want = whole.project_velocity(q, other, metric=metric, time=time)
+        assert_equal(cut.project_velocity(q, other, metric=metric, time=time), want, SAME)
+        near = whole.integrate(q, 1e-4 * other)
+        want = whole.project_configuration(near, metric=metric, time=time)
+        assert_equal(cut.project_configuration(near, metric=metric, time=time), want, 1e-8)
+    if not any(c.kind == "Pfaffian" for c in map(whole.constraint, whole.constraints)):
+        want, got = whole.impact(q, other, time=time), cut.impact(q, other, time=time)
+        assert_equal(got[0], want[0], SAME)
+        assert_equal(got[1], want[1], SAME, np.abs(other).max())
+
+
+@law
+@given(closed_mechanisms(joints=st.just(CHAINS)), st.integers(1, 3))
+def test_efforts_of_motors(closed, bodies):
+    joints = [dataclasses.replace(j, actuated=j.joint.kind == "Revolute" and not j.laws) for j in closed.description.joints]
+    description = dataclasses.replace(closed.description, joints=tuple(joints))
+    whole, cut = in_two_ways(description, bodies)
+    if not whole.nu:
+        return
+    q, v, time = closed.q, closed.v, closed.time
+    a = whole.forward_dynamics(q, v, np.zeros(whole.nv), time=time)
+    try:
+        u = whole.actuator_efforts(q, v, a, time=time)
+    except sarrus.StateError:
+        with pytest.raises(sarrus.StateError):
+            cut.actuator_efforts(q, v, a, time=time)
+        return
+    assert_equal(cut.actuator_efforts(q, v, a, time=time), u, EFFORTS)
+
+
+@law
+@given(closed_mechanisms(joints=st.just(CHAINS), kinds=st.just(("revolute", "spherical", "distance"))), st.integers(1, 3), seeds())
+def test_closing(closed, bodies, seed):
+    rng = np.random.default_rng(seed)
+    whole, cut = in_two_ways(closed.description, bodies)
+    q = closed.q
+    near = whole.integrate(q, 1e-3 * rng.normal(size=whole.nv))
+    want = whole.assemble(near=near)
+    assert_equal(np.abs(cut.loop_residual(cut.assemble(near=near))), np.zeros(whole.nc), 1e-9)
+    assert_equal(whole.difference(want, cut.assemble(near=near)), np.zeros(whole.nv), 1e-6)
+    assert_equal(cut.mobility_map(q[None]).rank, whole.mobility_map(q[None]).rank, 0)
+
+
+@pytest.mark.parametrize("bodies", [1, 2])
+def test_simulation(bodies):
+    description = sarrus.mechanisms.four_bar_ladder(6).description
+    runs = []
+    for robot in in_two_ways(description, bodies):
+        start = robot.assemble(near=robot.neutral())
+        runs.append(sarrus.simulate(robot, start, duration=0.2, step=1e-3))
+    assert_equal(runs[1].q[-1], runs[0].q[-1], 1e-9)
+
+
+def test_armature_of_a_joint_that_is_cut():
+    """A ring whose joints all feel an armature: of balls, about single axes of which some feel none, and of pins."""
+    rng = np.random.default_rng(3)
+    d = sarrus.mechanisms.ring(8).description
+    joints = [
+        dataclasses.replace(j, joint=dataclasses.replace(j.joint, armature=tuple(rng.uniform(0, 1, size=j.joint.nv) * (k % 3 > 0))))
+        for k, j in enumerate(d.joints)
+    ]
+    whole, cut = in_two_ways(dataclasses.replace(d, joints=tuple(joints)), 1)
+    q = whole.assemble(near=whole.neutral())
+    tau = rng.normal(size=whole.nv)
+    v = whole.project_velocity(q, tau)
+    assert_equal(cut.project_velocity(q, tau), v, SAME)
+    assert_equal(cut.forward_dynamics(q, v, tau), whole.forward_dynamics(q, v, tau), SAME)
+
+
+def test_what_is_chosen():
+    """A ring of many is cut, a ladder is not; a choice beyond reason is refused."""
+    assert "substructures, cut at" in sarrus.mechanisms.ring(60).solver
+    assert sarrus.mechanisms.four_bar_ladder(20).solver.startswith("joint coordinates")
+    assert sarrus.mechanisms.pendulum().solver.startswith("no loops")
+    with pytest.raises(ValueError, match="substructures of 1 to 1000"):
+        sarrus.Mechanism(sarrus.mechanisms.four_bar().description, substructures=-2)
