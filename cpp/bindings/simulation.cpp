@@ -45,14 +45,17 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
   const auto for_each = [&](const char* kind, auto&& add) {
     for (const py::handle& h : of[kind].cast<py::list>()) add(h.cast<py::tuple>());
   };
-  for_each("controllers", [&](const py::tuple& t) { list.add_controller(t[0].cast<int>(), t[1].cast<int>(), to_law(t[2])); });
+  for_each("controllers",
+           [&](const py::tuple& t) { list.add_controller(t[0].cast<int>(), t[1].cast<int>(), to_law(t[2]), t[3].cast<bool>()); });
   for_each("efforts", [&](const py::tuple& t) { list.add_effort(t[0].cast<int>(), to_law(t[1])); });
   for_each("stictions", [&](const py::tuple& t) { list.add_stiction(t[0].cast<int>()); });
   for_each("contacts", [&](const py::tuple& t) {
     list.add_contact(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_vec3(t[2]), t[3].cast<double>(),
                      t[4].cast<double>());
   });
-  for_each("end_stops", [&](const py::tuple& t) { list.add_end_stop(t[0].cast<int>(), t[1].cast<int>()); });
+  for_each("end_stops", [&](const py::tuple& t) {
+    list.add_end_stop(t[0].cast<int>(), t[1].cast<int>(), t[2].cast<bool>(), t[3].cast<double>());
+  });
   std::vector<Law> targets;
   for_each("computed_torque", [&](const py::tuple& t) { targets.push_back(to_law(t)); });
   if (!targets.empty()) list.add_computed_torque(std::move(targets));
@@ -155,7 +158,7 @@ class PySimulation {
   PySimulation(const py::object& mechanism, const std::string& method, const std::string& stabilisation,
                const std::array<double, 2>& gains, const py::dict& force_elements, const Numbers& parameters,
                py::object controller, py::object pfaffian, const std::vector<std::tuple<py::object, int, bool>>& events,
-               const std::vector<std::tuple<int, int, double, double>>& limits, bool records)
+               const std::vector<std::tuple<int, int, double, double, bool, double>>& limits, bool records)
       : tree_(built(mechanism).tree()),
         controller_(std::move(controller)),
         pfaffian_(std::move(pfaffian)),
@@ -172,7 +175,12 @@ class PySimulation {
     for (const auto& [function, direction, terminal] : events)
       kinds.push_back({direction, terminal}), event_functions_.push_back(function);
     events_ = EventFinder(std::move(kinds));
-    for (const auto& [of, at, lower, upper] : limits) limits_.push_back({static_cast<Quantity>(of), at, lower, upper});
+    for (const auto& [of, at, lower, upper, turns, near] : limits) {
+      limits_.push_back({static_cast<Quantity>(of), at, lower, upper, turns, near});
+      const bool beyond = at >= (limits_.back().of == Quantity::position ? tree_.nq : tree_.nv);
+      (limits_.back().of == Quantity::effort ? plan_.drives_loop_joints : plan_.watches_loop_joints) |= beyond;
+    }
+    plan_.drives_loop_joints |= force_elements_.beyond(tree_.nv);
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
     plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
@@ -332,7 +340,7 @@ void bind_simulation(py::module_& m) {
   py::class_<PySimulation>(m, "Simulation")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
                     const Numbers&, py::object, py::object, const std::vector<std::tuple<py::object, int, bool>>&,
-                    const std::vector<std::tuple<int, int, double, double>>&, bool>(),
+                    const std::vector<std::tuple<int, int, double, double, bool, double>>&, bool>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
            py::arg("parameters"), py::arg("controller"), py::arg("pfaffian"), py::arg("events"), py::arg("limits"),
            py::arg("records"), py::keep_alive<1, 2>())

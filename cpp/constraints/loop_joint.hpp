@@ -6,8 +6,13 @@
 // removes 6 - nv dof. Of most joints the rows are plain components of V in the child's frame, whose z is the joint's axis: theirs is the
 // short way in constraint_rows.hpp. The mathematics of each joint is in joints/closing.hpp.
 //
+// What moves along it, where a motor drives it or its armature counts, are rows of the other kind: its velocities psi^T V, psi being the
+// dual basis of the motion space (see joints/closing.hpp).
+//
 // The frame on the parent may be carried along by laws of time; X and V are then relative to the moving frame.
 #pragma once
+
+#include <algorithm>
 
 #include "../joints/closing.hpp"
 #include "row.hpp"
@@ -20,6 +25,7 @@ struct LoopJoint : BetweenBodies {
   JointKind joint;
   JointConstants constants;
   int held = 0;  // rows
+  int moves = 0;  // 0: they hold it; else they are its velocities, so many
   int component[6];  // of [angular; linear], one a row; -1: it is a combination
 
   LoopJoint() = default;
@@ -31,14 +37,15 @@ struct LoopJoint : BetweenBodies {
       for (const int k : {0, 1, 2, 3, 4, 5})
         if (!(free >> k & 1)) component[held++] = k;
   }
-  bool takes_motor() const { return joint != JointKind::free && free_components(joint) >= 0; }
-  /// What a motor in it drives: the components that it leaves free, in the order of its velocities.
-  LoopJoint motor() const {
+  /// Its velocities, n of them, in their order: components that it leaves free, where it has such.
+  LoopJoint motion(int n) const {
     LoopJoint m = *this;
-    m.held = 0;
+    m.held = m.moves = n;
     visit_every(joint, 0, [&](auto type) {
       if constexpr (type.free_components != combined)
-        for (const int k : type.components) m.component[m.held++] = k;
+        std::copy(type.components.begin(), type.components.end(), m.component);
+      else
+        std::fill(m.component, m.component + n, -1);
     });
     return m;
   }
@@ -59,16 +66,25 @@ struct LoopJoint : BetweenBodies {
   }
   /// Where the rows are no plain components.
   template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
-    ClosingJoint<T> closing;
-    close_joint(joint, constants, m.X, m.V, closing);
-    Motion<T> A;
+    Motion<T> A, bias;
     if (m.accelerates) A = apparent_acceleration(m);
+    if (moves) {
+      const T near[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
+      ReadJoint<T> read;
+      read_joint(joint, moves, constants, m.X, m.V, near, read);
+      for (int r = 0; r < held; ++r) row[r].force = read.psi[r], row[r].residual = T(0.0);
+      bias = read.bias;
+    } else {
+      ClosingJoint<T> closing;
+      close_joint(joint, constants, m.X, m.V, closing);
+      for (int r = 0; r < held; ++r) row[r].force = closing.row[r], row[r].residual = closing.residual[r];
+      bias = closing.bias;
+    }
     for (int r = 0; r < held; ++r) {
-      const Force<T>& force = row[r].force = closing.row[r];
-      row[r].residual = closing.residual[r];
+      const Force<T>& force = row[r].force;
       row[r].size =
           m.velocity_size.angular * dot(force.angular, force.angular) + m.velocity_size.linear * dot(force.linear, force.linear);
-      if (m.accelerates) row[r].gamma = dot(closing.bias, force) - dot(A, force);
+      if (m.accelerates) row[r].gamma = dot(bias, force) - dot(A, force);
     }
   }
 };

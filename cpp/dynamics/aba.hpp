@@ -7,7 +7,7 @@
 #pragma once
 
 #include "../spatial/symmetric.hpp"
-#include "springs.hpp"
+#include "between_bodies.hpp"
 
 namespace sarrus {
 
@@ -69,7 +69,8 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     });
     me.p = cast<T>(b.inertia).gyroscopic(me.w);
   }
-  external_forces<T>(tree, arena, in, [work](int body, const Force<T>& push) SARRUS_INLINED { work[body].p -= push; });
+  external_forces<T>(tree, arena, in, static_cast<const T*>(nullptr),
+                     [work](int body, const Force<T>& push) SARRUS_INLINED { work[body].p -= push; });
 
   // inward: a joint hides from its parent what it can give way to
   for (int i = tree.bodies - 1; i > 0; --i) {

@@ -7,7 +7,7 @@
 //   cost    O(bodies * depth)
 #pragma once
 
-#include "state.hpp"
+#include "between_bodies.hpp"
 
 namespace sarrus {
 
@@ -71,6 +71,7 @@ template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, con
   for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
   composite_inertias(tree, arena, Poses<T>{X}, columns,
                      [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
+  if (tree.loops.rotor_rows > 0) add_loop_armature(tree, arena, q, static_cast<const T*>(nullptr), M);
 }
 
 }  // namespace sarrus

@@ -4,6 +4,7 @@
 
 #include "crba.hpp"
 #include "frames.hpp"
+#include "rnea.hpp"
 
 namespace sarrus {
 
@@ -20,7 +21,7 @@ template <class F> SARRUS_INLINE void outward(const Tree& tree, F&& f) {
 /// M becomes D on its diagonal and row k of L at the ancestors of k.
 /// Where a pivot is nothing but rounding it becomes zero, and what is divided by it is not finite.
 template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
-  const int n = tree.nv, *up = tree.column_parent;
+  const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
   for (int k = 0; k < n; ++k) size[k] = M[k * n + k];
   inward(tree, [&](int k) {
@@ -37,7 +38,7 @@ template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
 /// x becomes L^-T x.
 template <class T> SARRUS_INLINE void solve_inward(const Tree& tree, const T* L, T* x, int stride) {
   inward(tree, [&](int k) {
-    for (int i = tree.column_parent[k]; i >= 0; i = tree.column_parent[i]) x[i * stride] -= L[k * tree.nv + i] * x[k * stride];
+    for (int i = tree.mass_parent[k]; i >= 0; i = tree.mass_parent[i]) x[i * stride] -= L[k * tree.nv + i] * x[k * stride];
   });
 }
 /// x becomes L^-1 D^-1 x.
@@ -45,8 +46,20 @@ template <class T> SARRUS_INLINE void solve_outward(const Tree& tree, const T* L
   const int n = tree.nv;
   outward(tree, [&](int k) {
     x[k * stride] /= L[k * n + k];
-    for (int i = tree.column_parent[k]; i >= 0; i = tree.column_parent[i]) x[k * stride] -= L[k * n + i] * x[i * stride];
+    for (int i = tree.mass_parent[k]; i >= 0; i = tree.mass_parent[i]) x[k * stride] -= L[k * n + i] * x[i * stride];
   });
+}
+
+/// a = M^-1 (tau - h), as aba() has it of a tree alone: with what armature of joints that close loops ties.
+template <class T> SARRUS_NOINLINE void tied_dynamics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* tau,
+                                                      T* a) {
+  T* L = arena.take<T>(tree.nv * tree.nv);
+  crba(tree, arena, q, L);
+  factorise(tree, arena, L);
+  rnea(tree, arena, RneaInput<T>{q, v, zeros<T>(arena, tree.nv)}, a);
+  for (int k = 0; k < tree.nv; ++k) a[k] = tau[k] - a[k];
+  solve_inward(tree, L, a, 1);
+  solve_outward(tree, L, a, 1);
 }
 
 template <class T> void mass_matrix_inverse(const Tree& tree, Arena& arena, const T* q, T* out) {

@@ -2,7 +2,7 @@
 // of mass and the system's inertia are SpaceDyn 3.19-3.28.
 #pragma once
 
-#include "kinematics.hpp"
+#include "between_bodies.hpp"
 
 namespace sarrus {
 
@@ -93,7 +93,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
     twice += dot(V, cast<T>(tree.body[i].inertia) * V);
   }
   for (int c = 0; c < tree.nv; ++c) twice += T(tree.passive[c].armature) * v[c] * v[c];
-  return T(0.5) * twice;
+  return T(0.5) * twice + (tree.ties_bodies ? loop_armature_energy(tree, k) : T(0.0));
 }
 
 /// Gravity, zero where the centre of mass is level with the world's origin, and joint springs.
@@ -105,11 +105,7 @@ template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, 
     U -= mass.m * dot(cast<T>(tree.gravity), mass.c);
     Vec3<T> ball = zero3<T>();
     if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
-    for (int l = 0; l < b.nv; ++l) {
-      const PassiveTerms& f = tree.passive[b.iv + l];
-      const T deflection = f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball(l < 3 ? l : 2);
-      U += T(0.5 * f.stiffness) * deflection * deflection;
-    }
+    for (int l = 0; l < b.nv; ++l) U += joint_energy(tree.passive[b.iv + l], q, ball(l < 3 ? l : 2));
   }
   return U;
 }

@@ -2,7 +2,7 @@
 // regressor of their inertial parameters. From Newton and Euler's equations of each part (van der Merwe 4.21, 4.22).
 #pragma once
 
-#include "kinematics.hpp"
+#include "between_bodies.hpp"
 
 namespace sarrus {
 
@@ -43,8 +43,8 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
     const Vec3<T> F = X.R * body.linear, N = X.R * body.angular + cross(Vec3<T>(X.p - joint[w.part]), F);
     f[w.part].angular -= N, f[w.part].linear -= F;
   }
-  each_spring_force(tree, k, [&](int, int part, const Vec3<T>& force, const Vec3<T>& p) {
-    f[part].angular -= cross(Vec3<T>(p - joint[part]), force), f[part].linear -= force;
+  each_force_between(tree, k, [&](int, int part, const Force<T>& w, const Vec3<T>& p) {
+    f[part].angular -= w.angular + cross(Vec3<T>(p - joint[part]), w.linear), f[part].linear -= w.linear;
   });
   for (int i = tree.parts - 1; i > 0; --i) {
     const Part& part = tree.part[i];

@@ -9,7 +9,7 @@
 //   cost    O(bodies)
 #pragma once
 
-#include "springs.hpp"
+#include "between_bodies.hpp"
 
 namespace sarrus {
 
@@ -80,7 +80,7 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
     me.f.angular = vec3<T>(OJ(2, 1) - OJ(1, 2), OJ(0, 2) - OJ(2, 0), OJ(1, 0) - OJ(0, 1)) + cross(h, me.a);
   }
 
-  external_forces<T>(tree, arena, in, [work](int body, const Force<T>& push) SARRUS_INLINED { work[body].f -= push; });
+  external_forces<T>(tree, arena, in, in.a, [work](int body, const Force<T>& push) SARRUS_INLINED { work[body].f -= push; });
 
   // inward: each joint transmits what its subtree needs (4.30, 4.31)
   for (int i = tree.bodies - 1; i > 0; --i) {

@@ -64,10 +64,17 @@ template <class T> struct ExternalWrench {
   SARRUS_INLINE Force<T> in_body() const { return cast<T>(X).to_parent(load_force(value)); }
 };
 
+template <class T> SARRUS_INLINE T deflection(const PassiveTerms& f, const T* q, const T& ball_spring) {
+  return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball_spring;
+}
 /// Friction and spring along velocity k: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
 template <class T> SARRUS_INLINE T joint_force(const PassiveTerms& f, const T* q, const T& v, const T& ball_spring) {
-  const T deflection = f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball_spring;
-  return T(f.damping) * v + T(f.friction) * sign(v) + T(f.stiffness) * deflection;
+  return T(f.damping) * v + T(f.friction) * sign(v) + T(f.stiffness) * deflection(f, q, ball_spring);
+}
+/// What its spring holds.
+template <class T> SARRUS_INLINE T joint_energy(const PassiveTerms& f, const T* q, const T& ball_spring) {
+  const T by = deflection(f, q, ball_spring);
+  return T(0.5 * f.stiffness) * by * by;
 }
 
 /// Adds scale times friction and springs to tau.

@@ -25,11 +25,17 @@ template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& 
   y = vec3<T>(xy, s + n(1) * n(1) * k, -n(1));
 }
 
+/// The angle that many whole turns away which is nearest to `near`: a pose does not tell how often a joint has turned.
+template <class T> SARRUS_INLINE T turns_near(const T& angle, const T& near) {
+  return angle + T(2 * M_PI) * nearest((near - angle) / T(2 * M_PI));
+}
+
 /// The turn about z that is in R.
 template <class T> struct TurnAboutZ {
   T sin, cos;  // times the same positive number
   SARRUS_INLINE explicit TurnAboutZ(const Mat3<T>& R) : sin(R(1, 0) - R(0, 1)), cos(R(0, 0) + R(1, 1)) {}
   SARRUS_INLINE T angle() const { return atan2(sin, cos); }
+  SARRUS_INLINE T angle_near(const T& near) const { return turns_near(angle(), near); }
   SARRUS_INLINE Mat3<T> rotation() const {
     const T inverse = T(1.0) / sqrt(sin * sin + cos * cos + T(1e-300));
     return rotation_z(T(sin * inverse), T(cos * inverse));

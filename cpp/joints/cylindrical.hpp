@@ -13,6 +13,9 @@ struct Cylindrical : OneAxis, UnitSubspace<rz, tz>, VectorCoordinates<2> {
   template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, {TurnAboutZ<T>(X.R).rotation(), vec3<T>(T(0.0), T(0.0), X.p(2))}, out);
   }
+  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+    q[0] = TurnAboutZ<T>(X.R).angle_near(near[0]), q[1] = X.p(2);
+  }
 };
 
 }  // namespace sarrus

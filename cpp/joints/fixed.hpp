@@ -12,6 +12,7 @@ struct Fixed : JointDefaults, UnitSubspace<>, VectorCoordinates<0> {
   template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, Transform<T>::identity(), out);
   }
+  template <class T> static void read(const JointConstants&, const Transform<T>&, const T*, T*) {}
 };
 
 }  // namespace sarrus

@@ -34,6 +34,33 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     }
 }
 
+/// The same of all three, in the two ways that there are: with ry within a quarter turn, and beyond; that which is nearer to `near`.
+template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
+  const Mat3<T>& R = X.R;
+  T angle[3];
+  int n = 0;
+  if ((k.mask & 7) == 7) {
+    const T cos_y = sqrt(R(0, 0) * R(0, 0) + R(0, 1) * R(0, 1));
+    const T way[3] = {atan2(T(-R(1, 2)), R(2, 2)), atan2(R(0, 2), cos_y), atan2(T(-R(0, 1)), R(0, 0))};
+    const T half = T(M_PI), other[3] = {way[0] + half, half - way[1], way[2] + half};
+    T far = T(0.0), other_far = T(0.0), turned[3];
+    for (int r = 0; r < 3; ++r) {
+      angle[r] = turns_near(way[r], near[r]), turned[r] = turns_near(other[r], near[r]);
+      far += (angle[r] - near[r]) * (angle[r] - near[r]), other_far += (turned[r] - near[r]) * (turned[r] - near[r]);
+    }
+    for (int r = 0; r < 3; ++r) q[n++] = select(other_far < far, turned[r], angle[r]);
+  } else {
+    T sin[3], cos[3];
+    for (int r = 0; r < 3; ++r) sin[r] = T(k.parameter[r]), cos[r] = T(k.cosine[r]);
+    read_angles(k.mask & 7, R, sin, cos);
+    for (int r = 0; r < 3; ++r)
+      if (k.mask >> r & 1) q[n] = turns_near(atan2(sin[r], cos[r]), near[n]), ++n;
+  }
+  const Vec3<T> d = transpose_times(R, X.p);
+  for (int t = 0; t < 3; ++t)
+    if (k.mask >> (3 + t) & 1) q[n++] = d(t);
+}
+
 /// The thesis' general joint. The free angles are read off R given the held ones; what is left of R when they are taken away is how far
 /// it is open. The displacement is along the turned axes.
 template <class T> SARRUS_NOINLINE void close_gimbal(const JointConstants& k, const Transform<T>& X, const Motion<T>& V,
@@ -158,6 +185,9 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   template <class T>
   static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
     close_gimbal(k, X, V, out);
+  }
+  template <class T> static void read(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
+    gimbal_coordinates(k, X, near, q);
   }
 };
 

@@ -18,12 +18,15 @@ struct Helical : OneAxis, ConstantSubspace<1>, VectorCoordinates<1> {
     return S;
   }
   /// The angle of X does not tell how often it has turned: the displacement does.
+  template <class T> static void read(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
+    q[0] = TurnAboutZ<T>(X.R).angle_near(k.pitch != 0.0 ? X.p(2) / T(k.pitch) : near[0]);
+  }
   template <class T> static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
-    const TurnAboutZ<T> turn(X.R);
-    Transform<T> nearest = {turn.rotation(), zero3<T>()};
+    Transform<T> nearest = {TurnAboutZ<T>(X.R).rotation(), zero3<T>()};
     if (k.pitch != 0.0) {
-      const T angle = turn.angle(), turns = sarrus::nearest((X.p(2) / T(k.pitch) - angle) / T(2 * M_PI));
-      nearest.p(2) = T(k.pitch) * (angle + T(2 * M_PI) * turns);
+      T angle;
+      read<T>(k, X, nullptr, &angle);
+      nearest.p(2) = T(k.pitch) * angle;
     }
     const Motion<T> off = off_by(X, nearest);
     const Vec3<T> x = unit_motion<T>(rx).angular, y = unit_motion<T>(ry).angular, z = unit_motion<T>(rz).angular, o = zero3<T>();

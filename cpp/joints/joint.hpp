@@ -19,6 +19,7 @@
 //   rate(q, v)                  the rate of the coordinates themselves
 //   bracket(u, v)               u v - v u of velocities in the successor's axes: what order makes of two motions
 //   close(k, X, V, out)         its rows where it closes a loop, see closing_rows.hpp
+//   read(k, X, near, q)         the q nearest to `near` that make the pose X: transform() asked the other way round
 //   clear_transmitted(I)        zeroes, exactly, what cannot pass along a free axis (only where visit() inlines the joint)
 //
 // Axes have been turned onto z when the mechanism was built, so that the zeros and ones of phi fold away when this is inlined.

@@ -46,6 +46,9 @@ struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
   template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, {TurnAboutZ<T>(X.R).rotation(), vec3<T>(X.p(0), X.p(1), T(0.0))}, out);
   }
+  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+    q[0] = X.p(0), q[1] = X.p(1), q[2] = TurnAboutZ<T>(X.R).angle_near(near[2]);
+  }
 };
 
 }  // namespace sarrus

@@ -13,6 +13,9 @@ struct Revolute : OneAxis, UnitSubspace<rz>, VectorCoordinates<1> {
   template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, {TurnAboutZ<T>(X.R).rotation(), zero3<T>()}, out);
   }
+  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+    q[0] = TurnAboutZ<T>(X.R).angle_near(near[0]);
+  }
   template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>& A) {
     A.I.xz = A.I.yz = A.I.zz = T(0.0);
     A.H(2, 0) = A.H(2, 1) = A.H(2, 2) = T(0.0);

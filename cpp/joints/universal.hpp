@@ -35,6 +35,14 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   static const char* cannot_close(const JointConstants& k) {
     return std::abs(k.first_axis[0]) < 1e-9 ? "its two axes are parallel: use a Revolute" : nullptr;
   }
+  /// The first angle is that about a at which z stands; what is left then turns about z.
+  template <class T> static void read(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
+    const Vec3<T> a = first_axis(Coordinates<T>{nullptr, nullptr, nullptr, &k}), z = unit_motion<T>(2).angular;
+    const Vec3<T> stands = Vec3<T>(X.R.col(2)), across = z - a * dot(a, z), side = cross(a, z);
+    const T sin = dot(stands, side), cos = dot(stands, across), inverse = T(1.0) / sqrt(sin * sin + cos * cos + T(1e-300));
+    const Mat3<T> left = rotation_about(a, T(-sin * inverse), T(cos * inverse)) * X.R;
+    q[0] = turns_near(atan2(sin, cos), near[0]), q[1] = TurnAboutZ<T>(left).angle_near(near[1]);
+  }
   /// The angle between the two axes stays: a . R z = a . z, along the row z x a'.
   template <class T>
   static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {

@@ -4,6 +4,7 @@
 #include "../dynamics/aba.hpp"
 #include "../loops/answers.hpp"
 #include "../loops/efforts.hpp"
+#include "../loops/loop_joints.hpp"
 #include "../loops/mobility.hpp"
 #include "../loops/projection.hpp"
 #include "call.hpp"
@@ -32,12 +33,13 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
 }
 
 SARRUS_KERNEL(forward_dynamics, {
-  if (tree.loops.rows > 0) return constrained_dynamics(call, out, static_cast<T*>(nullptr), static_cast<T*>(nullptr));
+  if (tree.loops.rows + tree.loops.rotor_rows > 0)
+    return constrained_dynamics(call, out, static_cast<T*>(nullptr), static_cast<T*>(nullptr));
   aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
 })
 SARRUS_KERNEL(constrained_motion, {
   T* multipliers = out + tree.nv;
-  if (tree.loops.rows == 0) {
+  if (tree.loops.rows + tree.loops.rotor_rows == 0) {
     aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
     multipliers[0] = multipliers[1] = T(0.0);
     return T(0.0);
@@ -63,6 +65,31 @@ SARRUS_KERNEL(loop_residual, {
   constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
 })
 SARRUS_KERNEL(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
+SARRUS_KERNEL(loop_joint_wrenches, loop_joint_wrenches(tree, call.motion(in[0], in[1], in[2]), out);)
+SARRUS_KERNEL(loop_joint_coordinates, {
+  LoopJoints<T> joints;
+  joints.q = out;
+  read_loop_joints(tree, arena, place(tree, arena, in[0], in[2], none), in[1], joints);
+})
+SARRUS_KERNEL(loop_joint_velocities, {
+  LoopState<T> state = place(tree, arena, in[0], in[2], none);
+  LoopJoints<T> joints;
+  state.v = in[1], joints.v = out;
+  read_loop_joints(tree, arena, state, none, joints);
+})
+SARRUS_KERNEL(loop_joint_accelerations, {
+  const auto work = rnea(tree, arena, RneaInput<T>{in[0], in[1], in[2]}, arena.take<T>(tree.nv));
+  LoopState<T> state = {in[0], in[1], in[3], nullptr, nullptr, nullptr, work.body};
+  place(tree, arena, work.poses(), work.columns, state);
+  LoopJoints<T> joints;
+  joints.a = out;
+  read_loop_joints(tree, arena, state, none, joints);
+})
+SARRUS_KERNEL(loop_joint_jacobian, {
+  LoopJoints<T> joints;
+  joints.J = out;
+  read_loop_joints(tree, arena, place(tree, arena, in[0], in[1], none), none, joints);
+})
 /// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
 template <class T> SARRUS_INLINE T allowed(const T& left) {
   return select(left > T(tolerances::unresolved), T(contradictory), T(0.0));

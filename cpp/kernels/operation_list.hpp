@@ -32,7 +32,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2) or Q (nq + 1)
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2) or Q (nq + 1); J and K (coordinates and velocities of joints that close them)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
   X(mass_matrix, "q", "vv", 0)                                               \
@@ -79,6 +79,11 @@ enum Fact : unsigned {
   X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                     \
   X(loop_residual, "q time? pfaffian_values?", "c", 0)                                         \
   X(loop_wrenches, "q multipliers time?", "w6", 0)                                             \
+  X(loop_joint_wrenches, "q v a", "w6", 0)                                                     \
+  X(loop_joint_coordinates, "q near? time?", "J", 0)                                           \
+  X(loop_joint_velocities, "q v time?", "K", 0)                                                \
+  X(loop_joint_accelerations, "q v a time?", "K", 0)                                           \
+  X(loop_joint_jacobian, "q time?", "Kv", 0)                                                   \
   X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides)                              \
   X(velocity_plain, "q v time? pfaffian_values?", "v", divides)                                \
   X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides)                    \

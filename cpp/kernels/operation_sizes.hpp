@@ -10,6 +10,7 @@ namespace sarrus {
 inline int size_of_input(const std::string& input, const Tree& t) {
   if (input[0] == 'q') return t.nq;
   if (input == "time" || input == "restitution") return 1;
+  if (input == "near") return t.loop_nq;
   if (input == "multipliers" || input == "rows") return t.loops.rows;
   if (input == "pfaffian_values") return t.loops.pfaffian_values;
   if (input == "scale") return t.nv + t.loops.rows;
@@ -30,6 +31,8 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'w': return t.loops.constraints;
     case 'u': return t.loops.actuators;
     case 'Q': return t.nq + 1;
+    case 'J': return t.loop_nq;
+    case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;
     case 'm': return t.nv + t.loops.rows + 2;
     default: return axis - '0';

@@ -79,6 +79,13 @@ double forces_on(const Tree& tree, const Plan& plan, const double* parameter, do
   return s.status;
 }
 
+void read_all_joints(const Tree& tree, double time, const double* x, double* q, double* v) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  const AllJoints<double> all = all_joints(tree, arena, time, x, x + tree.nq);
+  std::copy(all.q, all.q + tree.nq + tree.loop_nq, q), std::copy(all.v, all.v + all.nv, v);
+}
+
 double weakest_row_at(const Tree& tree, const Plan& plan, double time, const double* q) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
@@ -96,7 +103,7 @@ double only_on_loops(const Tree& tree, const Plan& plan, double time, const doub
 }  // namespace
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_many, try_step, between_steps, forces_on, weakest_row_at, only_on_loops};
+  table.simulation = {advance_one, advance_many, try_step, between_steps, forces_on, read_all_joints, weakest_row_at, only_on_loops};
 }
 
 }  // namespace sarrus

@@ -26,10 +26,13 @@ SARRUS_KERNEL(bias_forces, {
 SARRUS_KERNEL(gravity_forces, {
   const T* rest = zeros<T>(arena, tree.nv);
   Tree without = tree;  // the joints' own forces are not gravity's, nor are springs'
-  without.has_joint_forces = false, without.springs = 0;
+  without.has_joint_forces = without.ties_bodies = false;
   rnea(without, arena, RneaInput<T>{in[0], rest, rest}, out);
 })
-SARRUS_KERNEL(coriolis_matrix, coriolis(tree, arena, call.motion(in[0], in[1], none), out);)
+SARRUS_KERNEL(coriolis_matrix, {
+  coriolis(tree, arena, call.motion(in[0], in[1], none), out);
+  if (tree.loops.rotor_rows > 0) add_loop_armature(tree, arena, in[0], in[1], out);
+})
 SARRUS_KERNEL(mass_matrix_inverse, mass_matrix_inverse(tree, arena, in[0], out);)
 SARRUS_KERNEL(operational_inertia_inverse, operational_inertia_inverse(tree, arena, in[0], call.frame(), out);)
 SARRUS_KERNEL(omega, omega(tree, arena, in[0], call.frame(), out);)

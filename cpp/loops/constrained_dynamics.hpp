@@ -57,7 +57,7 @@ LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>
   LoopEquation<T> e = {{tree, metric.plain ? loops.statics : loops.dynamics, metric.plain ? nullptr : loops.mass_first,
                         loops.constraints, rows, nullptr, nullptr, nullptr, nullptr, nullptr},
                        nullptr,
-                       arena.take<T>(rows),
+                       arena.take<T>(rows + loops.rotor_rows),
                        T(0.0)};
   if (loops.substructures)
     e.pieces = new (arena.take<SubstructuredEquation<T>>(1)) SubstructuredEquation<T>(tree, arena, state, X, columns, metric);
@@ -74,10 +74,37 @@ LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>
   return e;
 }
 
+/// Armature of joints that close loops, after the rows of constraints: with r = sqrt(A) J_m the equation
+///
+///   [M r^T; r -1] [a; y] = [f; 0]    is    (M + J_m^T A J_m) a = f
+///
+/// Writes its entries into J, and into e their scale, S and what stands on the right; the matrix gets so many rows more.
+template <class T>
+SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* mobility, T* J,
+                                LoopEquation<T>& e) {
+  const Loops& loops = tree.loops;
+  const int rows = loops.rows + loops.rotor_rows;
+  T* soft = arena.take<T>(rows);
+  for (int r = 0; r < rows; ++r) soft[r] = T(r < loops.rows ? 0.0 : 1.0);
+  ConstraintRows<T> wanted;
+  wanted.J = J, wanted.scale = e.scale, wanted.mobility = mobility;
+  constraint_rows(tree, arena, state, wanted, loops.constraints, loops.constraints + loops.motor_constraints);
+  for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.rotor[c.row + k % c.rows - loops.rows]);
+  }
+  for (int r = loops.rows; r < rows; ++r) {
+    const double root = loops.rotor[r - loops.rows];
+    e.scale[r] = T(1.0) + e.scale[r] * T(root * root);
+    e.b[tree.nv + r] = T(0.0);
+  }
+  e.matrix.soft = soft, e.matrix.rows = rows, e.matrix.constraints = loops.constraints + loops.motor_constraints;
+}
+
 /// M with its rows of constraints at (q, v), and on the right tau - h and gamma. With v null: at rest, the right-hand side left open.
 template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena, const LoopInput<T>& in) {
   const Loops& loops = tree.loops;
-  T* b = arena.take<T>(tree.nv + loops.rows);
+  T* b = arena.take<T>(tree.nv + loops.rows + loops.rotor_rows);
   const T* rest = zeros<T>(arena, tree.nv);
   const auto work = rnea(tree, arena, RneaInput<T>{in.q, in.v ? in.v : rest, rest, {}, in.wrenches, in.wrench}, b);
   T* terms = arena.take<T>(tree.nv + loops.rows);
@@ -91,7 +118,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
   place(tree, arena, work.poses(), work.columns, state);
   LoopEquation<T> e = mass_equation(tree, arena, state, work.poses(), work.columns);
   e.b = b;
-  T* J = arena.take<T>(loops.entries);
+  T* J = arena.take<T>(loops.entries + (loops.rotor_rows ? loops.motor_entries : 0));
   ConstraintRows<T> rows;
   rows.J = J, rows.gamma = b + tree.nv, rows.scale = e.scale;
   rows.mobility = e.matrix.mobility, rows.gamma_size = terms + tree.nv, rows.off = in.off;
@@ -104,6 +131,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
       rows.gamma[r] += rows.target[r] * T(in.velocity_gain) - rows.residual[r] * T(in.position_gain);
   }
   e.matrix.J = J;
+  if (loops.rotor_rows > 0 && !e.pieces) add_rotors(tree, arena, state, e.matrix.mobility, J, e);
   set_row_weights(arena, e);
   for (int k = 0; k < tree.nv; ++k) e.terms += terms[k] * e.matrix.mobility[k];
   for (int r = 0; r < loops.rows; ++r) e.terms += terms[tree.nv + r] * e.matrix.row_weight[r];

@@ -30,6 +30,10 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
   wanted.off = nullptr;  // motors need not stand still
   constraint_rows(tree, arena, state, wanted, loops.constraints, constraints);
+  for (int i = loops.constraints; i < constraints; ++i) {  // a joint may have armature and no motor
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
+  }
   for (int k = 0; k < nv; ++k) b[k] = tau[k];
   for (int r = 0; r < rows; ++r) {
     const bool gives_way = r >= loops.rows;
@@ -75,7 +79,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   T size = transmitted(tree, work);
   for (int k = 0; k < tree.nv; ++k) size += tau[k] * tau[k];
   size = select(size > T(0.0), size, T(1.0));
-  if (tree.loops.rows == 0) {
+  if (tree.loops.rows + tree.loops.motor_rows == 0) {
     T missing = T(0.0);
     for (int k = 0; k < tree.loops.actuators; ++k) {
       T& mine = tau[tree.loops.actuator[k]];

@@ -8,8 +8,8 @@
 namespace sarrus {
 
 /// J's columns times weights (nv).
-template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, const T* weight, T* J) {
-  for (int i = 0; i < tree.loops.constraints; ++i) {
+template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, int constraints, const T* weight, T* J) {
+  for (int i = 0; i < constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r) *J++ *= weight[c.column[k]];
@@ -32,8 +32,8 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   LoopEquation<T> e = mass_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {weight, plain});
   const int rows = e.matrix.rows;
-  T* J = arena.take<T>(loops.entries);
-  e.b = arena.take<T>(tree.nv + rows);
+  T* J = arena.take<T>(loops.entries + loops.motor_entries);
+  e.b = arena.take<T>(tree.nv + rows + loops.rotor_rows);
   for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
   for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motors have no say here
   ConstraintRows<T> out;
@@ -44,14 +44,13 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
     out.mobility = moved;
   }
   constraint_rows(tree, arena, state, out, 0, loops.constraints);
-  if (weight) {
-    weigh_columns(tree, weight, J);
-    if (!plain && !e.pieces) {
-      hold_inertias(tree, weight, const_cast<T*>(e.matrix.M));
-      e.matrix.mobility = mobilities(tree, arena, e.matrix.M);
-    }
+  if (weight && !plain && !e.pieces) {
+    hold_inertias(tree, weight, const_cast<T*>(e.matrix.M));
+    e.matrix.mobility = mobilities(tree, arena, e.matrix.M);
   }
   e.matrix.J = J;
+  if (!plain && loops.rotor_rows > 0 && !e.pieces) add_rotors(tree, arena, state, out.mobility, J, e);
+  if (weight) weigh_columns(tree, e.matrix.constraints, weight, J);
   set_row_weights(arena, e);
   return e;
 }

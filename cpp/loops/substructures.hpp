@@ -129,7 +129,8 @@ template <class T> class SubstructuredEquation {
       else
         S[-1 - at] = metric.plain ? w * w : select(w > T(0.0), S[-1 - at], T(0.0));
     }
-    for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r) S[loops.rows + r] = T(1.0);
+    for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r)
+      if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = T(1.0);
     if (weight) hold(M);
     matrix.soft = compliance = S;
   }

@@ -77,6 +77,29 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   return c;
 }
 
+/// What moves along a joint that closes a loop. Frames that laws carry along move in time, which its forces are not told: it has none.
+void Mechanism::add_motion(const Description& d, int joint, const Constraint& c) {
+  const JointDescription& j = d.joints[joint];
+  LoopMotion m{};
+  m.joint = j.kind, m.constants = std::get<LoopJoint>(c.kind).constants, m.nv = j.nv, m.nq = j.nq;
+  m.iq = tree_.loop_nq, m.iv = tree_.loop_nv;
+  tree_.loop_nq += m.nq, tree_.loop_nv += m.nv;
+  m.constraint = joints_[joint].constraint;
+  m.body[0] = c.parent, m.body[1] = c.child, m.X[0] = c.X_parent, m.X[1] = c.X_child;
+  m.part[0] = frames_.at(j.parent).part, m.part[1] = frames_.at(j.child).part;
+  for (int k = 0; k < m.nv; ++k) {
+    m.terms[k] = passive_terms(j, k, 0);
+    m.has_forces |= !c.driven && m.terms[k].has_forces();
+    m.has_armature |= !c.driven && m.terms[k].armature != 0.0;
+  }
+  tree_.ties_bodies |= m.has_forces || m.has_armature;
+  loop_motions_.push_back(m);
+  Constraint motion = c;
+  motion.kind = std::get<LoopJoint>(c.kind).motion(m.nv);
+  motion.turns = true, motion.rows = m.nv, motion.row = motion.entry = 0;
+  motions_.push_back(std::move(motion));
+}
+
 Constraint Mechanism::other_constraint(const Description& d, const ConstraintDescription& o) {
   Constraint c{};
   c.kind = o.kind;
@@ -112,8 +135,10 @@ void Mechanism::close(const Description& d) {
     if (!joints_[j].closes_a_loop) continue;
     joints_[j].constraint = static_cast<int>(constraints_.size());
     add(closing_joint(d, static_cast<int>(j)));
+    add_motion(d, static_cast<int>(j), constraints_.back());
     describe(d.joints[j].name);
   }
+  tree_.loop_motions = static_cast<int>(loop_motions_.size()), tree_.loop_motion = loop_motions_.data();
   for (const ConstraintDescription& o : d.constraints) {
     add(other_constraint(d, o));
     describe(o.name);
@@ -122,24 +147,31 @@ void Mechanism::close(const Description& d) {
 
   // a motor in a joint that closes a loop: the velocity that it drives is a row, and its effort that row's multiplier
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
-    if (!d.joints[j].actuated) continue;
-    if (!joints_[j].closes_a_loop) {
-      for (int k = 0; k < joints_[j].nv; ++k) actuators_.push_back(joints_[j].iv + k);
-      continue;
+    const PlacedJoint& placed = joints_[j];
+    const int driven = d.joints[j].actuated ? d.joints[j].nv : 0;
+    for (int k = 0; k < driven; ++k) actuators_.push_back(placed.closes_a_loop ? tree_.nv + loops.rows + k : placed.iv + k);
+    if (!placed.closes_a_loop) continue;
+    const LoopMotion& m = loop_motions_[placed.constraint];
+    if (driven == 0 && !m.has_armature) continue;
+    for (int k = 0; k < m.nv; ++k) {
+      driven_.push_back(driven ? 1.0 : 0.0);
+      rotor_.push_back(m.has_armature ? std::sqrt(m.terms[k].armature) : 0.0);
     }
-    Constraint c = constraints_[joints_[j].constraint];
-    const LoopJoint& joint = std::get<LoopJoint>(c.kind);
-    if (!joint.takes_motor())
-      throw ModelError("joint '" + d.joints[j].name +
-                       "' is actuated and closes a loop, which this type cannot: add it with tree=True");
-    c.kind = joint.motor(), c.turns = true;
-    for (int k = 0; k < d.joints[j].nv; ++k) actuators_.push_back(tree_.nv + loops.rows + k);
-    add(std::move(c));
+    add(motions_[placed.constraint]);
   }
   loops.motor_rows = loops.rows - hard, loops.motor_entries = loops.entries - hard_entries;
   loops.motor_constraints = static_cast<int>(constraints_.size()) - hard_constraints;
   loops.rows = hard, loops.constraints = hard_constraints, loops.entries = hard_entries;
-  loops.constraint = constraints_.data();
+  loops.constraint = constraints_.data(), loops.motion = motions_.data();
+  loops.driven = driven_.data(), loops.rotor = rotor_.data();
+  if (std::any_of(rotor_.begin(), rotor_.end(), [](double r) { return r != 0.0; })) {
+    loops.rotor_rows = loops.motor_rows;
+    chain_.assign(tree_.nv, -1);
+    int before = -1;
+    for (std::size_t b = 1; b < bodies_.size(); ++b)
+      for (int k = bodies_[b].iv; k < bodies_[b].iv + bodies_[b].nv; ++k) chain_[k] = before, before = k;
+    tree_.mass_parent = chain_.data();
+  }
 
   mass_first_.push_back(0);
   for (int i = 0; i < tree_.nv; ++i) mass_first_.push_back(mass_first_.back() + column_depth_[i] + 1);
@@ -152,7 +184,8 @@ void Mechanism::close(const Description& d) {
   if (decided ? d.substructures > 0 : tree_.nv + hard > 60) pieces_ = substructured(tree_, decided ? d.substructures : 0);
   if (pieces_) operations_of_substructures_ = pieces_->operations();
   const double most = !pieces_ ? any : decided ? 0.0 : 2.0 * pieces_->operations();
-  dynamics_ = EliminationPlan(tree_, constraints_.data(), hard_constraints, hard, true, most);
+  const int inertial = hard_constraints + (loops.rotor_rows ? loops.motor_constraints : 0);
+  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true, most);
   if (pieces_ && !dynamics_.complete()) {
     loops.substructures = &pieces_->view();
     return;

@@ -80,12 +80,16 @@ struct Substructures;  // tree.hpp
 
 struct Loops {
   int constraints, rows, entries, pfaffian_values;
-  int motor_constraints, motor_rows, motor_entries;  // after those: motors in joints that close loops (statics only)
+  int motor_constraints, motor_rows,
+      motor_entries;  // after those: velocities of joints that close loops and have a motor or armature
+  int rotor_rows;  // as many, or 0 where none has armature: those of `dynamics`
+  const double *driven, *rotor;  // of each: 1, or 0 where no motor drives it; the square root of its armature
   const Constraint* constraint;
+  const Constraint* motion;  // the velocities of every joint that closes a loop, each with rows and entries of its own
   int actuators;
   const int* actuator;  // what carries each effort: a velocity, or nv + a row
   const int* mass_first;  // nv + 1: where the entries of row i of M start
-  Elimination dynamics;  // with the mass matrix
+  Elimination dynamics;  // with the mass matrix, and rotors
   Elimination statics;  // with a diagonal in its place
   const Substructures* substructures = nullptr;  // what takes the place of both
 };

@@ -41,6 +41,16 @@ Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& 
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
 
+PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
+  return visit_every(j.kind, j.nv, [&](auto joint) {
+    if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
+      throw ModelError("joint '" + j.name + "': a " + joint.name + " joint takes no stiffness along velocity " +
+                       std::to_string(k));
+    return PassiveTerms{j.armature[k],  j.damping[k], j.friction[k],
+                        j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : iq + k};
+  });
+}
+
 Mechanism::Mechanism(const Description& d) {
   span(d);
   place(d);
@@ -202,13 +212,9 @@ void Mechanism::place(const Description& d) {
         }
         if (joint.has_quaternion) quaternions_.push_back(placed.iq);
         for (int k = 0; k < joint.nv; ++k) {
-          passive_terms_[placed.iv + k] = {j.armature[k],  j.damping[k], j.friction[k],
-                                           j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : placed.iq + k};
-          if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
-            throw ModelError("joint '" + j.name + "': a " + joint.name + " joint takes no stiffness along velocity " +
-                             std::to_string(k));
-          tree_.has_armature |= j.armature[k] != 0.0;
-          tree_.has_joint_forces |= j.damping[k] != 0.0 || j.friction[k] != 0.0 || j.stiffness[k] != 0.0;
+          const PassiveTerms terms = passive_terms_[placed.iv + k] = passive_terms(j, k, placed.iq);
+          tree_.has_armature |= terms.armature != 0.0;
+          tree_.has_joint_forces |= terms.has_forces();
         }
       });
       bodies_.push_back(b);
@@ -255,7 +261,7 @@ void Mechanism::finish(const Description& d) {
   tree_.parts = static_cast<int>(parts_.size());
   tree_.body = bodies_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
   tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data(),
-  tree_.part = parts_.data();
+  tree_.mass_parent = column_parent_.data(), tree_.part = parts_.data();
   for (const SpringDescription& s : d.springs) {
     PointSpring spring{};
     for (int i = 0; i < 2; ++i) {
@@ -266,6 +272,7 @@ void Mechanism::finish(const Description& d) {
     springs_.push_back(spring);
   }
   tree_.springs = static_cast<int>(springs_.size()), tree_.spring = springs_.data();
+  tree_.ties_bodies = tree_.springs > 0;
   tree_.gravity = d.gravity;
 }
 

@@ -77,6 +77,9 @@ struct Description {
 /// The axes that the joint takes for its own, its axis times sign, in those of the description. `constants` gets what depends on them.
 Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants);
 
+/// What acts along velocity k of a joint whose coordinates start at iq. ModelError for a spring where there is no coordinate to act on.
+PassiveTerms passive_terms(const JointDescription& j, int k, int iq);
+
 class Mechanism {
  public:
   /// Throws ModelError.
@@ -118,6 +121,7 @@ class Mechanism {
   void weigh(const Description&);
   void close(const Description&);
   Constraint closing_joint(const Description&, int joint);
+  void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
   void add(Constraint c);
   void between(const std::string& parent, const std::string& child, Constraint& c);
@@ -130,13 +134,16 @@ class Mechanism {
   std::vector<PassiveTerms> passive_terms_;
   std::vector<Part> parts_;
   std::vector<PointSpring> springs_;
+  std::vector<LoopMotion> loop_motions_;
   std::vector<int> angles_, column_body_, column_parent_, column_depth_, quaternions_, parts_of_bodies_;
   std::vector<PlacedJoint> joints_;
   std::vector<std::string> constraint_names_, massless_;
   std::unordered_map<std::string, PlacedFrame> frames_;
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   std::vector<Constraint> constraints_;
-  std::vector<int> described_constraints_, actuators_, mass_first_;
+  std::vector<Constraint> motions_;
+  std::vector<double> driven_, rotor_;
+  std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
   EliminationPlan dynamics_, statics_;
   std::unique_ptr<SubstructuredMechanism> pieces_;

@@ -64,7 +64,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
     between(c);
     c.kind = joint, c.turns = joint.component[0] < 3;
     motion.push_back(c);
-    motion.back().kind = joint.motor(), motion.back().turns = true;
+    motion.back().kind = joint.motion(b.nv), motion.back().turns = true;
     carried.push_back(i);
     add(std::move(c));
   }
@@ -88,6 +88,15 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
     }
   };
   add_motions(true);
+  // joints that close loops, too, may have armature along their motion
+  for (int i = 0, row = 0; given.rotor_rows > 0 && i < given.motor_constraints;
+       row += given.constraint[given.constraints + i++].rows) {
+    const int rows = given.constraint[given.constraints + i].rows;
+    const double* rotor = given.rotor + row;
+    if (std::none_of(rotor, rotor + rows, [](double r) { return r != 0.0; })) continue;
+    for (int r = 0; r < rows; ++r) compliance_.push_back(1.0 / std::max(rotor[r] * rotor[r], 1e-30));
+    again(given.constraints + i);
+  }
   Loops& loops = tree_.loops;
   const int constraints = static_cast<int>(constraints_.size()), rows = loops.rows, entries = loops.entries;
   for (int i = given.constraints; i < given.constraints + given.motor_constraints; ++i) again(i);

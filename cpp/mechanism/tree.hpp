@@ -26,6 +26,8 @@ struct Body {
 struct PassiveTerms {
   double armature, damping, friction, stiffness, rest;
   int iq;  // the coordinate that a spring acts on, or -1: a ball joint's spring acts on the logarithm of its quaternion
+
+  bool has_forces() const { return damping != 0.0 || friction != 0.0 || stiffness != 0.0; }
 };
 
 /// One body as it was described, before fixed joints were welded: what parameters and reactions are asked of. Part 0 is the ground.
@@ -45,6 +47,18 @@ struct PointSpring {
   double stiffness, rest_length, damping;
 };
 
+/// A joint that closes a loop, as what moves between two bodies and what acts along that. Its rows are a Constraint.
+struct LoopMotion {
+  JointKind joint;
+  int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all joints that close loops
+  JointConstants constants;
+  int constraint;
+  int body[2], part[2];  // parent, child
+  Transform<double> X[2];  // its frame on either, with its axis on z
+  PassiveTerms terms[6];   // their iq counts its own coordinates
+  bool has_forces, has_armature;
+};
+
 struct Tree {
   int bodies;  // with the ground
   int nq, nv, angles, parts;
@@ -54,11 +68,16 @@ struct Tree {
   const int* column_body;    // which body moves velocity i
   const int* column_parent;  // the velocity before i on the way to the ground, or -1
   const int* column_depth;   // how many there are on that way
+  const int*
+      mass_parent;  // as column_parent; where armature of joints that close loops ties all velocities, the one before in its order
   const Part* part;
   int springs;
   const PointSpring* spring;
+  int loop_motions, loop_nq, loop_nv;
+  const LoopMotion* loop_motion;
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
+  bool ties_bodies;  // springs, or joints that close loops, act between them
   Loops loops;
 };
 

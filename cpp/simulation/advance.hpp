@@ -56,6 +56,14 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   if (s.projects()) close_step(s, T(time + h), x);
 }
 
+/// Of the quantities that a state holds.
+template <class T> void note_state(System<T>& s, const T& time, const SimulationState<T>& x, T* record) {
+  const Arena::Scope scope(s.arena);
+  AllJoints<T> all = {x.q, x.v, nullptr, s.tree.nv};
+  if (s.plan.watches_loop_joints) all = all_joints<T>(s.tree, s.arena, time, x.q, x.v);
+  note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
+}
+
 /// From time + first h, `count` steps of h; the row holds (q, v, z), and what a run carries along. Returns the status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
@@ -64,8 +72,8 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   const auto x = SimulationState<T>::of(tree, row);
   T *carried = row + s.size(), *record = plan.records ? carried + guard_size : nullptr;
   if (plan.limits > 0) {
-    s.demanded = arena.template take<T>(tree.nv);
-    note_limits(plan, T(time + static_cast<double>(first) * h), x.q, x.v, static_cast<const T*>(nullptr), record);
+    s.demanded = arena.template take<T>(tree.nv + tree.loop_nv);
+    note_state(s, T(time + static_cast<double>(first) * h), x, record);
   }
   for (std::int64_t k = first; k < first + count; ++k) {
     const Arena::Scope scope(arena);
@@ -79,7 +87,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
     if (!record) continue;
     if (plan.limits > 0) {
       note_limits(plan, now, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr), s.demanded, record);
-      note_limits(plan, T(now + step), x.q, x.v, static_cast<const T*>(nullptr), record);
+      note_state(s, T(now + step), x, record);
     }
     if (plan.watches_rates) note_rates(s, k, T(now + step), step, x, record);
   }

@@ -200,7 +200,8 @@ class AdaptiveRun {
               Watch&& watch, Stop&& stop) {
     const int n = s_.size();
     const double tolerance[] = {options.relative, options.absolute};
-    std::vector<double> there(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)), found(1 + s_.tree.nv);
+    std::vector<double> there(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)),
+        found(1 + s_.tree.nv + s_.tree.loop_nv);
     const double &error = found[0], *demanded = found.data() + 1;  // by controllers, at the start of the step
     Outcome done;
     done.finished = at.time >= end;
@@ -210,8 +211,8 @@ class AdaptiveRun {
       at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, guard_size, at.guard);
     };
     const auto note = [&](double reached, const double* x) {
-      note_limits(s_.plan, from_, x_.data(), x_.data() + s_.tree.nq, demanded, record);
-      note_limits(s_.plan, reached, x, x + s_.tree.nq, static_cast<const double*>(nullptr), record);
+      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), demanded, record);
+      note_state(from_, x_.data(), record), note_state(reached, x, record);
     };
     if (!x_.empty()) keep(samples, at.time, nullptr, done);  // for which the last call had no room
     while (!done.finished && at.time < pause) {
@@ -270,6 +271,16 @@ class AdaptiveRun {
   }
 
  private:
+  void note_state(double time, const double* x, double* record) const {
+    const Tree& tree = s_.tree;
+    std::vector<double> q(x, x + tree.nq), v(x + tree.nq, x + tree.nq + tree.nv);
+    if (s_.plan.watches_loop_joints) {
+      q.resize(tree.nq + tree.loop_nq), v.resize(tree.nv + tree.loop_nv);
+      s_.kernels.all_joints(tree, time, x, q.data(), v.data());
+    }
+    note_limits(s_.plan, time, q.data(), v.data(), static_cast<const double*>(nullptr), record);
+  }
+
   /// Samples up to a time within the last step, which ends at `there`.
   void keep(const Samples& samples, double upto, const double* there, Outcome& done) const {
     for (; done.samples < samples.count && samples.time[done.samples] <= upto; ++done.samples) {

@@ -2,6 +2,7 @@
 // were added.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -18,9 +19,9 @@ class ForceElementList {
   ForceElementList& operator=(const ForceElementList&) = delete;
 
   /// Parameters: kp, ki, kd, lower and upper limit.
-  void add_controller(int iq, int iv, Law target) {
+  void add_controller(int iq, int iv, Law target, bool turns = false) {
     const int iz = all_.nz++;
-    controllers_.push_back({iq, iv, iz, keep(std::move(target)), read(5)});
+    controllers_.push_back({iq, iv, iz, keep(std::move(target)), read(5), turns});
   }
   void add_effort(int iv, Law law) { efforts_.push_back({iv, keep(std::move(law))}); }
   /// Parameters: sliding and sticking friction, Stribeck's velocity, stiffness and damping of the bristles.
@@ -34,7 +35,9 @@ class ForceElementList {
     contacts_.push_back({frame.body, frame.X.R * center + frame.X.p, normal, offset, radius, read(5)});
   }
   /// Parameters: lower and upper limit, stiffness, damping.
-  void add_end_stop(int iq, int iv) { end_stops_.push_back({iq, iv, read(4)}); }
+  void add_end_stop(int iq, int iv, bool turns = false, double near = 0.0) {
+    end_stops_.push_back({iq, iv, read(4), turns, near});
+  }
   /// A law for each velocity. Parameters: kp of every velocity, then kd.
   void add_computed_torque(std::vector<Law> laws) {
     for (Law& law : laws) targets_.push_back(keep(std::move(law)));
@@ -42,6 +45,14 @@ class ForceElementList {
   }
   /// Of every velocity: what controllers give in all is kept within it.
   void limit_efforts(std::vector<double> limits) { effort_limits_ = std::move(limits); }
+
+  /// Whether one of them is at a velocity beyond so many.
+  bool beyond(int nv) const {
+    const auto any = [nv](const auto& list) {
+      return std::any_of(list.begin(), list.end(), [nv](const auto& e) { return e.iv >= nv; });
+    };
+    return any(controllers_) || any(efforts_) || any(stictions_) || any(end_stops_);
+  }
 
   ForceElements all() const {
     ForceElements a = all_;

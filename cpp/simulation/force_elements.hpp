@@ -71,7 +71,8 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
 }
 
 /// Adds what controllers give to `motor` and all other forces to tau, and writes the rates of internal states. `pressing`: a number that is
-/// another one wherever other contacts and end stops press (of the first 50).
+/// another one wherever other contacts and end stops press (of the first 50). Behind q, v, motor and tau may stand what belongs to joints that
+/// close loops.
 template <class T>
 void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
            const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing) {
@@ -82,7 +83,8 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const T* p = parameter + c.parameter;
     T g[3];
     evaluate(*c.target, &time, g);
-    const T off = g[0] - q[c.iq], effort = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
+    const T lead = g[0] - q[c.iq], off = c.turns ? turns_near(lead, T(0.0)) : lead;
+    const T effort = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
     motor[c.iv] += least(most(effort, p[3]), p[4]);
     // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
     const T room = most(p[4] - effort, T(0.0)), room_below = least(p[3] - effort, T(0.0));
@@ -117,7 +119,8 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
   for (int i = 0; i < elements.end_stops; ++i) {
     const EndStop& s = elements.end_stop[i];
     const T* p = parameter + s.parameter;
-    const T spring = p[2] * (most(q[s.iq] - p[1], T(0.0)) + least(q[s.iq] - p[0], T(0.0))), room = abs(spring);
+    const T at = s.turns ? turns_near(q[s.iq], T(s.near)) : q[s.iq];
+    const T spring = p[2] * (most(at - p[1], T(0.0)) + least(at - p[0], T(0.0))), room = abs(spring);
     tau[s.iv] -= spring + least(most(p[3] * v[s.iv], -room), room);
     pressing += select(room > T(0.0), T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;

@@ -9,10 +9,14 @@
 
 namespace sarrus {
 
+// Coordinates and velocities are numbered on from the tree's over those of joints that close loops. An angle of such a joint does not count its
+// turns (`turns`): where it stands is that of its values which is nearest to what it is compared with.
+
 struct Controller {
   int iq, iv, iz;  // iz: where its internal state stands
   const Law* target;
   int parameter;  // kp, ki, kd, lower, upper
+  bool turns;
 };
 struct PrescribedEffort {
   int iv;
@@ -34,6 +38,8 @@ struct Contact {
 struct EndStop {
   int iq, iv;
   int parameter;  // lower and upper limit, stiffness, damping
+  bool turns;
+  double near;
 };
 
 struct ForceElements {
@@ -43,10 +49,11 @@ struct ForceElements {
   const Stiction* stiction;
   const Contact* contact;
   const EndStop* end_stop;
-  const double* effort_limit;  // of every velocity: what controllers give in all is kept within it; or null
+  const double*
+      effort_limit;  // of every velocity, those of joints that close loops too: what controllers give in all is kept within it; or null
   const Law* const* target;  // computed torque: of every velocity, or null
-  int computed;              // its parameters: kp of every velocity, then kd
-  int nz, parameters;        // internal states, and the numbers that all of them read
+  int computed;  // its parameters: kp of every velocity, then kd
+  int nz, parameters;  // internal states, and the numbers that all of them read
 };
 
 /// A coordinate, a velocity, or what controllers ask for along it, that is to stay between two numbers.
@@ -55,6 +62,8 @@ struct Limit {
   Quantity of;
   int at;
   double lower, upper;
+  bool turns;
+  double near;
 };
 
 /// What a simulation does, besides its state.
@@ -66,6 +75,8 @@ struct Plan {
   int limits = 0;  // what is watched, and recorded behind the state: see record.hpp
   const Limit* limit = nullptr;
   bool records = false, watches_rates = false;
+  bool drives_loop_joints = false,
+       watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
   // adds the efforts of motors and other generalised forces; false: it failed, and the simulation ends. Not for many at once.
   bool (*controller)(void* self, double time, const double* q, const double* v, double* motor, double* tau) = nullptr;
   // rows that depend on q, with their c and gamma
@@ -100,6 +111,8 @@ struct SimulationKernels {
                   const double* guard, const double* dense, double* there);
   /// The generalised force of all force elements and functions of the caller.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
+  /// Coordinates and velocities of the tree's joints at x, and behind them those of joints that close loops.
+  void (*all_joints)(const Tree&, double time, const double* x, double* q, double* v);
   /// How near the configuration q is to a singular one: the smallest pivot of the constraints that is none of a redundant row.
   double (*weakest_row)(const Tree&, const Plan&, double time, const double* q);
   /// 1 where redundant rows agree only on the loops, else 0.

@@ -13,28 +13,23 @@
 namespace sarrus {
 
 /// Adds springs and viscous dampers of the mechanism; not dry friction, whose jump at rest is no rate.
-template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T& time, const T* q, const T* v, T* tau) {
+template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T* q, const T* v, T* tau) {
   for (int k = 0; k < tree.nv; ++k) {
     const PassiveTerms& f = tree.passive[k];
     tau[k] -= T(f.damping) * v[k];
     if (f.iq >= 0) tau[k] -= T(f.stiffness) * q[f.iq];
   }
-  if (tree.springs == 0) return;
-  const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
-  for (int i = 0; i < tree.springs; ++i) {
-    const PointSpring& s = tree.spring[i];
-    Vec3<T> end[2], u[2];
-    for (int e = 0; e < 2; ++e) {
-      const Transform<T>& X = state.X[s.body[e]];
-      end[e] = X.p + X.R * cast<T>(s.point[e]);
-      u[e] = point_velocity(tree, state, s.body[e], end[e], v);
+  if (!tree.ties_bodies) return;
+  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
+  kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
+  const auto push = [&](int body, int, const Force<T>& f, const Vec3<T>& p) {
+    for (int b = body; b > 0; b = tree.body[b].parent) {
+      const Vec3<T> moment = f.angular + cross(Vec3<T>(p - k.body[b].X.p), f.linear);
+      for (int c = tree.body[b].iv; c < tree.body[b].iv + tree.body[b].nv; ++c)
+        tau[c] += dot(k.column[c].linear, f.linear) + dot(k.column[c].angular, moment);
     }
-    const Vec3<T> d = end[1] - end[0];
-    const T length = sqrt(dot(d, d) + T(1e-300)), stretch = length - T(s.rest_length);
-    const T pull = (T(s.stiffness) * stretch + T(s.damping) * dot(d, Vec3<T>(u[1] - u[0])) / length) / length;
-    add_point_force(tree, state, s.body[0], end[0], Vec3<T>(d * pull), tau);
-    add_point_force(tree, state, s.body[1], end[1], Vec3<T>(d * -pull), tau);
-  }
+  };
+  each_force_between(tree, k, push, false);
 }
 
 template <class T>
@@ -49,7 +44,7 @@ SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T*
   const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
     const Arena::Scope inside(arena);
     s.forces(time, at, moving, inner, f, rates, false);
-    add_linear_terms(tree, arena, time, at, moving, f);
+    add_linear_terms(tree, arena, at, moving, f);
   };
   const auto accelerations = [&](T* f, T* to) {
     const Arena::Scope inside(arena);

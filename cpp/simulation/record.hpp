@@ -16,6 +16,7 @@
 
 #include <cmath>
 
+#include "../joints/closing.hpp"
 #include "../loops/tolerances.hpp"
 #include "../mechanism/tree.hpp"
 #include "plan.hpp"
@@ -24,8 +25,8 @@ namespace sarrus {
 
 /// Whether any force can be stiff at all.
 inline bool has_rates(const Tree& tree, const ForceElements& elements) {
-  bool any =
-      elements.controllers + elements.stictions + elements.contacts + elements.end_stops + tree.springs > 0 || elements.target;
+  bool any = elements.controllers + elements.stictions + elements.contacts + elements.end_stops > 0 || tree.ties_bodies ||
+             elements.target;
   for (int k = 0; k < tree.nv; ++k) any = any || tree.passive[k].damping != 0.0 || tree.passive[k].stiffness != 0.0;
   return any;
 }
@@ -52,7 +53,8 @@ template <class T> void note_limits(const Plan& plan, const T& time, const T* q,
     const Limit& limit = plan.limit[i];
     const T* from = limit.of == Quantity::position ? q : limit.of == Quantity::velocity ? v : motor;
     if (!from) continue;
-    const T x = from[limit.at], above = x - T(limit.upper), below = x - T(limit.lower);
+    const T x = limit.turns ? turns_near(from[limit.at], T(limit.near)) : from[limit.at], above = x - T(limit.upper),
+            below = x - T(limit.lower);
     const T excess = select(above > T(0.0), above, select(below < T(0.0), below, T(0.0)));
     T &first = record[3 + 2 * i], &largest = record[4 + 2 * i];
     const auto more = abs(excess) > abs(largest);

@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "../dynamics/aba.hpp"
+#include "../dynamics/ltdl.hpp"
+#include "../loops/loop_joints.hpp"
 #include "../loops/projection.hpp"
 #include "force_elements.hpp"
 #include "record.hpp"
@@ -25,6 +27,23 @@ template <class T> struct SimulationState {
   T *q, *v, *z;
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
 };
+
+/// q and v of all joints: of the tree, and behind them of those that close loops, whose v is J v of the tree.
+template <class T> struct AllJoints {
+  const T *q, *v, *J;  // J: loop_nv x tree.nv
+  int nv;
+};
+template <class T> SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Arena& arena, const T& time, const T* q,
+                                                           const T* v) {
+  T *all_q = arena.take<T>(tree.nq + tree.loop_nq), *all_v = arena.take<T>(tree.nv + tree.loop_nv);
+  std::copy(q, q + tree.nq, all_q), std::copy(v, v + tree.nv, all_v);
+  LoopJoints<T> joints;
+  joints.q = all_q + tree.nq, joints.v = all_v + tree.nv, joints.J = arena.take<T>(tree.loop_nv * tree.nv);
+  LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
+  state.v = v;
+  read_loop_joints(tree, arena, state, static_cast<const T*>(nullptr), joints);
+  return {all_q, all_v, joints.J, tree.nv + tree.loop_nv};
+}
 
 template <class T> struct LeastMotion;
 
@@ -56,22 +75,29 @@ template <class T> struct System {
   /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
     const double* limit = plan.force_elements.effort_limit;
-    T* motor = limit || demanded ? arena.template take<T>(tree.nv) : tau;
-    for (int k = 0; k < tree.nv; ++k) motor[k] = tau[k] = T(0.0);
-    apply(tree, arena, plan.force_elements, parameter, time, q, v, z, motor, tau, z_dot, pressing);
+    AllJoints<T> all = {q, v, nullptr, tree.nv};
+    if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
+    T *along = all.J ? arena.template take<T>(all.nv) : tau, *motor = limit || demanded ? arena.template take<T>(all.nv) : along;
+    for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
+    apply(tree, arena, plan.force_elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing);
     if constexpr (std::is_same_v<T, double>)
-      if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, tau))
+      if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;
-    if (motor == tau) return;
-    if (demanded && !kept) {
-      for (int k = 0; k < tree.nv; ++k) demanded[k] = motor[k];
-      kept = plan.method != Method::implicit_midpoint;
+    if (motor != along) {
+      if (demanded && !kept) {
+        for (int k = 0; k < all.nv; ++k) demanded[k] = motor[k];
+        kept = plan.method != Method::implicit_midpoint;
+      }
+      for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
     }
-    for (int k = 0; k < tree.nv; ++k) tau[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
+    for (int k = 0; all.J && k < tree.nv; ++k) {
+      tau[k] = along[k];
+      for (int r = tree.nv; r < all.nv; ++r) tau[k] += all.J[(r - tree.nv) * tree.nv + k] * along[r];
+    }
   }
 
   void accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {
-    if (tree.loops.rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
+    if (tree.loops.rows + tree.loops.rotor_rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
     LoopInput<T> in{q, v, tau};
     in.time = &time, in.pfaffian_values = pfaffian_values(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
@@ -143,6 +169,7 @@ template <class T> struct System {
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
     for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - found.x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
+    if (tree.loops.rotor_rows > 0) return tied_dynamics(tree, arena, in.q, in.v, tau, a);
     aba(tree, arena, AbaInput<T>{in.q, in.v, tau}, a);
   }
 };

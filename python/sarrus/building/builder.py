@@ -526,7 +526,7 @@ class Builder:
             constraints = constraints | {spec.name: _tried(spec, tree) for spec in functions}
         mechanism = self._mechanism(tuple(constraints.values()))
         self._check_home(mechanism)
-        for text in without_effect(mechanism.description.joints, mechanism.loop_joints):
+        for text in without_effect(mechanism.description.joints):
             warn_of_model(text)
         return mechanism
 

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import checked_number
-from ..description.joints import unit_axis
-from ..dynamics.operations import StateFunctions
+from ..description.joints import middle, unit_axis
+from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError
 from ..laws import Law, as_law, law_terms
 from .path import Path, path_through
@@ -235,7 +235,7 @@ class ForceElements:
 
 
 def force_elements(
-    mechanism: StateFunctions, elements: Sequence[ForceElement], effort_limits: Sequence[float] = ()
+    mechanism: LoopFunctions, elements: Sequence[ForceElement], effort_limits: Sequence[float] = ()
 ) -> ForceElements:
     """What the core is told of the elements; ModelError where they do not fit the mechanism.
 
@@ -249,7 +249,8 @@ def force_elements(
         term: tuple[Any, ...]
         if isinstance(element, PID):
             iq, iv = coordinate(mechanism, element.joint, element.index, "PID")
-            kind, term = "controllers", (iq, iv, law_terms(as_law(element.target, f"target of '{element.joint}'")))
+            law = law_terms(as_law(element.target, f"target of '{element.joint}'"))
+            kind, term = "controllers", (iq, iv, law, loses_turns(mechanism, element.joint, element.index))
             limits = _limits(element, element.limits)
             if effort_limits:  # beyond it z would wind up
                 limits = [np.clip(x, -effort_limits[iv], effort_limits[iv]) for x in limits]
@@ -271,8 +272,10 @@ def force_elements(
             signs = {"dissipation": NOT_NEGATIVE, "friction": NOT_NEGATIVE, "slip_velocity": POSITIVE}
             numbers = _numbers(element, stiffness=POSITIVE, exponent=POSITIVE, **signs)
         elif isinstance(element, EndStop):
-            kind, term = "end_stops", coordinate(mechanism, element.joint, element.index, "an end stop")
-            numbers = _end_stop(mechanism, element, term[1])
+            iq, iv = coordinate(mechanism, element.joint, element.index, "an end stop")
+            kind, numbers = "end_stops", _end_stop(mechanism, element, iv)
+            between = middle(float(np.mean(numbers[0])), float(np.mean(numbers[1])))
+            term = iq, iv, loses_turns(mechanism, element.joint, element.index), between
         elif isinstance(element, ComputedTorque):
             kind = "computed_torque"
             if made.terms[kind]:
@@ -292,7 +295,7 @@ def force_elements(
     return made
 
 
-def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tuple[list[Any], list[Numbers]]:
+def _computed_torque(mechanism: LoopFunctions, element: ComputedTorque) -> tuple[list[Any], list[Numbers]]:
     if mechanism.nc:
         raise ModelError("ComputedTorque is for trees; where loops close, give a function that asks actuator_efforts()")
     if mechanism.nq != mechanism.nv:
@@ -316,23 +319,29 @@ def _computed_torque(mechanism: StateFunctions, element: ComputedTorque) -> tupl
     return [law_terms(law) for law in targets], gains
 
 
-def coordinate(mechanism: StateFunctions, name: str, index: int, what: str) -> tuple[int, int]:
+def coordinate(mechanism: LoopFunctions, name: str, index: int, what: str) -> tuple[int, int]:
     """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
-    joint = mechanism._tree_joint(name, "coordinate to act on")
+    joint = mechanism.joint(name)
     if joint.type.quaternion:
         raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
-    k = _index(name, joint.nv, index, "coordinates")
+    k = _index(name, joint.type.nv, index, "coordinates")
     if not joint.type.rates[k]:
         raise ModelError(
             f"{what} needs a coordinate whose rate is one of the velocities; that of coordinate {k} of '{name}', {joint.type}, is not, "
             "as its velocities are along axes that turn with it"
         )
-    return joint.q_slice.start + k, joint.v_slice.start + k
+    return joint._all_q.start + k, joint._all_v.start + k
 
 
-def _velocity(mechanism: StateFunctions, name: str, index: int) -> int:
-    joint = mechanism._tree_joint(name, "velocity to act on")
-    return int(joint.v_slice.start) + _index(name, joint.nv, index, "velocities")
+def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
+    """Whether a coordinate is an angle whose whole turns nothing counts: of a joint that closes a loop, which a screw's displacement tells."""
+    joint = mechanism.joint(name)
+    return bool(joint.closes_loop and joint.type.whole_turns_return and joint.type.coordinates[index][1] == "rad")
+
+
+def _velocity(mechanism: LoopFunctions, name: str, index: int) -> int:
+    joint = mechanism.joint(name)
+    return int(joint._all_v.start) + _index(name, joint.type.nv, index, "velocities")
 
 
 def _index(name: str, count: int, index: Any, what: str) -> int:
@@ -353,23 +362,32 @@ def _stiction(element: Stiction) -> list[Numbers]:
     return numbers + _numbers(element, damping=NOT_NEGATIVE)
 
 
-def _end_stop(mechanism: StateFunctions, element: EndStop, iv: int) -> list[Numbers]:
+def _end_stop(mechanism: LoopFunctions, element: EndStop, iv: int) -> list[Numbers]:
     joint, limits = mechanism.joint(element.joint), element.limits
     if limits is None:
         if joint.limits is None:
             raise ModelError(f"joint '{element.joint}' has no limits: give limits=(lower, upper) to its EndStop")
         low, high = joint.limits
         limits = low[element.index], high[element.index]
-    # what a force along the velocity accelerates in the neutral configuration, all other joints being free
-    inverse, status = mechanism.mass_matrix_inverse(mechanism.neutral(), return_status=True)
-    inertia = float(mechanism.mass_matrix(mechanism.neutral())[iv, iv]) or 1.0
-    inertia = inertia if status else 1.0 / float(inverse[iv, iv])
+    inertia = _felt_inertia(mechanism, iv)
     if element.stiffness is None:
         element = replace(element, stiffness=2.5e5 * inertia)
     (stiffness,) = _numbers(element, stiffness=POSITIVE)
     if element.damping is None:
         element = replace(element, damping=np.sqrt(stiffness * inertia))
     return [*_limits(element, limits), stiffness, *_numbers(element, damping=NOT_NEGATIVE)]
+
+
+def _felt_inertia(mechanism: LoopFunctions, iv: int) -> float:
+    """What a force along a velocity accelerates in the neutral configuration, all other joints being free."""
+    q = mechanism.neutral()
+    mass = mechanism.mass_matrix(q)
+    along = np.concatenate([np.eye(mechanism.nv), mechanism._loop_joint_jacobian(q)])[iv]
+    try:
+        felt = 1.0 / float(along @ np.linalg.inv(mass) @ along)
+    except (np.linalg.LinAlgError, ZeroDivisionError):
+        felt = 0.0
+    return felt if np.isfinite(felt) and felt > 0.0 else float(along @ mass @ along) or 1.0
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

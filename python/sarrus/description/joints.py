@@ -91,6 +91,13 @@ def axis_frame(normal: ArrayLike) -> Vector:
     return _frozen(_core.axis_frame(unit_axis(normal).tolist()))
 
 
+def middle(low: float, high: float) -> float:
+    """From where the turns of an angle are counted that is to stay between two limits; of one limit, a quarter turn within it."""
+    if np.isfinite([low, high]).all():
+        return (low + high) / 2.0
+    return low + np.pi / 2 if np.isfinite(low) else high - np.pi / 2 if np.isfinite(high) else 0.0
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class JointType:
     """What all joints share: limits, and the passive forces along each velocity.
@@ -113,8 +120,9 @@ class JointType:
     whole_turns_return : whether an angle that has made a whole turn is where it was; a screw's is not
     constant_subspace : whether the motion space is the same everywhere, in the successor's axes
 
-    Damping, friction, armature, stiffness and limits act on joints of the tree only: :meth:`Builder.build` warns of those of a joint
-    that closes a loop. No function of a state looks at limits.
+    Damping, friction and springs act wherever the joint is, in the tree or where it closes a loop. There it reads its own coordinates off the
+    bodies, which do not tell whole turns: its spring acts on the angle nearest to its rest, a controller on that nearest to its target, and
+    limits on that nearest to their middle. No function of a state looks at limits.
 
     Raises ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way round, and whatever is given
     to a joint that does not move.

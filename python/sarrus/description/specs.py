@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Inertia, Transform
@@ -152,21 +150,15 @@ class Description:
     visuals: tuple[VisualSpec, ...] = field(default=(), compare=False)
 
 
-def without_effect(joints: Iterable[JointSpec], closing: Iterable[str]) -> Iterator[str]:
-    """A sentence for all that joints are given and that acts on nothing, where these ones close the loops."""
-    loops = set(closing)
+def without_effect(joints: Iterable[JointSpec]) -> Iterator[str]:
+    """A sentence for all that joints are given and that acts on nothing."""
     for spec in joints:
         joint = spec.joint
-        if spec.name in loops:
-            acting = ("damping", "friction", "stiffness", "rest", "armature")
-            terms = [name for name in acting if getattr(joint, name).any()]
-            bounds = {name: getattr(joint, name) for name in ("limits", "velocity_limit", "effort_limit")}
-            terms += [name for name, bound in bounds.items() if bound is not None and np.isfinite(bound).any()]
+        if spec.laws:  # its frame moves in time, which forces along a joint are not told
+            terms = [name for name in ("damping", "friction", "stiffness", "armature") if getattr(joint, name).any()]
             if terms:
-                cure = "Add it with tree=True, or another joint of the loop with loop=True"
-                cure = "Give such terms to a joint of the tree" if spec.laws else cure
-                yield f"joint '{spec.name}' closes a loop; ignored there: {', '.join(terms)}. {cure}"
-        elif joint.rest.any() and not joint.stiffness.any():
+                yield f"joint '{spec.name}' is carried along by laws of time; ignored there: {', '.join(terms)}. Give such terms to another joint"
+        if joint.rest.any() and not joint.stiffness.any():
             yield f"joint '{spec.name}' has a rest without a stiffness, which acts on nothing"
         if spec.actuated and joint.nv == 0:
             yield f"joint '{spec.name}' is actuated and does not move: its motor acts on nothing"

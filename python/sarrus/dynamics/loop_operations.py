@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -14,7 +14,7 @@ from .._arrays import Array, checked_truth, common_axes, into, real_array, real_
 from .._core import Status
 from ..description.constraints import PfaffianSpec
 from ..errors import NotRealizableError, ShapeError, StateError
-from .operations import StateFunctions, _operation, _undeclared
+from .operations import Joint, StateFunctions, _operation, _undeclared
 from .options import ReactionOptions, TimeOptions, Wrenches, shows_options
 from .reactions import carried_by_tree
 
@@ -30,7 +30,8 @@ class LoopReactions:
     ----------
     multipliers : (..., nc), one a row, of least norm: M a + h = tau + J^T multipliers [N m, N]
     wrenches : per constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
-        relations between coordinates
+        relations between coordinates. Of a joint that closes a loop it is all that the joint carries: friction, springs and armature along
+        it too, as :meth:`~sarrus.Mechanism.reactions` has them of a joint of the tree; but not what its motor gives, which is part of tau
     residual : (...) size of what the equations of motion and the constraints leave, relative to what they hold
     error : (...) how far the accelerations may be off because of rounding, relative: 1e-15, but near a singular position more, in
         proportion to 1 / distance (docs/closed-chains.md); NaN by solver="reference-member", which does not tell
@@ -176,6 +177,84 @@ class LoopFunctions(StateFunctions):
         (1, 6)
         """
 
+    def joint_coordinates(
+        self, q: ArrayLike, *, near: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None
+    ) -> dict[str, Array]:
+        """Coordinates (..., nq of the joint) of every joint, whether it stands in the tree or closes a loop.
+
+        A joint that closes a loop reads them off the bodies that it joins. These do not tell how often it has turned: its angles are those in
+        [-pi, pi], or those nearest to `near`.
+
+        Parameters
+        ----------
+        q : (..., nq)
+        near : name to coordinates (..., nq of the joint) from which whole turns are counted, such as an answer for the state before; default,
+            and for joints that are not named: zeros
+        time : (...) [s], where motion is prescribed
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble(fixed={"motor": 0.5})
+        >>> {name: angle.round(4).tolist() for name, angle in fourbar.joint_coordinates(q).items()}
+        {'motor': [0.5], 'pin1': [-1.744], 'pivot': [-1.9057], 'pin2': [-0.6617]}
+        >>> fourbar.joint_coordinates(q, near={"pin2": [7.0]})["pin2"].round(4).tolist()
+        [5.6214]
+        """
+        q = real_array("q", q)
+        start = np.zeros((*q.shape[:-1], sum(j._all_q.stop - j._all_q.start for j in self._closing_joints)))
+        for name, x in ({} if near is None else near).items():
+            joint = self.joint(name)
+            if joint.closes_loop:
+                own = slice(joint._all_q.start - self.nq, joint._all_q.stop - self.nq)
+                start[..., own] = real_rows(f"near['{name}']", x, joint.type.nq, q.shape[:-1])
+        return self._by_joint("_all_q", self.normalize(q), self._loop_joint_coordinates(q, start, time=time))
+
+    def joint_velocities(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> dict[str, Array]:
+        """Velocities (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
+
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q = fourbar.assemble()
+        >>> fourbar.joint_velocities(q, fourbar.project_velocity(q, [1.0, 0.0, 0.0]))["pin2"].shape
+        (1,)
+        """
+        return self._by_joint("_all_v", real_array("v", v), self._loop_joint_velocities(q, v, time=time))
+
+    def joint_accelerations(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, time: ArrayLike | None = None
+    ) -> dict[str, Array]:
+        """Accelerations (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> q, v = fourbar.assemble(), np.zeros(3)
+        >>> a = fourbar.forward_dynamics(q, v, [1.0, 0.0, 0.0])
+        >>> rates = fourbar.joint_accelerations(q, v, a)
+        >>> bool(np.isclose(rates["motor"] + rates["pin1"], rates["pivot"] - rates["pin2"]))
+        True
+        """
+        return self._by_joint("_all_v", real_array("a", a), self._loop_joint_accelerations(q, v, a, time=time))
+
+    @property
+    def _closing_joints(self) -> list[Joint]:
+        return [joint for joint in self._joints.values() if joint.closes_loop]
+
+    def _by_joint(self, place: str, of_tree: Array, of_loops: Array) -> dict[str, Array]:
+        lead = np.broadcast_shapes(of_tree.shape[:-1], of_loops.shape[:-1])
+        both = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (of_tree, of_loops)], axis=-1)
+        return {joint.name: both[..., getattr(joint, place)].copy() for joint in self._joints.values()}
+
+    # of all joints that close loops
+    _loop_joint_coordinates = _undeclared("loop_joint_coordinates")
+    _loop_joint_velocities = _undeclared("loop_joint_velocities")
+    _loop_joint_accelerations = _undeclared("loop_joint_accelerations")
+    _loop_joint_jacobian = _undeclared("loop_joint_jacobian")
+    _loop_joint_wrenches = _undeclared(
+        "loop_joint_wrenches"
+    )  # of their friction, springs and armature, as `loop_wrenches`
     _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error]
     _velocity_by_mass = _undeclared("velocity_by_mass")
     _velocity_plain = _undeclared("velocity_plain")
@@ -330,6 +409,7 @@ class LoopFunctions(StateFunctions):
         everything, *status = answer if options.get("return_status") else (answer,)
         a, multipliers, accuracy = np.split(everything, [self.nv, self.nv + self.nc], axis=-1)
         wrenches = self.loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
+        wrenches = wrenches + self._loop_joint_wrenches(q, v, a, return_status=True)[0]
         by_name = {name: wrenches[..., k, :].copy() for k, name in enumerate(self.constraints)}
         reactions = LoopReactions(multipliers.copy(), by_name, accuracy[..., 0].copy(), accuracy[..., 1].copy())
         return into(out, a.copy()), reactions, *status

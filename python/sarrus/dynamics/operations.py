@@ -75,6 +75,8 @@ class Joint:
     closes_loop: bool
     reversed: bool
     _part: int
+    _all_q: slice  # among the coordinates of all joints, those that close loops after those of the tree
+    _all_v: slice
 
     def __copy__(self) -> Self:
         return self
@@ -147,15 +149,18 @@ class StateFunctions(_core.Mechanism):
         if substructures is not None and not 0 <= substructures <= 1000:
             raise ValueError(f"substructures of 1 to 1000 bodies, 0 to cut nothing, or None; got {substructures}")
         super().__init__(*core_terms(description), -1 if substructures is None else substructures)
-        made = {}
-        for j, (iq, nq, iv, nv, *rest) in zip(description.joints, self._placed_joints, strict=True):
-            where = nq, nv, slice(iq, iq + nq), slice(iv, iv + nv)
-            made[j.name] = Joint(j.name, j.joint, j.parent, j.child, j.actuated, *where, *rest)
+        made, all_q, all_v = {}, self.nq, self.nv
+        for j, (iq, nq, iv, nv, closes, *rest) in zip(description.joints, self._placed_joints, strict=True):
+            own = among_all = slice(iq, iq + nq), slice(iv, iv + nv)
+            if closes:
+                among_all = slice(all_q, all_q + j.joint.nq), slice(all_v, all_v + j.joint.nv)
+                all_q, all_v = among_all[0].stop, among_all[1].stop
+            where = nq, nv, *own, closes, *rest, *among_all
+            made[j.name] = Joint(j.name, j.joint, j.parent, j.child, j.actuated, *where)
         massless = (
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
         )
-        warnings = [*description.warnings, *massless]
-        warnings += without_effect(description.joints, (name for name, joint in made.items() if joint.closes_loop))
+        warnings = [*description.warnings, *massless, *without_effect(description.joints)]
         described: list[JointSpec | ConstraintSpec] = [*description.joints, *description.constraints]
         specs = {spec.name: spec for spec in described}
         constraints = {

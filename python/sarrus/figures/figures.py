@@ -101,9 +101,7 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
         forces = {name: np.linalg.norm(wrench[:, 3:], axis=1) for name, wrench in _wrenches(run).items()}
         only = f" by {next(iter(forces))}" if len(forces) == 1 else ""
         return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
-    if what in robot.loop_joints:
-        return f"force carried by {what}", _along("", "N", _wrenches(run)[what][:, 3:])
-    if what in robot.joints:
+    if what in (*robot.joints, *robot.loop_joints):
         return what, _of_joint(run, "q", what)
     if what not in robot.frames:
         quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions")
@@ -121,9 +119,9 @@ def _of_joint(run: Trajectory, what: str, name: str) -> list[Curve]:
     """What there is one of for each coordinate, or each velocity, of a joint."""
     _, space, units = _SPACES[what]
     joint = run.mechanism.joint(name)
-    at, parts = (joint.q_slice, joint.type.coordinates) if space == "q" else (joint.v_slice, joint.type.velocities)
+    parts = joint.type.coordinates if space == "q" else joint.type.velocities
     labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
-    columns = getattr(run, what)[:, at].T
+    columns = (run.joint(name) if what == "q" else getattr(run, what)[:, joint.v_slice]).T
     return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, columns, strict=True)]
 
 

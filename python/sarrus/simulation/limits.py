@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..control.elements import EndStop, ForceElement, coordinate
-from ..dynamics.operations import StateFunctions
+from ..control.elements import EndStop, ForceElement, coordinate, loses_turns
+from ..description.joints import middle
+from ..dynamics.loop_operations import LoopFunctions
 from ..errors import LimitWarning, ModelError, StiffnessWarning
 
 __all__ = ["Limit"]
@@ -43,16 +44,16 @@ class JointLimits:
     Raises ModelError for a limit that is to stop a joint and cannot.
     """
 
-    def __init__(self, mechanism: StateFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
+    def __init__(self, mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
         self.watched: list[Limit] = []
-        self.terms: list[tuple[int, int, float, float]] = []  # of the core
+        self.terms: list[tuple[int, int, float, float, bool, float]] = []  # of the core
         self.end_stops: list[EndStop] = []
         self.effort_limits: list[float] = []
         stopped = {(e.joint, e.index) for e in elements if isinstance(e, EndStop)}
         self.enforced = {(*place, "position") for place in stopped}
         if mode == "ignore":
             return
-        most = np.full(mechanism.nv, np.inf)
+        most = np.full(mechanism.nv + sum(joint.type.nv for joint in mechanism._closing_joints), np.inf)
         for name in (*mechanism.joints, *mechanism.loop_joints):
             joint = mechanism.joint(name)
             limits = joint.limits if mode == "stop" else None
@@ -65,24 +66,24 @@ class JointLimits:
                 if (name, k) not in stopped:
                     self.end_stops.append(EndStop(name, index=k))
                     self.enforced.add((name, k, "position"))
-            if joint.closes_loop:  # it has no coordinates; the model's own warnings say that its limits do nothing
-                continue
             fast, strong = joint.type.velocity_limit, joint.type.effort_limit
-            self._watch(name, "position", joint.q_slice.start, joint.limits)
-            self._watch(name, "velocity", joint.v_slice.start, None if fast is None else (-fast, fast))
-            self._watch(name, "effort", joint.v_slice.start, None if strong is None else (-strong, strong))
+            turns = [loses_turns(mechanism, name, k) for k in range(joint.type.nq)]
+            self._watch(name, "position", joint._all_q.start, joint.limits, turns)
+            self._watch(name, "velocity", joint._all_v.start, None if fast is None else (-fast, fast))
+            self._watch(name, "effort", joint._all_v.start, None if strong is None else (-strong, strong))
             if strong is not None:
-                most[joint.v_slice] = strong
+                most[joint._all_v] = strong
         if mode == "stop" and np.isfinite(most).any():
             self.effort_limits = most.tolist()
             self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
 
-    def _watch(self, joint: str, quantity: str, first: int, limits: Any) -> None:
+    def _watch(self, joint: str, quantity: str, first: int, limits: Any, turns: Sequence[bool] = ()) -> None:
         for k, (lower, upper) in enumerate(zip(*(() if limits is None else limits), strict=True)):
             if np.isfinite([lower, upper]).any():
                 self.watched.append(Limit(joint, k, quantity, float(lower), float(upper)))
                 slack = ROUNDING * (1.0 + np.abs([lower, upper]))
-                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
+                counted = bool(turns) and turns[k], middle(float(lower), float(upper))
+                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1], *counted))
 
     def exceeded(self, record: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Limits that were exceeded, as a record says: which, when first [s], and how far."""

@@ -232,7 +232,7 @@ class _Job:
     stabilisation: str
     gains: tuple[float, float]
     terms: dict[str, list[Any]]
-    limits: list[tuple[int, int, float, float]]
+    limits: list[tuple[int, int, float, float, bool, float]]
     clock: _Clock
     threads: int
 

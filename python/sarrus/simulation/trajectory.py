@@ -293,11 +293,15 @@ class Trajectory:
         return _kept(np.abs(self.mechanism.loop_residual(self.q, time=self.t)).max(axis=-1))
 
     def joint(self, name: str) -> Array:
-        """(n, nq of the joint) its coordinates."""
+        """(n, nq of the joint) its coordinates; of one that closes a loop with its turns counted from sample to sample."""
         joint = self.mechanism.joint(name)
-        if joint.closes_loop:
-            raise ModelError(f"joint '{name}' closes a loop; it has no coordinates in q")
-        return self.q[:, joint.q_slice]
+        if not joint.closes_loop:
+            return self.q[:, joint.q_slice]
+        x = self.mechanism.joint_coordinates(self.q, time=self.t)[name]
+        for k, (_, unit) in enumerate(joint.type.coordinates):
+            if unit == "rad" and joint.type.whole_turns_return:
+                x[:, k] = np.unwrap(x[:, k])
+        return _kept(x)
 
     def frame(self, name: str) -> Array:
         """(n, 4, 4) poses of a frame or body in the world."""
@@ -402,8 +406,7 @@ class Trajectory:
         Parameters
         ----------
         what : "q", "v", "a", "tau" of all joints; "energy"; "loop_error"; "momentum"; "reactions", the size of the force in every
-            constraint or joint; the name of a joint: its coordinates, or where it closes a loop its reaction force; the name of a frame:
-            where it is; or several of these names
+            constraint or joint; the name of a joint: its coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names
         ax : where to draw what has one unit; default: a new figure
 
         Returns

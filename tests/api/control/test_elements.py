@@ -314,7 +314,7 @@ def test_bad_elements(element, error, message):
 @pytest.mark.parametrize(
     ("element", "error", "message"),
     [
-        (PID("pin2"), sarrus.ModelError, "'pin2' closes a loop and has no coordinate to act on: add it with tree=True"),
+        (PID("pin2", index=1), sarrus.ModelError, "'pin2' has 1 coordinates; index=1 is none of them"),
         (PID("moter"), sarrus.NameNotFoundError, "did you mean 'motor'"),
         (ComputedTorque({}), sarrus.ModelError, "ComputedTorque is for trees"),
     ],

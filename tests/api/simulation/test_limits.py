@@ -96,22 +96,6 @@ def test_velocity_limits_only_warn():
         sarrus.simulate(slider(velocity_limit=2.0), [0.0], [-3.0], 0.1, limits="stop")
 
 
-def test_limits_that_cannot_stop():
-    b = sarrus.Builder("loop")
-    for name in ("a", "b", "c"):
-        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
-    b.add_joint("one", sarrus.Revolute("z"), "ground", "a")
-    b.add_joint("two", sarrus.Revolute("z"), "a", "b", at_parent=(1, 0, 0))
-    b.add_joint("three", sarrus.Revolute("z"), "b", "c", at_parent=(1, 0, 0))
-    b.add_joint(
-        "shut", sarrus.Revolute("z", limits=(-1, 1)), "ground", "c", at_parent=(1, 0, 0), at_child=(1, 0, 0), loop=True
-    )
-    with pytest.warns(sarrus.ModelWarning, match="'shut' closes a loop; ignored there: limits"):
-        robot = b.build()
-    with pytest.raises(sarrus.ModelError, match=r"limits of 'shut' cannot stop it: .* closes a loop .* limits='warn'"):
-        sarrus.simulate(robot, robot.neutral(), np.zeros(robot.nv), 0.1, limits="stop")
-
-
 @pytest.mark.parametrize("element", [PID("glide", index=1), EndStop("glide", (0.0, 1.0), index=0)])
 def test_planar_coordinates_that_are_no_integrals(element):
     """The velocities of a planar joint are along axes that turn with it: effort along one does not act along x or y."""

@@ -58,8 +58,6 @@ class Actuation(LoopFunctions):
     def actuation_jacobian(self, q: ArrayLike, actuated: Sequence[str] | None = None) -> Array:
         """S (..., nv, nu) of chosen joints, those that close loops too: S^T v are the velocities that they drive.
 
-        ModelError where a joint that closes a loop has a motion space that depends on how the joint stands.
-
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> fourbar.actuation_jacobian(fourbar.assemble(), ["pin2"]).shape

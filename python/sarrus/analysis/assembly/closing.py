@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..._arrays import Array
 from ..._core import tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
+from ...description.joints import middle
 from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import SarrusError
@@ -67,7 +68,8 @@ class Closing:
                 self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
             if joint.type.whole_turns_return and joint.name not in driven:
                 self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
-        self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
+        self.loop_limits = _loop_limits(robot)
+        self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any() or self.loop_limits is not None)
         self.scale = self.loops.scale(self.moving)
         places = [robot.joint(name).q_slice for name in held]
         simple = all(place.stop == place.start + 1 for place in places) and not robot._asks_for_rows
@@ -89,9 +91,25 @@ class Closing:
         beyond = bounded & ((q < self.low) | (q > self.high))
         return np.asarray(q - beyond * TURN * np.round((q - middle) / TURN))
 
-    def within(self, q: Array, margin: float) -> NDArray[np.bool_]:
-        """(...) whether all joints that may move are within their limits."""
-        return np.asarray(((q >= self.low - margin) & (q <= self.high + margin)).all(axis=-1))
+    def within(self, q: Array, margin: float, time: Any = None) -> NDArray[np.bool_]:
+        """(...) whether all joints that may move are within their limits, and those that close loops."""
+        within = np.asarray(((q >= self.low - margin) & (q <= self.high + margin)).all(axis=-1))
+        if self.loop_limits is not None:
+            low, high, near = self.loop_limits
+            x = self.robot._loop_joint_coordinates(q, near, time=time, return_status=True)[0]
+            within &= ((x >= low - margin) & (x <= high + margin)).all(axis=-1)
+        return within
+
+
+def _loop_limits(robot: LoopFunctions) -> tuple[Array, Array, Array] | None:
+    """Lower and upper limits of the coordinates of all joints that close loops, and from where their turns are counted; None without limits."""
+    joints = robot._closing_joints
+    if all(joint.limits is None or not np.isfinite(joint.limits).any() for joint in joints):
+        return None
+    free = [(np.full(joint.type.nq, -np.inf), np.full(joint.type.nq, np.inf)) for joint in joints]
+    given = [joint.limits if joint.limits is not None else none for joint, none in zip(joints, free, strict=True)]
+    low, high = (np.concatenate([limits[side] for limits in given]) for side in (0, 1))
+    return low, high, np.array([middle(*both) for both in zip(low.tolist(), high.tolist(), strict=True)])
 
 
 def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closing:
@@ -170,7 +188,7 @@ def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fix
     if not found[-1] <= tolerances.closed:
         return None
     q = found[:-1].copy()
-    return None if how.limited and not how.within(q, 0.0) else q
+    return None if how.limited and not how.within(q, 0.0, time) else q
 
 
 def from_each(

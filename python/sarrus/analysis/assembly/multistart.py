@@ -61,12 +61,12 @@ class Search:
             tried = len(lefts)
             q, left = self.close(self.starts(tried, min(1 + 3 * tried, starts + 1 - tried)))
             ends, lefts = np.concatenate([ends, self.how.unwound(q, self.start)]), np.concatenate([lefts, left])
-            if ((lefts <= tolerance) & self.how.within(ends, SAME)).any():
+            if ((lefts <= tolerance) & self.how.within(ends, SAME, self.loops.time)).any():
                 break
         closed = lefts <= tolerance
         if closed.any():
             ends, lefts = ends[closed], lefts[closed]
-            best = int(np.lexsort([self.distance(ends), ~self.how.within(ends, SAME)])[0])
+            best = int(np.lexsort([self.distance(ends), ~self.how.within(ends, SAME, self.loops.time)])[0])
         else:
             best = int(lefts.argmin())
         return ends[best].copy(), float(lefts[best])

@@ -155,7 +155,14 @@ def _apart(robot: LoopFunctions, member: str, ways: list[list[JointSpec]]) -> Ta
     afloat = {body: next(names) for body in carried}
     frames = {end: next(names) for end in tips}
     cut = closing | set(tips)
-    joints = [replace(j, actuated=False, tree=j.name not in cut, loop=j.name in cut) for j in d.joints]
+    for j in d.joints:
+        if j.name in closing and j.joint.armature.any():
+            raise ModelError(
+                f"the reference-member algorithm takes no armature of a joint that closes a loop, such as '{j.name}': forward_dynamics() does"
+            )
+    # of an end joint that has coordinates, what acts along it is known apart from the pieces
+    specs = [_without_terms(j) if j.name in tips and j.name not in closing else j for j in d.joints]
+    joints = [replace(j, actuated=False, tree=j.name not in cut, loop=j.name in cut) for j in specs]
     for body, name in afloat.items():
         joints.append(JointSpec(name, Free(), "ground", body, Transform(), Transform(), False, tree=True))
     at_tip = [
@@ -191,10 +198,23 @@ def _apart(robot: LoopFunctions, member: str, ways: list[list[JointSpec]]) -> Ta
         member=member,
         chains=tuple(chain(*way) for way in ways),
         pieces=pieces,
-        weightless=type(robot)(replace(d, gravity=(0.0, 0.0, 0.0), bodies=massless)),
+        weightless=type(robot)(
+            replace(
+                d,
+                gravity=(0.0, 0.0, 0.0),
+                bodies=massless,
+                joints=tuple(_without_terms(j) if j.name in closing else j for j in d.joints),
+            )
+        ),
         kept=tuple(name for name in robot.joints if name not in tips),
         afloat=afloat,
     )
+
+
+def _without_terms(spec: JointSpec) -> JointSpec:
+    """The joint with nothing that acts along it."""
+    nothing = dict.fromkeys(("damping", "friction", "armature", "stiffness", "rest"), 0.0)
+    return replace(spec, joint=replace(spec.joint, **nothing))
 
 
 def _columns(mechanism: LoopFunctions, names: list[str]) -> NDArray[np.intp]:

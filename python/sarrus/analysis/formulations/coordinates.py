@@ -12,19 +12,15 @@ Then E G = P is the most that one can ask; of the G that are right for all possi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array
-from ...description.joints import PARAMETERS, Universal
-from ...description.specs import BodySpec, Description, JointSpec
+from ...description.joints import PARAMETERS
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.operations import StateFunctions
 from ...errors import ModelError, StateError
-from ...spatial import Inertia
 from .projected import FreeMotions, applied, solutions, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None
@@ -137,33 +133,12 @@ def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
     joint = robot.joint(name)
     if not joint.closes_loop:
         return np.eye(robot.nv)[joint.v_slice]
-    spec = next(spec for spec in robot.description.joints if spec.name == name)
-    parent, child = (
-        robot.pose(q, body) @ at.matrix for body, at in ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
-    )
-    V = robot.jacobian(q, spec.child, expressed_in="world") - robot.jacobian(q, spec.parent, expressed_in="world")
-    # from the world's axes and origin to those of the joint's frame on the child
-    R, p, turn = child[..., :3, :3], child[..., :3, 3], V[..., :3, :]
-    shift = V[..., 3:, :] + np.cross(turn, p[..., None], axis=-2)
-    V = np.concatenate([transposed(R) @ turn, transposed(R) @ shift], axis=-2)
-    return np.asarray(np.linalg.pinv(_motion_space(spec, transposed(parent[..., :3, :3]) @ R)) @ V)
-
-
-def _motion_space(spec: JointSpec, R: Array) -> Array:
-    """Motion space (..., 6, nv) of a joint that closes a loop, in its frame on the child, whose rotation in the parent's is R."""
-    joint = spec.joint
-    if joint.constant_subspace:  # that of the joint alone, wherever it stands
-        alone = replace(spec, parent="ground", child="body", loop=False, laws=())
-        robot = StateFunctions(
-            Description("", (0.0, 0.0, 0.0), (BodySpec("body", Inertia.sphere(1.0, 1.0)),), (alone,), ())
+    if not joint.type.constant_subspace and any(j.laws for j in robot.description.joints if j.name == name):
+        raise ModelError(
+            f"joint '{name}' is carried along by laws of time, and what its motor moves depends on these: drive another joint"
         )
-        return robot._motion_space(robot.neutral())
-    if isinstance(joint, Universal) and not spec.laws:
-        both = np.stack(np.broadcast_arrays(transposed(R) @ joint.axis1, joint.axis2), axis=-1)
-        return np.concatenate([both, np.zeros_like(both)], axis=-2)
-    raise ModelError(
-        f"joint '{spec.name}' closes a loop, and what its motor moves depends on how it stands: add it with tree=True"
-    )
+    rows = slice(joint._all_v.start - robot.nv, joint._all_v.stop - robot.nv)
+    return np.asarray(robot._loop_joint_jacobian(q)[..., rows, :])
 
 
 def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:

@@ -1,0 +1,211 @@
+// What acts between two bodies without being a joint of the tree.
+//
+//   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot
+//   joints     that close loops: friction, springs and armature along them, by the law that joints of the tree have (joint_force)
+//
+// A joint reads its coordinates and velocities off the relative motion of its frames. That motion does not tell whole turns: its springs act on
+// the angle that is nearest to where they are relaxed.
+#pragma once
+
+#include "../joints/closing.hpp"
+#include "kinematics.hpp"
+
+namespace sarrus {
+
+/// In the world: its ends, and the force on the first of them; the second is pulled the other way.
+template <class T> struct SpringForce {
+  Vec3<T> end[2], pull;
+  T stretch;
+};
+
+template <class T> SpringForce<T> spring_force(const PointSpring& s, const Kinematics<T>& k) {
+  SpringForce<T> f;
+  Vec3<T> u[2];
+  for (int i = 0; i < 2; ++i) {
+    const BodyMotion<T>& b = k.body[s.body[i]];
+    const Vec3<T> arm = b.X.R * cast<T>(s.point[i]);
+    f.end[i] = b.X.p + arm;
+    u[i] = b.V.linear + cross(b.V.angular, arm);
+  }
+  const Vec3<T> d = f.end[1] - f.end[0];
+  const T length = sqrt(dot(d, d) + T(1e-300));  // of no length: no direction, no force
+  f.stretch = length - T(s.rest_length);
+  f.pull = d * ((T(s.stiffness) * f.stretch + T(s.damping) * dot(d, Vec3<T>(u[1] - u[0])) / length) / length);
+  return f;
+}
+
+/// How the child's frame moves relative to the parent's, in the child's axes: V, and A, its apparent derivative.
+template <class T> struct LoopJointMotion {
+  Transform<T> X, child;  // in the parent's frame; in the world
+  Motion<T> V, A;
+  Motion<T> size;  // of what V is a difference of
+};
+
+template <class T> LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const Kinematics<T>& k) {
+  const BodyMotion<T>&parent = k.body[joint.body[0]], &child = k.body[joint.body[1]];
+  const Transform<T> X_parent = parent.X * cast<T>(joint.X[0]);
+  LoopJointMotion<T> m;
+  m.child = child.X * cast<T>(joint.X[1]);
+  const Mat3<T>& R = m.child.R;
+  m.X = {Mat3<T>(X_parent.R.transpose()) * R, transpose_times(X_parent.R, Vec3<T>(m.child.p - X_parent.p))};
+  // of the bodies' points that are at the child's origin
+  const auto at = [&](const BodyMotion<T>& b, Motion<T>& V, Motion<T>& A) {
+    const Vec3<T> r = m.child.p - b.X.p, &w = b.V.angular;
+    V = {transpose_times(R, w), transpose_times(R, Vec3<T>(b.V.linear + cross(w, r)))};
+    A = {transpose_times(R, b.A.angular),
+         transpose_times(R, Vec3<T>(b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r))))};
+  };
+  Motion<T> V_parent, A_parent, V_child, A_child;
+  at(parent, V_parent, A_parent), at(child, V_child, A_child);
+  m.V = V_child + V_parent * T(-1.0);
+  m.A.angular = A_child.angular - A_parent.angular + cross(V_child.angular, V_parent.angular);
+  m.A.linear = A_child.linear - A_parent.linear - cross(Vec3<T>(V_child.angular + V_parent.angular), m.V.linear);
+  for (int i = 0; i < 3; ++i) {
+    m.size.angular(i) = abs(V_child.angular(i)) + abs(V_parent.angular(i));
+    m.size.linear(i) = abs(V_child.linear(i)) + abs(V_parent.linear(i));
+  }
+  return m;
+}
+
+/// Its coordinates and velocities, of those nearest to where its springs are relaxed.
+template <class T> void read_relaxed(const LoopMotion& joint, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
+  T rest[7];
+  for (int i = 0; i < 7; ++i) rest[i] = T(i < joint.nv ? joint.terms[i].rest : 0.0);
+  read_joint(joint.joint, joint.nv, joint.constants, m.X, m.V, rest, read);
+}
+template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<T>& read) {
+  return has_ball_spring(joint.joint) ? log(Quaternion<T>::load(read.q)) : zero3<T>();
+}
+
+/// What friction, springs and armature make of its motion: on the child, in its axes at its origin. `dry`: Coulomb friction too.
+template <class T> Force<T> loop_joint_force(const LoopMotion& joint, const LoopJointMotion<T>& m, bool dry) {
+  ReadJoint<T> read;
+  read_relaxed(joint, m, read);
+  const Vec3<T> ball = ball_spring(joint, read);
+  Force<T> f = Force<T>::zero();
+  for (int i = 0; i < joint.nv; ++i) {
+    const Force<T>& psi = read.psi[i];
+    T size = T(0.0);
+    for (int j = 0; j < 3; ++j) size += abs(psi.angular(j)) * m.size.angular(j) + abs(psi.linear(j)) * m.size.linear(j);
+    const T v = select(abs(read.v[i]) > size * T(1e-14), read.v[i], T(0.0));  // the rounding of a difference is rest
+    PassiveTerms terms = joint.terms[i];
+    if (!dry) terms.friction = 0.0;
+    const T needed =
+        joint_force(terms, read.q, v, ball(i < 3 ? i : 2)) + T(terms.armature) * (dot(m.A, psi) - dot(read.bias, psi));
+    f -= psi * needed;
+  }
+  return f;
+}
+
+/// Calls put(body, its part, wrench in world axes about the world point p, p) for both ends of everything that acts between two bodies.
+template <class T, class Put> void each_force_between(const Tree& tree, const Kinematics<T>& k, Put put, bool dry = true) {
+  for (int i = 0; i < tree.springs; ++i) {
+    const PointSpring& s = tree.spring[i];
+    const SpringForce<T> f = spring_force(s, k);
+    put(s.body[0], s.part[0], Force<T>{zero3<T>(), f.pull}, f.end[0]);
+    put(s.body[1], s.part[1], Force<T>{zero3<T>(), Vec3<T>(-f.pull)}, f.end[1]);
+  }
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_forces && !joint.has_armature) continue;
+    const LoopJointMotion<T> m = loop_joint_motion(joint, k);
+    const Force<T> f = loop_joint_force(joint, m, dry);
+    const Force<T> world = {m.child.R * f.angular, m.child.R * f.linear};
+    put(joint.body[1], joint.part[1], world, m.child.p);
+    put(joint.body[0], joint.part[0], world * T(-1.0), m.child.p);
+  }
+}
+
+/// The same as wrenches on the bodies: put(body, wrench in its axes at its origin). For recursions that have no world poses. a may be null: 0.
+template <class T, class Put>
+SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, Put put) {
+  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
+  kinematics(tree, arena, q, v, a, k);
+  each_force_between(tree, k, [&](int body, int, const Force<T>& f, const Vec3<T>& p) {
+    const Transform<T>& X = k.body[body].X;
+    put(body,
+        Force<T>{transpose_times(X.R, Vec3<T>(f.angular + cross(Vec3<T>(p - X.p), f.linear))), transpose_times(X.R, f.linear)});
+  });
+}
+
+/// All that pushes the bodies besides joints of the tree: put(body, wrench in its axes at its origin). `in` is what a recursion is given.
+template <class T, class Input, class Put>
+SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in, const T* a, Put put) {
+  for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].body, in.wrench[k].in_body());
+  if (tree.ties_bodies) forces_between_bodies(tree, arena, in.q, in.v, a, put);
+}
+
+template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
+  T U = T(0.0);
+  for (int i = 0; i < tree.springs; ++i) {
+    const T stretch = spring_force(tree.spring[i], k).stretch;
+    U += T(0.5 * tree.spring[i].stiffness) * stretch * stretch;
+  }
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_forces) continue;
+    ReadJoint<T> read;
+    read_relaxed(joint, loop_joint_motion(joint, k), read);
+    const Vec3<T> ball = ball_spring(joint, read);
+    for (int l = 0; l < joint.nv; ++l) U += joint_energy(joint.terms[l], read.q, ball(l < 3 ? l : 2));
+  }
+  return U;
+}
+
+/// Adds J_m^T A J_m of the joints that close loops to M (nv x nv); or, where v is not null, J_m^T A J_m-dot, whose product with v is
+/// their part of the bias forces.
+template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Arena& arena, const T* q, const T* v, T* M) {
+  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
+  kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
+  const int n = tree.nv;
+  T *J = arena.take<T>(6 * n), *J_dot = arena.take<T>(6 * n);
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_armature) continue;
+    const LoopJointMotion<T> m = loop_joint_motion(joint, k);
+    ReadJoint<T> read;
+    read.rates = true;
+    read_relaxed(joint, m, read);
+    for (int r = 0; r < 6 * n; ++r) J[r] = J_dot[r] = T(0.0);
+    const Mat3<T>& R = m.child.R;
+    const BodyMotion<T>& child = k.body[joint.body[1]];
+    const Vec3<T>& w = child.V.angular;
+    const Vec3<T> u = child.V.linear + cross(w, Vec3<T>(m.child.p - child.X.p));
+    for (const int end : {0, 1})
+      for (int b = joint.body[end]; b > 0; b = tree.body[b].parent) {
+        const Vec3<T> arm = m.child.p - k.body[b].X.p, arm_dot = u - k.body[b].V.linear;
+        for (int c = tree.body[b].iv; c < tree.body[b].iv + tree.body[b].nv; ++c) {
+          const Motion<T>&s = k.column[c], &d = k.column_dot[c];
+          const Vec3<T> along = s.linear + cross(s.angular, arm);
+          const Motion<T> here = in_axes(R, Motion<T>{s.angular, along});
+          const Vec3<T> turn_dot = d.angular - cross(w, s.angular);
+          const Vec3<T> along_dot = d.linear + cross(d.angular, arm) + cross(s.angular, arm_dot) - cross(w, along);
+          const Motion<T> rate = in_axes(R, Motion<T>{turn_dot, along_dot});
+          const T sign = T(end ? 1.0 : -1.0);
+          for (int r = 0; r < joint.nv; ++r) {
+            J[r * n + c] += sign * dot(here, read.psi[r]);
+            J_dot[r * n + c] += sign * (dot(rate, read.psi[r]) + dot(here, read.psi_rate[r]));
+          }
+        }
+      }
+    const T* right = v ? J_dot : J;
+    for (int r = 0; r < joint.nv; ++r)
+      for (int c = 0; c < n; ++c)
+        for (int l = 0; l < n; ++l) M[c * n + l] += J[r * n + c] * T(joint.terms[r].armature) * right[r * n + l];
+  }
+}
+
+/// 1/2 A v^2 of the joints that close loops.
+template <class T> T loop_armature_energy(const Tree& tree, const Kinematics<T>& k) {
+  T twice = T(0.0);
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_armature) continue;
+    ReadJoint<T> read;
+    read_relaxed(joint, loop_joint_motion(joint, k), read);
+    for (int l = 0; l < joint.nv; ++l) twice += T(joint.terms[l].armature) * read.v[l] * read.v[l];
+  }
+  return T(0.5) * twice;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,53 @@
+// The coordinates of joints that close loops, their velocities and accelerations: as those of the tree's joints stand in q, v and a, but read
+// off the relative motion of the two bodies.
+#pragma once
+
+#include "constraints.hpp"
+
+namespace sarrus {
+
+/// The answers, one after the other in the order of the joints. Null: not asked for.
+template <class T> struct LoopJoints {
+  T *q = nullptr, *v = nullptr, *a = nullptr;
+  T* J = nullptr;  // loop_nv x nv: v = J v of the tree, but for what laws drive
+};
+
+/// `near`: coordinates of theirs from which turns are counted; null: zeros. state.v is wanted for velocities, state.body, with the accelerations
+/// of the tree's joints, for accelerations.
+template <class T>
+void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* near, const LoopJoints<T>& out) {
+  const T none[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
+  for (int k = 0; out.J && k < tree.loop_nv * tree.nv; ++k) out.J[k] = T(0.0);
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const Arena::Scope scope(arena);
+    const LoopMotion& joint = tree.loop_motion[i];
+    const Constraint& c = tree.loops.motion[i];
+    RelativeMotion<T> m;
+    Columns<T> columns;
+    relative_motion(tree, arena, state, c, m, columns, true, static_cast<const T*>(nullptr));
+    ReadJoint<T> read;
+    read_joint(joint.joint, joint.nv, joint.constants, m.X, m.V, near ? near + joint.iq : none, read);
+    for (int k = 0; out.q && k < joint.nq; ++k) out.q[joint.iq + k] = read.q[k];
+    for (int k = 0; k < joint.nv; ++k) {
+      const Force<T>& psi = read.psi[k];
+      if (out.v) out.v[joint.iv + k] = read.v[k];
+      if (out.a) out.a[joint.iv + k] = dot(LoopJoint::apparent_acceleration(m), psi) - dot(read.bias, psi);
+      for (int l = 0; out.J && l < c.columns; ++l) out.J[(joint.iv + k) * tree.nv + c.column[l]] = dot(columns.column[l], psi);
+    }
+  }
+}
+
+/// Per constraint, what friction, springs and armature of a joint put on its child, at its frame in that frame's axes as they were described;
+/// zero of others.
+template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
+  for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_forces && !joint.has_armature) continue;
+    const Force<T> f = loop_joint_force(joint, loop_joint_motion(joint, k), true);
+    const Mat3<T> R = cast<T>(tree.loops.constraint[joint.constraint].told_in);
+    store(Force<T>{R * f.angular, R * f.linear}, out + 6 * joint.constraint);
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,350 @@
+"""Nothing depends on which joint closes a loop: terms along a joint act the same in the tree and where it closes one."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sarrus
+from sarrus.control import PID, EndStop, PrescribedEffort, Stiction
+from tests.laws.test_choice_laws import recut
+from tests.laws.test_laws import assert_equal
+from tests.laws.test_substructure_laws import CHAINS, in_two_ways
+from tests.random_closed import CLOSING, closed_mechanisms
+from tests.random_mechanisms import seeds
+
+# of accelerations and forces, relative to the largest: the same equations, solved in other coordinates
+RECUT = 1e-9
+
+law = settings(max_examples=40, deadline=None)
+TREE_JOINTS = tuple(kind for kind in CLOSING if kind != "fixed")
+
+
+def with_terms(closed, rng, *names):
+    """The same mechanism with such terms in every joint; dry friction only where it slips, because rounding decides on its direction at rest."""
+    here = closed.in_other_tree(closed.description, closed.robot.loop_joints)
+    velocities = here.robot.joint_velocities(here.q, here.v, time=here.time)
+
+    def filled(spec):
+        joint, x = spec.joint, closed.coordinates[spec.name]
+        if joint.nv == 0 or spec.laws:
+            return spec
+        terms = {name: rng.uniform(0.1, 1.0, joint.nv) for name in names if name != "stiffness"}
+        if "friction" in names:
+            terms["friction"] *= np.abs(velocities[spec.name]) > 1e-6
+        if "stiffness" in names and joint.kind == "Spherical":
+            terms["stiffness"] = rng.uniform(1.0, 10.0)
+        elif "stiffness" in names and joint.kind != "Free":
+            along = (
+                [0, 0, 1] if joint.kind == "Planar" else np.ones(joint.nv)
+            )  # where velocities are rates of coordinates
+            terms["stiffness"] = rng.uniform(1.0, 10.0, joint.nv) * along
+            # near where it stands: a pose does not tell whole turns
+            terms["rest"] = (x + rng.uniform(-0.3, 0.3, joint.nv)) * along
+        return dataclasses.replace(spec, joint=dataclasses.replace(joint, **terms))
+
+    d = dataclasses.replace(closed.description, joints=tuple(map(filled, closed.description.joints)))
+    return dataclasses.replace(closed, description=d)
+
+
+def cuts(closed, rng, *names, count=3):
+    """The same state of the same mechanism, with terms in every joint, cut in several ways."""
+    closed = with_terms(closed, rng, *names)
+    first = closed.in_other_tree(closed.description, closed.robot.loop_joints)
+    return [first, *(recut(closed, rng) for _ in range(count - 1))]
+
+
+RECUTS = closed_mechanisms(hints=False, copies=st.just(0), kinds=CLOSING)
+TERMS = ("damping", "friction", "stiffness", "armature")
+SETS = st.sampled_from([*((name,) for name in TERMS), TERMS])
+
+
+def compared(answers, scale=1.0):
+    """All answers are the first one."""
+    for other in answers[1:]:
+        for mine, theirs in zip(answers[0], other, strict=True):
+            assert_equal(theirs, mine, RECUT, scale=max(scale, np.abs(mine).max(initial=1.0)))
+
+
+@law
+@given(RECUTS, seeds(), SETS)
+def test_motion_and_energy(closed, seed, names):
+    """Accelerations of all bodies, energies, the work of the efforts that a motion needs, and joints' own coordinates, rates and accelerations."""
+    answers = []
+    for one in cuts(closed, np.random.default_rng(seed), *names):
+        robot, q, v = one.robot, one.q, one.v
+        assert robot.warnings == ()
+        a = robot.forward_dynamics(q, v, one.tau)
+        answers.append(
+            [
+                np.concatenate([robot.acceleration(q, v, a, body) for body in sorted(robot.bodies)]),
+                robot.inverse_dynamics(q, v, a) @ v,
+                robot.kinetic_energy(q, v),
+                robot.potential_energy(q),
+            ]
+        )
+        joints = (
+            robot.joint_coordinates(q, near=closed.coordinates),
+            robot.joint_velocities(q, v),
+            robot.joint_accelerations(q, v, a),
+        )
+        for spec in sorted(closed.description.joints, key=lambda spec: spec.name):
+            x, *rates = (found[spec.name] for found in joints)
+            if spec.joint.quaternion:  # q and -q are one rotation
+                x = np.concatenate([x[:4] * np.sign(x[3]), x[4:]])
+            answers[-1] += [x, *rates]
+    compared(answers, scale=np.abs(answers[0][0]).max(initial=1.0))
+
+
+@law
+@given(RECUTS, seeds())
+def test_what_joints_carry(closed, seed):
+    """The whole wrench of every joint, its part along the joint's axes too, whether it stands in the tree or closes a loop."""
+    answers, unique = [], []
+    for one in cuts(closed, np.random.default_rng(seed), *TERMS):
+        robot, q, v = one.robot, one.q, one.v
+        a, loops = robot.forward_dynamics(q, v, np.zeros(robot.nv), return_reactions=True)
+        known = loops.wrenches | robot.reactions(q, v, a, multipliers=loops.multipliers) if robot.nc else {}
+        found = []
+        for spec in sorted(robot.description.joints, key=lambda spec: spec.name) if known else ():
+            back = robot.joint(spec.name).reversed and spec.name in robot.joints
+            body, at = (spec.parent, spec.at_parent) if back else (spec.child, spec.at_child)
+            pose = robot.pose(q, body) @ at.matrix
+            moment, force = pose[:3, :3] @ known[spec.name][:3], pose[:3, :3] @ known[spec.name][3:]
+            found.append((-1 if back else 1) * np.concatenate([moment + np.cross(pose[:3, 3], force), force]))
+        answers.append(found)
+        unique.append(robot.mobility(q).unique_reactions)
+    heaviest = np.abs([x for found in answers for x in found] or [0.0]).max()
+    for found, theirs in zip(answers[1:], unique[1:], strict=True):
+        assert theirs == unique[0]
+        for spec, mine, other in zip(
+            sorted(closed.description.joints, key=lambda spec: spec.name), answers[0], found, strict=False
+        ):
+            if unique[0][spec.name]:
+                assert_equal(other, mine, RECUT, heaviest)
+
+
+@law
+@given(RECUTS, seeds())
+def test_armature_of_closing_joints_is_inertia(closed, seed):
+    """M of what they tie: tau = M a + h, its inverse, 1/2 v^T M v and Coriolis' matrix, which gives the bias forces and keeps energy."""
+    rng = np.random.default_rng(seed)
+    one = with_terms(closed, rng, "armature")
+    one = one.in_other_tree(one.description, one.robot.loop_joints)
+    robot, q, v = one.robot, one.q, one.v
+    a = rng.normal(size=robot.nv)
+    M, h, C = robot.mass_matrix(q), robot.bias_forces(q, v), robot.coriolis_matrix(q, v)
+    scale = np.abs(M).max()
+    assert_equal(robot.inverse_dynamics(q, v, a), M @ a + h, RECUT, scale=np.abs(h).max(initial=scale))
+    assert_equal(robot.mass_matrix_inverse(q) @ M, np.eye(robot.nv), 1e-7)
+    assert_equal(robot.kinetic_energy(q, v), 0.5 * v @ M @ v, RECUT)
+    assert_equal(h, C @ v + robot.gravity_forces(q), RECUT, scale=np.abs(C).max(initial=1.0))
+    step = 1e-5 / max(1.0, np.abs(v).sum())
+    ahead, behind = (robot.mass_matrix(robot.integrate(q, sign * step * v)) for sign in (1, -1))
+    skew = (ahead - behind) / (2 * step) - 2 * C
+    assert_equal(skew, -skew.T, 1e-4, scale=np.abs(C).max(initial=scale))
+    frame = robot.frames[-1]
+    J = robot.jacobian(q, frame)
+    assert_equal(robot.operational_inertia_inverse(q, frame), J @ np.linalg.solve(M, J.T), 1e-7, scale=np.abs(J).max())
+
+
+@law
+@given(RECUTS, seeds())
+def test_other_forms_of_the_equations(closed, seed):
+    """Projected and in independent coordinates, and the nearest velocity on the loops."""
+    rng = np.random.default_rng(seed)
+    one = with_terms(closed, rng, *TERMS)
+    robot, q, v = one.robot, one.q, one.v
+    one = one.in_other_tree(one.description, robot.loop_joints)
+    q, v, tau = one.q, one.v, one.tau
+    a = robot.forward_dynamics(q, v, tau)
+    scale = np.abs(a).max(initial=1.0)
+    assert_equal(robot.projected_dynamics(q, v, tau).acceleration, a, 1e-7, scale=scale)
+    if robot.nc:
+        form = robot.reduced_dynamics(q, v)
+        assert_equal(form.full_acceleration(form.forward(form.jacobian.T @ tau)), a, 1e-6, scale=scale)
+        P = robot.projections(q)[1]
+        w = rng.normal(size=robot.nv)
+        assert_equal(robot.project_velocity(q, w), P @ w, 1e-7, scale=np.abs(P).max() * 3)
+
+
+@law
+@given(
+    closed_mechanisms(
+        hints=False, copies=st.just(0), kinds=CLOSING, joints=("revolute", "cylindrical", "universal", "planar")
+    ),
+    seeds(),
+)
+def test_efforts_of_motors_in_any_joint(closed, seed):
+    """Motors in all joints bring about what they brought about, and those of least norm are the same."""
+    answers = []
+    for one in cuts(closed, np.random.default_rng(seed), *TERMS):
+        robot, q, v = one.robot, one.q, one.v
+        motors = sorted(spec.name for spec in closed.description.joints if spec.joint.nv)
+        u = np.linspace(1.0, 2.0, sum(robot.joint(name).type.nv for name in motors))
+        a = robot.forward_dynamics(q, v, robot.actuation_jacobian(q, motors) @ u)
+        found = robot.actuator_efforts(q, v, a, actuated=motors)
+        driven = [
+            dataclasses.replace(
+                s, actuated=s.name in motors, tree=s.name in robot.joints, loop=s.name in robot.loop_joints
+            )
+            for s in sorted(one.description.joints, key=lambda s: s.name)
+        ]
+        same = sarrus.Mechanism(dataclasses.replace(one.description, joints=tuple(driven)))
+        assert same.loop_joints == tuple(sorted(robot.loop_joints))
+        places = [same.joint(name) for name in same.joints]
+        x, w, b = (
+            np.concatenate([np.zeros(0), *(y[getattr(robot.joint(j.name), at)] for j in places)])
+            for y, at in ((q, "q_slice"), (v, "v_slice"), (a, "v_slice"))
+        )
+        answers.append([found, same.actuator_efforts(x, w, b)])
+    compared(answers, scale=max(np.abs(found).max() for found, _ in answers))
+
+
+@law
+@given(
+    closed_mechanisms(hints=False, copies=st.just(0), kinds=CLOSING, joints=st.just(CHAINS)), st.integers(1, 2), seeds()
+)
+def test_terms_in_substructures(closed, bodies, seed):
+    """The other way to solve for the loops feels them too."""
+    rng = np.random.default_rng(seed)
+    one = with_terms(closed, rng, *TERMS)
+    one = one.in_other_tree(one.description, one.robot.loop_joints)
+    q, v, tau, w = one.q, one.v, one.tau, rng.normal(size=len(one.v))
+    answers = []
+    for robot in in_two_ways(one.description, bodies):
+        a, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
+        names = [spec.name for spec in one.description.joints if spec.joint.nv]
+        u = robot.actuator_efforts(q, v, a, actuated=names)
+        answers.append([a, loops.multipliers, robot.project_velocity(q, w), robot.impact(q, w)[0], u])
+    compared(answers, scale=max(np.abs(x).max(initial=0.0) for x in answers[0]))
+
+
+# ---- a four-bar, cut at each of its pins ---------------------------------------------------------------------------------
+
+PINS = {  # parent, child, where in either
+    "motor": ("ground", "crank", 0.0, 0.0),
+    "pin1": ("crank", "coupler", 0.4, 0.0),
+    "pin2": ("coupler", "rocker", 1.1, 0.9),
+    "pivot": ("ground", "rocker", 1.0, 0.0),
+}
+
+
+def four_bar(closing, *, actuated=(), pins=None, **terms):
+    """The README's, where this pin closes the loop, all pins with these terms, or those that one is given for itself."""
+    b = sarrus.Builder("four-bar")
+    for name, length in {"crank": 0.4, "coupler": 1.1, "rocker": 0.9}.items():
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+    for name, (parent, child, at_parent, at_child) in PINS.items():
+        joint = sarrus.Revolute("y", **(terms | (pins or {}).get(name, {})))
+        ends = {"at_parent": (at_parent, 0, 0), "at_child": (at_child, 0, 0)}
+        b.add_joint(
+            name, joint, parent, child, **ends, loop=name == closing, tree=name != closing, actuated=name in actuated
+        )
+    return b.build()
+
+
+def state(robot, crank=0.5, rate=1.0):
+    """(q, v) with the crank at an angle and turning, the bars not crossing, whichever pin closes the loop."""
+    known = four_bar("pin2")
+    q = known.assemble(near={"pin1": -1.744, "pivot": -1.906}, fixed={"motor": crank})
+    v = known.velocities(q, {"motor": rate})
+    x, w = known.joint_coordinates(q), known.joint_velocities(q, v)
+    return tuple(np.concatenate([y[name] for name in robot.joints]) for y in (x, w))
+
+
+@pytest.mark.parametrize(
+    "terms", [{"damping": 0.3}, {"armature": 0.7}, {"friction": 0.4}, {"stiffness": 5.0, "rest": 0.2}]
+)
+def test_one_number_for_the_crank(terms):
+    found = []
+    for closing in PINS:
+        robot = four_bar(closing, **terms)
+        q, v = state(robot)
+        a = robot.forward_dynamics(q, v, np.zeros(3))
+        found.append(
+            [robot.joint_accelerations(q, v, a)["motor"].item(), robot.kinetic_energy(q, v) + robot.potential_energy(q)]
+        )
+    assert np.ptp(found, axis=0).max() < RECUT * np.abs(found).max()
+    plain = four_bar("pin2")
+    q, v = state(plain)
+    assert abs(found[0][0] - plain.forward_dynamics(q, v, np.zeros(3))[0]) > 0.05
+
+
+ELEMENTS = {
+    "PID": lambda name: PID(name, 20.0, 5.0, 2.0, target=-1.0, limits=(-15.0, 15.0)),
+    "effort": lambda name: PrescribedEffort(name, 2.0),
+    "Stiction": lambda name: Stiction(name, 0.5, 0.8, 0.05, 200.0),
+    "EndStop": lambda name: EndStop(name, (-1.7, -0.7), 400.0, 5.0),
+}
+
+
+@pytest.mark.parametrize("name", ["pin1", "pin2", "pivot"])
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_force_elements_act_by_the_name_of_a_joint(name, element, method):
+    """Whichever pin closes the loop, this one among them."""
+    ends, how = [], {"method": method, "dt": 1e-3} | ({"rtol": 1e-9, "atol": 1e-9} if method == "dopri5" else {})
+    for closing in ("pin2", "pin1", "pivot"):
+        robot = four_bar(closing, damping=0.1)
+        run = sarrus.simulate(robot, *state(robot), 0.4, ELEMENTS[element](name), **how)
+        free = sarrus.simulate(robot, *state(robot), 0.4, **how)
+        ends.append(np.concatenate([run.joint(pin)[-1] for pin in PINS]))
+        moved = np.abs(run.joint("motor")[-1] - free.joint("motor")[-1]).max()
+    assert np.ptp(ends, axis=0).max() < 1e-6  # steps on other coordinates are off by other errors
+    assert moved > 1e-3
+
+
+def test_limits_of_a_pin_wherever_it_stands():
+    """assemble() keeps them, a run that leaves them warns and says by how much, and limits="stop" stops it, as effort limits do."""
+    said, stopped = [], []
+    for closing in ("pin2", "pivot", "pin1"):
+        robot = four_bar(closing, pins={"pin2": {"limits": (-3.1, -0.01), "velocity_limit": 0.1, "effort_limit": 1.0}})
+        found = robot.assemble(near={"motor": 0.5} if closing != "motor" else None)
+        assert -3.1 <= robot.joint_coordinates(found)["pin2"].item() <= -0.01
+        tight = four_bar(closing, pins={"pin2": {"limits": (-0.8, -0.55), "effort_limit": 1.0}})
+        drive = PID("pin2", 100.0, target=-2.0)
+        with pytest.warns(sarrus.LimitWarning, match="of joint 'pin2' leaves its limits"):
+            run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3)
+        said.append([(x["quantity"], round(x["reached"], 5), x["lower"]) for x in run.statistics["limits"]])
+        run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3, limits="stop")
+        stopped.append(run.joint("pin2")[:, 0])
+    assert {x[0] for x in said[0]} == {"position", "effort"} and said[0] == said[1] == said[2]
+    for angles in stopped:
+        assert (
+            -0.83 < angles.min() < -0.8 - 1e-4
+        )  # how deep: an end stop's own stiffness is from the inertia that the tree has there
+
+
+def test_turns_are_counted_from_a_state():
+    """A crank that goes round: its pin where it closes the loop, sample by sample, and nearest to what is given."""
+    robot = four_bar("motor")
+    path = four_bar("pin2").follow(
+        {"motor": np.linspace(0.5, 0.5 + 4 * np.pi, 90)}, near={"pin1": -1.744, "pivot": -1.906}
+    )
+    q = np.concatenate([path[:, 1:], four_bar("pin2").joint_coordinates(path)["pin2"]], axis=-1)
+    order = {"pin1": 0, "pivot": 1, "pin2": 2}
+    q = q[:, [order[name] for name in robot.joints]]
+    near, turned = None, []
+    for x in q:
+        near = robot.joint_coordinates(x, near=near)
+        turned.append(near["motor"].item())
+    np.testing.assert_allclose(turned, np.linspace(0.5, 0.5 + 4 * np.pi, 90), atol=1e-9)
+    run = sarrus.Trajectory(robot, np.arange(90.0), q, np.zeros((90, 3)))
+    np.testing.assert_allclose(run.joint("motor")[:, 0], turned, atol=1e-9)
+
+
+def test_reference_member_with_terms():
+    """The algorithm of chapter 6 knows forces along closing joints, and refuses armature there."""
+    for closing in PINS:
+        robot = four_bar(closing, damping=0.3, stiffness=2.0)
+        q, v = state(robot)
+        np.testing.assert_allclose(
+            robot.forward_dynamics(q, v, np.ones(3), solver="reference-member"),
+            robot.forward_dynamics(q, v, np.ones(3)),
+            atol=1e-9,
+        )
+        with pytest.raises(sarrus.ModelError, match=f"armature of a joint that closes a loop, such as '{closing}'"):
+            four_bar(closing, armature=0.3).forward_dynamics(q, v, np.ones(3), solver="reference-member")
