@@ -327,7 +327,7 @@ def looks(m):
 def pushed(m):
     """A simulation that goes beyond limits of position, velocity and effort: it stops there, or is warned of."""
     joint = m.joint("joint")
-    push = () if joint.closes_loop or not joint.nv else control.PrescribedEffort("joint", 30.0)
+    push = control.PrescribedEffort("joint", 30.0) if joint.type.nv else ()
     limits = "warn" if joint.closes_loop or joint.kind in ("Planar", "Free") else "stop"  # where end stops can be
     q = m.project_configuration(m.neutral(), metric="plain") if m.nc else m.neutral()
     v = m.project_velocity(q, np.full(m.nv, 2.0), metric="plain")
