@@ -171,6 +171,7 @@ BUILDING = {
     "no name": (lambda: Builder(None), TypeError, "takes the mechanism's name"),
     "a name that is no text": (lambda: Builder("\ud800"), ModelError, "a mechanism needs a name that can be printed"),
     "body without a name": (lambda: bodies(""), ModelError, "a body needs a name"),
+    "body named by numbers": (lambda: bodies(np.zeros(3)), ModelError, "a body needs a name"),
     "body that clears the screen": (lambda: bodies("a\x1b[2J"), ModelError, r"a body needs a name that can be printed; 'a\\x1b\[2J' holds U\+001B"),
     "body on two lines": (lambda: bodies("a\nb"), ModelError, r"'a\\nb' holds U\+000A"),
     "body with half a character": (lambda: bodies("a\ud800"), ModelError, r"holds U\+D800"),

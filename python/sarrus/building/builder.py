@@ -100,7 +100,7 @@ class Builder:
 
     def add_body(self, name: str, inertia: Inertia | None = None) -> None:
         """Add a rigid body; without an inertia it has no mass."""
-        if name == "ground":
+        if isinstance(name, str) and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         name, what = self._new("body", name)
         if inertia is None:
