@@ -148,7 +148,7 @@ class StateFunctions(_core.Mechanism):
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         if substructures is not None and not 0 <= substructures <= 1000:
             raise ValueError(f"substructures of 1 to 1000 bodies, 0 to cut nothing, or None; got {substructures}")
-        super().__init__(*core_terms(description), -1 if substructures is None else substructures)
+        super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
         made, all_q, all_v = {}, self.nq, self.nv
         for j, (iq, nq, iv, nv, closes, *rest) in zip(description.joints, self._placed_joints, strict=True):
             own = among_all = slice(iq, iq + nq), slice(iv, iv + nv)
