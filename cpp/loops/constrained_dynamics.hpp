@@ -39,8 +39,10 @@ template <class T> struct LoopEquation {
   const T* lifted(Arena& arena, const T* whole) const { return pieces ? pieces->lift(matrix.tree, arena, whole) : whole; }
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
-  /// A residual, relative: rounding of the terms is no contradiction, even where they cancel.
-  SARRUS_INLINE T relative(const T& left) const { return sqrt(left / select(terms > T(0.0), terms, T(1.0))); }
+  /// A residual, relative: rounding of the terms is no contradiction, even where they cancel, and neither is it where they overflow.
+  SARRUS_INLINE T relative(const T& left) const {
+    return select(terms < T(1e300), sqrt(left / select(terms > T(0.0), terms, T(1.0))), T(0.0));
+  }
 };
 
 template <class T>

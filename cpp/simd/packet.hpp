@@ -135,10 +135,16 @@ SARRUS_INLINE void subtract_scaled(double* to, const double* const (&from)[N], c
   for (; i < count; ++i)
     for (int k = 0; k < N; ++k) to[i] -= scale[k] * from[k][i];
 }
+/// The same of one row.
 template <class T> SARRUS_INLINE void subtract_scaled(T* to, const T* from, T scale, int count) {
-  const T* const rows[] = {from};
-  const T scales[] = {scale};
-  subtract_scaled(to, rows, scales, count);
+  for (int i = 0; i < count; ++i) to[i] -= scale * from[i];
+}
+SARRUS_INLINE void subtract_scaled(double* to, const double* from, double scale, int count) {
+  using Wide = WideDoubles;
+  constexpr int width = sizeof(Wide) / sizeof(double);
+  int i = 0;
+  for (; i + width <= count; i += width) *reinterpret_cast<Wide*>(to + i) -= *reinterpret_cast<const Wide*>(from + i) * scale;
+  for (; i < count; ++i) to[i] -= scale * from[i];
 }
 
 /// Of doubles several products at once.
