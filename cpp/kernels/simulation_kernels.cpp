@@ -103,7 +103,8 @@ double only_on_loops(const Tree& tree, const Plan& plan, double time, const doub
 }  // namespace
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_many, try_step, between_steps, forces_on, read_all_joints, weakest_row_at, only_on_loops};
+  table.simulation = {advance_one, advance_many,    try_step,       between_steps,
+                      forces_on,   read_all_joints, weakest_row_at, only_on_loops};
 }
 
 }  // namespace sarrus

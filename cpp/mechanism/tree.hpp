@@ -91,7 +91,8 @@ struct Substructures {
   int first_motion;  // the first constraint that is a motion
   int compliant_row;  // from here to loops.rows rows give way to an armature:
   const double* compliance;  // so much
-  const double* lacking;  // of floating bodies without inertia about some axis, which is the joints' to hold: what would be much; else 0
+  const double*
+      lacking;  // of floating bodies without inertia about some axis, which is the joints' to hold: what would be much; else 0
 };
 
 }  // namespace sarrus

@@ -59,9 +59,7 @@ int main() {
   // the same until the crank has turned to 1.5 rad
   sarrus::EventFinder turned({{1, true}});
   const auto angle = [](int, double, const double* x) { return x[0] - 1.5; };
-  const auto within = [&](const double* x, double time, double h, double* there) {
-    simulation.part_of_step(time, h, x, there);
-  };
+  const auto within = [&](const double* x, double time, double h, double* there) { simulation.part_of_step(time, h, x, there); };
   row = start;
   simulation.run_fixed(
       {0.0, 1e-3, 0, 1000}, row.data(), [](sarrus::Count, const double*) {},

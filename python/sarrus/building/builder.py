@@ -100,8 +100,6 @@ class Builder:
 
     def add_body(self, name: str, inertia: Inertia | None = None) -> None:
         """Add a rigid body; without an inertia it has no mass."""
-        if isinstance(name, str) and name == "ground":
-            raise ModelError("a body cannot be named 'ground': that is the world")
         name, what = self._new("body", name)
         if inertia is None:
             inertia = Inertia.zero()
@@ -550,6 +548,8 @@ class Builder:
         if not isinstance(name, str) or not name:
             raise ModelError(f"a {kind} needs a name; got {name!r}")
         check_printable(kind, name)
+        if kind == "body" and name == "ground":
+            raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
         taken = {"body": frames, "frame": frames, "spring": (self._springs,)}.get(kind, ties)
         if any(name in names for names in taken):
