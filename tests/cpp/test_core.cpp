@@ -221,8 +221,26 @@ class States {
   States(const Mechanism& m, long count, unsigned seed) : m_(m), count_(count) {
     Random random{std::mt19937_64(seed)};
     const Tree& t = m.tree();
-    for (const char* name : {"q", "q0", "q1", "v", "a", "tau", "dv", "base_velocity", "base_acceleration", "cached", "time",
-                             "restitution", "multipliers", "pfaffian_values", "rows", "weight", "scale", "gains", "steps"}) {
+    for (const char* name : {"q",
+                             "q0",
+                             "q1",
+                             "v",
+                             "a",
+                             "tau",
+                             "dv",
+                             "base_velocity",
+                             "base_acceleration",
+                             "cached",
+                             "time",
+                             "near",
+                             "restitution",
+                             "multipliers",
+                             "pfaffian_values",
+                             "rows",
+                             "weight",
+                             "scale",
+                             "gains",
+                             "steps"}) {
       const int n = size_of_input(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
@@ -448,15 +466,16 @@ void simulations(const Mechanism& m, const States& states) {
   const PassiveTerms* freedom = t.passive;
   int iv = 0;  // a velocity whose coordinate adds up
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
-  const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0};
+  const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0, false};
   const PrescribedEffort effort = {0, &law};
   const Stiction stiction = {t.nv - 1, 1, 5};
   const Contact contact = {t.bodies - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10};
-  const EndStop end_stop = {controller.iq, controller.iv, 15};
+  const EndStop end_stop = {controller.iq, controller.iv, 15, false, 0.0};
   const double parameter[] = {3.0, 2.0, 1.0, -1.0, 1.0,  0.2,  0.3, 0.01, 50.0, 1.0,
                               1e3, 1.5, 0.3, 0.5,  1e-2, -0.5, 0.5, 50.0, 2.0};
-  const std::vector<double> effort_limit(t.nv, 0.2);
-  const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5}, {Quantity::effort, controller.iv, -0.1, 0.1}};
+  const std::vector<double> effort_limit(t.nv + t.loop_nv, 0.2);
+  const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5, false, 0.0},
+                          {Quantity::effort, controller.iv, -0.1, 0.1, false, 0.0}};
   Plan plan{};
   plan.force_elements = {1,       1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(),
                          nullptr, 0, 2, 19};
@@ -498,16 +517,20 @@ void simulations(const Mechanism& m, const States& states) {
   std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + 2)), half(size);
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
-  std::vector<double> error(1 + t.nv);  // and what controllers ask for
-  kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), there.data(), dense.data(), error.data());
-  kernels.between(t, plan, parameter, 0.0, 1e-5, 1e-5, x.data(), dense.data(), half.data());
+  std::vector<double> error(1 + t.nv + t.loop_nv);  // and what controllers ask for
+  double guard[guard_size];
+  begin_guard(guard);
+  kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), guard, there.data(), dense.data(), error.data());
+  kernels.between(t, plan, parameter, 0.0, 1e-5, 1e-5, x.data(), guard, dense.data(), half.data());
   double off = 0.0;
   for (int k = 0; k < size; ++k) off = std::max(off, std::abs(half[k] - there[k]));
   check(off <= 1e-9, "the polynomial ends where the step does");
 }
 
 int main() {
-  for (const Description& d : {every_joint(1), every_joint(2), every_constraint(5), welded()}) {
+  Description cut = every_constraint(5);
+  cut.substructures = 1;
+  for (const Description& d : {every_joint(1), every_joint(2), every_constraint(5), cut, welded()}) {
     const Mechanism m(d);
     States states(m, 11, 3);  // no multiple of any number of lanes: the last packet is not full
     many_say_what_one_says(m, states);
