@@ -52,8 +52,8 @@ SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
 
 /// M or another metric at a configuration, or the pieces in its place; the rows and the right-hand side are left open.
 template <class T>
-LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X, const Motion<T>* columns,
-                              const Metric<T>& metric = {}) {
+SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
+                                            const Motion<T>* columns, const Metric<T>& metric = {}) {
   const Loops& loops = tree.loops;
   const int rows = metric.plain ? loops.rows + loops.motor_rows : loops.rows;
   LoopEquation<T> e = {{tree, metric.plain ? loops.statics : loops.dynamics, metric.plain ? nullptr : loops.mass_first,

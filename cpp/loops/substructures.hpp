@@ -84,8 +84,16 @@ template <class T> class SubstructuredEquation {
   SARRUS_NOINLINE SubstructuredEquation(const Tree& whole, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                         const Motion<T>* columns, const Metric<T>& metric)
       : pieces(*whole.loops.substructures),
-        matrix{pieces.tree, metric.is_mass() ? pieces.tree.loops.dynamics : pieces.tree.loops.statics,
-               pieces.tree.loops.mass_first, pieces.tree.loops.constraints, pieces.tree.loops.rows},
+        matrix{pieces.tree,
+               metric.is_mass() ? pieces.tree.loops.dynamics : pieces.tree.loops.statics,
+               pieces.tree.loops.mass_first,
+               pieces.tree.loops.constraints,
+               pieces.tree.loops.rows,
+               nullptr,
+               nullptr,
+               nullptr,
+               nullptr,
+               nullptr},
         weight(metric.weight) {
     const Tree& tree = pieces.tree;
     const Loops& loops = tree.loops;
