@@ -143,19 +143,14 @@ void EliminationPlan::fill(std::vector<std::vector<int>> later) {
 }
 
 Elimination EliminationPlan::view() const {
-  return {static_cast<int>(unknown_.size()),
-          static_cast<int>(column_.size()),
-          unknown_.data(),
-          place_.data(),
-          first_.data(),
-          column_.data(),
-          before_.data(),
-          before_row_.data(),
-          before_slot_.data(),
-          run_.data(),
-          target_.data(),
-          mass_slot_.data(),
-          jacobian_slot_.data()};
+  Elimination e{};
+  e.unknowns = static_cast<int>(unknown_.size()), e.slots = static_cast<int>(column_.size());
+  e.unknown = unknown_.data(), e.place = place_.data();
+  e.first = first_.data(), e.column = column_.data();
+  e.before = before_.data(), e.before_row = before_row_.data(), e.before_slot = before_slot_.data();
+  e.run = run_.data(), e.target = target_.data();
+  e.mass_slot = mass_slot_.data(), e.jacobian_slot = jacobian_slot_.data();
+  return e;
 }
 
 }  // namespace sarrus
