@@ -4,7 +4,6 @@
 #include <Eigen/SparseCore>
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 namespace sarrus {
 namespace {
