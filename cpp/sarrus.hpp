@@ -3,7 +3,7 @@
 //   sarrus::Robot robot(description);                  throws ModelError
 //   robot.inverse_dynamics(q, v, a)                    inputs in the order of kernels/operation_list.hpp, optional ones left out at the end;
 //   robot.jacobian(q, "tool")                          then the frame where there is one, and any number of wrenches
-//   robot.simulation(plan).run_fixed(clock, row)       see simulation/driver.hpp
+//   robot.simulation(plan).run_fixed(clock, row)       from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
 // Matrices are row by row. A Robot is constant, and any number of threads may ask it.
 #pragma once

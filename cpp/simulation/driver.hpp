@@ -36,6 +36,13 @@ struct Simulation {
 
   int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int row_size() const { return size() + carried_size(plan); }
+  /// The row of a run that begins at a state (q, v, z).
+  std::vector<double> begin(const std::vector<double>& state) const {
+    std::vector<double> row(row_size());
+    std::copy_n(state.begin(), size(), row.begin());
+    begin_carried(plan, row.data() + size());
+    return row;
+  }
 
   struct Outcome {
     Count steps = 0;

@@ -52,15 +52,16 @@ int main() {
   Numbers start = q;
   start.insert(start.end(), v.begin(), v.end());
 
-  Numbers row = start;
+  Numbers row = simulation.begin(start);
   const auto done = simulation.run_fixed({0.0, 1e-3, 0, 1000}, row.data());
+  row.resize(simulation.size());  // behind the state stands what a run carries along
   print("simulated", row);
 
   // the same until the crank has turned to 1.5 rad
   sarrus::EventFinder turned({{1, true}});
   const auto angle = [](int, double, const double* x) { return x[0] - 1.5; };
   const auto within = [&](const double* x, double time, double h, double* there) { simulation.part_of_step(time, h, x, there); };
-  row = start;
+  row = simulation.begin(start);
   simulation.run_fixed(
       {0.0, 1e-3, 0, 1000}, row.data(), [](sarrus::Count, const double*) {},
       [&](double time, const double* before, const double* after) {

@@ -347,7 +347,9 @@ constexpr double rounding = 1e-10;
 
 void many_say_what_one_says(const Mechanism& m, States& states) {
   states.know(states.one(find("kinematics"), ExpressedIn::frame, true));
-  for (int op = 0; op < operations; ++op)
+  for (int op = 0; op < operations; ++op) {
+    // loops stand open here, and of what nobody can give or move the statics of substructures leave more than rounding
+    if (m.tree().loops.substructures && (op == find("mobility_numbers") || op == find("actuator_efforts"))) continue;
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
@@ -363,6 +365,7 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
         check(walks || difference(one, many) < rounding, name + ": many states differ from one");
         check(!std::memcmp(many.data(), shared.data(), many.size() * sizeof(double)), name + ": the result depends on threads");
       }
+  }
 }
 
 void laws(const Mechanism& m, const States& s) {
