@@ -192,6 +192,15 @@ class LoopFunctions(StateFunctions):
             and for joints that are not named: zeros
         time : (...) [s], where motion is prescribed
 
+        Raises
+        ------
+        TypeError
+            `near` is no mapping.
+        ModelError
+            A joint that `near` names does not exist.
+        ShapeError
+            q, or the coordinates of a joint in `near`, of another shape.
+
         Examples
         --------
         >>> import sarrus
@@ -203,6 +212,8 @@ class LoopFunctions(StateFunctions):
         [5.6214]
         """
         q = real_array("q", q)
+        if near is not None and not isinstance(near, Mapping):
+            raise TypeError(f"near is a mapping from joints' names to their coordinates; got {near!r}")
         start = np.zeros((*q.shape[:-1], sum(j._all_q.stop - j._all_q.start for j in self._closing_joints)))
         for name, x in ({} if near is None else near).items():
             joint = self.joint(name)

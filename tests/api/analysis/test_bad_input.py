@@ -121,6 +121,7 @@ NO_OPTIONS = {
     "tolerance": (lambda: LINKAGE.assemble(tolerance=None), TypeError, "tolerance must be a number; got None"),
     "no tolerance": (lambda: LINKAGE.follow({"motor": [0.5]}, tolerance=0), ValueError, "tolerance must be positive"),
     "less than rounding": (lambda: LINKAGE.follow({"motor": [0.5]}, tolerance=1e-16), ValueError, "at least 1e-13"),
+    "turns near no joint": (lambda: LINKAGE.joint_coordinates(LINKAGE.neutral(), near=LINKAGE.neutral()), TypeError, "near is a mapping from joints' names"),
     "targets": (lambda: LINKAGE.inverse_kinematics(None), TypeError, "targets are a mapping .*; got None"),
     "fixed": (lambda: LINKAGE.inverse_kinematics({}, fixed=3.0), TypeError, "a mapping; got 3.0"),
     "limits": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, limits=1.0), ShapeError, r"limits must be two, \(lower, upper\)"),
