@@ -196,7 +196,7 @@ class LoopFunctions(StateFunctions):
         ------
         TypeError
             `near` is no mapping.
-        ModelError
+        NameNotFoundError
             A joint that `near` names does not exist.
         ShapeError
             q, or the coordinates of a joint in `near`, of another shape.
