@@ -3,35 +3,42 @@
 #pragma once
 
 #include "../dynamics/aba.hpp"
+#include "../dynamics/ltdl.hpp"
 #include "../loops/constrained_dynamics.hpp"
+#include "../loops/loop_joints.hpp"
 #include "../loops/projection.hpp"
 #include "lanes.hpp"
 
 // EXTERN is `extern`, or nothing where they are compiled
-#define SARRUS_SHARED(EXTERN, T)                                                                                      \
-  EXTERN template void joint_motion(JointKind, int, const Coordinates<T>&, const T*, JointMotion<T>&);                \
-  EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,            \
-                                  const GroundMotion<T>&);                                                            \
-  EXTERN template void add_joint_forces(const Tree&, const T*, const T*, const T&, T*);                               \
-  EXTERN template void integrate(const Tree&, const T*, const T*, T*);                                                \
-  EXTERN template void difference(const Tree&, const T*, const T*, T*);                                               \
-  EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                     \
-  EXTERN template void aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                              \
-  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                             \
-  EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                         \
-  EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                              \
-  EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,               \
-                                           const ConstraintRows<T>&);                                                 \
-  EXTERN template void rows_between_coordinates(const LoopState<T>&, const Constraint&, const ConstraintRows<T>&);    \
-  EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                        \
-  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                         \
-  EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                  \
-  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                   \
-  EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                            \
-  EXTERN template class SubstructuredEquation<T>;                                                                     \
-  EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                            \
-  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool); \
-  EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);          \
+#define SARRUS_SHARED(EXTERN, T)                                                                                               \
+  EXTERN template void joint_motion(JointKind, int, const Coordinates<T>&, const T*, JointMotion<T>&);                         \
+  EXTERN template void close_joint(JointKind, const JointConstants&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&); \
+  EXTERN template void read_joint(JointKind, int, const JointConstants&, const Transform<T>&, const Motion<T>&, const T*,      \
+                                  ReadJoint<T>&);                                                                              \
+  EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,                     \
+                                  const GroundMotion<T>&);                                                                     \
+  EXTERN template void add_joint_forces(const Tree&, const T*, const T*, const T&, T*);                                        \
+  EXTERN template void integrate(const Tree&, const T*, const T*, T*);                                                         \
+  EXTERN template void difference(const Tree&, const T*, const T*, T*);                                                        \
+  EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                              \
+  EXTERN template void aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                                       \
+  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                                      \
+  EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                                  \
+  EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                                       \
+  EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,                        \
+                                           const ConstraintRows<T>&);                                                          \
+  EXTERN template void rows_between_coordinates(const LoopState<T>&, const Constraint&, const ConstraintRows<T>&);             \
+  EXTERN template void read_loop_joints(const Tree&, Arena&, const LoopState<T>&, const T*, const LoopJoints<T>&);             \
+  EXTERN template void tied_dynamics(const Tree&, Arena&, const T*, const T*, const T*, T*);                                   \
+  EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                                 \
+  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                  \
+  EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                           \
+  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                            \
+  EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                                     \
+  EXTERN template class SubstructuredEquation<T>;                                                                              \
+  EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                     \
+  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool);          \
+  EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                   \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 
 #ifndef SARRUS_COMPILES_SHARED
