@@ -45,7 +45,7 @@ from .calls import Calls, Target, surface
 from .files import command_program, file_program
 from .pieces import Refused, has_nan
 
-LIMIT = 300.0  # [s] of one case, on a machine that may be busy with others
+LIMIT = 60.0  # [s] of one case
 MEMORY = 8 << 30  # [bytes] of addresses that a child may have: MemoryError is an answer, the end of the process is none
 BATCH = {"calls": 400, "files": 150, "cli": 25}  # cases of one child
 STRICT = "SARRUS_FUZZ_STRICT"  # how children know of --strict
