@@ -3,6 +3,7 @@ pieces of one body and of some, against joint coordinates.
 """
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -81,6 +82,8 @@ def test_efforts_of_motors(closed, bodies):
             cut.actuator_efforts(q, v, a, time=time)
         return
     assert_equal(cut.actuator_efforts(q, v, a, time=time), u, EFFORTS)
+    many = cut.actuator_efforts(*(np.tile(x, (5, 1)) for x in (q, v, a)), time=time)
+    assert_equal(many, np.tile(u, (5, 1)), EFFORTS)
 
 
 @law
@@ -126,6 +129,30 @@ def test_armature_of_a_joint_that_is_cut():
     v = whole.project_velocity(q, tau)
     assert_equal(cut.project_velocity(q, tau), v, SAME)
     assert_equal(cut.forward_dynamics(q, v, tau), whole.forward_dynamics(q, v, tau), SAME)
+
+
+@pytest.mark.parametrize(("make", "size"), [(sarrus.mechanisms.ring, (300,)), (sarrus.mechanisms.net, (12, 12))])
+def test_many_bodies_cut_in_several_ways(make, size):
+    """Too many for joint coordinates to compare with: pieces of one, of four, and of as many as are cheapest."""
+    robot = make(*size)
+    rng = np.random.default_rng(0)
+    q, tau = robot.neutral(), rng.normal(size=robot.nv)
+    v = robot.project_velocity(q, rng.normal(size=robot.nv))
+    a, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
+    J, gamma = robot.constraint_jacobian(q), robot.constraint_bias(q, v)
+    assert_equal(J @ a, gamma, SAME, np.abs(a).max())
+    work = robot.mass_matrix(q) @ a + robot.bias_forces(q, v) - tau - J.T @ loops.multipliers
+    assert_equal(work, np.zeros(robot.nv), SAME, np.abs(robot.mass_matrix(q) * a).sum(axis=1).max())
+    for bodies in (1, 4):
+        other = sarrus.Mechanism(robot.description, substructures=bodies)
+        assert other.solver != robot.solver
+        assert_equal(other.forward_dynamics(q, v, tau), a, SAME)
+
+
+def test_a_choice_by_hand_is_kept():
+    robot = sarrus.Mechanism(sarrus.mechanisms.ring(12).description, substructures=1)
+    assert robot.solver.startswith("12 substructures")
+    assert pickle.loads(pickle.dumps(robot)).solver == robot.solver
 
 
 def test_what_is_chosen():

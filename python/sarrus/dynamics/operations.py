@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -139,6 +140,7 @@ class StateFunctions(_core.Mechanism):
 
     description: Description
     warnings: tuple[str, ...]
+    _substructures: int | None
     _joints: dict[str, Joint]
     _constraints: dict[str, Constraint]
     _closings: dict[Any, Any]  # what closing loops prepares once, by the joints held and the frames led
@@ -168,7 +170,12 @@ class StateFunctions(_core.Mechanism):
             for name, row, rows, held in self._placed_constraints
         }
         vars(self).update(
-            description=description, _joints=made, _constraints=constraints, _closings={}, warnings=tuple(warnings)
+            _substructures=substructures,
+            description=description,
+            _joints=made,
+            _constraints=constraints,
+            _closings={},
+            warnings=tuple(warnings),
         )
 
     # ---- what it is made of ------------------------------------------------------------------------------------------
@@ -256,8 +263,8 @@ class StateFunctions(_core.Mechanism):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a Mechanism does not change; cannot delete '{name}'")
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Description]]:
-        return type(self), (self.description,)
+    def __reduce__(self) -> tuple[Callable[[Description], Self], tuple[Description]]:
+        return partial(type(self), substructures=self._substructures), (self.description,)
 
     def __copy__(self) -> Self:
         return self
@@ -299,6 +306,7 @@ class StateFunctions(_core.Mechanism):
         In joint coordinates the mass matrix of a long chain is full, and so are the rows of a loop around many joints; cut at
         some of its joints, the pieces float and those joints are rows like the ones that close loops. The answer is the same.
         ``Mechanism(description, substructures=4)`` cuts into pieces of at most four bodies, ``substructures=0`` does not cut.
+        Mechanisms that the library makes of it on the way, with other motors or held joints, decide for themselves.
 
         >>> import sarrus
         >>> sarrus.mechanisms.four_bar().solver
