@@ -32,11 +32,8 @@ A document type declaration is refused, and with it entities: a model file needs
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
-from xml.parsers import expat
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,8 +42,27 @@ from ..description import joints
 from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
+from .document import Element, at, by_name, free_name, grammar, listed, parse
 
 __all__ = ["read"]
+
+KNOWN = grammar(
+    {
+        "robot": "name version | link joint (material transmission gazebo ros2_control sensor)",
+        "link": "name | inertial (visual collision)",
+        "inertial": "| origin mass inertia",
+        "joint": "name type | origin parent child axis limit dynamics mimic (calibration safety_controller)",
+        "origin": "xyz rpy |",
+        "mass": "value |",
+        "inertia": "ixx iyy izz ixy ixz iyz |",
+        "axis": "xyz |",
+        "limit": "lower upper effort velocity |",
+        "dynamics": "damping friction |",
+        "mimic": "joint multiplier offset |",
+        "parent": "link |",
+        "child": "link |",
+    }
+)
 
 
 def read(
@@ -76,11 +92,11 @@ def read(
     """
     if not isinstance(floating_base, bool | np.bool_):
         raise ModelError(f"floating_base is True or False; got {floating_base!r}")
-    robot = _parse(text, source)
+    robot = parse(text, source, KNOWN)
     if robot.tag != "robot":
         robot.fail("is not the root of a URDF (<robot>), the format that is read today")
     robot.look_for_unknown()
-    links, joint_elements = _by_name(robot, "link"), _by_name(robot, "joint")
+    links, joint_elements = by_name(robot, "link"), by_name(robot, "joint")
     if not links:
         robot.fail("has no links")
     ends = {name: _ends(element, links) for name, element in joint_elements.items()}
@@ -88,217 +104,43 @@ def read(
 
     body = {name: name for name in links}
     if "ground" in links:
-        body["ground"] = _free_name("ground_link", links)
+        body["ground"] = free_name("ground_link", links)
         links["ground"].note(f"{links['ground']} becomes body {body['ground']!r}: 'ground' is the world")
-    with _at(robot):
+    with at(robot):
         builder = Builder(name=robot.get("name") or "robot")
     for name, link in links.items():
-        with _at(link):
+        with at(link):
             builder.add_body(body[name], _inertia(link))
     root_joint = joints.Free() if floating_base else joints.Fixed()
-    builder.add_joint(_free_name("root_joint", joint_elements), root_joint, "ground", body[root])
+    builder.add_joint(free_name("root_joint", joint_elements), root_joint, "ground", body[root])
     made = {}
     for name, element in joint_elements.items():
-        with _at(element):
+        with at(element):
             made[name] = _joint(element)
     mimics = _mimics(joint_elements, made)
     coupled = {name for follower, mimic in mimics.items() for name in (follower, mimic.leader)}
     for name, element in joint_elements.items():
         joint, (parent, child) = made[name], ends[name]
-        with _at(element):
+        with at(element):
             # URDF has no word for passive: what moves is driven, but for a joint that follows another
             driven = joint.nv > 0 and joint.kind != "Free" and not element.all("mimic")
             at_parent, tree = _origin(element), name in coupled
             builder.add_joint(name, joint, body[parent], body[child], at_parent=at_parent, actuated=driven, tree=tree)
     taken = set(joint_elements)
     for name, mimic in mimics.items():
-        coupler = _free_name(f"{name} mimics {mimic.leader}", taken)
+        coupler = free_name(f"{name} mimics {mimic.leader}", taken)
         taken.add(coupler)  # "a mimics b" may follow c, and a "b mimics c"
-        with _at(joint_elements[name]):
+        with at(joint_elements[name]):
             builder.add_coupler(coupler, {name: 1.0, mimic.leader: -mimic.multiplier}, offset=mimic.offset)
     faults = _dress(builder, robot, {body[name]: link for name, link in links.items()}, beside, tuple(package_dirs))
     builder.warnings += [*robot.notes, *faults]
     return builder
 
 
-# --- the document -------------------------------------------------------------------------------------------------
-
-DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
-LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
-
-# what may stand in an element: attributes | children; without bearing on the dynamics, and not asked about further: in ()
-GRAMMAR = {
-    "robot": "name version | link joint (material transmission gazebo ros2_control sensor)",
-    "link": "name | inertial (visual collision)",
-    "inertial": "| origin mass inertia",
-    "joint": "name type | origin parent child axis limit dynamics mimic (calibration safety_controller)",
-    "origin": "xyz rpy |",
-    "mass": "value |",
-    "inertia": "ixx iyy izz ixy ixz iyz |",
-    "axis": "xyz |",
-    "limit": "lower upper effort velocity |",
-    "dynamics": "damping friction |",
-    "mimic": "joint multiplier offset |",
-    "parent": "link |",
-    "child": "link |",
-}
-KNOWN = {
-    tag: tuple(frozenset(part.replace("(", " ").replace(")", " ").split()) for part in rule.split("|"))
-    for tag, rule in GRAMMAR.items()
-}
-
-
-class _Notes:
-    """Warnings, the same one once: where it was first met, and how often."""
-
-    def __init__(self) -> None:
-        self.met: dict[str, tuple[str, int]] = {}
-
-    def add(self, place: str, message: str) -> None:
-        first, n = self.met.get(message, (place, 0))
-        self.met[message] = first, n + 1
-
-    def __iter__(self) -> Iterator[str]:
-        for message, (place, n) in self.met.items():
-            yield f"{place}: {message}" + (f" (and {n - 1} more)" if n > 1 else "")
-
-
-@dataclass(eq=False)
-class _Element:
-    """An element that knows where it stands, and reads what stands in it; `notes` are those of the document."""
-
-    tag: str
-    attributes: dict[str, str]
-    source: str
-    line: int
-    owner: _Element | None
-    notes: _Notes
-    children: list[_Element] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        """As an error names it: <mass> of <link name='arm'>."""
-        name, above = self.get("name"), self.owner
-        if name is not None:
-            return f"<{self.tag} name={name!r}>"
-        while above is not None and above.get("name") is None:
-            above = above.owner
-        return f"<{self.tag}>" if above is None or above.owner is None else f"<{self.tag}> of {above}"
-
-    def fail(self, message: str) -> NoReturn:
-        raise ModelError(f"{self.source}:{self.line}: {self} {message}")
-
-    def note(self, message: str) -> None:
-        self.notes.add(f"{self.source}:{self.line}", message)
-
-    def look_for_unknown(self) -> None:
-        attributes, children = KNOWN[self.tag]
-        for attribute in self.attributes:
-            if attribute not in attributes and not attribute.startswith("xmlns"):
-                self.note(f"attribute {attribute!r} of <{self.tag}> is not read")
-        for child in self.children:
-            if child.tag not in children:
-                child.note(f"<{child.tag}> in <{self.tag}> is not read")
-
-    def all(self, tag: str) -> list[_Element]:
-        return [child for child in self.children if child.tag == tag]
-
-    def child(self, tag: str) -> _Element | None:
-        found = self.all(tag)
-        if len(found) > 1:
-            found[1].fail(f"stands there twice; first in line {found[0].line}")
-        if not found:
-            return None
-        found[0].look_for_unknown()
-        return found[0]
-
-    def needed(self, tag: str) -> _Element:
-        return self.child(tag) or self.fail(f"has no <{tag}>")
-
-    def get(self, attribute: str) -> str | None:
-        return self.attributes.get(attribute)
-
-    def text(self, attribute: str) -> str:
-        return self.get(attribute) or self.fail(f"has no {attribute}")
-
-    def numbers(
-        self, attribute: str, n: int, default: tuple[float, ...] | None = None, *, finite: bool = True
-    ) -> tuple[float, ...]:
-        if default is not None and attribute not in self.attributes:
-            return default
-        text = self.text(attribute)
-        words = text.split(None, n)  # not all of them: a file may hold millions
-        try:
-            # Python reads 1_000; nobody else does
-            values = tuple(map(float, words)) if len(words) == n and len(text) < LONGEST and "_" not in text else ()
-        except ValueError:
-            values = ()
-        if len(values) != n:
-            self.fail(f"wants {'a number' if n == 1 else f'{n} numbers'} in {attribute}, not {text[:60]!r}")
-        if not all(map(math.isfinite, values)) and (finite or any(map(math.isnan, values))):
-            self.fail(f"has a number in {attribute} that is not finite: {text[:60]!r}")
-        return values
-
-    def number(self, attribute: str, default: float | None = None, *, finite: bool = True) -> float:
-        return self.numbers(attribute, 1, None if default is None else (default,), finite=finite)[0]
-
-
-def _parse(text: str | bytes, source: str) -> _Element:
-    if not isinstance(text, str | bytes | bytearray | memoryview):
-        raise TypeError(f"text is the document itself, str or bytes; got {text!r}: sarrus.load reads files")
-    parser, notes = expat.ParserCreate(), _Notes()
-    stack: list[_Element] = []
-    root: list[_Element] = []
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        owner = stack[-1] if stack else None
-        element = _Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes)
-        (root if owner is None else owner.children).append(element)
-        stack.append(element)
-        if len(stack) > DEEPEST:
-            element.fail(f"is nested deeper than {DEEPEST} elements")
-        if tag.startswith("xacro:"):
-            element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
-
-    def refuse(*_: object) -> NoReturn:
-        raise ModelError(f"{source}:{parser.CurrentLineNumber}: a model file needs no DOCTYPE and no entities: refused")
-
-    parser.StartElementHandler, parser.EndElementHandler = start, lambda _: stack.pop()
-    parser.StartDoctypeDeclHandler = refuse
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise ModelError(f"{source}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}") from None
-    except ModelError:
-        raise
-    except (LookupError, ValueError) as error:  # the ways of an encoding to be wrong
-        raise ModelError(f"{source}: cannot decode: {error}") from None
-    return root[0]
-
-
-@contextmanager
-def _at(element: _Element) -> Iterator[None]:
-    """Inside, a ModelError without a place is given this one."""
-    try:
-        yield
-    except ModelError as error:
-        if str(error).startswith(f"{element.source}:"):
-            raise
-        raise ModelError(f"{element.source}:{element.line}: {element}: {error}") from None
-
-
 # --- the graph ----------------------------------------------------------------------------------------------------
 
 
-def _by_name(robot: _Element, tag: str) -> dict[str, _Element]:
-    named: dict[str, _Element] = {}
-    for element in robot.all(tag):
-        first = named.setdefault(element.text("name"), element)
-        if first is not element:
-            element.fail(f"has the name of another in line {first.line}")
-    return named
-
-
-def _ends(joint: _Element, links: dict[str, _Element]) -> tuple[str, str]:
+def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
     ends = joint.needed("parent"), joint.needed("child")
     parent, child = (end.text("link") for end in ends)
     for end, name in zip(ends, (parent, child), strict=True):
@@ -309,13 +151,13 @@ def _ends(joint: _Element, links: dict[str, _Element]) -> tuple[str, str]:
     return parent, child
 
 
-def _root(robot: _Element, links: dict[str, _Element], ends: dict[str, tuple[str, str]]) -> str:
+def _root(robot: Element, links: dict[str, Element], ends: dict[str, tuple[str, str]]) -> str:
     children = {child for _, child in ends.values()}
     roots = [name for name in links if name not in children]
     if not roots:
         robot.fail("has no root: every link is the child of some joint")
     if len(roots) > 1:
-        robot.fail(f"has {len(roots)} links that are no joint's child, {_list(roots)}: one root is wanted")
+        robot.fail(f"has {len(roots)} links that are no joint's child, {listed(roots)}: one root is wanted")
     # one root does not yet mean connected: a ring of links hangs on nothing
     adrift: dict[str, list[str]] = {name: [] for name in links}
     for parent, child in ends.values():
@@ -324,18 +166,8 @@ def _root(robot: _Element, links: dict[str, _Element], ends: dict[str, tuple[str
     while frontier:
         frontier += adrift.pop(frontier.pop(), [])
     if names := list(adrift):
-        links[names[0]].fail(f"is not connected to the root {roots[0]!r}; nor are others: {_list(names)}")
+        links[names[0]].fail(f"is not connected to the root {roots[0]!r}; nor are others: {listed(names)}")
     return roots[0]
-
-
-def _list(names: list[str], most: int = 5) -> str:
-    return ", ".join(map(repr, names[:most])) + (" …" if len(names) > most else "")
-
-
-def _free_name(name: str, taken: Container[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 # --- links and joints ---------------------------------------------------------------------------------------------
@@ -343,7 +175,7 @@ def _free_name(name: str, taken: Container[str]) -> str:
 ZERO = (0.0, 0.0, 0.0)
 
 
-def _origin(element: _Element) -> Transform:
+def _origin(element: Element) -> Transform:
     origin = element.child("origin")
     if origin is None:
         return Transform()
@@ -352,7 +184,7 @@ def _origin(element: _Element) -> Transform:
     return Transform.from_rpy(roll, pitch, yaw, place) if turned else Transform(translation=place)
 
 
-def _inertia(link: _Element) -> Inertia:
+def _inertia(link: Element) -> Inertia:
     link.look_for_unknown()
     inertial = link.child("inertial")
     if inertial is None:
@@ -381,7 +213,7 @@ AXIAL = {
 }  # fmt: skip
 
 
-def _joint(element: _Element) -> joints.JointType:
+def _joint(element: Element) -> joints.JointType:
     element.look_for_unknown()
     kind = element.text("type")
     if kind == "fixed":  # whatever axis or limit its writer left there
@@ -402,7 +234,7 @@ def _joint(element: _Element) -> joints.JointType:
     return AXIAL[kind](direction, **properties)
 
 
-def _limits(joint: _Element, kind: str) -> dict[str, object]:
+def _limits(joint: Element, kind: str) -> dict[str, object]:
     limit = joint.child("limit")
     ranged = kind in ("revolute", "prismatic")
     if limit is None:
@@ -428,7 +260,7 @@ def _limits(joint: _Element, kind: str) -> dict[str, object]:
     return limits
 
 
-def _losses(joint: _Element) -> dict[str, float]:
+def _losses(joint: Element) -> dict[str, float]:
     dynamics = joint.child("dynamics")
     if dynamics is None:
         return {}
@@ -447,7 +279,7 @@ class _Mimic(NamedTuple):
     offset: float
 
 
-def _mimics(elements: dict[str, _Element], made: dict[str, joints.JointType]) -> dict[str, _Mimic]:
+def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> dict[str, _Mimic]:
     """The joints that follow another."""
     found = {}
     for name, element in elements.items():
@@ -471,12 +303,12 @@ def _mimics(elements: dict[str, _Element], made: dict[str, joints.JointType]) ->
 
 
 def _dress(
-    builder: Builder, robot: _Element, links: dict[str, _Element], beside: str, package_dirs: tuple[str, ...]
+    builder: Builder, robot: Element, links: dict[str, Element], beside: str, package_dirs: tuple[str, ...]
 ) -> list[str]:
     """Give bodies their visuals; a line for each visual that was left out, and each colour."""
     faults: list[str] = []
     visuals = [(body, visual) for body, link in links.items() for visual in link.all("visual")]
-    colors: dict[_Element | str | None, tuple[float, ...]] = {}
+    colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first
     for material in (m for owner in (robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
         for color in material.all("color"):
@@ -490,14 +322,14 @@ def _dress(
         keys = [key for material in visual.all("material") for key in (material, material.get("name"))]
         color_of = next((colors[key] for key in keys if key in colors), None)
         try:
-            with _at(visual):
+            with at(visual):
                 builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
         except ModelError as error:
             faults.append(f"{error}; it is not shown")
     return faults
 
 
-def _shape(visual: _Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:
+def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:
     shapes = [shape for geometry in visual.all("geometry") for shape in geometry.children]
     if len(shapes) != 1:
         visual.fail(f"wants one shape in a <geometry>, and has {len(shapes)}")
@@ -515,7 +347,7 @@ def _shape(visual: _Element, beside: str, package_dirs: tuple[str, ...]) -> Shap
     return Mesh(shape.text("filename"), (x, y, z), beside, package_dirs)
 
 
-def _rgba(color: _Element) -> tuple[float, ...]:
+def _rgba(color: Element) -> tuple[float, ...]:
     numbers = color.numbers("rgba", 4)
     if min(numbers) < 0 or max(numbers) > 1:
         color.fail(f"wants numbers from 0 to 1 in rgba, not {color.get('rgba')!r}")

@@ -525,7 +525,7 @@ def test_whatever_is_wrong_with_a_file_the_error_says_where():
 
 def test_a_long_attribute_is_not_read_whole(monkeypatch):
     read = []
-    monkeypatch.setattr(sarrus.io.urdf, "float", lambda text: read.append(text) or float(text), raising=False)
+    monkeypatch.setattr(sarrus.io.document, "float", lambda text: read.append(text) or float(text), raising=False)
     for numbers in "0 " * 10**6, "0" * 10**6:
         with pytest.raises(
             sarrus.ModelError, match=r"<string>:4: <axis> of <joint name='j'> wants 3 numbers in xyz, not '0"

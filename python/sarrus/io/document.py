@@ -1,0 +1,188 @@
+"""XML documents whose elements know where they stand, read with the standard library's expat.
+
+Each reader of a format brings its grammar: what may stand in an element. What does not is a warning, so that nothing is passed over
+without a word. A document type declaration is refused, and with it entities: a model file needs none, an attack does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NoReturn
+from xml.parsers import expat
+
+from ..errors import ModelError
+
+__all__ = ["Element", "Grammar", "Notes", "at", "by_name", "free_name", "grammar", "listed", "parse"]
+
+DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
+LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
+
+Grammar = Mapping[str, tuple[frozenset[str], ...]]
+
+
+def grammar(rules: Mapping[str, str]) -> Grammar:
+    """What may stand in an element, of "attributes | children"; in () what has no bearing on the dynamics, and is not asked about further."""
+    plain = {tag: rule.replace("(", " ").replace(")", " ") for tag, rule in rules.items()}
+    return {tag: tuple(frozenset(part.split()) for part in rule.split("|")) for tag, rule in plain.items()}
+
+
+class Notes:
+    """Warnings, the same one once: where it was first met, and how often."""
+
+    def __init__(self) -> None:
+        self.met: dict[str, tuple[str, int]] = {}
+
+    def add(self, place: str, message: str) -> None:
+        first, n = self.met.get(message, (place, 0))
+        self.met[message] = first, n + 1
+
+    def __iter__(self) -> Iterator[str]:
+        for message, (place, n) in self.met.items():
+            yield f"{place}: {message}" + (f" (and {n - 1} more)" if n > 1 else "")
+
+
+@dataclass(eq=False)
+class Element:
+    """An element that knows where it stands, and reads what stands in it; `notes` are those of the document."""
+
+    tag: str
+    attributes: dict[str, str]
+    source: str
+    line: int
+    owner: Element | None
+    notes: Notes
+    known: Grammar
+    children: list[Element] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """As an error names it: <mass> of <link name='arm'>."""
+        name, above = self.get("name"), self.owner
+        if name is not None:
+            return f"<{self.tag} name={name!r}>"
+        while above is not None and above.get("name") is None:
+            above = above.owner
+        return f"<{self.tag}>" if above is None or above.owner is None else f"<{self.tag}> of {above}"
+
+    def fail(self, message: str) -> NoReturn:
+        raise ModelError(f"{self.source}:{self.line}: {self} {message}")
+
+    def note(self, message: str) -> None:
+        self.notes.add(f"{self.source}:{self.line}", message)
+
+    def look_for_unknown(self) -> None:
+        attributes, children = self.known[self.tag]
+        for attribute in self.attributes:
+            if attribute not in attributes and not attribute.startswith("xmlns"):
+                self.note(f"attribute {attribute!r} of <{self.tag}> is not read")
+        for child in self.children:
+            if child.tag not in children:
+                child.note(f"<{child.tag}> in <{self.tag}> is not read")
+
+    def all(self, tag: str) -> list[Element]:
+        return [child for child in self.children if child.tag == tag]
+
+    def child(self, tag: str) -> Element | None:
+        found = self.all(tag)
+        if len(found) > 1:
+            found[1].fail(f"stands there twice; first in line {found[0].line}")
+        if not found:
+            return None
+        found[0].look_for_unknown()
+        return found[0]
+
+    def needed(self, tag: str) -> Element:
+        return self.child(tag) or self.fail(f"has no <{tag}>")
+
+    def get(self, attribute: str) -> str | None:
+        return self.attributes.get(attribute)
+
+    def text(self, attribute: str) -> str:
+        return self.get(attribute) or self.fail(f"has no {attribute}")
+
+    def numbers(
+        self, attribute: str, n: int, default: tuple[float, ...] | None = None, *, finite: bool = True
+    ) -> tuple[float, ...]:
+        if default is not None and attribute not in self.attributes:
+            return default
+        text = self.text(attribute)
+        words = text.split(None, n)  # not all of them: a file may hold millions
+        try:
+            # Python reads 1_000; nobody else does
+            values = tuple(map(float, words)) if len(words) == n and len(text) < LONGEST and "_" not in text else ()
+        except ValueError:
+            values = ()
+        if len(values) != n:
+            self.fail(f"wants {'a number' if n == 1 else f'{n} numbers'} in {attribute}, not {text[:60]!r}")
+        if not all(map(math.isfinite, values)) and (finite or any(map(math.isnan, values))):
+            self.fail(f"has a number in {attribute} that is not finite: {text[:60]!r}")
+        return values
+
+    def number(self, attribute: str, default: float | None = None, *, finite: bool = True) -> float:
+        return self.numbers(attribute, 1, None if default is None else (default,), finite=finite)[0]
+
+
+def parse(text: str | bytes, source: str, known: Grammar) -> Element:
+    """The root of a document; `source` is what errors and warnings call it."""
+    if not isinstance(text, str | bytes | bytearray | memoryview):
+        raise TypeError(f"text is the document itself, str or bytes; got {text!r}: sarrus.load reads files")
+    parser, notes = expat.ParserCreate(), Notes()
+    stack: list[Element] = []
+    root: list[Element] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        owner = stack[-1] if stack else None
+        element = Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes, known)
+        (root if owner is None else owner.children).append(element)
+        stack.append(element)
+        if len(stack) > DEEPEST:
+            element.fail(f"is nested deeper than {DEEPEST} elements")
+        if tag.startswith("xacro:"):
+            element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
+
+    def refuse(*_: object) -> NoReturn:
+        raise ModelError(f"{source}:{parser.CurrentLineNumber}: a model file needs no DOCTYPE and no entities: refused")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda _: stack.pop()
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise ModelError(f"{source}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}") from None
+    except ModelError:
+        raise
+    except (LookupError, ValueError) as error:  # the ways of an encoding to be wrong
+        raise ModelError(f"{source}: cannot decode: {error}") from None
+    return root[0]
+
+
+@contextmanager
+def at(element: Element) -> Iterator[None]:
+    """Inside, a ModelError without a place is given this one."""
+    try:
+        yield
+    except ModelError as error:
+        if str(error).startswith(f"{element.source}:"):
+            raise
+        raise ModelError(f"{element.source}:{element.line}: {element}: {error}") from None
+
+
+def by_name(robot: Element, tag: str) -> dict[str, Element]:
+    named: dict[str, Element] = {}
+    for element in robot.all(tag):
+        first = named.setdefault(element.text("name"), element)
+        if first is not element:
+            element.fail(f"has the name of another in line {first.line}")
+    return named
+
+
+def listed(names: list[str], most: int = 5) -> str:
+    return ", ".join(map(repr, names[:most])) + (" …" if len(names) > most else "")
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
