@@ -12,26 +12,45 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
-from . import urdf
+from . import sdf, urdf
+from .document import root_tag
+from .urdf_loops import Loops
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
 __all__ = ["load", "loads"]
 
-READ_TODAY = "URDF (.urdf) is the format that is read today"
+# by suffix and by root element: the reader, and which keywords of `load` are its own
+BY_SUFFIX: dict[str, tuple[Any, str]] = {
+    ".urdf": (urdf.read, "loops"),
+    ".sdf": (sdf.read, "model"),
+    ".world": (sdf.read, "model"),
+}
+BY_ROOT = {"robot": BY_SUFFIX[".urdf"], "sdf": BY_SUFFIX[".sdf"]}
+READ_TODAY = f"{', '.join(BY_SUFFIX)} and .xacro are read today"
 
 
 def load(
-    path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
+    path: str | os.PathLike[str],
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike[str]] = (),
+    loops: Loops = None,
+    model: str | None = None,
 ) -> Mechanism:
-    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`.
+    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.sdf`.
 
     Parameters
     ----------
-    path : file name; the suffix tells the format (`.urdf`)
-    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
-    package_dirs : folders that hold the packages of "package://" names, or are one
+    path : file name; the suffix tells the format (`.urdf`, `.sdf`, `.world`; `.xacro` with ``pip install "sarrus[xacro]"``, which runs what
+        the file's macros say)
+    floating_base : whether the root link floats (`sarrus.Free`) or is fixed to the ground; default: what the format means, that a
+        URDF's root is fixed, and what nothing in an SDF holds floats
+    package_dirs : folders that hold the packages of "package://" and "model://" names, or are one
+    loops : of a URDF: a file beside it that says how its loops close (`robot.yaml`, needs ``pip install "sarrus[yaml]"``), or a dict
+        with the same keys: :class:`sarrus.io.urdf_loops.Sidecar`
+    model : of an SDF with several models: the name of the one that is read
 
     Returns
     -------
@@ -43,13 +62,16 @@ def load(
         The file is no model, or one that no mechanism can follow; the message gives file, line and element.
     OSError
         The file cannot be read.
+    ModuleNotFoundError
+        A package is not installed that it takes.
 
     Notes
     -----
     Meshes are no part of the dynamics: their files are looked for and read by `sarrus.view`. A relative name starts from the model
     file's folder. "package://name/path" is looked for in `package_dirs`, in the model file's folder and all above it, and in the folders
     of the environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH: in a folder called `name` there, or in one of them if that is
-    its own name.
+    its own name. Models that an SDF includes are looked for there too, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH and
+    GAZEBO_MODEL_PATH; a name that leads out of these folders is refused.
 
     Examples
     --------
@@ -57,9 +79,7 @@ def load(
     """
     path = Path(os.fsdecode(path))
     suffix = path.suffix.lower()
-    if suffix == ".xacro":
-        raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
-    if suffix != ".urdf":
+    if suffix not in (*BY_SUFFIX, ".xacro"):
         raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
     if "\0" in str(path):
         raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
@@ -70,12 +90,33 @@ def load(
         folders = [os.path.abspath(os.fsdecode(folder)) for folder in package_dirs]
     except TypeError:
         raise wanted from None
+    text = _expanded(path) if suffix == ".xacro" else path.read_bytes()
+    read, own = BY_SUFFIX[".urdf" if suffix == ".xacro" else suffix]
+    told = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
+    if set(told) - {own}:
+        raise ModelError(f"{path}: {' and '.join(told)} is nothing that a {suffix} file is asked for")
     beside = str(path.absolute().parent)
-    return _built(path.read_bytes(), path.name, floating_base, beside=beside, package_dirs=folders)
+    return _built(read, text, path.name, floating_base=floating_base, beside=beside, package_dirs=folders, **told)
 
 
-def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
-    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF).
+def _expanded(path: Path) -> str:
+    """What a xacro file stands for, the arguments of its macros having their defaults."""
+    try:
+        import xacro
+    except ImportError:
+        cure = f'pip install "sarrus[xacro]", or expand it first: xacro {path.name} > {path.stem}'
+        raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
+    path.read_bytes()  # an OSError of its own
+    try:
+        return str(xacro.process_file(str(path)).toxml())
+    except Exception as error:  # of the file's own Python too
+        raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}") from error
+
+
+def loads(
+    text: str | bytes, *, floating_base: bool | None = None, loops: Loops = None, model: str | None = None
+) -> Mechanism:
+    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format: robot, sdf.
 
     Examples
     --------
@@ -97,12 +138,18 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
     >>> robot.gravity_forces([np.pi / 2]).round(6)
     array([9.81])
     """
-    return _built(text, "<string>", floating_base)
+    # what has no root that is known is left to one reader, to say what is wrong with it
+    read, own = BY_ROOT.get(root_tag(text), BY_ROOT["robot"])
+    told = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
+    if set(told) - {own}:
+        raise ModelError(f"<string>: {' and '.join(told)} is nothing that this format is asked for")
+    return _built(read, text, "<string>", floating_base=floating_base, **told)
 
 
-def _built(text: str | bytes, source: str, floating_base: bool, **places: Any) -> Mechanism:
-    builder = urdf.read(text, source=source, floating_base=floating_base, **places)
+def _built(read: Any, text: str | bytes, source: str, **options: Any) -> Mechanism:
+    builder = read(text, source=source, **options)
     try:
-        return builder.build()
+        mechanism: Mechanism = builder.build()
     except ModelError as error:  # which names the joint, though not its line
         raise ModelError(f"{source}: {error}") from None
+    return mechanism
