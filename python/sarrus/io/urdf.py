@@ -412,7 +412,13 @@ def _motors(
     for element, name in told:
         if name not in made:
             element.note(f"a motor drives {name!r}, which is no joint{did_you_mean(name, made)}")
-    return moving & {name for _, name in told} if told else None
+    if not told:
+        return None
+    driven = {name for _, name in told}
+    passive = [name for name in made if name in moving - driven and made[name].kind != "Free"]
+    if passive:
+        told[0][0].note(f"motors are told for other joints than these, which are taken as passive: {listed(passive)}")
+    return moving & driven
 
 
 def _add_pair(
