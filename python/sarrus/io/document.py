@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
+MOST = 90000  # elements; a large robot has 5000
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
@@ -153,14 +154,18 @@ def parse(text: str | bytes, source: str, known: Grammar) -> Element:
     parser, notes = expat.ParserCreate(), Notes()
     stack: list[Element] = []
     root: list[Element] = []
+    count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        owner = stack[-1] if stack else None
+        nonlocal count
+        owner, count = stack[-1] if stack else None, count + 1
         element = Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes, known)
         (root if owner is None else owner.children).append(element)
         stack.append(element)
         if len(stack) > DEEPEST:
             element.fail(f"is nested deeper than {DEEPEST} elements")
+        if count > MOST:
+            element.fail(f"is one of more than {MOST} elements: no mechanism needs so many")
         if tag.startswith("xacro:"):
             element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
 

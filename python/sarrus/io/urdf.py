@@ -130,9 +130,9 @@ def read(
             builder.add_body(body[name], _inertia(link))
     taken = set(joint_elements)
     anchored = WORLD not in links and any(parent == WORLD for parent, _ in ends.values())
-    for root in _roots(robot, links, ends, anchored, bool(floating_base)):
-        name = _new("root_joint", taken)
-        floats = bool(floating_base) if len(taken) == len(ends) + 1 and not anchored else True
+    for k, root in enumerate(_roots(robot, links, ends, anchored, bool(floating_base))):
+        name = _new(f"root_joint_{body[root]}" if k else "root_joint", taken)
+        floats = floating_base or anchored or k > 0
         builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", body[root])
 
     made = {}

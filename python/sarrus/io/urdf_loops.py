@@ -138,12 +138,12 @@ def loop_couplings(
     for name, (parent, child) in ends.items():
         above.setdefault(child, (name, parent))
 
-    def way(to: str) -> list[str]:
+    def way(to: str) -> dict[str, None]:
         found: dict[str, None] = {}
         while to in above and above[to][0] not in found:
             name, to = above[to]
             found[name] = None
-        return list(found)
+        return found
 
     for element in robot.all("coupling"):
         element.look_for_unknown()
