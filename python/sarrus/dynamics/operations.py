@@ -75,7 +75,7 @@ class Joint:
     v_slice: slice
     closes_loop: bool
     reversed: bool
-    _part: int
+    _body: int  # that it carries, counted from 1
     _all_q: slice  # among the coordinates of all joints, those that close loops after those of the tree
     _all_v: slice
 
@@ -143,7 +143,7 @@ class StateFunctions(_core.Mechanism):
     _substructures: int | None
     _joints: dict[str, Joint]
     _constraints: dict[str, Constraint]
-    _closings: dict[Any, Any]  # what closing loops prepares once, by the joints held and the frames led
+    _prepared: dict[Any, Any]  # what questions prepare once, by what they ask
 
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
         if "description" in vars(self):  # the core would keep the numbers of the first one
@@ -174,7 +174,7 @@ class StateFunctions(_core.Mechanism):
             description=description,
             _joints=made,
             _constraints=constraints,
-            _closings={},
+            _prepared={},
             warnings=tuple(warnings),
         )
 
