@@ -805,8 +805,8 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
     --------
     >>> import numpy as np
     >>> import sarrus
-    >>> arm = sarrus.mechanisms.stanford_arm()
-    >>> q = np.array([0.1, -0.4, 0.3, 0.2, 0.5, -0.6])
+    >>> arm = sarrus.mechanisms.double_pendulum()
+    >>> q = np.array([0.1, -0.4])
     >>> tip = sarrus.spatial.product_of_exponentials(arm.screws(), q, arm.pose(arm.neutral(), "tip"))
     >>> bool(np.allclose(tip, arm.pose(q, "tip")))
     True
