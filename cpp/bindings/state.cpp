@@ -129,7 +129,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     if (!finite(in[i], x->dimensions[0])) return nullptr;
     if (info.inputs[i].size == Size::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
   }
-  Py_ssize_t dims[2];
+  Py_ssize_t dims[3];  // no result has more axes
   int nd = 0;
   const std::int64_t size = checked_size(info, t);
   for (const char c : info.axes) dims[nd++] = size_of_axis(c, t);

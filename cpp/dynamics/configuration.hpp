@@ -62,6 +62,14 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
   }
 }
 
+/// [u, v] = u v - v u, joint by joint: near a motion with velocity v, what deviates from it by u moves on by u-dot = dv + [u, v].
+template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv) {
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& b = tree.body[i];
+    visit_every(b.described, b.nv, [&](auto joint) { joint.bracket(u + b.iv, v + b.iv, uv + b.iv); });
+  }
+}
+
 /// Unit quaternions; the other coordinates as they are.
 template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   for (int k = 0; k < tree.nq; ++k) q1[k] = q[k];

@@ -81,4 +81,12 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
   }
 }
 
+/// The motion that a unit of each velocity is: in world axes, of the point that is at the world's origin. Six numbers a velocity.
+template <class T> void joint_screws(const Tree& tree, const Kinematics<T>& k, T* out) {
+  for (int c = 0; c < tree.nv; ++c) {
+    const Motion<T>& s = k.column[c];
+    store(Motion<T>{s.angular, s.linear - cross(s.angular, k.body[tree.column_body[c]].X.p)}, out + 6 * c);
+  }
+}
+
 }  // namespace sarrus

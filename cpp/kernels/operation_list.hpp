@@ -68,7 +68,11 @@ enum Fact : unsigned {
   X(coordinate_rate, "q v", "q", 0)                                          \
   X(coordinate_acceleration, "q v a", "q", 0)                                \
   X(normalize, "q", "q", any_length)                                         \
-  X(motion_space, "q", "6v", 0)
+  X(motion_space, "q", "6v", 0)                                              \
+  X(christoffel_symbols, "q", "vvv", 0)                                      \
+  X(mass_matrix_derivative, "q", "vvv", 0)                                   \
+  X(joint_screws, "q", "v6", 0)                                              \
+  X(bracket, "dv v", "v", 0)
 
 #define SARRUS_LOOP_OPERATIONS(X)                                                              \
   X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | checks_loops)   \

@@ -1,6 +1,7 @@
 // The functions of a state that a tree has, each as a Run.
 #pragma once
 
+#include "../dynamics/christoffel.hpp"
 #include "../dynamics/configuration.hpp"
 #include "../dynamics/coriolis.hpp"
 #include "../dynamics/frames.hpp"
@@ -84,5 +85,9 @@ SARRUS_KERNEL(coordinate_rate, coordinate_rate(tree, in[0], in[1], out);)
 SARRUS_KERNEL(coordinate_acceleration, coordinate_acceleration(tree, arena, in[0], in[1], in[2], out);)
 SARRUS_KERNEL(normalize, normalize(tree, in[0], out);)
 SARRUS_KERNEL(motion_space, motion_space(tree, arena, in[0], out);)
+SARRUS_KERNEL(christoffel_symbols, christoffel_symbols(tree, arena, in[0], out);)
+SARRUS_KERNEL(mass_matrix_derivative, mass_matrix_derivative(tree, arena, in[0], out);)
+SARRUS_KERNEL(joint_screws, joint_screws(tree, call.motion(in[0], none, none), out);)
+SARRUS_KERNEL(bracket, bracket(tree, in[0], in[1], out);)
 
 }  // namespace sarrus

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors, laws
 from ._build import __version__, build_info
 from .analysis.formulations.cog import CogJacobians
+from .analysis.formulations.invariant import Factors
 from .analysis.formulations.projected import ProjectedEquations
 from .analysis.formulations.reduced import ReducedForm
 from .analysis.formulations.reference_member import ReferenceMemberSolution
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActuationMobility", "AssemblyError", "BodySpec", "Box", "BranchEnd", "Builder", "CogJacobians", "Constraint",
-    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "Event", "Fixed", "FrameSpec", "Free",
+    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "Event", "Factors", "Fixed", "FrameSpec", "Free",
     "Gimbal", "Helical", "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning",
     "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning",
     "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations",

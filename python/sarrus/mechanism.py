@@ -6,6 +6,7 @@ from typing import Any
 
 from .analysis.actuation.efforts import Actuation
 from .analysis.assembly.position import Position
+from .analysis.formulations.invariant import InvariantForm
 from .analysis.formulations.projected import ProjectedDynamics
 from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
@@ -15,7 +16,15 @@ from .dynamics.operations import Constraint, Joint, Kinematics
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
-class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, ProjectedDynamics, ReferenceMember):
+class Mechanism(
+    Position,
+    MobilityAnalysis,
+    Actuation,
+    ReducedDynamics,
+    ProjectedDynamics,
+    ReferenceMember,
+    InvariantForm,
+):
     """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
     A mechanism does not change. It pickles, compares and hashes by what it describes, and any number of threads may use it at once.

@@ -165,7 +165,10 @@ def test_agrees_on_what_is_solved_for(name, robot, seed):
 def test_coriolis_matrix_holds_christoffels_symbols(robot, seed):
     """Where v is dq/dt there is one matrix of Christoffel's symbols; where it is not, the laws must do."""
     rng = np.random.default_rng(seed)
-    ask = {"coriolis_matrix": lambda m, s: m.coriolis_matrix(s.q, s.v)}
+    ask = {
+        "coriolis_matrix": lambda m, s: m.coriolis_matrix(s.q, s.v),
+        "christoffel_symbols": lambda m, s: m.christoffel_symbols(s.q),
+    }
     assert_all_agree(
         ask, robot, Dense(robot.description), [draw_state(robot, rng, at) for at in (*PLACES, "singular")], RELATIVE
     )

@@ -36,6 +36,8 @@ TAKES = {
     "bias_forces": "q v",
     "gravity_forces": "q",
     "coriolis_matrix": "q v",
+    "christoffel_symbols": "q",
+    "mass_matrix_derivative": "q",
     "regressor": "q v a",
     "integrate": "q dv",
     "difference": "q0 q1",
