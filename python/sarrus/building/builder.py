@@ -504,9 +504,7 @@ class Builder:
         >>> b.build().configuration("raised")
         array([3.])
         """
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a configuration needs a name; got {name!r}")
-        check_printable("configuration", name)
+        _check_name("configuration", name)
         self._configurations[name] = self._joint_coordinates(coordinates, f"configuration '{name}'")
 
     def _joint_coordinates(self, given: Mapping[str, ArrayLike], of: str) -> dict[str, tuple[float, ...]]:
@@ -574,9 +572,7 @@ class Builder:
 
     def _new(self, kind: str, name: object) -> tuple[str, str]:
         """A new name, and what errors call its owner. Joints and constraints share one space, bodies and frames another."""
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a {kind} needs a name; got {name!r}")
-        check_printable(kind, name)
+        name = _check_name(kind, name)
         if kind == "body" and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
@@ -632,6 +628,13 @@ class Builder:
 
 
 # ---- values --------------------------------------------------------------------------------------------------------------
+
+
+def _check_name(kind: str, name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"a {kind} needs a name; got {name!r}")
+    check_printable(kind, name)
+    return name
 
 
 def _placement(value: Placement, what: str) -> Transform:

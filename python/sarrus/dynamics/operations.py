@@ -357,7 +357,7 @@ class StateFunctions(_core.Mechanism):
         (('raised',), array([3.]))
         """
         named = dict(self.description.configurations)
-        if not isinstance(name, str) or name not in named:
+        if name not in named:
             raise_no_such_name("configuration", name, named)
         return self._at(named[name])
 
