@@ -168,9 +168,9 @@ def _include(root: Element, beside: str | None) -> None:
             path = os.path.normpath(os.path.join(folder, name))
             if "\0" in path or not path.startswith(os.path.join(folder, "")):
                 include.fail(f"leaves the folder of the main file: {name!r}")
-            where = first.setdefault(os.path.normcase(path), f"{include.source}:{include.line}")
-            if where != f"{include.source}:{include.line}":
-                include.fail(f"names {name!r} again: {where} has it, and a file may be there once")
+            if (key := os.path.normcase(path)) in first:
+                include.fail(f"names {name!r} again: {first[key]} has it, and a file may be there once")
+            first[key] = f"{include.source}:{include.line}"
             try:
                 with open(path, "rb") as file:
                     text = file.read()
@@ -348,6 +348,7 @@ class _Reader:
             section.look_for_unknown()
             world[0].children += section.children
         named = self.named(["body"])
+        self.springdampers: dict[str, tuple[float, float, float]] = {}
         self.names = {"world": "ground"}  # of bodies, from those in the file
         pending, found = [(world[0], "", HERE, "")], list[_Body]()
         while pending:
@@ -535,6 +536,9 @@ class _Reader:
             self.limit(element, "actuatorfrclimited", "actuatorfrcrange"),
         )
         reference = element.number("ref", 0.0) * angle
+        time, ratio = element.numbers("springdamper", 2, (0.0, 0.0))
+        if time > 0.0 and ratio > 0.0:
+            self.springdampers[name] = time, ratio, element.number("springref", 0.0) * angle
         with at(element):
             properties = drives.properties(
                 name, max(map(abs, most)) if most else math.inf, element.number("armature", 0.0), springs["damping"]
@@ -628,6 +632,7 @@ class _Reader:
             tree = Tree(self.root.get("model") or "mujoco", gravity, taken)
         tree.bodies |= {body.name for body in bodies}
         self.build(tree, bodies, drives)
+        tree.set_springs(self.springdampers, self.off)
         sites = self.sites(tree, bodies)
         for element in equalities if "equality" not in self.off else ():
             with at(element):

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -147,6 +148,27 @@ class Tree:
             terms[joint] = terms.get(joint, Polynomial([0.0])) - part
             offset += part(0.0)
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
+
+    def set_springs(self, wanted: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
+        """Springs and dampers of joints to a time constant and a damping ratio: those of a mass as heavy as a force along the joint finds it at qpos0."""
+        if not wanted:
+            return
+        robot = self.builder._mechanism(())
+        try:
+            mobility = np.diag(np.linalg.inv(robot.mass_matrix(robot._at(self.qpos0.items()))))
+        except np.linalg.LinAlgError:
+            raise ModelError(
+                f"springdamper of joint '{next(iter(wanted))}' needs inertias, and some joint has none"
+            ) from None
+        for name, (time, ratio, rest) in wanted.items():
+            own = 1.0 / mobility[robot.joint(name).v_slice].mean()
+            terms = {"damping": 0.0 if "damper" in off else 2.0 * own / time}
+            if "spring" not in off:
+                terms["stiffness"] = own / (time * ratio) ** 2
+                if robot.joint(name).nv == 1:
+                    terms["rest"] = rest
+            spec = self.builder._joints[name]
+            self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
 
     def add_site(self, name: str, body: str, place: Transform) -> None:
         taken = self.bodies | {"ground"}
@@ -458,6 +480,10 @@ def _equality(
     named = [{joints[k]: c for k, c in length.items()} for length in lengths if length is not None]
     if len(named) < len(lengths):
         raise ModelError(f"equality {name or i} is of a flex or a spatial tendon, which have no counterpart here")
-    called = [joints[k] if kind == JOINT_EQUALITY else f"tendon{k}" for k in pair]
+    called = (
+        [joints[k] for k in pair]
+        if kind == JOINT_EQUALITY
+        else [_names(model, "tendon", model.ntendon)[k] or f"tendon{k}" for k in pair]
+    )
     first, second = [*named, {}][:2]
     tree.couple(name or tree.invent(" follows ".join(called)), first, second, data[:5].tolist())
