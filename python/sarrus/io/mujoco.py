@@ -320,7 +320,7 @@ def read(model: Any) -> Builder:
 
     off = _switched_off(model)
     for switch in off:
-        note(f"switched off by option/flag, and left out: {switch}")
+        note(f"{switch} is switched off, and left out")
     bodies = ["ground", *_names(model, "body", model.nbody)[1:]]
     bodies = [name or f"body{i}" for i, name in enumerate(bodies)]
     if "ground" in bodies[1:]:
