@@ -194,7 +194,7 @@ def _merged(own: Mapping[str, str], inherited: Mapping[str, str]) -> Attributes:
     for name in PARTIAL:
         if name in own and name in inherited:
             words = own[name].split(None, 10)
-            merged[name] = " ".join(words + inherited[name].split(None, 10)[len(words) :])
+            merged[name] = " ".join(words + inherited[name].split(None, 10)[len(words) : 10])
     return merged
 
 
@@ -214,10 +214,14 @@ def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
         for child in section.children:
             if child.tag == "default":
                 continue
-            if child.tag in KNOWN and child.tag != "default":
-                child.look_for_unknown()
+            if child.tag not in KNOWN:
+                continue
+            child.look_for_unknown()
+            for attribute in PARTIAL:
+                child.several(attribute, 10, ())
             tag = "actuator" if child.tag in DRIVES else child.tag
-            own[tag] = _merged(child.attributes, own.get(tag, {}))
+            known = {name: value for name, value in child.attributes.items() if name in KNOWN[child.tag][0]}
+            own[tag] = _merged(known, own.get(tag, {}))
         pending += [(child, name) for child in reversed(section.all("default"))]
     return classes
 

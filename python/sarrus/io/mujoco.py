@@ -78,15 +78,20 @@ class Tree:
     def __init__(self, name: str, gravity: ArrayLike, taken: Iterable[str]) -> None:
         self.builder = Builder(name, gravity)
         self.taken = set(taken)
+        self.count: dict[str, int] = {}
         self.bodies: set[str] = set()
         self.placed: dict[str, Transform] = {"ground": HERE}  # of bodies in the world, at qpos0
         self.keys: dict[str, dict[str, tuple[float, ...]]] = {}
         self.qpos0: dict[str, tuple[float, ...]] = {}  # of joints, in MuJoCo's order, as q has them
 
     def invent(self, name: str) -> str:
-        """A name like this one that no joint and no constraint has."""
-        self.taken.add(name := free_name(name, self.taken))
-        return name
+        """A name like this one that no joint and no constraint has: this, or with the next number behind it."""
+        new = name
+        while new in self.taken:
+            self.count[name] = self.count.get(name, 1) + 1
+            new = f"{name}{self.count[name]}"
+        self.taken.add(new)
+        return new
 
     def add_body(self, name: str, parent: str, place: Transform, inertia: Inertia, hinges: Sequence[Hinge]) -> None:
         here = self.placed[name] = self.placed[parent] @ place
@@ -326,11 +331,15 @@ def read(model: Any) -> Builder:
     if "ground" in bodies[1:]:
         bodies[bodies.index("ground", 1)] = free_name("ground_body", bodies)
         note("body 'ground' becomes 'ground_body': 'ground' is the world")
-    joints = _joint_names(_names(model, "jnt", model.njnt), model, bodies)
+    joints = _names(model, "jnt", model.njnt)
     equalities = _names(model, "eq", model.neq)
     name = bytes(model.names).split(b"\0", 1)[0].decode() if hasattr(model, "names") else ""
     tree = Tree(name or "mujoco", (0, 0, 0) if "gravity" in off else model.opt.gravity, {*joints, *equalities})
     tree.bodies |= {*bodies}
+    joints = [
+        name or tree.invent(f"{bodies[body]}_{KINDS[kind]}")
+        for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
+    ]
     driven = _drives(model, note)
     for i in range(1, model.nbody):
         R = _rotation(model.body_iquat[i]).matrix
@@ -384,15 +393,6 @@ def _names(model: Any, kind: str, n: int) -> list[str]:
     if not hasattr(model, "names"):
         return [""] * n
     return [bytes(model.names)[at:].split(b"\0", 1)[0].decode() for at in getattr(model, f"name_{kind}adr")]
-
-
-def _joint_names(names: list[str], model: Any, bodies: list[str]) -> list[str]:
-    taken = {*names}
-    for k, name in enumerate(names):
-        if not name:
-            names[k] = free_name(f"{bodies[model.jnt_bodyid[k]]}_{KINDS[model.jnt_type[k]]}", taken)
-            taken.add(names[k])
-    return names
 
 
 def _rotation(quaternion: ArrayLike) -> Rotation:

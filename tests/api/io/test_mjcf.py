@@ -175,7 +175,7 @@ def test_names_that_are_missing_or_taken():
             '<equality><connect body1="ground" anchor="0 0 0"/><joint joint1="body1_hinge__" name="body1_hinge"/></equality>',
         )
     )
-    assert robot.joints == ("body1_hinge_", "body1_hinge___", "body1_hinge__")
+    assert robot.joints == ("body1_hinge2", "body1_hinge3", "body1_hinge__")
     assert robot.constraints == ("ground_body to ground", "body1_hinge")
     assert "becomes body 'ground_body'" in robot.warnings[0]
 
