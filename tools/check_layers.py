@@ -34,6 +34,7 @@ PYTHON = (
     ("analysis",),
     ("mechanism",),
     ("building",),
+    ("interop",),
     ("io",),
     ("mechanisms",),
     ("control",),

@@ -94,6 +94,7 @@ class Builder:
         self._constraints: dict[str, ConstraintSpec] = {}
         self._springs: dict[str, SpringSpec] = {}
         self._home: dict[str, tuple[float, ...]] = {}
+        self._configurations: dict[str, dict[str, tuple[float, ...]]] = {}
         self._visuals: list[VisualSpec] = []
 
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
@@ -484,10 +485,33 @@ class Builder:
         >>> b.build().description.home
         (('pivot', (0.5,)),)
         """
-        _check_mapping(home, "home", "joints to coordinates", least=0)
-        new = {}
-        for name, coordinates in home.items():
-            joint, what = self._tree_joint(name, "home").joint, f"home: joint {name!r}"
+        self._home = self._joint_coordinates(home, "home")
+
+    def set_configuration(self, name: str, coordinates: Mapping[str, ArrayLike]) -> None:
+        """Name a configuration, for ``robot.configuration(name)``. It takes the place of an earlier one of that name.
+
+        Parameters
+        ----------
+        coordinates : as of :meth:`set_home`
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("pendulum")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+        >>> b.set_configuration("raised", {"pivot": 3.0})
+        >>> b.build().configuration("raised")
+        array([3.])
+        """
+        _check_name("configuration", name)
+        self._configurations[name] = self._joint_coordinates(coordinates, f"configuration '{name}'")
+
+    def _joint_coordinates(self, given: Mapping[str, ArrayLike], of: str) -> dict[str, tuple[float, ...]]:
+        _check_mapping(given, of, "joints to coordinates", least=0)
+        checked = {}
+        for name, coordinates in given.items():
+            joint, what = self._tree_joint(name, of).joint, f"{of}: joint {name!r}"
             wanted = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
             shapes = ((), (1,)) if joint.nq == 1 else ((joint.nq,),)
             q = np.atleast_1d(_numbers(coordinates, what, wanted, 1, *shapes))
@@ -496,8 +520,8 @@ class Builder:
                 if length == 0.0:
                     raise ModelError(f"{what} needs a quaternion that is a rotation; got {coordinates!r}")
                 q[:4] /= length
-            new[name] = tuple(q.tolist())
-        self._home = new
+            checked[name] = tuple(q.tolist())
+        return checked
 
     # ---- the mechanism -----------------------------------------------------------------------------------------------
 
@@ -532,22 +556,23 @@ class Builder:
         parts: tuple[Iterable[Any], ...] = (
             self._bodies.values(), self._joints.values(), self._frames.values(), constraints, self._home.items(),
             self._springs.values(), self.warnings, self._visuals,
+            ((name, tuple(given.items())) for name, given in self._configurations.items()),
         )  # fmt: skip
         return Mechanism(Description(self.name, self.gravity, *map(tuple, parts)))
 
     def _check_home(self, mechanism: Mechanism) -> None:
-        for name in self._home:
-            if mechanism.joint(name).closes_loop:
-                what = f"home gives joint '{name}', which closes a loop and so has no coordinates"
-                raise ModelError(f"{what}: leave it out, or add it with tree=True")
+        named = {f"configuration '{name}'": given for name, given in self._configurations.items()}
+        for of, given in {"home": self._home, **named}.items():
+            for name in given:
+                if mechanism.joint(name).closes_loop:
+                    what = f"{of} gives joint '{name}', which closes a loop and so has no coordinates"
+                    raise ModelError(f"{what}: leave it out, or add it with tree=True")
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
     def _new(self, kind: str, name: object) -> tuple[str, str]:
         """A new name, and what errors call its owner. Joints and constraints share one space, bodies and frames another."""
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a {kind} needs a name; got {name!r}")
-        check_printable(kind, name)
+        name = _check_name(kind, name)
         if kind == "body" and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
@@ -603,6 +628,13 @@ class Builder:
 
 
 # ---- values --------------------------------------------------------------------------------------------------------------
+
+
+def _check_name(kind: str, name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"a {kind} needs a name; got {name!r}")
+    check_printable(kind, name)
+    return name
 
 
 def _placement(value: Placement, what: str) -> Transform:

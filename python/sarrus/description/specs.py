@@ -133,7 +133,7 @@ class VisualSpec:
 
 @dataclass(frozen=True)
 class Description:
-    """All of a mechanism. `home` is where assembly starts.
+    """All of a mechanism. `home` is where assembly starts, `configurations` are those that have a name; both give joints' coordinates.
 
     Warnings are what a reader should know. They are no part of its identity, nor are visuals: files lie elsewhere on another machine.
     """
@@ -148,6 +148,7 @@ class Description:
     springs: tuple[SpringSpec, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
     visuals: tuple[VisualSpec, ...] = field(default=(), compare=False)
+    configurations: tuple[tuple[str, tuple[tuple[str, tuple[float, ...]], ...]], ...] = ()
 
 
 def without_effect(joints: Iterable[JointSpec]) -> Iterator[str]:

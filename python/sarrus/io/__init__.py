@@ -7,30 +7,34 @@ gives a `sarrus.Builder`, so that a model can be added to before it is built.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..building.builder import Builder
 from ..errors import ModelError
-from . import urdf
+from . import mjcf, urdf
+from .document import root_tag
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
 __all__ = ["load", "loads"]
 
-READ_TODAY = "URDF (.urdf) is the format that is read today"
+# by the root element, which tells what an .xml is
+READERS: dict[str, Callable[..., Builder]] = {"robot": urdf.read, "mujoco": mjcf.read}
+SUFFIXES = {".urdf": "robot", ".mjcf": "mujoco", ".xml": ""}
 
 
 def load(
     path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
 ) -> Mechanism:
-    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`.
+    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`.
 
     Parameters
     ----------
-    path : file name; the suffix tells the format (`.urdf`)
-    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
+    path : file name; the suffix tells the format: `.urdf`, `.mjcf`, or `.xml`, where the root element does (`<robot>`, `<mujoco>`)
+    floating_base : of a URDF, whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
     package_dirs : folders that hold the packages of "package://" names, or are one
 
     Returns
@@ -59,8 +63,10 @@ def load(
     suffix = path.suffix.lower()
     if suffix == ".xacro":
         raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
-    if suffix != ".urdf":
-        raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
+    if suffix not in SUFFIXES:
+        raise ModelError(
+            f"{path}: cannot read {suffix or 'a file without suffix'}; what is read is {', '.join(SUFFIXES)}"
+        )
     if "\0" in str(path):
         raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
     wanted = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
@@ -71,11 +77,13 @@ def load(
     except TypeError:
         raise wanted from None
     beside = str(path.absolute().parent)
-    return _built(path.read_bytes(), path.name, floating_base, beside=beside, package_dirs=folders)
+    places = {"beside": beside, "package_dirs": folders}
+    return _built(path.read_bytes(), path.name, floating_base, SUFFIXES[suffix], **places)
 
 
 def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
-    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF).
+    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF,
+    `<mujoco>`: MJCF).
 
     Examples
     --------
@@ -100,8 +108,9 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
     return _built(text, "<string>", floating_base)
 
 
-def _built(text: str | bytes, source: str, floating_base: bool, **places: Any) -> Mechanism:
-    builder = urdf.read(text, source=source, floating_base=floating_base, **places)
+def _built(text: str | bytes, source: str, floating_base: bool, root: str = "", **places: Any) -> Mechanism:
+    read = READERS.get(root or root_tag(text), urdf.read)
+    builder = read(text, source=source, floating_base=floating_base, **places)
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line
