@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from . import control, io, mechanisms
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
-    from .io import load, loads
+    from .io import load, load_builder, loads
     from .simulation.simulate import Event, simulate
     from .simulation.sweep import Status, Sweep, simulate_many
     from .simulation.trajectory import Trajectory
@@ -86,7 +86,7 @@ __all__ = [
     "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation", "SarrusError", "ShapeError",
     "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status", "StiffnessWarning", "Sweep",
     "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__", "build_info", "control", "errors",
-    "from_dh", "from_screws", "from_sdof", "from_spacedyn", "io", "laws", "load", "loads", "mechanisms", "simulate",
+    "from_dh", "from_screws", "from_sdof", "from_spacedyn", "io", "laws", "load", "load_builder", "loads", "mechanisms", "simulate",
     "simulate_many", "view",
 ]  # fmt: skip
 
@@ -95,7 +95,7 @@ _ON_DEMAND = {
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "control": ("control",),
     "figures.skeleton": ("Skeleton",),
-    "io": ("io", "load", "loads"),
+    "io": ("io", "load", "load_builder", "loads"),
     "mechanisms": ("mechanisms",),
     "simulation.simulate": ("Event", "simulate"),
     "simulation.sweep": ("Status", "Sweep", "simulate_many"),
