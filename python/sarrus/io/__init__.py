@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "load_builder", "loads", "save"]
 
-BY_SUFFIX: dict[str, Callable[..., Builder]] = {".json": complete.read, ".urdf": urdf.read}
+BY_SUFFIX: dict[str, Callable[..., Builder]] = {".urdf": urdf.read, ".json": complete.read}
 READ_TODAY = f"{', '.join(BY_SUFFIX)} are read today"
 
 

@@ -579,9 +579,8 @@ def test_every_truncation_and_every_missing_line_is_an_answer():
     ("name", "message"),
     [
         ("arm.urdf.xacro", "xacro is a macro language; expand it first: xacro arm.urdf.xacro > arm.urdf"),
-        ("arm.xml", "cannot read .xml; URDF .* is the format that is read today"),
-        ("arm.SDF", "cannot read .sdf; URDF .* is the format that is read today"),
-        ("arm", "cannot read a file without suffix; URDF"),
+        ("arm.xyz", "cannot read .xyz; .urdf, .* are read today"),
+        ("arm", "cannot read a file without suffix; .urdf"),
     ],
 )
 def test_other_formats(tmp_path, name, message):
