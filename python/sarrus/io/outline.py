@@ -10,6 +10,7 @@ of a joint (the values that a gimbal holds) moves into `end`.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
-from ..description import JointSpec
+from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, Mesh, SpringSpec
 from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..errors import ModelError, warn_of_model
 from ..spatial import Transform
@@ -201,3 +202,70 @@ def add(owner: Element, tag: str, **attributes: Any) -> Element:
 def document(root: Element) -> str:
     ET.indent(root)
     return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def add_drake(
+    owner: Element, spec: ConstraintSpec | SpringSpec, names: dict[tuple[str, int], str], words: bool
+) -> bool:
+    """Write a distance, a spring or a linear coupler with Drake's tags, numbers as text or in attributes; whether it could be written.
+
+    `names` are those of the coordinates that have one in the file.
+    """
+
+    def part(element: Element, tag: str, value: ArrayLike | str, attribute: str = "value") -> None:
+        text = value if isinstance(value, str) else text_of(value)
+        child = add(element, f"drake:{tag}", **({} if words else {attribute: text}))
+        child.text = text if words else None
+
+    def ends(tag: str) -> Element:
+        element = add(owner, f"drake:{tag}", name=spec.name)
+        for letter, (body, point) in zip("AB", (spec.first, spec.second), strict=True):  # type: ignore[union-attr]
+            part(element, f"{tag}_body_{letter}", "world" if body == "ground" else body, "name")
+            part(element, f"{tag}_p_{'AP' if letter == 'A' else 'BQ'}", point)
+        return element
+
+    if isinstance(spec, SpringSpec):
+        spring = ends("linear_spring_damper")
+        for tag, value in (("free_length", spec.rest_length), ("stiffness", spec.stiffness), ("damping", spec.damping)):
+            part(spring, f"linear_spring_damper_{tag}", value)
+        return True
+    if isinstance(spec, DistanceSpec):
+        part(ends("distance_constraint"), "distance_constraint_distance", spec.length)
+        return True
+    if not isinstance(spec, CouplerSpec) or spec.law is not None or any(any(c[1:]) for _, _, c in spec.terms):
+        return False
+    if any((joint, index) not in names for joint, index, _ in spec.terms):
+        return False
+    tendon = add(owner, "drake:tendon_constraint", name=spec.name)
+    for joint, index, c in spec.terms:
+        one = add(tendon, "drake:tendon_constraint_joint", name=names[joint, index])
+        part(one, "tendon_constraint_joint_a", c[0]) if words else one.set("a", text_of(c[0]))
+    for bound in ("lower", "upper"):
+        part(tendon, f"tendon_constraint_{bound}_limit", spec.offset)
+    return True
+
+
+def mimic_of(spec: ConstraintSpec, names: dict[tuple[str, int], str]) -> tuple[str, str, float, float] | None:
+    """(follower, leader, multiplier, offset) of a coupler that says so."""
+    if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
+        return None
+    (a, i, (p, *more)), (b, k, (r, *others)) = spec.terms
+    if any(more) or any(others) or p == 0.0 or (a, i) not in names or (b, k) not in names:
+        return None
+    return names[a, i], names[b, k], -r / p, spec.offset / p
+
+
+def frame_along(direction: ArrayLike) -> Transform:
+    """A frame turned so that its z-axis has this direction."""
+    return Transform(axis_frame(direction))
+
+
+def beside(shape: Mesh, path: Path) -> str:
+    """The name of a mesh's file, as seen from a model file at that path."""
+    if "://" in shape.file or not shape.beside:
+        return shape.file
+    whole = os.path.join(shape.beside, shape.file)
+    try:
+        return Path(os.path.relpath(whole, path.absolute().parent)).as_posix()
+    except ValueError:  # on another drive
+        return whole
