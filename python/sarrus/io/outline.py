@@ -11,6 +11,7 @@ of a joint (the values that a gimbal holds) moves into `end`.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,11 +206,12 @@ def document(root: Element) -> str:
 
 
 def add_drake(
-    owner: Element, spec: ConstraintSpec | SpringSpec, names: dict[tuple[str, int], str], words: bool
-) -> bool:
+    owner: Element, spec: ConstraintSpec | SpringSpec, names: dict[tuple[str, int], str], *, words: bool,
+    zero: Mapping[str, Array] | None = None,
+) -> bool:  # fmt: skip
     """Write a distance, a spring or a linear coupler with Drake's tags, numbers as text or in attributes; whether it could be written.
 
-    `names` are those of the coordinates that have one in the file.
+    `names` are those of the coordinates that have one in the file, and count from `zero` there.
     """
 
     def part(element: Element, tag: str, value: ArrayLike | str, attribute: str = "value") -> None:
@@ -240,8 +242,9 @@ def add_drake(
     for joint, index, c in spec.terms:
         one = add(tendon, "drake:tendon_constraint_joint", name=names[joint, index])
         part(one, "tendon_constraint_joint_a", c[0]) if words else one.set("a", text_of(c[0]))
+    before = sum(c[0] * zero[joint][index] for joint, index, c in spec.terms) if zero else 0.0
     for bound in ("lower", "upper"):
-        part(tendon, f"tendon_constraint_{bound}_limit", spec.offset)
+        part(tendon, f"tendon_constraint_{bound}_limit", spec.offset - before)
     return True
 
 

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError
-from . import complete, write_mjcf, write_urdf
+from . import complete, write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-WRITERS: dict[str, Callable[..., None]] = {".json": complete.save, ".urdf": write_urdf.save, ".xml": write_mjcf.save}
+WRITERS: dict[str, Callable[..., None]] = {
+    ".json": complete.save,
+    ".urdf": write_urdf.save,
+    ".xml": write_mjcf.save,
+    ".sdf": write_sdf.save,
+}
 
 
 def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
