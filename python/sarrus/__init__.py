@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from . import control, interop, io, mechanisms
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
-    from .io import load, loads
+    from .io import load, load_builder, loads
     from .io.mujoco import from_mujoco
     from .simulation.simulate import Event, simulate
     from .simulation.sweep import Status, Sweep, simulate_many
@@ -88,7 +88,8 @@ __all__ = [
     "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation", "SarrusError", "ShapeError",
     "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status", "StiffnessWarning", "Sweep",
     "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__", "build_info", "control", "errors",
-    "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load", "loads", "mechanisms", "simulate",
+    "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms",
+    "simulate",
     "simulate_many", "view",
 ]  # fmt: skip
 
@@ -98,7 +99,7 @@ _ON_DEMAND = {
     "control": ("control",),
     "figures.skeleton": ("Skeleton",),
     "interop": ("interop",),
-    "io": ("io", "load", "loads"),
+    "io": ("io", "load", "load_builder", "loads"),
     "io.mujoco": ("from_mujoco",),
     "mechanisms": ("mechanisms",),
     "simulation.simulate": ("Event", "simulate"),

@@ -1,7 +1,7 @@
-"""Model files in, mechanisms out.
+"""Model files in, mechanisms out, and back.
 
-`load` and `loads` choose a reader by suffix or by the document's root element. Each reader is one module and
-gives a `sarrus.Builder`, so that a model can be added to before it is built.
+`load`, `load_builder` and `loads` choose a reader by suffix or by the beginning of the document. Each reader is one module and gives a
+`sarrus.Builder`, so that a model can be added to before it is built. `save` chooses a writer by suffix.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..building.builder import Builder
 from ..errors import ModelError
-from . import mjcf, urdf
-from .document import root_tag
+from . import complete, urdf
+from .saving import save
 
 if TYPE_CHECKING:
+    from ..building.builder import Builder
     from ..mechanism import Mechanism
 
-__all__ = ["load", "loads"]
+__all__ = ["load", "load_builder", "loads", "save"]
 
-# by the root element, which tells what an .xml is
-READERS: dict[str, Callable[..., Builder]] = {"robot": urdf.read, "mujoco": mjcf.read}
-SUFFIXES = {".urdf": "robot", ".mjcf": "mujoco", ".xml": ""}
+BY_SUFFIX: dict[str, Callable[..., Builder]] = {".urdf": urdf.read, ".json": complete.read}
+READ_TODAY = f"{', '.join(BY_SUFFIX)} are read today"
 
 
 def load(
     path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
 ) -> Mechanism:
-    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`.
+    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`.
 
     Parameters
     ----------
-    path : file name; the suffix tells the format: `.urdf`, `.mjcf`, or `.xml`, where the root element does (`<robot>`, `<mujoco>`)
-    floating_base : of a URDF, whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
+    path : file name; the suffix tells the format (`.urdf`)
+    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
     package_dirs : folders that hold the packages of "package://" names, or are one
 
     Returns
@@ -59,14 +58,35 @@ def load(
     --------
     >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
     """
+    return _built(
+        load_builder(path, floating_base=floating_base, package_dirs=package_dirs), Path(os.fsdecode(path)).name
+    )
+
+
+def load_builder(path: str | os.PathLike[str], **options: Any) -> Builder:
+    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; the arguments are those of :func:`load`.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> sarrus.mechanisms.double_pendulum().save("arm.json")
+    >>> b = sarrus.load_builder("arm.json")
+    >>> b.lock("elbow", at=0.5)
+    >>> b.build().nv
+    1
+    """
+    return _read(path, **options)
+
+
+def _read(
+    path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
+) -> Builder:
     path = Path(os.fsdecode(path))
     suffix = path.suffix.lower()
     if suffix == ".xacro":
         raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
-    if suffix not in SUFFIXES:
-        raise ModelError(
-            f"{path}: cannot read {suffix or 'a file without suffix'}; what is read is {', '.join(SUFFIXES)}"
-        )
+    if suffix not in BY_SUFFIX:
+        raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
     if "\0" in str(path):
         raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
     wanted = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
@@ -77,13 +97,13 @@ def load(
     except TypeError:
         raise wanted from None
     beside = str(path.absolute().parent)
-    places = {"beside": beside, "package_dirs": folders}
-    return _built(path.read_bytes(), path.name, floating_base, SUFFIXES[suffix], **places)
+    read, text = BY_SUFFIX[suffix], path.read_bytes()
+    return read(text, source=path.name, floating_base=floating_base, beside=beside, package_dirs=folders)
 
 
 def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
-    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF,
-    `<mujoco>`: MJCF).
+    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF),
+    and a brace sarrus' own form.
 
     Examples
     --------
@@ -105,12 +125,13 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
     >>> robot.gravity_forces([np.pi / 2]).round(6)
     array([9.81])
     """
-    return _built(text, "<string>", floating_base)
+    brace = "{" if isinstance(text, str) else b"{"
+    own_form = isinstance(text, str | bytes) and text.lstrip()[:1] == brace
+    read = complete.read if own_form else urdf.read
+    return _built(read(text, floating_base=floating_base), "<string>")
 
 
-def _built(text: str | bytes, source: str, floating_base: bool, root: str = "", **places: Any) -> Mechanism:
-    read = READERS.get(root or root_tag(text), urdf.read)
-    builder = read(text, source=source, floating_base=floating_base, **places)
+def _built(builder: Builder, source: str) -> Mechanism:
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line
