@@ -147,10 +147,10 @@ class Linearization:
         size = np.hypot(eigenvalues.real, eigenvalues.imag).astype(np.float64)
         states = np.take_along_axis(np.swapaxes(vectors, -1, -2), order[..., None], axis=-2)
         shapes = states[..., : len(self.coordinates)] @ transposed(self.configuration_basis)
-        largest = np.zeros((*shapes.shape[:-1], 1))
+        largest = np.zeros((*shapes.shape[:-1], 1), dtype=np.complex128)
         if shapes.size:
             largest = np.take_along_axis(shapes, abs(shapes).argmax(axis=-1, keepdims=True), axis=-1)
-        largest = np.where(abs(largest) > 0.0, largest, 1.0)
+        largest[largest == 0.0] = 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
             damping = np.where(size > 0.0, -eigenvalues.real / size, np.nan)
         return Modes(eigenvalues, size, damping, states / largest, shapes / largest, self)
