@@ -97,7 +97,7 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
       for (const auto& known : m.frames()) names.append(known.first);
       py::handle(from_python().raise_no_such_name)("frame", py::handle(a.frame), names);
     }
-    p.frame = {at->second.body, at->second.part, at->second.X, ExpressedIn::frame};
+    p.frame = {at->second.link, at->second.body, at->second.X, ExpressedIn::frame};
   }
   if (a.expressed_in) {
     const std::string where = PyUnicode_Check(a.expressed_in) ? text(a.expressed_in) : "";

@@ -31,7 +31,7 @@ enum Fact : unsigned {
 }
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
-//  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
+//  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
 //  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2) or Q (nq + 1); J and K (coordinates and velocities of joints that close them)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \

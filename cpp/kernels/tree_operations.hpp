@@ -7,7 +7,7 @@
 #include "../dynamics/frames.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "../dynamics/momentum.hpp"
-#include "../dynamics/parts.hpp"
+#include "../dynamics/bodies.hpp"
 #include "../dynamics/rnea.hpp"
 #include "call.hpp"
 
@@ -27,7 +27,7 @@ SARRUS_KERNEL(bias_forces, {
 SARRUS_KERNEL(gravity_forces, {
   const T* rest = zeros<T>(arena, tree.nv);
   Tree without = tree;  // the joints' own forces are not gravity's, nor are springs'
-  without.has_joint_forces = without.ties_bodies = false;
+  without.has_joint_forces = without.ties_links = false;
   rnea(without, arena, RneaInput<T>{in[0], rest, rest}, out);
 })
 SARRUS_KERNEL(coriolis_matrix, {

@@ -366,6 +366,10 @@ CONSTRAINTS = {
     "derivative of one state": (lambda: pfaffian(narrow, ["hinge"], derivative=lambda q, v: np.array([[v[3]]])), ModelError, "derivative takes many states at once"),
     "two values for a function's row": (lambda: pfaffian(narrow, ["hinge"], value=(1, 2)), ModelError, "'blade': value has 2 entries for 1 rows"),
 
+    "configuration of a closing joint": (lambda: scene().set_configuration("c", {"rivet": 0.0}), ModelError, "configuration 'c' refers to joint 'rivet', which closes a loop"),
+    "configuration of a joint that came to close": (lambda: chosen_loop(lambda b: b.set_configuration("c", {"top": 0.0})), ModelError, "configuration 'c' gives joint 'top', which closes a loop"),
+    "configuration without a name": (lambda: scene().set_configuration("", {}), ModelError, "a configuration needs a name; got ''"),
+    "configuration that is not there": (lambda: sarrus.mechanisms.pendulum().configuration("up"), NameNotFoundError, "no configuration is named 'up'; there are none"),
     "home in a list": (lambda: scene().set_home([0.0]), ModelError, "home wants a dict from joints to coordinates"),
     "home of an unknown joint": (lambda: scene().set_home({"hing": 0.0}), NameNotFoundError, "home: no joint is named 'hing'"),
     "home of two for one": (lambda: scene().set_home({"hinge": (1, 2)}), ModelError, r"home: joint 'hinge' needs one finite number; got \(1, 2\)"),

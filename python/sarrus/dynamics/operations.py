@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
@@ -75,7 +75,7 @@ class Joint:
     v_slice: slice
     closes_loop: bool
     reversed: bool
-    _part: int
+    _body: int  # that it carries, counted from 1
     _all_q: slice  # among the coordinates of all joints, those that close loops after those of the tree
     _all_v: slice
 
@@ -143,7 +143,7 @@ class StateFunctions(_core.Mechanism):
     _substructures: int | None
     _joints: dict[str, Joint]
     _constraints: dict[str, Constraint]
-    _closings: dict[Any, Any]  # what closing loops prepares once, by the joints held and the frames led
+    _prepared: dict[Any, Any]  # what questions prepare once, by what they ask
 
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
         if "description" in vars(self):  # the core would keep the numbers of the first one
@@ -174,7 +174,7 @@ class StateFunctions(_core.Mechanism):
             description=description,
             _joints=made,
             _constraints=constraints,
-            _closings={},
+            _prepared={},
             warnings=tuple(warnings),
         )
 
@@ -337,6 +337,35 @@ class StateFunctions(_core.Mechanism):
         for joint in map(self.joint, self.joints):
             if joint.type.quaternion:
                 q[joint.q_slice.start + 3] = 1.0
+        return q
+
+    @property
+    def configurations(self) -> tuple[str, ...]:
+        """Names of the configurations that have one, such as the keyframes of a file."""
+        return tuple(name for name, _ in self.description.configurations)
+
+    def configuration(self, name: str) -> Array:
+        """(nq,) configuration of that name; joints that it does not tell are neutral. It need not close the loops.
+
+        >>> import sarrus
+        >>> b = sarrus.Builder("pendulum")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+        >>> b.set_configuration("raised", {"pivot": 3.0})
+        >>> robot = b.build()
+        >>> robot.configurations, robot.configuration("raised")
+        (('raised',), array([3.]))
+        """
+        named = dict(self.description.configurations)
+        if name not in named:
+            raise_no_such_name("configuration", name, named)
+        return self._at(named[name])
+
+    def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
+        """(nq,) with these coordinates of joints, the others neutral."""
+        q = self.neutral()
+        for name, of_joint in coordinates:
+            q[self.joint(name).q_slice] = of_joint
         return q
 
     def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:

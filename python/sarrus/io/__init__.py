@@ -1,25 +1,28 @@
-"""Model files in, mechanisms out.
+"""Model files in, mechanisms out, and back.
 
-`load` and `loads` choose a reader by suffix or by the document's root element. Each reader is one module and
-gives a `sarrus.Builder`, so that a model can be added to before it is built.
+`load`, `load_builder` and `loads` choose a reader by suffix or by the beginning of the document. Each reader is one module and gives a
+`sarrus.Builder`, so that a model can be added to before it is built. `save` chooses a writer by suffix.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
-from . import urdf
+from . import complete, urdf
+from .saving import save
 
 if TYPE_CHECKING:
+    from ..building.builder import Builder
     from ..mechanism import Mechanism
 
-__all__ = ["load", "loads"]
+__all__ = ["load", "load_builder", "loads", "save"]
 
-READ_TODAY = "URDF (.urdf) is the format that is read today"
+BY_SUFFIX: dict[str, Callable[..., Builder]] = {".urdf": urdf.read, ".json": complete.read}
+READ_TODAY = f"{', '.join(BY_SUFFIX)} are read today"
 
 
 def load(
@@ -55,11 +58,34 @@ def load(
     --------
     >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
     """
+    return _built(
+        load_builder(path, floating_base=floating_base, package_dirs=package_dirs), Path(os.fsdecode(path)).name
+    )
+
+
+def load_builder(path: str | os.PathLike[str], **options: Any) -> Builder:
+    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; the arguments are those of :func:`load`.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> sarrus.mechanisms.double_pendulum().save("arm.json")
+    >>> b = sarrus.load_builder("arm.json")
+    >>> b.lock("elbow", at=0.5)
+    >>> b.build().nv
+    1
+    """
+    return _read(path, **options)
+
+
+def _read(
+    path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
+) -> Builder:
     path = Path(os.fsdecode(path))
     suffix = path.suffix.lower()
     if suffix == ".xacro":
         raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
-    if suffix != ".urdf":
+    if suffix not in BY_SUFFIX:
         raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
     if "\0" in str(path):
         raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
@@ -71,11 +97,13 @@ def load(
     except TypeError:
         raise wanted from None
     beside = str(path.absolute().parent)
-    return _built(path.read_bytes(), path.name, floating_base, beside=beside, package_dirs=folders)
+    read, text = BY_SUFFIX[suffix], path.read_bytes()
+    return read(text, source=path.name, floating_base=floating_base, beside=beside, package_dirs=folders)
 
 
 def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
-    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF).
+    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF),
+    and a brace sarrus' own form.
 
     Examples
     --------
@@ -97,11 +125,13 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
     >>> robot.gravity_forces([np.pi / 2]).round(6)
     array([9.81])
     """
-    return _built(text, "<string>", floating_base)
+    brace = "{" if isinstance(text, str) else b"{"
+    own_form = isinstance(text, str | bytes) and text.lstrip()[:1] == brace
+    read = complete.read if own_form else urdf.read
+    return _built(read(text, floating_base=floating_base), "<string>")
 
 
-def _built(text: str | bytes, source: str, floating_base: bool, **places: Any) -> Mechanism:
-    builder = urdf.read(text, source=source, floating_base=floating_base, **places)
+def _built(builder: Builder, source: str) -> Mechanism:
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
 from ..errors import ModelError
 
-__all__ = ["Element", "Grammar", "Notes", "at", "by_name", "free_name", "grammar", "listed", "parse"]
+__all__ = ["Element", "Grammar", "Notes", "at", "by_name", "free_name", "grammar", "listed", "parse", "root_tag"]
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
+MOST = 50000  # elements; a humanoid robot has a thousand
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
@@ -111,7 +112,9 @@ class Element:
         words = text.split(None, n)  # not all of them: a file may hold millions
         try:
             # Python reads 1_000; nobody else does
-            values = tuple(map(float, words)) if len(words) == n and len(text) < LONGEST and "_" not in text else ()
+            values = (
+                tuple(map(float, words)) if len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text else ()
+            )
         except ValueError:
             values = ()
         if len(values) != n:
@@ -123,22 +126,50 @@ class Element:
     def number(self, attribute: str, default: float | None = None, *, finite: bool = True) -> float:
         return self.numbers(attribute, 1, None if default is None else (default,), finite=finite)[0]
 
+    def several(self, attribute: str, most: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
+        """One number or more, at most so many."""
+        if default is not None and attribute not in self.attributes:
+            return default
+        text = self.text(attribute)
+        if len(text) > LONGEST + 40 * most:
+            self.fail(f"wants at most {most} numbers in {attribute}, not {text[:60]!r}")
+        count = len(text.split())
+        if not 0 < count <= most:
+            self.fail(f"wants 1 to {most} numbers in {attribute}, and has {count}")
+        return self.numbers(attribute, count)
 
-def parse(text: str | bytes, source: str, known: Grammar) -> Element:
-    """The root of a document; `source` is what errors and warnings call it."""
+    def word(self, attribute: str, known: str, default: str) -> str:
+        """One of the known words."""
+        word = self.attributes.get(attribute, default)
+        if word not in known.split():
+            self.fail(f"wants one of {', '.join(known.split())} in {attribute}, not {word[:60]!r}")
+        return word
+
+    def truth(self, attribute: str, default: bool) -> bool:
+        return self.word(attribute, "true false", "true" if default else "false") == "true"
+
+
+def parse(
+    text: str | bytes, source: str, known: Grammar, *, deepest: int = DEEPEST, notes: Notes | None = None
+) -> Element:
+    """The root of a document; `source` is what errors and warnings call it. Notes may be those of another, which it is a part of."""
     if not isinstance(text, str | bytes | bytearray | memoryview):
         raise TypeError(f"text is the document itself, str or bytes; got {text!r}: sarrus.load reads files")
-    parser, notes = expat.ParserCreate(), Notes()
+    parser, notes, count = expat.ParserCreate(), Notes() if notes is None else notes, 0
     stack: list[Element] = []
     root: list[Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
         owner = stack[-1] if stack else None
         element = Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes, known)
         (root if owner is None else owner.children).append(element)
         stack.append(element)
-        if len(stack) > DEEPEST:
-            element.fail(f"is nested deeper than {DEEPEST} elements")
+        count += 1
+        if len(stack) > deepest:
+            element.fail(f"is nested deeper than {deepest} elements")
+        if count > MOST:
+            element.fail(f"is one too many: a model file may have {MOST} elements")
         if tag.startswith("xacro:"):
             element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
 
@@ -156,6 +187,21 @@ def parse(text: str | bytes, source: str, known: Grammar) -> Element:
     except (LookupError, ValueError) as error:  # the ways of an encoding to be wrong
         raise ModelError(f"{source}: cannot decode: {error}") from None
     return root[0]
+
+
+def root_tag(text: str | bytes) -> str:
+    """Of the first element; empty where there is none, which a reader will tell."""
+    tags: list[str] = []
+    parser = expat.ParserCreate()
+
+    def start(tag: str, _: object) -> NoReturn:
+        tags.append(tag)
+        raise StopIteration
+
+    parser.StartElementHandler = start
+    with suppress(StopIteration, expat.ExpatError, LookupError, TypeError, ValueError):
+        parser.Parse(text, True)
+    return tags[0] if tags else ""
 
 
 @contextmanager

@@ -279,7 +279,6 @@ BAD_MODELS = {
         robot(A, "<xacro:macro/>"),
         "<string>:3: <xacro:macro> is a xacro macro; expand the file first",
     ),
-    "MJCF": ("<mujoco/>", "<string>:1: <mujoco> is not the root of a URDF"),
     "SDF": ('<sdf version="1.7"/>', "<string>:1: <sdf> is not the root of a URDF"),
     "no links": (robot(), "<string>:1: <robot name='r'> has no links"),
     "robot that clears the screen": (
@@ -579,9 +578,9 @@ def test_every_truncation_and_every_missing_line_is_an_answer():
     ("name", "message"),
     [
         ("arm.urdf.xacro", "xacro is a macro language; expand it first: xacro arm.urdf.xacro > arm.urdf"),
-        ("arm.xml", "cannot read .xml; URDF .* is the format that is read today"),
-        ("arm.SDF", "cannot read .sdf; URDF .* is the format that is read today"),
-        ("arm", "cannot read a file without suffix; URDF"),
+        ("arm.txt", "cannot read .txt; what is read is .urdf, "),
+        ("arm.SDF", "cannot read .sdf; what is read is .urdf, "),
+        ("arm", "cannot read a file without suffix; what is read is .urdf"),
     ],
 )
 def test_other_formats(tmp_path, name, message):
