@@ -16,6 +16,7 @@ from . import errors, laws
 from ._build import __version__, build_info
 from .analysis.formulations.cog import CogJacobians
 from .analysis.formulations.invariant import Factors
+from .analysis.formulations.linearization import Linearization, Modes
 from .analysis.formulations.projected import ProjectedEquations
 from .analysis.formulations.reduced import ReducedForm
 from .analysis.formulations.reference_member import ReferenceMemberSolution
@@ -83,7 +84,7 @@ __all__ = [
     "ActuationMobility", "AssemblyError", "BodySpec", "Box", "BranchEnd", "Builder", "CogJacobians", "Constraint",
     "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "Event", "Factors", "Fixed", "FrameSpec", "Free",
     "Gimbal", "Helical", "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning",
-    "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning",
+    "Linearization", "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
     "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations",
     "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation", "SarrusError", "ShapeError",
     "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status", "StiffnessWarning", "Sweep",

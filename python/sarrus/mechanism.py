@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .analysis.actuation.efforts import Actuation
 from .analysis.assembly.position import Position
 from .analysis.formulations.invariant import InvariantForm
+from .analysis.formulations.linearization import LinearizedDynamics
 from .analysis.formulations.projected import ProjectedDynamics
 from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
@@ -23,6 +24,7 @@ __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 class Mechanism(
     Position,
     MobilityAnalysis,
+    LinearizedDynamics,
     Actuation,
     ReducedDynamics,
     ProjectedDynamics,
