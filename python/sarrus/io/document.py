@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
-MOST = 90000  # elements; a large robot has 5000
+MOST = 50000  # elements; a humanoid robot has a thousand
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
@@ -134,7 +134,9 @@ class Element:
         words = text.split(None, n)  # not all of them: a file may hold millions
         try:
             # Python reads 1_000; nobody else does
-            values = tuple(map(float, words)) if len(words) == n and len(text) < LONGEST and "_" not in text else ()
+            values = (
+                tuple(map(float, words)) if len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text else ()
+            )
         except ValueError:
             values = ()
         if len(values) != n:
@@ -146,26 +148,50 @@ class Element:
     def number(self, attribute: str | None, default: float | None = None, *, finite: bool = True) -> float:
         return self.numbers(attribute, 1, None if default is None else (default,), finite=finite)[0]
 
+    def several(self, attribute: str, most: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
+        """One number or more, at most so many."""
+        if default is not None and attribute not in self.attributes:
+            return default
+        text = self.text(attribute)
+        if len(text) > LONGEST + 40 * most:
+            self.fail(f"wants at most {most} numbers in {attribute}, not {text[:60]!r}")
+        count = len(text.split())
+        if not 0 < count <= most:
+            self.fail(f"wants 1 to {most} numbers in {attribute}, and has {count}")
+        return self.numbers(attribute, count)
 
-def parse(text: str | bytes, source: str, known: Grammar) -> Element:
-    """The root of a document; `source` is what errors and warnings call it."""
+    def word(self, attribute: str, known: str, default: str) -> str:
+        """One of the known words."""
+        word = self.attributes.get(attribute, default)
+        if word not in known.split():
+            self.fail(f"wants one of {', '.join(known.split())} in {attribute}, not {word[:60]!r}")
+        return word
+
+    def truth(self, attribute: str, default: bool) -> bool:
+        return self.word(attribute, "true false", "true" if default else "false") == "true"
+
+
+def parse(
+    text: str | bytes, source: str, known: Grammar, *, deepest: int = DEEPEST, notes: Notes | None = None
+) -> Element:
+    """The root of a document; `source` is what errors and warnings call it. Notes may be those of another, which it is a part of."""
     if not isinstance(text, str | bytes | bytearray | memoryview):
         raise TypeError(f"text is the document itself, str or bytes; got {text!r}: sarrus.load reads files")
-    parser, notes = expat.ParserCreate(), Notes()
+    parser, notes, count = expat.ParserCreate(), Notes() if notes is None else notes, 0
     stack: list[Element] = []
     root: list[Element] = []
-    count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal count
-        owner, count = stack[-1] if stack else None, count + 1
+        owner = stack[-1] if stack else None
         element = Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes, known)
         (root if owner is None else owner.children).append(element)
         stack.append(element)
-        if len(stack) > DEEPEST:
-            element.fail(f"is nested deeper than {DEEPEST} elements")
+        count += 1
+        if len(stack) > deepest:
+            element.fail(f"is nested deeper than {deepest} elements")
         if count > MOST:
-            element.fail(f"is one of more than {MOST} elements: no mechanism needs so many")
+            element.fail(f"is one too many: a model file may have {MOST} elements")
         if tag.startswith("xacro:"):
             element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
 

@@ -279,7 +279,7 @@ BAD_MODELS = {
         robot(A, "<xacro:macro/>"),
         "<string>:3: <xacro:macro> is a xacro macro; expand the file first",
     ),
-    "MJCF": ("<mujoco/>", "<string>:1: <mujoco> is not the root of a URDF"),
+    "another format": ("<lidar/>", "<string>:1: <lidar> is not the root of a URDF"),
     "no links": (robot(), "<string>:1: <robot name='r'> has no links"),
     "robot that clears the screen": (
         robot(A).replace('name="r"', 'name="&#x9b;2J"'),
@@ -573,7 +573,7 @@ def test_every_truncation_and_every_missing_line_is_an_answer():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("arm.xyz", "cannot read .xyz; .urdf, .* are read today"),
+        ("arm.xyz", "cannot read .xyz; .urdf, .* are read"),
         ("arm", "cannot read a file without suffix; .urdf"),
     ],
 )
