@@ -53,7 +53,7 @@ _MODEL = (
     "name canonical_link placement_frame | pose static link joint frame model include drake:joint (self_collide allow_auto_disable "
     f"enable_wind plugin gripper audio drake:collision_filter_group) {' '.join(drake.TAGS)}"
 )
-_AXIS = "| xyz limit dynamics mimic use_parent_model_frame initial_position"
+_AXIS = "| xyz limit dynamics mimic use_parent_model_frame"
 KNOWN = grammar(
     {
         "sdf": "version | world model (light actor)",
@@ -675,7 +675,9 @@ def _built(scene: _Scene, root: Element, top: str, floating_base: bool | None) -
 
     still = {"world", *scene.static}
     ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
-    moving = [joint for joint in scene.joints if _in(joint.name, top) and not still.issuperset(ends[joint.name])]
+    moving = [
+        joint for joint in scene.joints if not still.issuperset(ends[joint.name]) and _is_of(joint, ends, body, top)
+    ]
     hinges = [joint for joint in moving if not joint.is_gearbox]
     couplers = [*_mimics(scene, hinges, top), *_gearboxes(scene, moving, ends, top)]
     coupled = {name for coupler in couplers for name, _ in coupler.terms}
@@ -743,6 +745,16 @@ def _built(scene: _Scene, root: Element, top: str, floating_base: bool | None) -
     faults = _dress(scene, builder, {body[key]: (key, link) for key, link in links.items()})
     builder.warnings += [*(note for document in scene.documents for note in document.notes), *faults]
     return builder
+
+
+def _is_of(joint: _Joint, ends: dict[str, tuple[str, ...]], body: dict[str, str], top: str) -> bool:
+    """Whether a joint is the model's own, or one of the world that holds it."""
+    if joint.scope:
+        return _in(joint.name, top)
+    read = [end in body for end in ends[joint.name]]
+    if any(end in body for end in ends[joint.name] if end != "world") and not all(read):
+        joint.element.note(f"{joint.element} leads to another model than {top!r}, which is not read: it holds nothing")
+    return all(read)
 
 
 def _short(key: str, top: str) -> str:

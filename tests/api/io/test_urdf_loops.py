@@ -292,6 +292,33 @@ def test_drake_s_joints_and_frames():
     assert_allclose(r.pose([2 * np.pi, 0, 0], "tip")[:3, 3], [0, 0, 1.5], atol=1e-15)
 
 
+def test_drake_s_bushing_between_frames():
+    """Half of a stiffness of 5 N/m times the square of how far two frames are apart, and nothing of how they are turned."""
+    numbers = {
+        "torque_stiffness": "0 0 0",
+        "torque_damping": "0 0 0",
+        "force_stiffness": "5 5 5",
+        "force_damping": "0 0 0",
+    }
+    inside = "".join(f'<drake:bushing_{name} value="{value}"/>' for name, value in numbers.items())
+    frames = (
+        '<frame name="f" link="top" xyz="2 0 0" rpy="0 0 0"/>',
+        '<frame name="g" link="right" xyz="0 1 0" rpy="0 0 0"/>',
+    )
+    names = '<drake:bushing_frameA name="f"/><drake:bushing_frameC name="g"/>'
+    r = sarrus.loads(robot(*BARS, *frames, f"<drake:linear_bushing_rpy>{names}{inside}</drake:linear_bushing_rpy>"))
+    bare = sarrus.loads(robot(*BARS, *frames))
+    q = [0.1, 0.2, 0.3]
+    apart = r.pose(q, "f")[:3, 3] - r.pose(q, "g")[:3, 3]
+    assert r.nc == 0 and not r.warnings
+    assert_allclose(r.potential_energy(q) - bare.potential_energy(q), 2.5 * apart @ apart, rtol=1e-12)
+
+
+def test_springs_of_gazebo_are_told_of():
+    r = sarrus.loads(robot(*BARS, '<gazebo reference="j_top"><springStiffness>3</springStiffness></gazebo>'))
+    assert "<springStiffness> in <gazebo> is not read" in r.warnings[0]
+
+
 BAD = {
     "unknown link": (LOOP.format("revolute").replace("top", "tip"), "<predecessor> of <loop name='pin'> names an unknown link 'tip'"),
     "unknown type": (LOOP.format("magic"), "<loop name='pin'> has an unknown type 'magic'"),
