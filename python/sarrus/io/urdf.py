@@ -172,6 +172,9 @@ def read(
         with at(closure.element or robot):
             (parent, X_A), (child, X_B), name = closure.parent, closure.child, _new(closure.name, taken)
             builder.add_joint(name, closure.joint, body[parent], body[child], at_parent=X_A, at_child=X_B, loop=True)
+    for name in dict.fromkeys(name for loop in sidecar.loops for name in loop[:2] if name not in body):
+        with at(joint_elements[name]):
+            builder.add_frame(name, body[ends[name][1]])  # of a joint: that of its child
     for name, mimic in mimics.items():
         coupler = _new(f"{name} mimics {mimic.leader}", taken)  # "a mimics b" may follow c, and a "b mimics c"
         with at(joint_elements[name]):

@@ -84,8 +84,8 @@ def test_axes_are_told_in_the_frame_of_the_parent_alone():
     assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
 
 
-def test_gazebo_joints_may_hold_the_world_and_axes_of_the_model():
-    text = """<gazebo><joint name="pin" type="prismatic"><parent>world</parent><child>top</child><pose>1 0 0 0 0 0</pose>
+def test_gazebo_joints_may_hold_the_world_and_have_axes_in_the_model():
+    text = """<gazebo><joint name="pin" type="prismatic"><parent>world</parent><child>top</child><pose>1 0 0 0 0 1.5707963267948966</pose>
               <axis><xyz>1 0 0</xyz><use_parent_model_frame>1</use_parent_model_frame></axis></joint></gazebo>"""
     r = sarrus.loads(
         robot(*BARS[:-1], '<link name="world_"/>', joint("w", "base", "world_", kind="fixed"), text, BARS[-1])
@@ -93,7 +93,7 @@ def test_gazebo_joints_may_hold_the_world_and_axes_of_the_model():
     spec = next(j for j in r.description.joints if j.name == "pin")
     assert (spec.parent, spec.child) == ("ground", "top")
     assert_allclose(spec.at_parent.translation, [1, 1, 0])
-    assert_allclose(spec.joint.axis, [1, 0, 0])
+    assert_allclose(spec.joint.axis, [0, -1, 0], atol=1e-15)  # its frame is a quarter turn from the model's
 
 
 def test_coupling_of_two_ways():
@@ -111,6 +111,10 @@ def test_coupling_of_two_ways():
     assert_allclose(r.loop_residual([0.1, 0.2, 0.9]), 0.0, atol=1e-15)
     assert abs(r.loop_residual([0.1, 0.2, 0.3])[0]) > 0.5
     assert not r.warnings
+    # both hang on A, which counts on neither
+    links[-1] = joint("c", "A", "C")
+    r = sarrus.loads(robot(*links, text))
+    assert_allclose(r.loop_residual([0.1, 0.2, 0.6]), 0.0, atol=1e-15)
 
 
 # --- sidecars --------------------------------------------------------------------------------------------------------
@@ -127,6 +131,7 @@ def test_sidecar_as_a_dict():
         r = sarrus.loads(robot(*BARS, *ENDS), loops={"closed_loop": [names], "type": ["6d"], "name_mot": ["j_left"]})
         assert r.actuated == ("j_left",)
         assert (r.nc, r.loop_joints) == (6, (" ".join(names),))
+        assert set(names) <= set(r.frames)
         assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3, -0.3], atol=1e-12)
 
 
