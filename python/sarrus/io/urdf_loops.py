@@ -229,9 +229,12 @@ class Sidecar:
         if not isinstance(loops, str | os.PathLike):
             raise ModelError(f"loops is the name of a YAML file, or a dict; got {loops!r}")
         path = Path(os.fsdecode(loops))
-        if not path.is_file() and (Path(beside) / path).is_file():
-            path = Path(beside) / path
+        near = Path(beside) / path
         side = cls(path.name)
+        if not path.is_file() and near.is_file():
+            path = near
+        elif near.is_file() and not near.samefile(path):
+            side.note(f"read in the working directory, though there is another one beside the URDF, {str(near)!r}")
         return side._filled(side._yaml(path))
 
     def _yaml(self, path: Path) -> Mapping[str, Any]:

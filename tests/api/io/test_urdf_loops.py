@@ -177,6 +177,11 @@ def test_a_sidecar_in_a_file(tmp_path, monkeypatch):
     for loops in ("robot.yaml", tmp_path / "robot.yaml"):
         r = sarrus.load(tmp_path / "r.urdf", loops=loops)
         assert (r.nc, r.warnings) == (3, ())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "robot.yaml").write_text("name_mot: ['j_left']")
+    r = sarrus.load(tmp_path / "r.urdf", loops="robot.yaml")
+    assert r.nc == 0 and "read in the working directory, though there is another one beside the URDF" in r.warnings[0]
     r = sarrus.load(tmp_path / "r.urdf")
     assert r.nc == 0
     assert r.warnings == (
