@@ -96,6 +96,18 @@ def test_gazebo_joints_may_hold_the_world_and_have_axes_in_the_model():
     assert_allclose(spec.joint.axis, [0, -1, 0], atol=1e-15)  # its frame is a quarter turn from the model's
 
 
+def test_gazebo_joints_may_be_placed_relative_to_a_link_and_be_gearboxes():
+    """Bars that turn against each other: left = -2 right."""
+    text = HINGES["Gazebo"].replace("<pose>0 1 0 0 0 0</pose>", '<pose relative_to="top">2 0 0 0 0 0</pose>')
+    r = sarrus.loads(robot(*BARS, text))
+    assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
+    text = """<gazebo><joint name="gear" type="gearbox"><parent>right</parent><child>left</child><gearbox_ratio>2</gearbox_ratio>
+              <gearbox_reference_body>base</gearbox_reference_body><axis><xyz>0 0 1</xyz></axis></joint></gazebo>"""
+    r = sarrus.loads(robot(*BARS, text))
+    assert (r.constraints, r.warnings) == (("gear",), ())
+    assert_allclose(r.assemble(fixed={"j_right": 0.1, "j_top": 0.0}), [-0.2, 0, 0.1], atol=1e-12)
+
+
 def test_coupling_of_two_ways():
     """3 (a + b) = c, from where the ways to the root meet."""
     text = """<coupling name="belt"><predecessor link="B"/><successor link="C"/><ratio value="3"/></coupling>"""
