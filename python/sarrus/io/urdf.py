@@ -155,11 +155,12 @@ def read(
             made[name] = _joint(element)
     pairs = sidecar.retype(made)
     mimics = _mimics({name: joint_elements[name] for name in made if name not in sidecar.retyped}, made)
-    at_zero = _at_zero(body, joint_elements, ends)
+    asked = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
+    at_zero = _at_zero(body, joint_elements, ends) if asked else {}
     hinges = {
         ends[name]: (name, at_zero[ends[name][1]].rotation @ joint.axis)
         for name, joint in made.items()
-        if isinstance(joint, joints.Revolute)
+        if asked and isinstance(joint, joints.Revolute)
     }
     gazebo = list(gazebo_joints(robot, body, at_zero, hinges))
     couplings = [*loop_couplings(robot, body, ends), *(tie for tie in gazebo if isinstance(tie, Coupling))]
