@@ -34,15 +34,18 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from .._arrays import Array
 from ..building.builder import Builder
 from ..description.specs import Mesh
 from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, free_name, grammar, parse
+from .mesh_inertia import mass_properties, triangles
 from .mujoco import FLAGS, HERE, HIDDEN, Drives, Hinge, Tree, inertia_of, joint_type, show
 
 __all__ = ["read"]
@@ -140,7 +143,8 @@ def read(
     if root.tag != "mujoco":
         root.fail("is not the root of an MJCF, <mujoco>")
     _include(root, beside)
-    return _Reader(root, beside or "").read()
+    with at(root), np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused where it ends
+        return _Reader(root, beside or "").read()
 
 
 # --- the document -----------------------------------------------------------------------------------------------------
@@ -439,7 +443,7 @@ class _Reader:
             xx, yy, zz, xy, xz, yz = element.numbers("fullinertia", 6)
             about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         R = place.rotation
-        with at(element), np.errstate(over="ignore", invalid="ignore"):
+        with at(element):
             return inertia_of(
                 mass, place.translation, R @ about_com @ R.T, lambda text: element.note(f"{element}: {text}")
             )
@@ -486,9 +490,14 @@ class _Reader:
         told, density = element.attributes.get("mass"), element.number("density", 1000.0)
         if geom.kind in ("plane", "hfield") or (density if told is None else element.number("mass")) == 0.0:
             return Inertia.zero()
+        if geom.kind == "mesh":
+            volume, com, tensor = self.mesh_properties(element, body)
+            mass = density * volume if told is None else element.number("mass")
+            with at(element):
+                return Inertia(mass, com, mass / volume * tensor).transformed(geom.place)
         if geom.kind not in SIZES:
             element.fail(
-                f"gives {body.element} its mass by mesh {element.get('mesh')!r}, which is not read: write an <inertial>, or {WAY_OUT}"
+                f"gives {body.element} its mass by a shape fitted to a mesh, which is not read: write an <inertial>, or {WAY_OUT}"
             )
         if element.truth("shellinertia", False):
             element.fail(f"has its mass on its surface, which is not read: write an <inertial>, or {WAY_OUT}")
@@ -498,6 +507,38 @@ class _Reader:
             element.fail(f"has a negative mass: {mass:g} kg")
         with at(element):
             return Inertia(mass, (0.0, 0.0, 0.0), np.diag([mass * r for r in ratios])).transformed(geom.place)
+
+    def mesh_properties(self, element: Element, body: _Body) -> tuple[float, Array, Array]:
+        """Volume, centre of mass, and inertia about it by unit density, in the mesh's frame."""
+        mesh, fault = (
+            self.meshes.get(element.get("mesh") or ""),
+            f"gives {body.element} its mass by mesh {element.get('mesh')!r}",
+        )
+        if mesh is None:
+            element.fail(f"{fault}, which is not there{did_you_mean(element.get('mesh'), self.meshes)}")
+        way, scale = (
+            mesh.word("inertia", "convex exact legacy shell", "legacy"),
+            np.array(mesh.numbers("scale", 3, (1.0, 1.0, 1.0))),
+        )
+        folder = os.path.abspath(self.beside)
+        path = os.path.normpath(os.path.join(folder, self.mesh_file(mesh)))
+        if "\0" in path or not path.startswith(os.path.join(folder, "")):
+            element.fail(f"{fault}, outside of the file's folder: copy it there, write an <inertial>, or {WAY_OUT}")
+        if not os.path.isfile(path):
+            element.fail(
+                f"{fault}, whose file {self.mesh_file(mesh)!r} is not there: write an <inertial>, or {WAY_OUT}"
+            )
+        with at(element):
+            try:
+                corners = triangles(Path(path), hull=way == "convex")
+            except ImportError:
+                element.fail(
+                    f"{fault}, which takes trimesh (pip install 'sarrus[view]'): write an <inertial>, or {WAY_OUT}"
+                )
+            w, x, y, z = mesh.numbers("refquat", 4, (1.0, 0.0, 0.0, 0.0))
+            R = Rotation.from_quaternion((x, y, z, w)).matrix
+            corners = (corners - mesh.numbers("refpos", 3, (0.0, 0.0, 0.0))) @ R * scale
+            return mass_properties(corners if scale.prod() > 0.0 else corners[:, ::-1], way)
 
     # --- joints and what drives them ---
 
@@ -632,8 +673,7 @@ class _Reader:
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)
         taken = {*joints, *(element.get("name") or "" for element in equalities)}
-        with at(self.root):
-            tree = Tree(self.root.get("model") or "mujoco", gravity, taken)
+        tree = Tree(self.root.get("model") or "mujoco", gravity, taken)
         tree.bodies |= {body.name for body in bodies}
         self.build(tree, bodies, drives)
         tree.set_springs(self.springdampers, self.off)

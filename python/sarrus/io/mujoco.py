@@ -159,12 +159,12 @@ class Tree:
         if not wanted:
             return
         robot = self.builder._mechanism(())
-        try:
-            mobility = np.diag(np.linalg.inv(robot.mass_matrix(robot._at(self.qpos0.items()))))
-        except np.linalg.LinAlgError:
-            raise ModelError(
-                f"springdamper of joint '{next(iter(wanted))}' needs inertias, and some joint has none"
-            ) from None
+        M = robot.mass_matrix(robot._at(self.qpos0.items()))
+        size = np.sqrt(M.diagonal())
+        if not size.all() or np.linalg.cond(scaled := M / np.outer(size, size)) > 1e14:
+            fault = f"springdamper of joint '{next(iter(wanted))}' needs a mass matrix that can be inverted"
+            raise ModelError(f"{fault}: some body, or joint, has no inertia")
+        mobility = np.linalg.inv(scaled).diagonal() / size**2
         for name, (time, ratio, rest) in wanted.items():
             own = 1.0 / mobility[robot.joint(name).v_slice].mean()
             terms = {"damping": 0.0 if "damper" in off else 2.0 * own / time}
