@@ -143,7 +143,10 @@ def read(
     if root.tag != "mujoco":
         root.fail("is not the root of an MJCF, <mujoco>")
     _include(root, beside)
-    with at(root), np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused where it ends
+    with (
+        at(root),
+        np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+    ):  # what is too large is refused where it ends
         return _Reader(root, beside or "").read()
 
 
@@ -259,6 +262,7 @@ class _Reader:
         self.root, self.notes, self.beside = root, root.notes, beside
         self.compiler, self.option, self.flag = (self.settings(tag) for tag in ("compiler", "option", "flag"))
         self.angle = math.radians(1.0) if self.compiler.word("angle", "degree radian", "degree") == "degree" else 1.0
+        self.autolimits = self.compiler.truth("autolimits", True)
         self.eulerseq = self.compiler.get("eulerseq") or "xyz"
         if len(self.eulerseq) != 3 or set(self.eulerseq.lower()) - set("xyz"):
             self.compiler.fail(f"wants three letters of xyzXYZ in eulerseq, not {self.eulerseq[:60]!r}")
@@ -305,8 +309,7 @@ class _Reader:
                 if element.tag in KNOWN[section][1]:
                     if element.tag in KNOWN:
                         element.look_for_unknown()
-                    tag = {"actuator": "actuator", "equality": "equality", "tendon": "tendon"}.get(section, element.tag)
-                    found.append(self.classed(element, tag=tag))
+                    found.append(self.classed(element, tag=section))
         return found
 
     def classed(self, element: Element, childclass: str = "", tag: str = "") -> Element:
@@ -376,10 +379,11 @@ class _Reader:
                     child.look_for_unknown()
                     children.append((child, name, frame @ self.pose(child), child.get("childclass") or of_child))
                 elif child.tag in KNOWN:
+                    if not found and child.tag in ("joint", "freejoint", "inertial"):
+                        child.fail("is of the world, which does not move")
                     child.look_for_unknown()
-                    inside.append(
-                        (child if child.tag in ("inertial", "freejoint") else self.classed(child, of_child), frame)
-                    )
+                    plain = child.tag in ("inertial", "freejoint")
+                    inside.append((child if plain else self.classed(child, of_child), frame))
             found.append(_Body(element, name, parent, place, inside))
             pending += reversed(children)
         return found
@@ -407,7 +411,7 @@ class _Reader:
             pending += element.children
             name = element.get("name")
             if name and element.tag in tags and named.setdefault(name, element) is not element:
-                element.fail(f"has the name of another in line {named[name].line}")
+                element.fail(f"has the name of another: {named[name].source}:{named[name].line}")
         return named
 
     # --- inertias ---
@@ -553,10 +557,6 @@ class _Reader:
         if low > high:
             element.fail(f"has the lower end of {limits} above the upper: {low:g} > {high:g}")
         return (low, high) if low < high or told == "true" else None
-
-    @property
-    def autolimits(self) -> bool:
-        return self.compiler.truth("autolimits", True)
 
     def hinge(self, element: Element, frame: Transform, name: str, drives: Drives) -> Hinge:
         if element.tag == "freejoint":
@@ -805,7 +805,7 @@ class _Reader:
         told = element.several("polycoef", 5, DEFAULT)
         first, second = [*lengths, {}][:2]
         tree.couple(
-            element.get("name") or tree.invent(" follows ".join(names)),
+            tree.constraint_name(element.get("name"), " follows ".join(names)),
             first or {},
             second or {},
             (*told, *DEFAULT[len(told) :]),
@@ -828,7 +828,7 @@ class _Reader:
             relpose += (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)[len(relpose) :]
             if element.tag == "weld" and any(relpose[3:]):
                 at_one = Transform(Rotation.from_quaternion((*relpose[4:], relpose[3])), relpose[:3])
-        name = element.get("name") or tree.invent(f"{one} to {other}")
+        name = tree.constraint_name(element.get("name"), f"{one} to {other}")
         tree.join(name, (one, other), at_one, at_other, rotation=rotation)
 
 

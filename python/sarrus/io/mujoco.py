@@ -93,6 +93,10 @@ class Tree:
         self.taken.add(new)
         return new
 
+    def constraint_name(self, name: str | None, otherwise: str) -> str:
+        """An equality may have the name of a joint in MuJoCo; here it gets another one then."""
+        return name if name and name not in self.qpos0 else self.invent(name or otherwise)
+
     def add_body(self, name: str, parent: str, place: Transform, inertia: Inertia, hinges: Sequence[Hinge]) -> None:
         here = self.placed[name] = self.placed[parent] @ place
         if not hinges:
@@ -326,8 +330,8 @@ def read(model: Any) -> Builder:
     off = _switched_off(model)
     for switch in off:
         note(f"{switch} is switched off, and left out")
-    bodies = ["ground", *_names(model, "body", model.nbody)[1:]]
-    bodies = [name or f"body{i}" for i, name in enumerate(bodies)]
+    names = _names(model, "body", model.nbody)
+    bodies = ["ground", *(name or free_name(f"body{i}", names) for i, name in enumerate(names) if i)]
     if "ground" in bodies[1:]:
         bodies[bodies.index("ground", 1)] = free_name("ground_body", bodies)
         note("body 'ground' becomes 'ground_body': 'ground' is the world")
@@ -469,7 +473,9 @@ def _equality(
             places = [Transform(translation=data[:3]), Transform(translation=data[3:6])]
         else:
             places = [Transform(_rotation(data[6:10]), data[3:6]), Transform(translation=data[:3])]
-        tree.join(name or tree.invent(" to ".join(ends)), ends, *places, rotation=kind == WELD and data[10] != 0.0)
+        tree.join(
+            tree.constraint_name(name, " to ".join(ends)), ends, *places, rotation=kind == WELD and data[10] != 0.0
+        )
         return
     lengths: list[dict[int, float] | None] = [None]
     pair = [int(k) for k in (one, other) if k >= 0]
@@ -486,4 +492,4 @@ def _equality(
         else [_names(model, "tendon", model.ntendon)[k] or f"tendon{k}" for k in pair]
     )
     first, second = [*named, {}][:2]
-    tree.couple(name or tree.invent(" follows ".join(called)), first, second, data[:5].tolist())
+    tree.couple(tree.constraint_name(name, " follows ".join(called)), first, second, data[:5].tolist())

@@ -172,11 +172,12 @@ def test_names_that_are_missing_or_taken():
     robot = sarrus.loads(
         model(
             f"<body>{MASS}<joint/><joint/></body>" + body("ground", '<joint name="body1_hinge__"/>'),
-            '<equality><connect body1="ground" anchor="0 0 0"/><joint joint1="body1_hinge__" name="body1_hinge"/></equality>',
+            '<equality><connect body1="ground" anchor="0 0 0"/><joint joint1="body1_hinge__" name="body1_hinge"/>'
+            '<joint joint1="body1_hinge__" name="body1_hinge__"/></equality>',
         )
     )
     assert robot.joints == ("body1_hinge2", "body1_hinge3", "body1_hinge__")
-    assert robot.constraints == ("ground_body to ground", "body1_hinge")
+    assert robot.constraints == ("ground_body to ground", "body1_hinge", "body1_hinge__2")
     assert "becomes body 'ground_body'" in robot.warnings[0]
 
 
@@ -529,7 +530,7 @@ BAD = {
     "class twice": (model("", "<default><default class='a'/><default class='a'/></default>"), "needs a class of its own: there is another 'a'"),
     "class without a name": (model("", "<default><default/></default>"), "<default> needs a class of its own"),
     "main by another name": (model("", "<default class='a'/>"), "is the outermost, whose class is 'main', and calls it 'a'"),
-    "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the name of another in line 2"),
+    "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the name of another: <string>:2"),
     "two joints of a name": (model(body("a", '<joint name="j"/><joint name="j"/>')), "<joint name='j'> has the name of another"),
     "world by name": (model(body("world")), "<body name='world'> has the name of the world"),
     "two orientations": (model(body("a", attributes='euler="0 0 0" quat="1 0 0 0"')), "tells its orientation twice: by quat and by euler"),
@@ -546,6 +547,7 @@ BAD = {
     "mass from a mesh": (model('<body name="a"><geom type="mesh" mesh="m"/></body>'), "gives <body name='a'> its mass by mesh 'm', which is not there"),
     "free and hinged": (model(body("a", "<freejoint/><joint/>")), "is free, and not the only joint of a body of the world"),
     "free on a body": (model(body("a", body("b", "<freejoint/>"))), "is free, and not the only joint"),
+    "joint of the world": (model("<joint/>"), "<joint> is of the world, which does not move"),
     "attach": (model('<attach model="x" body="y"/>'), "<attach> makes bodies, which is not read: let MuJoCo compile the file"),
     "replicate": (model('<replicate count="2"/>'), "<replicate> makes bodies"),
     "global coordinates": (model(body("a"), '<compiler coordinate="global"/>'), "tells global coordinates"),
