@@ -76,10 +76,8 @@ def read(
     if root.tag != "mujoco":
         root.fail("is not the root of an MJCF, <mujoco>")
     include(root, beside)
-    with (
-        at(root),
-        np.errstate(over="ignore", invalid="ignore", divide="ignore"),
-    ):  # what is too large is refused where it ends
+    # numbers too large are refused where they end
+    with at(root), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _Reader(root, beside or "").read()
 
 

@@ -79,7 +79,7 @@ class Tree:
         self.builder = Builder(name, gravity)
         self.taken = set(taken)
         self.count: dict[str, int] = {}
-        self.bodies: set[str] = set()
+        self.bodies = {"ground"}
         self.placed: dict[str, Transform] = {"ground": HERE}  # of bodies in the world, at qpos0
         self.keys: dict[str, dict[str, tuple[float, ...]]] = {}
         self.qpos0: dict[str, tuple[float, ...]] = {}  # of joints, in MuJoCo's order, as q has them
@@ -159,7 +159,7 @@ class Tree:
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
 
     def set_springs(self, wanted: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
-        """Springs and dampers of joints to a time constant and a damping ratio: those of a mass as heavy as a force along the joint finds it at qpos0."""
+        """Springs and dampers to time constants and damping ratios, of the mass that a force along each joint finds at qpos0."""
         if not wanted:
             return
         robot = self.builder._mechanism(())
@@ -180,8 +180,8 @@ class Tree:
             self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
 
     def add_site(self, name: str, body: str, place: Transform) -> None:
-        taken = self.bodies | {"ground"}
-        self.builder.add_frame(free_name(f"{name}_site", taken) if name in taken else name, body, place)
+        """A frame; bodies and frames share names here, and in MuJoCo bodies and sites do not."""
+        self.builder.add_frame(free_name(f"{name}_site", self.bodies) if name in self.bodies else name, body, place)
 
     def coordinates(self, qpos: Sequence[float]) -> dict[str, tuple[float, ...]]:
         """Of joints, from MuJoCo's numbers."""
@@ -396,7 +396,8 @@ def _names(model: Any, kind: str, n: int) -> list[str]:
     """Empty for those without one."""
     if not hasattr(model, "names"):
         return [""] * n
-    return [bytes(model.names)[at:].split(b"\0", 1)[0].decode() for at in getattr(model, f"name_{kind}adr")]
+    text = bytes(model.names)
+    return [text[at : text.index(b"\0", at)].decode() for at in getattr(model, f"name_{kind}adr")]
 
 
 def _rotation(quaternion: ArrayLike) -> Rotation:

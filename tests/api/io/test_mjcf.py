@@ -116,7 +116,7 @@ def test_terms_of_joints():
 def test_spring_and_damper_by_time_constant_and_ratio():
     """Time constant 0.5 s, damping ratio 0.8: x'' + 2/0.5 x' + x/(0.5 0.8)^2 = 0 of the joint's inertia, here 3."""
     j = joint_of(model(body("a", '<joint name="j" armature="2" springdamper="0.5 0.8" stiffness="9" damping="9"/>')))
-    assert_allclose((j.damping[0], j.stiffness[0]), [3 * 4, 3 / 0.16])
+    assert_allclose((j.damping[0], j.stiffness[0], j.rest[0]), [3 * 4, 3 / 0.16, 0])
 
 
 @pytest.mark.parametrize(
@@ -494,6 +494,15 @@ def test_what_is_not_read_is_told_once_by_kind():
         "<string>:3: the drag of the medium is not read",
         "<string>:4: <spatial> tendons guide nothing here, and are left out",
     ]
+
+
+def test_ranges_that_hold_only_if_told():
+    """With autolimits false, a range needs its limited="true"."""
+    text = model(body("a", '<joint name="j" range="-1 1" {}/>'), '<compiler angle="radian" autolimits="false"/>')
+    assert joint_of(text.format("")).limits is None
+    assert "range of <joint> is not read: autolimits is false" in sarrus.loads(text.format("")).warnings[0]
+    assert_allclose(np.ravel(joint_of(text.format('limited="true"')).limits), [-1, 1])
+    assert joint_of(text.format('limited="false"').replace('autolimits="false"', "")).limits is None
 
 
 def test_flags_switch_terms_off():
