@@ -24,8 +24,8 @@ inline int size_of_axis(char axis, const Tree& t) {
   switch (axis) {
     case 'q': return t.nq;
     case 'v': return t.nv;
-    case 'p': return t.parts - 1;
-    case 'P': return 10 * (t.parts - 1);
+    case 'p': return t.bodies - 1;
+    case 'P': return 10 * (t.bodies - 1);
     case 'k': return cached_kinematics_size(t);
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;

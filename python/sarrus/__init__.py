@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from . import errors, laws
 from ._build import __version__, build_info
 from .analysis.formulations.cog import CogJacobians
+from .analysis.formulations.invariant import Factors
+from .analysis.formulations.linearization import Linearization, Modes
 from .analysis.formulations.projected import ProjectedEquations
 from .analysis.formulations.reduced import ReducedForm
 from .analysis.formulations.reference_member import ReferenceMemberSolution
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
     from . import control, interop, io, mechanisms
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
-    from .io import load, loads
+    from .io import load, load_builder, loads
     from .io.mujoco import from_mujoco
     from .simulation.simulate import Event, simulate
     from .simulation.sweep import Status, Sweep, simulate_many
@@ -80,14 +82,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActuationMobility", "AssemblyError", "BodySpec", "Box", "BranchEnd", "Builder", "CogJacobians", "Constraint",
-    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "Event", "Fixed", "FrameSpec", "Free",
+    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "Event", "Factors", "Fixed", "FrameSpec", "Free",
     "Gimbal", "Helical", "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning",
-    "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning",
+    "Linearization", "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
     "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations",
     "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation", "SarrusError", "ShapeError",
     "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status", "StiffnessWarning", "Sweep",
     "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__", "build_info", "control", "errors",
-    "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load", "loads", "mechanisms", "simulate",
+    "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms",
+    "simulate",
     "simulate_many", "view",
 ]  # fmt: skip
 
@@ -97,7 +100,7 @@ _ON_DEMAND = {
     "control": ("control",),
     "figures.skeleton": ("Skeleton",),
     "interop": ("interop",),
-    "io": ("io", "load", "loads"),
+    "io": ("io", "load", "load_builder", "loads"),
     "io.mujoco": ("from_mujoco",),
     "mechanisms": ("mechanisms",),
     "simulation.simulate": ("Event", "simulate"),

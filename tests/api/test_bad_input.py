@@ -774,6 +774,50 @@ ELSEWHERE = {
         TypeError,
         "pose must be a Transform",
     ),
+    "exponential of four numbers": (
+        lambda: spatial.exp(np.zeros(4)),
+        ShapeError,
+        r"x has shape \(4,\); its last axis must be 3, rotation vectors, or 6, motions",
+    ),
+    "tangent map of a text": (lambda: spatial.left_jacobian("turn"), ShapeError, "x must be an array"),
+    "logarithm of a stretch": (
+        lambda: spatial.log(np.stack([np.eye(3), 2 * np.eye(3)])),
+        ModelError,
+        r"X\[1\] holds .* which is no rotation: off by 3",
+    ),
+    "logarithm of a mirror": (lambda: spatial.log(np.diag([1, 1, -1])), ModelError, "a reflection"),
+    "logarithm of a projection": (
+        lambda: spatial.log(np.ones((4, 4))),
+        ModelError,
+        r"X has the last row \[1.0, 1.0, 1.0, 1.0\]; a pose has",
+    ),
+    "logarithm of numbers": (lambda: spatial.log(np.zeros(3)), ShapeError, r"X has shape \(3,\); it must be"),
+    "adjoint of a rotation": (
+        lambda: spatial.adjoint(np.eye(3)),
+        ShapeError,
+        r"pose has shape \(3, 3\); it must be a Transform, or poses",
+    ),
+    "bracket of a rotation vector": (lambda: spatial.ad(ZERO), ShapeError, "its last axis must be 6"),
+    "more angles than screws": (
+        lambda: spatial.product_of_exponentials(np.zeros((2, 6)), np.zeros(3)),
+        ShapeError,
+        "with 2 screws its last axis must be 2",
+    ),
+    "one screw that is no row": (
+        lambda: spatial.spatial_jacobian(np.zeros(6), np.zeros(1)),
+        ShapeError,
+        r"screws has shape \(6,\); it must be \(\.\.\., n, 6\)",
+    ),
+    "screws that do not broadcast": (
+        lambda: spatial.body_jacobian(np.zeros((2, 1, 6)), np.zeros((3, 1))),
+        ShapeError,
+        r"leading axes of screws \(2,\) and q \(3,\) do not broadcast",
+    ),
+    "homes that do not broadcast": (
+        lambda: spatial.product_of_exponentials(np.zeros((1, 6)), np.zeros((2, 1)), np.zeros((3, 4, 4)) + np.eye(4)),
+        ShapeError,
+        "screws and q .* and home .* do not broadcast",
+    ),
     "inertia by a matrix": (lambda: BALL.transformed(np.eye(4)), TypeError, "pose must be a Transform"),
     "poses beyond floats": (
         lambda: sarrus.Transform(translation=(1e308, 0, 0)) @ sarrus.Transform(translation=(1e308, 0, 0)),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.core.test_against_oracle import (
     OPERATIONS,
@@ -12,6 +12,7 @@ from tests.core.test_against_oracle import (
     draw_state,
     solving_tolerance,
 )
+from tests.effort import examples
 from tests.oracles import Dense
 from tests.random_mechanisms import PLACES, mechanisms, random_mechanism, random_state, seeds
 
@@ -44,13 +45,13 @@ def moves(robot):
 
 
 @pytest.mark.parametrize("at", [*PLACES, "singular"])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(robot=mechanisms(friction=True, armature=True).filter(moves), seed=seeds())
 def test_agrees(at, robot, seed):
     assert_all_agree(robot, draw_state(robot, np.random.default_rng(seed), at), at == "singular")
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(robot=mechanisms(joints=REVERSIBLE, floating=False, backward=0.5).filter(moves), seed=seeds())
 def test_agrees_where_joints_point_to_the_ground(robot, seed):
     """Reactions too: of the joint seen from its other end, which is how Pinocchio has it."""
@@ -66,7 +67,7 @@ def test_agrees_on_large_trees(bodies, branching, floating):
     assert_all_agree(robot, draw_state(robot, np.random.default_rng(bodies)))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(robot=mechanisms().filter(moves), seed=seeds())
 def test_difference_agrees(robot, seed):
     """By less than half a turn: Pinocchio keeps the cosine and sine of a planar joint's angle, we the angle."""

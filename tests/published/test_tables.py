@@ -193,6 +193,8 @@ def test_slides_elbow_manipulator():
     agree(heavy.mass_matrix(q), e["M"], c["tolerance"])
     agree(heavy.gravity_forces(q), e["N_gravity"], c["tolerance"])
     agree(light.bias_forces(q, v), e["C"] @ v, c["tolerance"])
+    agree(heavy.christoffel_symbols(q) @ v, e["C"], c["tolerance"])  # 27 symbols in its nine sums
+    agree(heavy.factors(q, v).mass_matrix, e["M"], c["tolerance"])
     linear_first = [3, 4, 5, 0, 1, 2]
     for frame, expected in (("link2", e["J2_body"]), ("link3", e["J3_body"])):
         agree(heavy.jacobian(q, frame)[linear_first], expected, c["tolerance"])

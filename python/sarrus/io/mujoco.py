@@ -28,7 +28,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -39,11 +39,9 @@ from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Sp
 from ..description.specs import Box, Cylinder, Sphere
 from ..errors import ModelError
 from ..interop import FROM_QPOS
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .document import Notes, free_name
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["from_mujoco", "read"]
 
@@ -162,7 +160,7 @@ class Tree:
         """Springs and dampers to time constants and damping ratios, of the mass that a force along each joint finds at qpos0."""
         if not wanted:
             return
-        robot = self.builder._mechanism(())
+        robot = Mechanism(self.builder._described(()))
         M = robot.mass_matrix(robot._at(self.qpos0.items()))
         size = np.sqrt(M.diagonal())
         if not size.all() or np.linalg.cond(scaled := M / np.outer(size, size)) > 1e14:
