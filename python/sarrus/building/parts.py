@@ -81,7 +81,7 @@ class Parts:
         if kind == "body" and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
-        taken = {"body": frames, "frame": frames, "spring": (self._springs,)}.get(kind, ties)
+        taken = {"body": frames, "frame": frames, "spring": (self._springs,), "configuration": ()}.get(kind, ties)
         if any(name in names for names in taken):
             if taken is ties and (name in self._joints) != (kind == "joint"):
                 raise ModelError(f"a joint and a constraint are both named '{name}'")
