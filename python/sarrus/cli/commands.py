@@ -8,6 +8,7 @@ import difflib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,8 +21,18 @@ import numpy as np
 from .. import Builder, IntegrationError, Revolute, Trajectory, build_info, load, mechanisms, simulate, view
 from .._arrays import Array
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
-from ..errors import ModelError, NameNotFoundError, SarrusError, ShapeError, StateError, printable, raise_no_such_name
+from ..errors import (
+    ModelError,
+    ModelWarning,
+    NameNotFoundError,
+    SarrusError,
+    ShapeError,
+    StateError,
+    printable,
+    raise_no_such_name,
+)
 from ..figures.canvas import check_film
+from ..io import save
 from ..spatial import Inertia, Transform
 
 if TYPE_CHECKING:
@@ -260,6 +271,34 @@ def _counted(count: int, one: str, many: str = "") -> str:
 def _print_facts(facts: Mapping[str, object]) -> None:
     for name, value in facts.items():
         print(f"  {name:<20}{value}")
+
+
+# ---- check, convert --------------------------------------------------------------------------------------------------
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """`sarrus check MODEL`: 1 where something is suspicious."""
+    from .check import suspicious
+
+    robot = model(arguments.model, arguments.floating_base)
+    found = [printable(text) for text in suspicious(robot)]
+    print(f"{robot.name}: {_counted(len(found), 'suspicious thing') if found else 'nothing suspicious'}")
+    print("".join(f"  {text}\n" for text in found), end="")
+    return 1 if found else 0
+
+
+def converted(arguments: argparse.Namespace) -> int:
+    """`sarrus convert MODEL FILE`."""
+    robot = model(arguments.model, arguments.floating_base)
+    path: Path = arguments.output
+    _check_folders(path)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ModelWarning)
+        written = save(robot, path, lossy=arguments.lossy)
+    for text in (*robot.warnings, *(str(warning.message) for warning in said)):
+        print(f"sarrus: {printable(text)}", file=sys.stderr)
+    print("wrote " + " and ".join(map(str, written)))
+    return 0
 
 
 # ---- simulate --------------------------------------------------------------------------------------------------------

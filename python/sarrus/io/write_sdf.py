@@ -55,13 +55,14 @@ __all__ = ["save"]
 NATIVE = {"Revolute": "revolute", "Prismatic": "prismatic", "Helical": "screw", "Universal": "universal"}
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("SDF")
     losses.look_for_idle(robot, gravity=True)
     text = document(_Writer(robot, losses, path).root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
+    return [path]
 
 
 class _Writer:

@@ -1,0 +1,88 @@
+"""What of a mechanism is suspicious: `sarrus check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from ..analysis.joint_targets import start_near
+from ..analysis.scaling import characteristic_length
+from ..errors import SarrusError
+from ..mechanism import Mechanism
+
+# a millionth of the whole, as of a link of 1e-9 kg: accelerations then have ten digits less than the numbers
+LIGHT = 1e-6
+# radius of gyration, or distance of the centre of mass, in sizes of the bodies: a tensor in g mm², a mesh in mm
+FAR = 100.0
+# rows that depend on one another but for rounding in the file
+ROUNDED = 1e-3
+
+
+def suspicious(robot: Mechanism) -> Iterator[str]:
+    """A line for each kind of thing that somebody should look at."""
+    yield from robot.warnings
+    yield from _of_masses(robot)
+    start = start_near(robot, None, {}, 0.0)
+    for name in robot.joints:
+        limits, own = robot.joint(name).type.limits, start[robot.joint(name).q_slice]
+        if limits is not None and not ((limits[0] <= own) & (own <= limits[1])).all():
+            yield f"joint '{name}' starts outside of its limits"
+    if robot.nc:
+        yield from _of_loops(robot)
+
+
+def _of_masses(robot: Mechanism) -> Iterator[str]:
+    bodies, size = robot.description.bodies, characteristic_length(robot.description)
+    heaviest = max((body.inertia.mass for body in bodies), default=0.0)
+    if heaviest == 0.0:
+        yield "no body has any mass"
+    light = [b for b in bodies if 0.0 < b.inertia.mass < LIGHT * heaviest]
+    if light:
+        least = min(b.inertia.mass for b in light)
+        yield f"next to no mass, from {least:.2g} kg on beside {heaviest:.3g} kg, which costs digits of accelerations: {_names(light)}"
+    strange = [b for b in bodies if not b.inertia.is_physical() and not any(f"'{b.name}'" in w for w in robot.warnings)]
+    if strange:
+        yield f"inertia that no body has: {_names(strange)}"
+    massive = [b for b in bodies if b.inertia.mass > 0.0]
+    wide = [b for b in massive if b.inertia.principal_moments.max() > b.inertia.mass * (FAR * size) ** 2]
+    if wide:
+        yield f"inertia of bodies {FAR:g} times as large as the mechanism's ({size:.2g} m); is it in kg m²? {_names(wide)}"
+    off = [b for b in massive if np.abs(b.inertia.com).max() > FAR * size]
+    if off:
+        yield f"centre of mass {FAR:g} times as far off as bodies are large ({size:.2g} m); is it in m? {_names(off)}"
+
+
+def _of_loops(robot: Mechanism) -> Iterator[str]:
+    try:
+        q = robot.assemble(time=0.0)
+    except SarrusError as error:
+        yield f"open loops: {error}"
+        return
+    report = robot.mobility(q, time=0.0)
+    if report.redundant:
+        yield f"{report.redundant} of {robot.nc} rows are redundant, so that some reactions are not determined: {_listed(report.redundant_rows)}"
+    yield from report.warnings
+    s = report.singular_values
+    rank = int((s > ROUNDED * max(1.0, s.max(initial=0.0))).sum())
+    if rank < report.rank:
+        values = (
+            f"the singular value {s[rank - 1]:.2g} is followed by {s[rank]:.2g}"
+            if rank
+            else f"the largest singular value is {s[0]:.2g}"
+        )
+        freedoms = f"{report.degrees_of_freedom} degrees of freedom, and {robot.nv - rank} within {ROUNDED:g}"
+        yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. robot.loosened() takes joints that hold less"
+    if report.degrees_of_freedom == 0:
+        yield "nothing can move"
+    elif report.idle:
+        yield f"joints that cannot move: {_listed(report.idle)}"
+
+
+def _names(bodies: Iterable[object]) -> str:
+    return _listed([body.name for body in bodies])  # type: ignore[attr-defined]
+
+
+def _listed(names: Iterable[str], most: int = 8) -> str:
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
