@@ -54,11 +54,13 @@ class UsageError(Exception):
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
-def model(name: str, floating_base: bool = False) -> Mechanism:
+def model(arguments: argparse.Namespace) -> Mechanism:
     """The mechanism of a file or, where the name is one of the gallery's, of the gallery."""
+    name, floating_base, loops = arguments.model, arguments.floating_base, arguments.loops
     if name in mechanisms.__all__:
-        if floating_base:
-            raise UsageError(f"--floating-base is for model files; '{name}' is of the gallery")
+        if floating_base or loops:
+            option = "--floating-base" if floating_base else "--loops"
+            raise UsageError(f"{option} is for model files; '{name}' is of the gallery")
         return _of_gallery(name)
     path = Path(name)
     if not path.suffix and not path.exists():
@@ -66,7 +68,7 @@ def model(name: str, floating_base: bool = False) -> Mechanism:
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         fault = f"no file, and no mechanism of the gallery, is named '{name}'"
         raise ModelError(f"{fault}; {hint}`sarrus demo --list` lists them")
-    return load(path, floating_base=floating_base)
+    return load(path, floating_base=floating_base or None, loops=loops)
 
 
 def _of_gallery(name: str) -> Mechanism:
@@ -206,7 +208,7 @@ def _without_windows() -> None:
 
 def info(arguments: argparse.Namespace) -> int:
     """`sarrus info MODEL`."""
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     try:
         q, open_loops = (robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)), ""
         where = "at home" if robot.nc or robot.description.home else "at the neutral configuration"
@@ -280,7 +282,7 @@ def check(arguments: argparse.Namespace) -> int:
     """`sarrus check MODEL`: 1 where something is suspicious."""
     from .check import suspicious
 
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     found = [printable(text) for text in suspicious(robot)]
     print(f"{robot.name}: {_counted(len(found), 'suspicious thing') if found else 'nothing suspicious'}")
     print("".join(f"  {text}\n" for text in found), end="")
@@ -289,7 +291,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 def converted(arguments: argparse.Namespace) -> int:
     """`sarrus convert MODEL FILE`."""
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     path: Path = arguments.output
     _check_folders(path)
     with warnings.catch_warnings(record=True) as said:
@@ -306,7 +308,7 @@ def converted(arguments: argparse.Namespace) -> int:
 
 def simulated(arguments: argparse.Namespace) -> int:
     """`sarrus simulate MODEL`."""
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     if arguments.show_what and not arguments.plot:
         raise UsageError("--show-what says what --plot FILE draws; there is no --plot")
     q, v = start(robot, arguments.position, arguments.velocity)
@@ -387,7 +389,7 @@ def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
 
 def viewed(arguments: argparse.Namespace) -> int:
     """`sarrus view MODEL`: until Ctrl-C, which is how it is meant to end."""
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     run = None if arguments.run_file is None else Trajectory.load(arguments.run_file, mechanism=robot)
     q = start(robot, arguments.position, {})[0] if arguments.position else None
     how = {"port": arguments.port, "host": arguments.host, "open_browser": not arguments.no_browser}

@@ -231,6 +231,7 @@ class _Paragraphs(argparse.HelpFormatter):
 def _model(argument: Callable[..., None]) -> None:
     argument("model", metavar="MODEL", help=MODEL)
     argument("--floating-base", action="store_true", help="let the root body of a file float instead of fixing it")
+    argument("--loops", metavar="FILE", help="what closes the loops of a URDF: robot.yaml (needs PyYAML)")
 
 
 def _coordinates(argument: Callable[..., None], option: str, what: str) -> None:

@@ -101,7 +101,7 @@ class _Writer:
             spec = robot.constraint(name).spec
             if isinstance(spec, JointSpec):
                 self._closing(spec)
-            elif (mimic := mimic_of(spec, self.coordinates)) and mimic[0] not in followers:
+            elif mimic := mimic_of(spec, self.coordinates, followers, robot.actuated):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
                 add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
