@@ -16,7 +16,7 @@ LIGHT = 1e-6
 # radius of gyration, or distance of the centre of mass, in sizes of the bodies: a tensor in g mm², a mesh in mm
 FAR = 100.0
 # rows that depend on one another but for rounding in the file
-ROUNDED = 1e-3
+ROUNDED = 3e-3
 
 
 def suspicious(robot: Mechanism) -> Iterator[str]:

@@ -36,14 +36,16 @@ FREE = {
 # a joint with fewer rows is good enough if the smallest singular value that counts keeps this share of itself
 SHARE = 0.1
 # samples of the motion, and their distance [rad, mean sizes of the bodies]
-SAMPLES, AWAY = 6, 0.1
+SAMPLES, AWAY = 6, 0.4
+# rows that are redundant at a singular position only are open by the square of the distance from there, times something like that
+CURVED = 0.1
 
 
 class Loosening(Position, MobilityAnalysis):
     """Making loops that are overconstrained hold what they need."""
 
     def loosened(
-        self, q: ArrayLike | None = None, *, tolerance: float = 1e-3, joints: Iterable[str] | None = None
+        self, q: ArrayLike | None = None, *, tolerance: float = 3e-3, joints: Iterable[str] | None = None
     ) -> Self:
         """The mechanism with looser joints closing its loops, where rows say what others say: exactly, or but for errors of the parts.
 
@@ -68,7 +70,7 @@ class Loosening(Position, MobilityAnalysis):
             A name is no closing joint's.
         ModelError
             No joint can be loosened; nearby, the rows that were left out are open by more than ten times the
-            tolerance: they are not redundant there, as q is a singular position.
+            tolerance, and by as much as the way bends: they are not redundant there, as q is a singular position.
 
         Examples
         --------
@@ -123,7 +125,7 @@ class Loosening(Position, MobilityAnalysis):
             raise ModelError("; ".join([f"no joint of '{self.name}' can be loosened, though {many}", *stay, cure]))
         there = np.asarray(loose.assemble(q, time=0.0))
         (worst, row), after = _left_open(self, loose, there), _singular_values(loose, there)[1]
-        if worst > 10.0 * max(tolerance, residual):
+        if worst > max(10.0 * tolerance, CURVED * AWAY**2):
             raise ModelError(
                 f"'{self.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size without the "
                 f"rows that are redundant here within {tolerance:g}; give another q"
