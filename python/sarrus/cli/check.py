@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from .._arrays import Array
+from .._core import tolerances
 from ..analysis.joint_targets import start_near
-from ..analysis.scaling import characteristic_length
+from ..analysis.scaling import ScaledLoops, characteristic_length
 from ..errors import SarrusError
 from ..mechanism import Mechanism
 
@@ -58,25 +60,33 @@ def _of_loops(robot: Mechanism) -> Iterator[str]:
         q = robot.assemble(time=0.0)
     except SarrusError as error:
         yield f"open loops: {error}"
+        found, status = robot.assemble(time=0.0, tolerance=ROUNDED, return_status=True)
+        if status == 0:
+            yield from _of_rounding(robot, found)
         return
     report = robot.mobility(q, time=0.0)
     if report.redundant:
-        yield f"{report.redundant} of {robot.nc} rows are redundant, so that some reactions are not determined: {_listed(report.redundant_rows)}"
+        rows = f"{report.redundant} of {robot.nc} rows are redundant, so that some reactions are not determined"
+        yield f"{rows}: {_listed(report.redundant_rows)}"
     yield from report.warnings
-    s = report.singular_values
-    rank = int((s > ROUNDED * max(1.0, s.max(initial=0.0))).sum())
-    if rank < report.rank:
-        values = (
-            f"the singular value {s[rank - 1]:.2g} is followed by {s[rank]:.2g}"
-            if rank
-            else f"the largest singular value is {s[0]:.2g}"
-        )
-        freedoms = f"{report.degrees_of_freedom} degrees of freedom, and {robot.nv - rank} within {ROUNDED:g}"
-        yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. robot.loosened() takes joints that hold less"
+    yield from _of_rounding(robot, q)
     if report.degrees_of_freedom == 0:
         yield "nothing can move"
     elif report.idle:
         yield f"joints that cannot move: {_listed(report.idle)}"
+
+
+def _of_rounding(robot: Mechanism, q: Array) -> Iterator[str]:
+    s = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q), compute_uv=False)
+    rank, loose = (int((s > limit * max(1.0, s.max())).sum()) for limit in (tolerances.negligible, ROUNDED))
+    if loose < rank:
+        values = (
+            f"the singular value {s[loose - 1]:.2g} is followed by {s[loose]:.2g}"
+            if loose
+            else f"the largest singular value is {s[0]:.2g}"
+        )
+        freedoms = f"{robot.nv - rank} degrees of freedom, and {robot.nv - loose} within {ROUNDED:g}"
+        yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. robot.loosened() takes joints that hold less"
 
 
 def _names(bodies: Iterable[object]) -> str:
