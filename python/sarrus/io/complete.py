@@ -39,9 +39,10 @@ WIDTH = 120
 _MAKE: dict[type, Callable[..., Any]] = {Inertia: partial(Inertia, check=False)}
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file; nothing is left out, whatever `lossy` says."""
     path.write_text(write(robot.description, str(path.absolute().parent)), encoding="utf-8")
+    return [path]
 
 
 def write(description: Description, beside: str = "") -> str:

@@ -11,7 +11,7 @@ of a joint (the values that a gimbal holds) moves into `end`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,22 +240,26 @@ def add_drake(
         return False
     tendon = add(owner, "drake:tendon_constraint", name=spec.name)
     for joint, index, c in spec.terms:
-        one = add(tendon, "drake:tendon_constraint_joint", name=names[joint, index])
-        part(one, "tendon_constraint_joint_a", c[0]) if words else one.set("a", text_of(c[0]))
+        add(tendon, "drake:tendon_constraint_joint", name=names[joint, index], a=c[0])
     before = sum(c[0] * zero[joint][index] for joint, index, c in spec.terms) if zero else 0.0
     for bound in ("lower", "upper"):
         part(tendon, f"tendon_constraint_{bound}_limit", spec.offset - before)
     return True
 
 
-def mimic_of(spec: ConstraintSpec, names: dict[tuple[str, int], str]) -> tuple[str, str, float, float] | None:
-    """(follower, leader, multiplier, offset) of a coupler that says so."""
+def mimic_of(
+    spec: ConstraintSpec, names: dict[tuple[str, int], str], others: Container[str], driven: Container[str]
+) -> tuple[str, str, float, float] | None:
+    """(follower, leader, multiplier, offset) of a coupler that says so, the follower none of `others`, and passive if one of them is."""
     if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
         return None
-    (a, i, (p, *more)), (b, k, (r, *others)) = spec.terms
-    if any(more) or any(others) or p == 0.0 or (a, i) not in names or (b, k) not in names:
+    if any((joint, index) not in names or any(c[1:]) for joint, index, c in spec.terms):
         return None
-    return names[a, i], names[b, k], -r / p, spec.offset / p
+    ways = []
+    for (a, i, (p, *_)), (b, k, (r, *_)) in (spec.terms, spec.terms[::-1]):
+        if p != 0.0 and names[a, i] not in others:
+            ways.append((a in driven, (names[a, i], names[b, k], -r / p, spec.offset / p)))
+    return min(ways, key=lambda way: way[0])[1] if ways else None
 
 
 def frame_along(direction: ArrayLike) -> Transform:

@@ -49,12 +49,13 @@ __all__ = ["save"]
 SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than MuJoCo's mjMINVAL = 1e-15
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("MJCF")
     text = document(_Writer(robot, losses).root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
+    return [path]
 
 
 class _Writer:
@@ -219,8 +220,6 @@ class _Writer:
         return given
 
     def _inertial(self, element: Element, inertia: Inertia) -> None:
-        if inertia.mass == 0.0 and not inertia.about_com.any():
-            return
         I = inertia.about_com
         if np.array_equal(I, np.diag(np.diag(I))):
             moments, turned = np.diag(I), None
@@ -232,7 +231,7 @@ class _Writer:
         low, middle, high = np.sort(moments)
         if 0.0 < high - (low + middle) <= 10 * rounding:  # of a flat body, whose largest is the sum of the others
             moments[moments.argmax()] = low + middle
-        self.thin |= bool((moments < SMALLEST).any())
+        self.thin |= bool((moments < SMALLEST).any()) and inertia.mass > 0.0
         add(element, "inertial", pos=inertia.com, quat=turned, mass=inertia.mass, diaginertia=moments)
         if not inertia.is_physical():
             self.losses.minor.append(

@@ -55,13 +55,14 @@ __all__ = ["save"]
 NATIVE = {"Revolute": "revolute", "Prismatic": "prismatic", "Helical": "screw", "Universal": "universal"}
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("SDF")
     losses.look_for_idle(robot, gravity=True)
     text = document(_Writer(robot, losses, path).root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
+    return [path]
 
 
 class _Writer:
@@ -96,11 +97,10 @@ class _Writer:
             _pose(element, frame.placement)
         followers: set[str] = set()
         for c in d.constraints:
-            mimic = mimic_of(c, self.names)
-            if mimic and mimic[0] not in followers:
+            if mimic := mimic_of(c, self.names, followers, robot.actuated):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
-                (a, i, _), (b, k, _) = c.terms  # type: ignore[attr-defined]
+                (a, i), (b, k) = (next(key for key, name in self.names.items() if name == end) for end in mimic[:2])
                 element = add(self.axis_of[follower], "mimic", joint=leader, axis="axis")
                 _word(element, "multiplier", multiplier)
                 _word(element, "offset", offset + multiplier * self.zero[b][k] - self.zero[a][i])
@@ -118,7 +118,8 @@ class _Writer:
         """The configuration of the file's pose."""
         robot = self.robot
         q = robot.neutral()
-        if not robot.nc or np.abs(robot.loop_residual(q, time=0.0)).max() < 1e-12:
+        links = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
+        if not links or np.abs(robot.loop_residual(q, time=0.0)[np.concatenate(links)]).max() < 1e-12:
             return q
         try:
             q = robot.assemble(time=0.0)

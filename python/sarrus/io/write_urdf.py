@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["save"]
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, and one beside it where there are loops or passive joints, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("URDF")
     losses.look_for_idle(robot)
@@ -60,9 +60,12 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
     text = document(writer.root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
-    if sidecar := writer.sidecar():
-        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
-        path.with_suffix(".yaml").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")  # JSON is YAML
+    if not (sidecar := writer.sidecar()):
+        return [path]
+    beside = path.with_suffix(".yaml")
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
+    beside.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")  # JSON is YAML
+    return [path, beside]
 
 
 class _Writer:
@@ -98,7 +101,7 @@ class _Writer:
             spec = robot.constraint(name).spec
             if isinstance(spec, JointSpec):
                 self._closing(spec)
-            elif (mimic := mimic_of(spec, self.coordinates)) and mimic[0] not in followers:
+            elif mimic := mimic_of(spec, self.coordinates, followers, robot.actuated):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
                 add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
