@@ -145,7 +145,7 @@ class Linearization:
         order = np.lexsort((-eigenvalues.imag, eigenvalues.real, abs(eigenvalues)), axis=-1)
         eigenvalues = np.where(bad, np.nan, np.take_along_axis(eigenvalues, order, axis=-1))
         size = np.hypot(eigenvalues.real, eigenvalues.imag).astype(np.float64)
-        states = np.take_along_axis(np.swapaxes(vectors, -1, -2), order[..., None], axis=-2)
+        states: NDArray[np.complex128] = np.take_along_axis(np.swapaxes(vectors, -1, -2), order[..., None], axis=-2)
         shapes = states[..., : len(self.coordinates)] @ transposed(self.configuration_basis)
         largest = np.zeros((*shapes.shape[:-1], 1), dtype=np.complex128)
         if shapes.size:
