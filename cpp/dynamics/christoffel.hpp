@@ -25,7 +25,7 @@ namespace sarrus {
 template <class T>
 SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinates<T>& coordinates, int i, const Transform<T>& X,
                                          const Inertia<T>* I, const Motion<T>* S, T* out) {
-  const Body& b = tree.body[i];
+  const Link& b = tree.link[i];
   const int n = tree.nv;
   T unit[6];
   for (int l = 0; l < 6; ++l) unit[l] = T(0.0);
@@ -39,7 +39,7 @@ SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinate
       const Force<T> F = I[i] * S_jk;
       for (int a = b.iv + b.nv - 1; a >= 0; a = tree.column_parent[a]) out[(a * n + j) * n + k] += dot(S[a], F);
       for (int beyond = i + 1; beyond < b.end; ++beyond)
-        for (int a = tree.body[beyond].iv; a < tree.body[beyond].iv + tree.body[beyond].nv; ++a)
+        for (int a = tree.link[beyond].iv; a < tree.link[beyond].iv + tree.link[beyond].nv; ++a)
           out[(a * n + j) * n + k] += dot(S_jk, I[beyond] * S[a]);
     }
   }
@@ -48,14 +48,14 @@ SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinate
 template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Arena& arena, const T* q, T* out) {
   const int n = tree.nv;
   for (int k = 0; k < n * n * n; ++k) out[k] = T(0.0);
-  Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
+  Transform<T>* X = arena.take<Transform<T>>(tree.links);
   Motion<T>*stored = arena.take<Motion<T>>(n), *S = arena.take<Motion<T>>(n);
-  Inertia<T>* I = arena.take<Inertia<T>>(tree.bodies);
+  Inertia<T>* I = arena.take<Inertia<T>>(tree.links);
   joint_poses(tree, arena, q, X, stored);
 
   // all at the origin and in the axes of the body next to the ground
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     if (b.root == i)
       X[i] = Transform<T>::identity();
     else if (b.parent != b.root)
@@ -68,20 +68,20 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   }
 
   Force<T>* IS = arena.take<Force<T>>(n);
-  for (int i = tree.bodies - 1; i > 0; --i) {
-    const Body& body = tree.body[i];
-    if (body.parent != 0) I[body.parent] += I[i];
-    if (body.nv == 0) continue;
-    for (int a = body.iv + body.nv - 1; a >= 0; a = tree.column_parent[a]) IS[a] = I[i] * S[a];
-    for (int c = body.iv; c < body.iv + body.nv; ++c)
+  for (int i = tree.links - 1; i > 0; --i) {
+    const Link& link = tree.link[i];
+    if (link.parent != 0) I[link.parent] += I[i];
+    if (link.nv == 0) continue;
+    for (int a = link.iv + link.nv - 1; a >= 0; a = tree.column_parent[a]) IS[a] = I[i] * S[a];
+    for (int c = link.iv; c < link.iv + link.nv; ++c)
       for (int b = c; b >= 0; b = tree.column_parent[b]) {
-        const bool joint_bc = tree.column_body[b] == i;
+        const bool joint_bc = tree.column_link[b] == i;
         const Motion<T> bc = cross(S[b], S[c]);
         const Force<T> c_b = cross(S[c], IS[b]), b_c = cross(S[b], IS[c]);
         for (int a = b; a >= 0; a = tree.column_parent[a]) {
           const T P_a = dot(bc, IS[a]), P_b = -dot(S[a], c_b), P_c = dot(S[a], b_c);
           const T sum = T(0.5) * (P_a - P_b + P_c), rest = T(0.5) * (P_a - P_b - P_c);
-          const bool joint_ab = tree.column_body[a] == tree.column_body[b], joint_ac = joint_bc && joint_ab;
+          const bool joint_ab = tree.column_link[a] == tree.column_link[b], joint_ac = joint_bc && joint_ab;
           out[(a * n + c) * n + b] = sum, out[(a * n + b) * n + c] = joint_bc ? sum - P_a : sum;
           out[(b * n + c) * n + a] = rest, out[(b * n + a) * n + c] = joint_ac ? rest + P_b : rest;
           out[(c * n + b) * n + a] = -rest, out[(c * n + a) * n + b] = joint_ab ? -rest - P_c : -rest;
@@ -89,11 +89,11 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
       }
   }
 
-  const auto turns = [](const Body& b) {
+  const auto turns = [](const Link& b) {
     return b.nv > 1 && !visit_every(b.joint, b.nv, [](auto joint) { return joint.constant_subspace; });
   };
-  for (int i = 1; i < tree.bodies; ++i)
-    if (turns(tree.body[i])) add_turning_columns(tree, JointCoordinates<T>(tree, arena, q), i, X[i], I, S, out);
+  for (int i = 1; i < tree.links; ++i)
+    if (turns(tree.link[i])) add_turning_columns(tree, JointCoordinates<T>(tree, arena, q), i, X[i], I, S, out);
 
   if (tree.loops.rotor_rows == 0) return;
   T *unit = arena.take<T>(n), *C = arena.take<T>(n * n);

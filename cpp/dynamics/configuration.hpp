@@ -64,8 +64,8 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
 
 /// [u, v] = u v - v u, joint by joint: near a motion with velocity v, what deviates from it by u moves on by u-dot = dv + [u, v].
 template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv) {
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     visit_every(b.described, b.nv, [&](auto joint) { joint.bracket(u + b.iv, v + b.iv, uv + b.iv); });
   }
 }

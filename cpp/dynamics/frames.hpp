@@ -85,7 +85,7 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
 template <class T> void joint_screws(const Tree& tree, const Kinematics<T>& k, T* out) {
   for (int c = 0; c < tree.nv; ++c) {
     const Motion<T>& s = k.column[c];
-    store(Motion<T>{s.angular, s.linear - cross(s.angular, k.body[tree.column_body[c]].X.p)}, out + 6 * c);
+    store(Motion<T>{s.angular, s.linear - cross(s.angular, k.link[tree.column_link[c]].X.p)}, out + 6 * c);
   }
 }
 

@@ -114,7 +114,7 @@ PARTIAL = ("size", "stiffness", "damping", "polycoef", "gear", "gainprm")
 
 
 def read(
-    text: str | bytes, *, source: str = "<string>", floating_base: bool = False, beside: str | None = None,
+    text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str | None = None,
     package_dirs: Iterable[str] = (),
 ) -> Builder:  # fmt: skip
     """Builder of the mechanism that an MJCF document describes, which can be added to. A ModelError tells file, line and element.
@@ -134,7 +134,7 @@ def read(
     >>> b.build().frames
     ('ground', 'stone', 'top')
     """
-    if floating_base is not False:
+    if floating_base is not None:
         raise ModelError(f"floating_base is for URDF; an MJCF says by <freejoint/> what floats; got {floating_base!r}")
     root = parse(text, source, KNOWN, deepest=DEEPEST)
     if root.tag != "mujoco":

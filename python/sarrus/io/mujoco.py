@@ -28,7 +28,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -39,11 +39,9 @@ from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Sp
 from ..description.specs import Box, Cylinder, Sphere
 from ..errors import ModelError
 from ..interop import FROM_QPOS
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .document import Notes, free_name
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["from_mujoco", "read"]
 
@@ -158,7 +156,7 @@ class Tree:
         """Springs and dampers of joints to a time constant and a damping ratio: those of a mass as heavy as a force along the joint finds it at qpos0."""
         if not wanted:
             return
-        robot = self.builder._mechanism(())
+        robot = Mechanism(self.builder._described(()))
         try:
             mobility = np.diag(np.linalg.inv(robot.mass_matrix(robot._at(self.qpos0.items()))))
         except np.linalg.LinAlgError:

@@ -144,7 +144,7 @@ def test_remove_what_else():
 def test_what_hangs_on_nothing_is_refused_when_built():
     b = scene()
     b.remove_body("cart")
-    with pytest.raises(ModelError, match="no joint leads from the ground to .arm., .hand."):
+    with pytest.raises(ModelError, match=r"no joint leads from the ground to .arm., .hand."):
         b.build()
 
 
