@@ -78,6 +78,7 @@ struct Tree {
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
   bool ties_bodies;  // springs, or joints that close loops, act between them
+  bool floats;  // body 1 carries all others, a joint of six velocities carries it, and no constraint touches these
   Loops loops;
 };
 

@@ -9,13 +9,16 @@ from .analysis.assembly.position import Position
 from .analysis.formulations.projected import ProjectedDynamics
 from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
+from .analysis.free_floating.planning import FreeFloatingPlanning
 from .analysis.mobility.report import MobilityAnalysis
 from .dynamics.operations import Constraint, Joint, Kinematics
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
-class Mechanism(Position, MobilityAnalysis, Actuation, ReducedDynamics, ProjectedDynamics, ReferenceMember):
+class Mechanism(
+    Position, MobilityAnalysis, Actuation, FreeFloatingPlanning, ReducedDynamics, ProjectedDynamics, ReferenceMember
+):
     """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
     A mechanism does not change. It pickles, compares and hashes by what it describes, and any number of threads may use it at once.
