@@ -100,14 +100,22 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
 
   const Inertia<T> all = subtree_inertias(tree, arena, k, about)[base_body];
   const Motion<T>* s = k.column + base;
+  Force<T> p[6];
   T H[6][6], size[6], along[6], inverse[36];
   for (int i = 0; i < 6; ++i) {
-    const Force<T> F = all * s[i];
-    for (int j = 0; j <= i; ++j) H[i][j] = dot(s[j], F);
-    size[i] = H[i][i], along[i] = dot(s[i], lacking);
+    p[i] = all * s[i];
+    for (int j = 0; j <= i; ++j) H[i][j] = dot(s[j], p[i]);
+    size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  for (int i = 0; i < 6; ++i) out[base + i] = dot(6, inverse + 6 * i, along);
+  for (int twice = 0; twice < 2; ++twice) {  // what rounding of the inverse leaves would add up in a simulation
+    for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
+    for (int i = 0; i < 6; ++i) {
+      const T x = dot(6, inverse + 6 * i, along);
+      out[base + i] += x;
+      lacking -= p[i] * x;
+    }
+  }
 }
 
 }  // namespace sarrus

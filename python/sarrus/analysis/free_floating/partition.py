@@ -282,8 +282,9 @@ class FreeFloating(LoopFunctions):
         J = self.jacobian(q, frame, expressed_in=expressed_in)
         J_dot = self.jacobian_derivative(q, v, frame, expressed_in=expressed_in)
         # v = Y [own velocities of the base; y-dot] + z, and x_b-dot = J v: W leads from the first to [x_b-dot; y-dot]
-        rest = np.zeros((*Y.shape[:-2], Y.shape[-1] - 6, Y.shape[-1]))
-        W = np.concatenate([J @ Y, rest + np.eye(Y.shape[-1])[6:]], axis=-2)
+        moved = J @ Y
+        rest = np.zeros((*moved.shape[:-2], Y.shape[-1] - 6, Y.shape[-1]))
+        W = np.concatenate([moved, rest + np.eye(Y.shape[-1])[6:]], axis=-2)
         W_dot = np.concatenate([J_dot @ Y + J @ Y_dot, rest], axis=-2)
         back = _inverse(W, frame)
         Z = Y @ back
@@ -404,7 +405,7 @@ def base_joint(robot: LoopFunctions, asks: str) -> Joint:
         raise ModelError(
             f"{asks} is asked of mechanisms that float, whose base is carried by a Free joint: {robot._tie}"
         )
-    return next(j for j in map(robot.joint, robot.joints) if j.v_slice.start == robot._base_velocity)
+    return next(j for j in map(robot.joint, robot.joints) if j.nv and j.v_slice.start == robot._base_velocity)
 
 
 def joint_columns(robot: LoopFunctions, base: Joint) -> Array:
