@@ -125,7 +125,7 @@ class Robot : public Mechanism {
   Frame frame(const std::string& name) const {
     const auto at = frames().find(name);
     if (at == frames().end()) throw std::invalid_argument("no frame is named '" + name + "'");
-    return {at->second.body, at->second.part, at->second.X, ExpressedIn::frame};
+    return {at->second.link, at->second.body, at->second.X, ExpressedIn::frame};
   }
 };
 

@@ -178,11 +178,11 @@ py::list placed_constraints(const py::object& self) {
   return all;
 }
 
-/// (q_start, nq, v_start, nv, closes a loop, points towards the ground, part) of each described joint.
+/// (q_start, nq, v_start, nv, closes a loop, points towards the ground, body) of each described joint.
 py::list placed_joints(const py::object& self) {
   py::list all;
   for (const auto& j : built(self).joints())
-    all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.part));
+    all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.body));
   return all;
 }
 
@@ -229,7 +229,6 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       .def_property_readonly(
           "nv", [](const py::object& self) { return built(self).tree().nv; }, "Number of velocities.")
       .def_property_readonly("_placed_joints", &placed_joints)
-      .def_property_readonly("_parts", [](const py::object& self) { return built(self).parts(); })
       .def_property_readonly("_placed_constraints", &placed_constraints)
       .def_property_readonly("_actuators", [](const py::object& self) { return built(self).actuators(); })
       .def_property_readonly(
@@ -248,7 +247,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       .def_property_readonly("_tie", [](const py::object& self) { return built(self).tie(); })
       .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats
         const sarrus::Tree& t = built(self).tree();
-        return t.floats ? t.body[1].iv : -1;
+        return t.floats ? t.link[1].iv : -1;
       });
 
   m.def("hand_over", &hand_over);

@@ -157,6 +157,46 @@ void bind_spatial(py::module_& m) {
       m, "cross_force", "v", six, "f", six, six, [](In v, In x, Out y) { store(cross(load_motion(v), load_force(x)), y); },
       "v x* f (..., 6).");
 
+  map(m, "ad", "v", six, spatial, [](In x, Out y) { store_matrix(ad(load_motion(x)), y); }, "v x as a matrix (..., 6, 6).");
+  map(
+      m, "ad_dual", "v", six, spatial, [](In x, Out y) { store_matrix(ad_dual(load_motion(x)), y); },
+      "v x* as a matrix (..., 6, 6).");
+  map(
+      m, "left_jacobian_rotation", "vector", three, matrix, [](In x, Out y) { store_matrix(left_jacobian(load_vector(x)), y); },
+      "J_l of a rotation vector (..., 3).");
+  map(
+      m, "left_jacobian_pose", "motion", six, spatial, [](In x, Out y) { store_matrix(left_jacobian(load_motion(x)), y); },
+      "J_l of a motion (..., 6).");
+  map(
+      m, "left_jacobian_inverse_rotation", "vector", three, matrix,
+      [](In x, Out y) { store_matrix(left_jacobian_inverse(load_vector(x)), y); }, "Its inverse.");
+  map(
+      m, "left_jacobian_inverse_pose", "motion", six, spatial,
+      [](In x, Out y) { store_matrix(left_jacobian_inverse(load_motion(x)), y); }, "Its inverse.");
+  m.def(
+      "product_of_exponentials",
+      [](const Array& screws, const Array& q) {
+        const py::ssize_t n = q.ndim() ? q.shape(q.ndim() - 1) : 0;
+        Shape poses = leading("screws", screws, {n, 6}), columns = poses;
+        if (leading("q", q, {n}) != poses) throw py::value_error("screws and q differ in their leading axes");
+        const auto states = count(poses);
+        poses.insert(poses.end(), {4, 4}), columns.insert(columns.end(), {6, n});
+        Array X(poses), J(columns);
+        const double *screw = screws.data(), *angle = q.data();
+        double *x = X.mutable_data(), *j = J.mutable_data();
+        for (py::ssize_t s = 0; s < states; ++s, screw += 6 * n, angle += n, x += 16, j += 6 * n) {
+          const auto column = [&](int k, const Transform<double>& before) {
+            double moved[6];
+            store(before.to_parent(load_motion(screw + 6 * k)), moved);
+            for (int r = 0; r < 6; ++r) j[r * n + k] = moved[r];
+          };
+          store_transform(product_of_exponentials(static_cast<int>(n), screw, angle, column), x);
+        }
+        return py::make_tuple(X, J);
+      },
+      py::arg("screws"), py::arg("q"),
+      "Screws (..., n, 6) and coordinates (..., n) to the product (..., 4, 4) and its spatial Jacobian (..., 6, n).");
+
   map(
       m, "euler_tensor", "inertia", matrix, matrix,
       [](In x, Out y) { store_matrix(euler_tensor(load_symmetric(x)).matrix(), y); }, "tr(I)/2 - I (..., 3, 3).");

@@ -106,7 +106,7 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
       for (const auto& known : m.frames()) names.append(known.first);
       py::handle(from_python().raise_no_such_name)("frame", py::handle(a.frame), names);
     }
-    p.frame = {at->second.body, at->second.part, at->second.X, ExpressedIn::frame};
+    p.frame = {at->second.link, at->second.body, at->second.X, ExpressedIn::frame};
   }
   if (a.expressed_in) {
     const std::string where = PyUnicode_Check(a.expressed_in) ? text(a.expressed_in) : "";
@@ -138,7 +138,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     if (!finite(in[i], x->dimensions[0])) return nullptr;
     if (info.inputs[i].size == Size::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
   }
-  Py_ssize_t dims[2];
+  Py_ssize_t dims[3];  // no result has more axes
   int nd = 0;
   const std::int64_t size = checked_size(info, t);
   for (const char c : info.axes) dims[nd++] = size_of_axis(c, t);

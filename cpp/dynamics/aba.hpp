@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-template <class T> struct AbaBody {
+template <class T> struct AbaLink {
   Transform<T> X;  // in the parent
   Vec3<T> w;
   Motion<T> c;  // acceleration of this body when its parent's A and the joint's a are zero
@@ -34,7 +34,7 @@ template <class T> struct AbaInput {
 };
 
 template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, const AbaInput<T>& in, T* a) {
-  AbaBody<T>* work = arena.take<AbaBody<T>>(tree.bodies);
+  AbaLink<T>* work = arena.take<AbaLink<T>>(tree.links);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   const AbaJoints<T> joints = {arena.take<Force<T>>(tree.nv), arena.take<T>(6 * tree.nv), arena.take<T>(tree.nv)};
   const JointCoordinates<T> coordinates(tree, arena, in.q);
@@ -47,16 +47,16 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     tau = net;
   }
 
-  AbaBody<T>& ground = work[0];
+  AbaLink<T>& ground = work[0];
   ground.w = zero3<T>();
   ground.A = {zero3<T>(), -cast<T>(tree.gravity)};
   ground.p = Force<T>::zero();
 
   // outward: velocities, and the bias accelerations and forces that come with them
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    AbaBody<T>& me = work[i];
-    const AbaBody<T>& parent = work[b.parent];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    AbaLink<T>& me = work[i];
+    const AbaLink<T>& parent = work[b.parent];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
       const Motion<T> V = J.S * (in.v + b.iv);
@@ -70,12 +70,12 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     me.p = cast<T>(b.inertia).gyroscopic(me.w);
   }
   external_forces<T>(tree, arena, in, static_cast<const T*>(nullptr),
-                     [work](int body, const Force<T>& push) SARRUS_INLINED { work[body].p -= push; });
+                     [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].p -= push; });
 
   // inward: a joint hides from its parent what it can give way to
-  for (int i = tree.bodies - 1; i > 0; --i) {
-    const Body& b = tree.body[i];
-    AbaBody<T>& me = work[i];
+  for (int i = tree.links - 1; i > 0; --i) {
+    const Link& b = tree.link[i];
+    AbaLink<T>& me = work[i];
     if (b.end == i + 1) me.I = ArticulatedInertia<T>::rigid(cast<T>(b.inertia));  // a leaf
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       constexpr int most = decltype(joint)::most;
@@ -109,7 +109,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
       p += I * me.c;
 
       // the last child comes first, and finds the parent's inertia not yet written
-      const Body& parent = tree.body[b.parent];
+      const Link& parent = tree.link[b.parent];
       ArticulatedInertia<T> seen = transformed(me.X, I);
       if (b.end == parent.end)
         seen += ArticulatedInertia<T>::rigid(cast<T>(parent.inertia));
@@ -121,9 +121,9 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
   }
 
   // outward: accelerations
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    AbaBody<T>& me = work[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    AbaLink<T>& me = work[i];
     const Motion<T> A = me.X.to_child(work[b.parent].A) + me.c;
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       T u[decltype(joint)::most];

@@ -22,7 +22,7 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Kinem
   SpringForce<T> f;
   Vec3<T> u[2];
   for (int i = 0; i < 2; ++i) {
-    const BodyMotion<T>& b = k.body[s.body[i]];
+    const LinkMotion<T>& b = k.link[s.link[i]];
     const Vec3<T> arm = b.X.R * cast<T>(s.point[i]);
     f.end[i] = b.X.p + arm;
     u[i] = b.V.linear + cross(b.V.angular, arm);
@@ -42,14 +42,14 @@ template <class T> struct LoopJointMotion {
 };
 
 template <class T> LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const Kinematics<T>& k) {
-  const BodyMotion<T>&parent = k.body[joint.body[0]], &child = k.body[joint.body[1]];
+  const LinkMotion<T>&parent = k.link[joint.link[0]], &child = k.link[joint.link[1]];
   const Transform<T> X_parent = parent.X * cast<T>(joint.X[0]);
   LoopJointMotion<T> m;
   m.child = child.X * cast<T>(joint.X[1]);
   const Mat3<T>& R = m.child.R;
   m.X = {Mat3<T>(X_parent.R.transpose()) * R, transpose_times(X_parent.R, Vec3<T>(m.child.p - X_parent.p))};
   // of the bodies' points that are at the child's origin
-  const auto at = [&](const BodyMotion<T>& b, Motion<T>& V, Motion<T>& A) {
+  const auto at = [&](const LinkMotion<T>& b, Motion<T>& V, Motion<T>& A) {
     const Vec3<T> r = m.child.p - b.X.p, &w = b.V.angular;
     V = {transpose_times(R, w), transpose_times(R, Vec3<T>(b.V.linear + cross(w, r)))};
     A = {transpose_times(R, b.A.angular),
@@ -97,13 +97,13 @@ template <class T> Force<T> loop_joint_force(const LoopMotion& joint, const Loop
   return f;
 }
 
-/// Calls put(body, its part, wrench in world axes about the world point p, p) for both ends of everything that acts between two bodies.
+/// Calls put(link, body, wrench in world axes about the world point p, p) for both ends of everything that acts between two bodies.
 template <class T, class Put> void each_force_between(const Tree& tree, const Kinematics<T>& k, Put put, bool dry = true) {
   for (int i = 0; i < tree.springs; ++i) {
     const PointSpring& s = tree.spring[i];
     const SpringForce<T> f = spring_force(s, k);
-    put(s.body[0], s.part[0], Force<T>{zero3<T>(), f.pull}, f.end[0]);
-    put(s.body[1], s.part[1], Force<T>{zero3<T>(), Vec3<T>(-f.pull)}, f.end[1]);
+    put(s.link[0], s.body[0], Force<T>{zero3<T>(), f.pull}, f.end[0]);
+    put(s.link[1], s.body[1], Force<T>{zero3<T>(), Vec3<T>(-f.pull)}, f.end[1]);
   }
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
@@ -111,28 +111,28 @@ template <class T, class Put> void each_force_between(const Tree& tree, const Ki
     const LoopJointMotion<T> m = loop_joint_motion(joint, k);
     const Force<T> f = loop_joint_force(joint, m, dry);
     const Force<T> world = {m.child.R * f.angular, m.child.R * f.linear};
-    put(joint.body[1], joint.part[1], world, m.child.p);
-    put(joint.body[0], joint.part[0], world * T(-1.0), m.child.p);
+    put(joint.link[1], joint.body[1], world, m.child.p);
+    put(joint.link[0], joint.body[0], world * T(-1.0), m.child.p);
   }
 }
 
-/// The same as wrenches on the bodies: put(body, wrench in its axes at its origin). For recursions that have no world poses. a may be null: 0.
+/// The same as wrenches on the bodies: put(link, wrench in its axes at its origin). For recursions that have no world poses. a may be null: 0.
 template <class T, class Put>
 SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, Put put) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, a, k);
-  each_force_between(tree, k, [&](int body, int, const Force<T>& f, const Vec3<T>& p) {
-    const Transform<T>& X = k.body[body].X;
-    put(body,
+  each_force_between(tree, k, [&](int link, int, const Force<T>& f, const Vec3<T>& p) {
+    const Transform<T>& X = k.link[link].X;
+    put(link,
         Force<T>{transpose_times(X.R, Vec3<T>(f.angular + cross(Vec3<T>(p - X.p), f.linear))), transpose_times(X.R, f.linear)});
   });
 }
 
-/// All that pushes the bodies besides joints of the tree: put(body, wrench in its axes at its origin). `in` is what a recursion is given.
+/// All that pushes the bodies besides joints of the tree: put(link, wrench in its axes at its origin). `in` is what a recursion is given.
 template <class T, class Input, class Put>
 SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in, const T* a, Put put) {
-  for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].body, in.wrench[k].in_body());
-  if (tree.ties_bodies) forces_between_bodies(tree, arena, in.q, in.v, a, put);
+  for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].link, in.wrench[k].in_link());
+  if (tree.ties_links) forces_between_bodies(tree, arena, in.q, in.v, a, put);
 }
 
 template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
@@ -168,13 +168,13 @@ template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Aren
     read_relaxed(joint, m, read);
     for (int r = 0; r < 6 * n; ++r) J[r] = J_dot[r] = T(0.0);
     const Mat3<T>& R = m.child.R;
-    const BodyMotion<T>& child = k.body[joint.body[1]];
+    const LinkMotion<T>& child = k.link[joint.link[1]];
     const Vec3<T>& w = child.V.angular;
     const Vec3<T> u = child.V.linear + cross(w, Vec3<T>(m.child.p - child.X.p));
     for (const int end : {0, 1})
-      for (int b = joint.body[end]; b > 0; b = tree.body[b].parent) {
-        const Vec3<T> arm = m.child.p - k.body[b].X.p, arm_dot = u - k.body[b].V.linear;
-        for (int c = tree.body[b].iv; c < tree.body[b].iv + tree.body[b].nv; ++c) {
+      for (int b = joint.link[end]; b > 0; b = tree.link[b].parent) {
+        const Vec3<T> arm = m.child.p - k.link[b].X.p, arm_dot = u - k.link[b].V.linear;
+        for (int c = tree.link[b].iv; c < tree.link[b].iv + tree.link[b].nv; ++c) {
           const Motion<T>&s = k.column[c], &d = k.column_dot[c];
           const Vec3<T> along = s.linear + cross(s.angular, arm);
           const Motion<T> here = in_axes(R, Motion<T>{s.angular, along});

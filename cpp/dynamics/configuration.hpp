@@ -7,23 +7,23 @@
 namespace sarrus {
 
 template <class T> void integrate(const Tree& tree, const T* q, const T* dv, T* q1) {
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     visit_every(b.described, b.nv, [&](auto joint) { joint.integrate(q + b.iq, dv + b.iv, q1 + b.iq); });
   }
 }
 
 template <class T> void difference(const Tree& tree, const T* q0, const T* q1, T* dv) {
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     visit_every(b.described, b.nv, [&](auto joint) { joint.difference(q0 + b.iq, q1 + b.iq, dv + b.iv); });
   }
 }
 
 /// The rate of the coordinates.
 template <class T> void coordinate_rate(const Tree& tree, const T* q, const T* v, T* q_dot) {
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, v + b.iv, q_dot + b.iq); });
   }
 }
@@ -47,8 +47,8 @@ void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T
 /// How fast u must change for integrate(q, u) to move with v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
 /// differential (Hairer, Lubich and Wanner IV.7; in moving axes, hence the sign). The first term left out is of sixth order in u.
 template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     visit_every(b.described, b.nv, [&](auto joint) {
       constexpr int n = joint.nv;
       T once[6], twice[6], thrice[6], four[6];
@@ -62,11 +62,19 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
   }
 }
 
+/// [u, v] = u v - v u, joint by joint: near a motion with velocity v, what deviates from it by u moves on by u-dot = dv + [u, v].
+template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv) {
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    visit_every(b.described, b.nv, [&](auto joint) { joint.bracket(u + b.iv, v + b.iv, uv + b.iv); });
+  }
+}
+
 /// Unit quaternions; the other coordinates as they are.
 template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   for (int k = 0; k < tree.nq; ++k) q1[k] = q[k];
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     if (!has_quaternion(b.described)) continue;
     T largest = abs(q[b.iq]);  // taken out first: the squares of very long or short ones do not exist
     for (int k = 1; k < 4; ++k) largest = select(abs(q[b.iq + k]) > largest, abs(q[b.iq + k]), largest);
@@ -78,8 +86,8 @@ template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
 /// phi of every joint side by side (6 x nv), each in its joint's frame on the successor.
 template <class T> void motion_space(const Tree& tree, Arena& arena, const T* q, T* out) {
   const JointCoordinates<T> coordinates(tree, arena, q);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     JointMotion<T> J;
     joint_motion(b.joint, b.nv, coordinates.of(b), static_cast<const T*>(nullptr), J);
     for (int k = 0; k < b.nv; ++k) {

@@ -19,11 +19,11 @@ template <class T> Mat6<T> blocks(const Mat3<T>& a, const Mat3<T>& b, const Mat3
   return m;
 }
 
-template <class T> struct CoriolisBody {
+template <class T> struct CoriolisLink {
   Mat6<T> I, B;  // of the subtree
 };
 
-template <class T> SARRUS_NOINLINE void coriolis_of_body(const Inertia<T>& inertia, const Motion<T>& V, CoriolisBody<T>& out) {
+template <class T> SARRUS_NOINLINE void coriolis_of_link(const Inertia<T>& inertia, const Motion<T>& V, CoriolisLink<T>& out) {
   const Mat3<T> O = skew(zero3<T>()), H = skew(inertia.h), Ht = H.transpose();
   const Mat3<T> m = Sym3<T>{inertia.m, T(0.0), T(0.0), inertia.m, T(0.0), inertia.m}.matrix();
   out.I = blocks<T>(inertia.I.matrix(), H, Ht, m);
@@ -35,18 +35,18 @@ template <class T> SARRUS_NOINLINE void coriolis_of_body(const Inertia<T>& inert
 }
 
 template <class T> void coriolis(const Tree& tree, Arena& arena, const Kinematics<T>& k, T* C) {
-  CoriolisBody<T>* work = arena.take<CoriolisBody<T>>(tree.bodies);
+  CoriolisLink<T>* work = arena.take<CoriolisLink<T>>(tree.links);
   Vec6<T>* S = arena.take<Vec6<T>>(tree.nv);
   Vec6<T>* S_dot = arena.take<Vec6<T>>(tree.nv);
   const int n = tree.nv;
   for (int i = 0; i < n * n; ++i) C[i] = T(0.0);
 
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    const BodyMotion<T>& motion = k.body[i];
-    const Vec3<T>& origin = k.body[b.root].X.p;
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    const LinkMotion<T>& motion = k.link[i];
+    const Vec3<T>& origin = k.link[b.root].X.p;
     const Vec3<T> r = origin - motion.X.p;
-    coriolis_of_body(transformed(Transform<T>{motion.X.R, Vec3<T>(-r)}, cast<T>(b.inertia)),
+    coriolis_of_link(transformed(Transform<T>{motion.X.R, Vec3<T>(-r)}, cast<T>(b.inertia)),
                      Motion<T>{motion.V.angular, motion.V.linear + cross(motion.V.angular, r)}, work[i]);
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
       const Motion<T>&s = k.column[c], &d = k.column_dot[c];
@@ -64,14 +64,14 @@ template <class T> void coriolis(const Tree& tree, Arena& arena, const Kinematic
     for (int x = 1; x < 6; ++x) sum += a(x) * b(x);
     return sum;
   };
-  for (int i = tree.bodies - 1; i > 0; --i) {
-    const Body& b = tree.body[i];
+  for (int i = tree.links - 1; i > 0; --i) {
+    const Link& b = tree.link[i];
     for (int j = b.iv; j < b.iv + b.nv; ++j) {
       const Vec6<T> F1 = work[i].I.lazyProduct(S_dot[j]) + work[i].B.lazyProduct(S[j]);
       const Vec6<T> F2 = work[i].I.lazyProduct(S[j]), F3 = work[i].B.transpose().lazyProduct(S[j]);
       for (int c = b.iv + b.nv - 1; c >= 0; c = tree.column_parent[c]) {
         C[c * n + j] = product(S[c], F1);
-        if (tree.column_body[c] != i) C[j * n + c] = product(S_dot[c], F2) + product(S[c], F3);
+        if (tree.column_link[c] != i) C[j * n + c] = product(S_dot[c], F2) + product(S[c], F3);
       }
     }
     if (b.parent != 0) work[b.parent].I += work[i].I, work[b.parent].B += work[i].B;

@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-template <class T> struct CompositeBody {
+template <class T> struct CompositeLink {
   Transform<T> X_root;  // in the root body
   Inertia<T> I;  // of the subtree
 };
@@ -20,12 +20,12 @@ template <class T> struct CompositeBody {
 /// their parents, and `columns` those of the joints that visit() does not inline.
 template <class T, class Put>
 SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, Put put) {
-  CompositeBody<T>* work = arena.take<CompositeBody<T>>(tree.bodies);
+  CompositeLink<T>* work = arena.take<CompositeLink<T>>(tree.links);
   Motion<T>* columns_root = arena.take<Motion<T>>(tree.nv);
 
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    CompositeBody<T>& me = work[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    CompositeLink<T>& me = work[i];
     me.I = cast<T>(b.inertia);
     if (b.root == i) continue;
     me.X_root = b.root == b.parent ? X[i] : work[b.parent].X_root * X[i];
@@ -36,8 +36,8 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
   }
 
   // leaves first: a composite must be whole before its joint asks for it
-  for (int i = tree.bodies - 1; i > 0; --i) {
-    const Body &b = tree.body[i], &root = tree.body[b.root];
+  for (int i = tree.links - 1; i > 0; --i) {
+    const Link &b = tree.link[i], &root = tree.link[b.root];
     const Inertia<T>& I = work[i].I;
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto S = joint.subspace(columns + b.iv);
@@ -50,7 +50,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
         for (int l = 0; l <= k; ++l) put(r, b.iv + l, row[l]);
         if (b.root == i) continue;
         F = work[i].X_root.to_parent(F);
-        for (int c = tree.column_parent[b.iv]; tree.column_body[c] != b.root; c = tree.column_parent[c])
+        for (int c = tree.column_parent[b.iv]; tree.column_link[c] != b.root; c = tree.column_parent[c])
           put(r, c, dot(columns_root[c], F));
         visit(root.joint, root.nv, [&](auto joint_root) SARRUS_INLINED {
           T moved[decltype(joint_root)::most];
@@ -64,7 +64,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
 }
 
 template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, T* M) {
-  Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
+  Transform<T>* X = arena.take<Transform<T>>(tree.links);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   joint_poses(tree, arena, q, X, columns);
   const int n = tree.nv;

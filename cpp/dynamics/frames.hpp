@@ -16,7 +16,7 @@ template <class T> struct FrameMotion {
 
 /// Pose of the frame, and the body's motion at the point that the representation refers to.
 template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>& k, const Frame& f) {
-  const BodyMotion<T>& b = k.body[f.body];
+  const LinkMotion<T>& b = k.link[f.link];
   const Transform<T> X = b.X * cast<T>(f.X);
   const bool at_origin = f.expressed_in == ExpressedIn::world;
   FrameMotion<T> m;
@@ -29,7 +29,7 @@ template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>
 }
 
 template <class T> SARRUS_INLINE void frame_pose(const Kinematics<T>& k, const Frame& f, T* out) {
-  const Transform<T> X = k.body[f.body].X * cast<T>(f.X);
+  const Transform<T> X = k.link[f.link].X * cast<T>(f.X);
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) out[4 * i + j] = X.R(i, j);
     out[4 * i + 3] = X.p(i);
@@ -45,7 +45,7 @@ template <class T> SARRUS_INLINE void frame_velocity(const Kinematics<T>& k, con
 
 /// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point stands still.
 template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k, const Frame& f, T* out) {
-  const BodyMotion<T>& b = k.body[f.body];
+  const LinkMotion<T>& b = k.link[f.link];
   const FrameMotion<T> m = frame_motion(k, f);
   const Vec3<T> r = m.p - b.X.p, &w = b.V.angular;
   Motion<T> A = {b.A.angular, b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r))};
@@ -60,9 +60,9 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
     if (out_dot) out_dot[i] = T(0.0);
   }
   const FrameMotion<T> m = frame_motion(k, f);
-  for (int body = f.body; body != 0; body = tree.body[body].parent) {
-    const Body& b = tree.body[body];
-    const BodyMotion<T>& motion = k.body[body];
+  for (int link = f.link; link != 0; link = tree.link[link].parent) {
+    const Link& b = tree.link[link];
+    const LinkMotion<T>& motion = k.link[link];
     const Vec3<T> r = m.p - motion.X.p, r_dot = m.v - motion.V.linear;
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
       const Motion<T>&s = k.column[c], &s_dot = k.column_dot[c];
@@ -78,6 +78,14 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
         if (out_dot) out_dot[i * tree.nv + c] = J_dot.angular(i), out_dot[(3 + i) * tree.nv + c] = J_dot.linear(i);
       }
     }
+  }
+}
+
+/// The motion that a unit of each velocity is: in world axes, of the point that is at the world's origin. Six numbers a velocity.
+template <class T> void joint_screws(const Tree& tree, const Kinematics<T>& k, T* out) {
+  for (int c = 0; c < tree.nv; ++c) {
+    const Motion<T>& s = k.column[c];
+    store(Motion<T>{s.angular, s.linear - cross(s.angular, k.link[tree.column_link[c]].X.p)}, out + 6 * c);
   }
 }
 

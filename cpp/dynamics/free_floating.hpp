@@ -17,7 +17,25 @@
 
 namespace sarrus {
 
-constexpr int base_body = 1;  // of a mechanism that floats: the one that nothing but its free joint carries
+constexpr int base_link = 1;  // of a mechanism that floats: the one that nothing but its free joint carries
+
+/// Of kinematics, poses of links and columns of joints; the rest is left open.
+template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, const T* q) {
+  const auto k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
+  Transform<T>* X = arena.take<Transform<T>>(tree.links);
+  Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
+  joint_poses(tree, arena, q, X, columns);
+  k.link[0].X = Transform<T>::identity();
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    k.link[i].X = b.parent == 0 ? X[i] : k.link[b.parent].X * X[i];
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      const auto S = joint.subspace(columns + b.iv);
+      for (int l = 0; l < joint.nv; ++l) k.column[b.iv + l] = turned(k.link[i].X.R, S.column[l]);
+    });
+  }
+  return k;
+}
 
 /// All bodies with their joints locked, in world axes about some point.
 template <class T> class LockedBodies {
@@ -48,25 +66,25 @@ template <class T> class LockedBodies {
 };
 
 /// J* (6 x (nv - 6)): the columns of all velocities but the base's, in their order.
-template <class T>
-void generalized_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Frame& f, T* out) {
-  const int base = tree.body[base_body].iv, n = tree.nv - 6;
-  const Vec3<T> about = k.body[base_body].X.p;
+template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, const T* q, const Frame& f, T* out) {
+  const Kinematics<T> k = placed_links(tree, arena, q);
+  const int base = tree.link[base_link].iv, n = tree.nv - 6;
+  const Vec3<T> about = k.link[base_link].X.p;
   const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
-  const LockedBodies<T> all(subtree[base_body]);
-  const FrameMotion<T> m = frame_motion(k, f);
-  const Vec3<T> r = m.p - about;
-  for (int i = base_body + 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    const bool carries = i <= f.body && f.body < b.end;
+  const LockedBodies<T> all(subtree[base_link]);
+  const Transform<T> X = k.link[f.link].X * cast<T>(f.X);
+  const Vec3<T> r = (f.expressed_in == ExpressedIn::world ? zero3<T>() : X.p) - about;
+  for (int i = base_link + 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    const bool carries = i <= f.link && f.link < b.end;
     for (int l = 0; l < b.nv; ++l) {
       const Motion<T>& own = k.column[b.iv + l];
-      const Motion<T> s = {own.angular, own.linear + cross(own.angular, Vec3<T>(about - k.body[i].X.p))};
+      const Motion<T> s = {own.angular, own.linear + cross(own.angular, Vec3<T>(about - k.link[i].X.p))};
       Motion<T> J = all.motion(subtree[i] * s) * T(-1.0);
       if (carries) J = J + s;
       J.linear += cross(J.angular, r);
-      if (f.body == 0) J = Motion<T>::zero();  // the ground
-      if (f.expressed_in == ExpressedIn::frame) J = in_axes(m.R, J);
+      if (f.link == 0) J = Motion<T>::zero();  // the ground
+      if (f.expressed_in == ExpressedIn::frame) J = in_axes(X.R, J);
       const int c = b.iv + l < base ? b.iv + l : b.iv + l - 6;
       for (int x = 0; x < 3; ++x) out[x * n + c] = J.angular(x), out[(3 + x) * n + c] = J.linear(x);
     }
@@ -79,26 +97,23 @@ void generalized_jacobian_derivative(const Tree& tree, Arena& arena, const T* q,
   const int size = 6 * (tree.nv - 6);
   T* q_dot = arena.take<T>(tree.nq);
   coordinate_rate(tree, q, v, q_dot);
-  const auto k = Kinematics<Dual<T>>::over(tree, arena.take<Dual<T>>(Kinematics<Dual<T>>::size(tree)));
-  const Dual<T>* none = nullptr;
-  kinematics(tree, arena, static_cast<const Dual<T>*>(moving(arena, tree.nq, q, q_dot)), none, none, k);
   Dual<T>* J = arena.take<Dual<T>>(size);
-  generalized_jacobian(tree, arena, k, f, J);
+  generalized_jacobian(tree, arena, static_cast<const Dual<T>*>(moving(arena, tree.nq, q, q_dot)), f, J);
   for (int i = 0; i < size; ++i) out[i] = J[i].rate;
 }
 
 /// v with that velocity of the base at which the momentum is h (about the world's origin, world axes; null: zero): H_b x_b' = p - H_bm phi'.
 template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* h, T* out) {
-  const int base = tree.body[base_body].iv;
+  const int base = tree.link[base_link].iv;
   for (int i = 0; i < tree.nv; ++i) out[i] = i < base || i >= base + 6 ? v[i] : T(0.0);
   const auto k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, static_cast<const T*>(out), static_cast<const T*>(nullptr), k);
-  const Vec3<T> about = k.body[base_body].X.p;
+  const Vec3<T> about = k.link[base_link].X.p;
   Force<T> lacking = h ? load_force(h) : Force<T>::zero();
   lacking.angular -= cross(about, lacking.linear);
   lacking -= momentum(tree, k, about);
 
-  const Inertia<T> all = subtree_inertias(tree, arena, k, about)[base_body];
+  const Inertia<T> all = subtree_inertias(tree, arena, k, about)[base_link];
   const Motion<T>* s = k.column + base;
   Force<T> p[6];
   T H[6][6], size[6], along[6], inverse[36];

@@ -10,13 +10,13 @@
 
 namespace sarrus {
 
-template <class T> struct BodyMotion {
+template <class T> struct LinkMotion {
   Transform<T> X;   // in the world
   Motion<T> V, A;   // in world axes at the body's origin; A is classical and without gravity
 };
 
 template <class T> struct Kinematics {
-  BodyMotion<T>* body;   // tree.bodies
+  LinkMotion<T>* link;   // tree.links
   Motion<T>* column;     // tree.nv
   Motion<T>* column_dot;
 
@@ -24,10 +24,10 @@ template <class T> struct Kinematics {
 
   /// Lays the three arrays over one run of size(tree) scalars.
   static SARRUS_INLINE Kinematics over(const Tree& tree, T* block) {
-    static_assert(sizeof(BodyMotion<T>) == 24 * sizeof(T) && sizeof(Motion<T>) == 6 * sizeof(T), "no padding");
+    static_assert(sizeof(LinkMotion<T>) == 24 * sizeof(T) && sizeof(Motion<T>) == 6 * sizeof(T), "no padding");
     Kinematics k;
-    k.body = reinterpret_cast<BodyMotion<T>*>(block);
-    k.column = reinterpret_cast<Motion<T>*>(block + 24 * tree.bodies);
+    k.link = reinterpret_cast<LinkMotion<T>*>(block);
+    k.column = reinterpret_cast<Motion<T>*>(block + 24 * tree.links);
     k.column_dot = k.column + tree.nv;
     return k;
   }
@@ -42,13 +42,13 @@ void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T*
   if (!v) v = zero;
   if (!a) a = zero;
 
-  out.body[0] = {Transform<T>::identity(), Motion<T>::zero(), Motion<T>::zero()};
-  if (ground.velocity) out.body[0].V = load_motion(ground.velocity);
-  if (ground.acceleration) out.body[0].A = load_motion(ground.acceleration);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    const BodyMotion<T>& parent = out.body[b.parent];
-    BodyMotion<T>& me = out.body[i];
+  out.link[0] = {Transform<T>::identity(), Motion<T>::zero(), Motion<T>::zero()};
+  if (ground.velocity) out.link[0].V = load_motion(ground.velocity);
+  if (ground.acceleration) out.link[0].A = load_motion(ground.acceleration);
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    const LinkMotion<T>& parent = out.link[b.parent];
+    LinkMotion<T>& me = out.link[i];
     JointMotion<T> J;
     joint_motion(b.joint, b.nv, coordinates.of(b), v + b.iv, J);
     me.X = parent.X * (cast<T>(b.X_tree) * J.X);

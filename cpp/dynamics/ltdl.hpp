@@ -10,12 +10,12 @@ namespace sarrus {
 
 /// Calls f with each velocity, descendants before their ancestors, or the other way round.
 template <class F> SARRUS_INLINE void inward(const Tree& tree, F&& f) {
-  for (int i = tree.bodies - 1; i > 0; --i)
-    for (int c = tree.body[i].iv + tree.body[i].nv - 1; c >= tree.body[i].iv; --c) f(c);
+  for (int i = tree.links - 1; i > 0; --i)
+    for (int c = tree.link[i].iv + tree.link[i].nv - 1; c >= tree.link[i].iv; --c) f(c);
 }
 template <class F> SARRUS_INLINE void outward(const Tree& tree, F&& f) {
-  for (int i = 1; i < tree.bodies; ++i)
-    for (int c = tree.body[i].iv; c < tree.body[i].iv + tree.body[i].nv; ++c) f(c);
+  for (int i = 1; i < tree.links; ++i)
+    for (int c = tree.link[i].iv; c < tree.link[i].iv + tree.link[i].nv; ++c) f(c);
 }
 
 /// M becomes D on its diagonal and row k of L at the ancestors of k.

@@ -15,7 +15,7 @@ template <class T> struct Mass {
   Vec3<T> r;  // the same from the body's origin
   Sym3<T> I;  // about the body's origin
 };
-template <class T> SARRUS_INLINE Mass<T> mass_of(const Body& b, const BodyMotion<T>& k) {
+template <class T> SARRUS_INLINE Mass<T> mass_of(const Link& b, const LinkMotion<T>& k) {
   const Vec3<T> h = k.X.R * cast<T>(b.inertia.h);
   const double inverse = b.inertia.m > 0.0 ? 1.0 / b.inertia.m : 0.0;  // a massless body has no centre, and nothing asks for one
   const Vec3<T> r = h * T(inverse);
@@ -24,14 +24,14 @@ template <class T> SARRUS_INLINE Mass<T> mass_of(const Body& b, const BodyMotion
 
 inline double total_mass(const Tree& tree) {
   double total = 0.0;
-  for (int i = 0; i < tree.bodies; ++i) total += tree.body[i].inertia.m;
+  for (int i = 0; i < tree.links; ++i) total += tree.link[i].inertia.m;
   return total;
 }
 
 template <class T> Vec3<T> center_of_mass(const Tree& tree, const Kinematics<T>& k) {
   Vec3<T> sum = zero3<T>();
-  for (int i = 0; i < tree.bodies; ++i) {
-    const Mass<T> b = mass_of(tree.body[i], k.body[i]);
+  for (int i = 0; i < tree.links; ++i) {
+    const Mass<T> b = mass_of(tree.link[i], k.link[i]);
     sum += b.c * b.m;
   }
   return sum * T(1.0 / total_mass(tree));
@@ -40,12 +40,12 @@ template <class T> Vec3<T> center_of_mass(const Tree& tree, const Kinematics<T>&
 /// [angular momentum about `about`; linear momentum], world axes.
 template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Mass<T> b = mass_of(tree.body[i], k.body[i]);
-    const Motion<T>& V = k.body[i].V;
+  for (int i = 1; i < tree.links; ++i) {
+    const Mass<T> b = mass_of(tree.link[i], k.link[i]);
+    const Motion<T>& V = k.link[i].V;
     const Vec3<T> p = (V.linear + cross(V.angular, b.r)) * b.m, h = b.r * b.m;
     const Vec3<T> L = b.I * V.angular + cross(h, V.linear);  // about the body's origin
-    sum += {L + cross(Vec3<T>(k.body[i].X.p - about), p), p};
+    sum += {L + cross(Vec3<T>(k.link[i].X.p - about), p), p};
   }
   return sum;
 }
@@ -53,13 +53,13 @@ template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, c
 /// Rate of that momentum for the accelerations that k holds, about a point that moves with the centre of mass or stands still.
 template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Mass<T> b = mass_of(tree.body[i], k.body[i]);
-    const Motion<T>&V = k.body[i].V, &A = k.body[i].A;
+  for (int i = 1; i < tree.links; ++i) {
+    const Mass<T> b = mass_of(tree.link[i], k.link[i]);
+    const Motion<T>&V = k.link[i].V, &A = k.link[i].A;
     const Vec3<T>& w = V.angular;
     const Vec3<T> f = (A.linear + cross(A.angular, b.r) + cross(w, cross(w, b.r))) * b.m, h = b.r * b.m;
     const Vec3<T> n = b.I * A.angular + cross(w, Vec3<T>(b.I * w)) + cross(h, A.linear);
-    sum += {n + cross(Vec3<T>(k.body[i].X.p - about), f), f};
+    sum += {n + cross(Vec3<T>(k.link[i].X.p - about), f), f};
   }
   return sum;
 }
@@ -67,14 +67,14 @@ template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>&
 /// Of each body with all that it carries, about `about`, in world axes.
 template <class T>
 SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about) {
-  Inertia<T>* subtree = arena.take<Inertia<T>>(tree.bodies);
-  for (int i = 1; i < tree.bodies; ++i) {
-    Transform<T> X = k.body[i].X;
+  Inertia<T>* subtree = arena.take<Inertia<T>>(tree.links);
+  for (int i = 1; i < tree.links; ++i) {
+    Transform<T> X = k.link[i].X;
     X.p -= about;
-    subtree[i] = transformed(X, cast<T>(tree.body[i].inertia));
+    subtree[i] = transformed(X, cast<T>(tree.link[i].inertia));
   }
-  for (int i = tree.bodies - 1; i > 0; --i)
-    if (tree.body[i].parent != 0) subtree[tree.body[i].parent] += subtree[i];
+  for (int i = tree.links - 1; i > 0; --i)
+    if (tree.link[i].parent != 0) subtree[tree.link[i].parent] += subtree[i];
   return subtree;
 }
 
@@ -82,11 +82,11 @@ SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena,
 template <class T>
 void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about, T* out) {
   const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
-  for (int i = tree.bodies - 1; i > 0; --i) {
-    const Body& b = tree.body[i];
+  for (int i = tree.links - 1; i > 0; --i) {
+    const Link& b = tree.link[i];
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
       const Motion<T>& s = k.column[c];
-      const Motion<T> at_reference = {s.angular, s.linear + cross(s.angular, Vec3<T>(about - k.body[i].X.p))};
+      const Motion<T> at_reference = {s.angular, s.linear + cross(s.angular, Vec3<T>(about - k.link[i].X.p))};
       const Force<T> h = subtree[i] * at_reference;
       for (int r = 0; r < 3; ++r) out[r * tree.nv + c] = h.angular(r), out[(3 + r) * tree.nv + c] = h.linear(r);
     }
@@ -96,20 +96,20 @@ void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, con
 /// T = 1/2 v^T M v, armature included.
 template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, const T* v) {
   T twice = T(0.0);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Motion<T> V = in_axes(k.body[i].X.R, k.body[i].V);
-    twice += dot(V, cast<T>(tree.body[i].inertia) * V);
+  for (int i = 1; i < tree.links; ++i) {
+    const Motion<T> V = in_axes(k.link[i].X.R, k.link[i].V);
+    twice += dot(V, cast<T>(tree.link[i].inertia) * V);
   }
   for (int c = 0; c < tree.nv; ++c) twice += T(tree.passive[c].armature) * v[c] * v[c];
-  return T(0.5) * twice + (tree.ties_bodies ? loop_armature_energy(tree, k) : T(0.0));
+  return T(0.5) * twice + (tree.ties_links ? loop_armature_energy(tree, k) : T(0.0));
 }
 
 /// Gravity, zero where the centre of mass is level with the world's origin, and joint springs.
 template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, const T* q) {
   T U = spring_energy(tree, k);
-  for (int i = 0; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    const Mass<T> mass = mass_of(b, k.body[i]);
+  for (int i = 0; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    const Mass<T> mass = mass_of(b, k.link[i]);
     U -= mass.m * dot(cast<T>(tree.gravity), mass.c);
     Vec3<T> ball = zero3<T>();
     if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());

@@ -13,7 +13,7 @@
 
 namespace sarrus {
 
-template <class T> struct RneaBody {
+template <class T> struct RneaLink {
   Transform<T> X;   // in the parent
   Vec3<T> w, dw, a;  // angular velocity and acceleration, classical acceleration of the origin
   Mat3<T> Omega;
@@ -36,18 +36,18 @@ template <class T> struct RneaInput {
 
 /// What the recursion leaves behind: each body's motion and transmitted force, in its own frame at its origin.
 template <class T> struct RneaWork {
-  RneaBody<T>* body;
+  RneaLink<T>* link;
   Motion<T>* columns;  // of the joints that visit() does not inline
 
-  Poses<T> poses() const { return {&body->X, sizeof(RneaBody<T>)}; }
+  Poses<T> poses() const { return {&link->X, sizeof(RneaLink<T>)}; }
 };
 
 template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* tau) {
-  RneaBody<T>* work = arena.take<RneaBody<T>>(tree.bodies);
+  RneaLink<T>* work = arena.take<RneaLink<T>>(tree.links);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   const JointCoordinates<T> coordinates(tree, arena, in.q);
 
-  RneaBody<T>& ground = work[0];
+  RneaLink<T>& ground = work[0];
   ground.w = ground.dw = zero3<T>();
   ground.a = -cast<T>(tree.gravity);
   if (in.ground.velocity) ground.w = load_motion(in.ground.velocity).angular;
@@ -59,10 +59,10 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
   ground.f = Force<T>::zero();
 
   // outward: motion, and the force that it needs (4.27-4.29)
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    RneaBody<T>& me = work[i];
-    const RneaBody<T>& parent = work[b.parent];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    RneaLink<T>& me = work[i];
+    const RneaLink<T>& parent = work[b.parent];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
       const Motion<T> V = J.S * (in.v + b.iv), A = J.S * (in.a + b.iv) + J.bias;
@@ -80,11 +80,11 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
     me.f.angular = vec3<T>(OJ(2, 1) - OJ(1, 2), OJ(0, 2) - OJ(2, 0), OJ(1, 0) - OJ(0, 1)) + cross(h, me.a);
   }
 
-  external_forces<T>(tree, arena, in, in.a, [work](int body, const Force<T>& push) SARRUS_INLINED { work[body].f -= push; });
+  external_forces<T>(tree, arena, in, in.a, [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].f -= push; });
 
   // inward: each joint transmits what its subtree needs (4.30, 4.31)
-  for (int i = tree.bodies - 1; i > 0; --i) {
-    const Body& b = tree.body[i];
+  for (int i = tree.links - 1; i > 0; --i) {
+    const Link& b = tree.link[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED { joint.subspace(columns + b.iv).project(work[i].f, tau + b.iv); });
     work[b.parent].f += work[i].X.to_parent(work[i].f);
   }

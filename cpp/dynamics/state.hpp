@@ -16,7 +16,7 @@ template <class T> class JointCoordinates {
     for (int i = 0; i < tree.angles; ++i) angle[i] = q[tree.angle[i]];
     sincos(tree.angles, angle, sin_, cos_);
   }
-  SARRUS_INLINE Coordinates<T> of(const Body& b) const { return {q_ + b.iq, sin_ + b.iangle, cos_ + b.iangle, &b.constants}; }
+  SARRUS_INLINE Coordinates<T> of(const Link& b) const { return {q_ + b.iq, sin_ + b.iangle, cos_ + b.iangle, &b.constants}; }
 
  private:
   const T* q_;
@@ -36,8 +36,8 @@ template <class T> struct Poses {
 template <class T> SARRUS_INLINE void joint_poses(const Tree& tree, Arena& arena, const T* q, Transform<T>* X,
                                                   Motion<T>* columns) {
   const JointCoordinates<T> coordinates(tree, arena, q);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       X[i] = cast<T>(b.X_tree) * joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
     });
@@ -58,10 +58,10 @@ template <class T> struct GroundMotion {
 
 /// A wrench from outside: [moment; force] on the mechanism, in the axes and at the origin of a frame that sits at X in a body.
 template <class T> struct ExternalWrench {
-  int body, part;
+  int link, body;
   Transform<double> X;
   const T* value;
-  SARRUS_INLINE Force<T> in_body() const { return cast<T>(X).to_parent(load_force(value)); }
+  SARRUS_INLINE Force<T> in_link() const { return cast<T>(X).to_parent(load_force(value)); }
 };
 
 template <class T> SARRUS_INLINE T deflection(const PassiveTerms& f, const T* q, const T& ball_spring) {
@@ -79,8 +79,8 @@ template <class T> SARRUS_INLINE T joint_energy(const PassiveTerms& f, const T* 
 
 /// Adds scale times friction and springs to tau.
 template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* v, const T& scale, T* tau) {
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     Vec3<T> ball = zero3<T>();
     if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
     for (int k = 0; k < b.nv; ++k)

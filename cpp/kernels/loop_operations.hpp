@@ -12,12 +12,12 @@
 namespace sarrus {
 
 /// 3 where the relative residual is that of a contradiction.
-template <class T> SARRUS_INLINE T verdict(const T& left) {
-  return select(left > T(tolerances::contradiction), T(contradictory), T(0.0));
+template <class T> SARRUS_INLINE T verdict(const T& error) {
+  return select(error > T(tolerances::contradiction), T(contradictory), T(0.0));
 }
 /// 4 where the state is off the loops. Where they are closed and no velocity is allowed, that comes first.
-template <class T> SARRUS_INLINE T verdict(const T& left, const OffLoops<T>& off) {
-  const T contradicts = verdict(left);
+template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {
+  const T contradicts = verdict(error);
   return select(off.found > select(contradicts > T(0.0), T(1.0), T(0.0)), T(off_loops), contradicts);
 }
 
@@ -26,10 +26,10 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
   if (call.parameters.check) in.off = &off;
-  T left = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
-  if (residual) left = select(*residual > left, *residual, left);
-  const T status = verdict(left, off);
-  return select(both(left > T(tolerances::unresolved), status < T(no_answer)), T(no_answer), status);
+  T error = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
+  if (residual) error = select(*residual > error, *residual, error);
+  const T status = verdict(error, off);
+  return select(both(error > T(tolerances::unresolved), status < T(no_answer)), T(no_answer), status);
 }
 
 SARRUS_KERNEL(forward_dynamics, {
@@ -47,22 +47,22 @@ SARRUS_KERNEL(constrained_motion, {
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
 })
 /// 2 where loops stay open.
-template <class T> SARRUS_INLINE T closure(const T& left) {
-  return select(left > T(square(tolerances::projected)), T(no_answer), T(0.0));
+template <class T> SARRUS_INLINE T closure(const T& error) {
+  return select(error > T(square(tolerances::projected)), T(no_answer), T(0.0));
 }
 
 SARRUS_KERNEL(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
 SARRUS_KERNEL(constraint_jacobian_derivative, constraint_jacobian_derivative(tree, arena, in[0], in[1], in[2], in[3], out);)
 SARRUS_KERNEL(constraint_velocity, {
-  ConstraintRows<T> wanted;
-  wanted.target = out;
-  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
+  ConstraintRows<T> asked;
+  asked.target = out;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), asked, 0, tree.loops.constraints);
 })
 SARRUS_KERNEL(constraint_bias, constraint_bias(tree, arena, in[0], in[1], in[2], in[3], out);)
 SARRUS_KERNEL(loop_residual, {
-  ConstraintRows<T> wanted;
-  wanted.residual = out;
-  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), wanted, 0, tree.loops.constraints);
+  ConstraintRows<T> asked;
+  asked.residual = out;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), asked, 0, tree.loops.constraints);
 })
 SARRUS_KERNEL(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 SARRUS_KERNEL(loop_joint_wrenches, loop_joint_wrenches(tree, call.motion(in[0], in[1], in[2]), out);)
@@ -79,7 +79,7 @@ SARRUS_KERNEL(loop_joint_velocities, {
 })
 SARRUS_KERNEL(loop_joint_accelerations, {
   const auto work = rnea(tree, arena, RneaInput<T>{in[0], in[1], in[2]}, arena.take<T>(tree.nv));
-  LoopState<T> state = {in[0], in[1], in[3], nullptr, nullptr, nullptr, work.body};
+  LoopState<T> state = {in[0], in[1], in[3], nullptr, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
   LoopJoints<T> joints;
   joints.a = out;
@@ -91,8 +91,8 @@ SARRUS_KERNEL(loop_joint_jacobian, {
   read_loop_joints(tree, arena, place(tree, arena, in[0], in[1], none), none, joints);
 })
 /// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
-template <class T> SARRUS_INLINE T allowed(const T& left) {
-  return select(left > T(tolerances::unresolved), T(contradictory), T(0.0));
+template <class T> SARRUS_INLINE T allowed(const T& error) {
+  return select(error > T(tolerances::unresolved), T(contradictory), T(0.0));
 }
 
 SARRUS_KERNEL(velocity_by_mass, return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out,
@@ -117,8 +117,8 @@ SARRUS_KERNEL(mobility_numbers, {
 SARRUS_KERNEL(actuator_efforts, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
   OffLoops<T> off;
-  const T left = actuator_efforts(tree, arena, motion, in[3], in[4], out, call.parameters.check ? &off : nullptr);
-  return verdict(left, off);
+  const T error = actuator_efforts(tree, arena, motion, in[3], in[4], out, call.parameters.check ? &off : nullptr);
+  return verdict(error, off);
 })
 
 }  // namespace sarrus

@@ -32,7 +32,7 @@ enum Fact : unsigned {
 }
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
-//  an axis is q or v (as many as q or v has), a digit, p (parts), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
+//  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
 //  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2) or Q (nq + 1); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
@@ -73,7 +73,11 @@ enum Fact : unsigned {
   X(coordinate_rate, "q v", "q", 0)                                          \
   X(coordinate_acceleration, "q v a", "q", 0)                                \
   X(normalize, "q", "q", any_length)                                         \
-  X(motion_space, "q", "6v", 0)
+  X(motion_space, "q", "6v", 0)                                              \
+  X(christoffel_symbols, "q", "vvv", 0)                                      \
+  X(mass_matrix_derivative, "q", "vvv", 0)                                   \
+  X(joint_screws, "q", "v6", 0)                                              \
+  X(bracket, "dv v", "v", 0)
 
 #define SARRUS_LOOP_OPERATIONS(X)                                                              \
   X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | checks_loops)   \

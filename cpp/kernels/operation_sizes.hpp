@@ -25,8 +25,8 @@ inline int size_of_axis(char axis, const Tree& t) {
   switch (axis) {
     case 'q': return t.nq;
     case 'v': return t.nv;
-    case 'p': return t.parts - 1;
-    case 'P': return 10 * (t.parts - 1);
+    case 'p': return t.bodies - 1;
+    case 'P': return 10 * (t.bodies - 1);
     case 'k': return cached_kinematics_size(t);
     case 'j': return t.floats ? t.nv - 6 : 0;
     case 'c': return t.loops.rows;

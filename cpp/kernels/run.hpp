@@ -15,7 +15,7 @@ template <class T>
 SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const T* const* value) {
   auto* external = arena.take<ExternalWrench<T>>(p.wrenches);
   for (int k = 0; k < p.wrenches; ++k)
-    external[k] = {p.wrench_frame[k].body, p.wrench_frame[k].part, p.wrench_frame[k].X, value[k]};
+    external[k] = {p.wrench_frame[k].link, p.wrench_frame[k].body, p.wrench_frame[k].X, value[k]};
   return external;
 }
 

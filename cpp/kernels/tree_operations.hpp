@@ -1,13 +1,14 @@
 // The functions of a state that a tree has, each as a Run.
 #pragma once
 
+#include "../dynamics/christoffel.hpp"
 #include "../dynamics/configuration.hpp"
 #include "../dynamics/coriolis.hpp"
 #include "../dynamics/frames.hpp"
 #include "../dynamics/free_floating.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "../dynamics/momentum.hpp"
-#include "../dynamics/parts.hpp"
+#include "../dynamics/bodies.hpp"
 #include "../dynamics/rnea.hpp"
 #include "call.hpp"
 
@@ -27,7 +28,7 @@ SARRUS_KERNEL(bias_forces, {
 SARRUS_KERNEL(gravity_forces, {
   const T* rest = zeros<T>(arena, tree.nv);
   Tree without = tree;  // the joints' own forces are not gravity's, nor are springs'
-  without.has_joint_forces = without.ties_bodies = false;
+  without.has_joint_forces = without.ties_links = false;
   rnea(without, arena, RneaInput<T>{in[0], rest, rest}, out);
 })
 SARRUS_KERNEL(coriolis_matrix, {
@@ -78,7 +79,7 @@ SARRUS_KERNEL(centroidal_momentum_bias, {
 })
 SARRUS_KERNEL(generalized_jacobian, {
   if (!tree.floats) return T(no_answer);
-  generalized_jacobian(tree, arena, call.motion(in[0], none, none), call.frame(), out);
+  generalized_jacobian(tree, arena, in[0], call.frame(), out);
 })
 SARRUS_KERNEL(generalized_jacobian_derivative, {
   if (!tree.floats) return T(no_answer);
@@ -98,5 +99,9 @@ SARRUS_KERNEL(coordinate_rate, coordinate_rate(tree, in[0], in[1], out);)
 SARRUS_KERNEL(coordinate_acceleration, coordinate_acceleration(tree, arena, in[0], in[1], in[2], out);)
 SARRUS_KERNEL(normalize, normalize(tree, in[0], out);)
 SARRUS_KERNEL(motion_space, motion_space(tree, arena, in[0], out);)
+SARRUS_KERNEL(christoffel_symbols, christoffel_symbols(tree, arena, in[0], out);)
+SARRUS_KERNEL(mass_matrix_derivative, mass_matrix_derivative(tree, arena, in[0], out);)
+SARRUS_KERNEL(joint_screws, joint_screws(tree, call.motion(in[0], none, none), out);)
+SARRUS_KERNEL(bracket, bracket(tree, in[0], in[1], out);)
 
 }  // namespace sarrus

@@ -10,9 +10,9 @@ namespace sarrus {
 template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
   T* J = arena.take<T>(loops.entries);
-  ConstraintRows<T> wanted;
-  wanted.J = J;
-  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
+  ConstraintRows<T> asked;
+  asked.J = J;
+  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
   for (int k = 0; k < loops.rows * tree.nv; ++k) out[k] = T(0.0);
   for (int i = 0; i < loops.constraints; ++i) {
     const Constraint& c = loops.constraint[i];
@@ -39,11 +39,11 @@ template <class T>
 void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out) {
   const T* rest = zeros<T>(arena, tree.nv);
   const auto work = rnea(tree, arena, RneaInput<T>{q, v, rest}, arena.take<T>(tree.nv));
-  LoopState<T> state = {q, v, time, pfaffian_values, nullptr, nullptr, work.body};
+  LoopState<T> state = {q, v, time, pfaffian_values, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
-  ConstraintRows<T> wanted;
-  wanted.gamma = out;
-  constraint_rows(tree, arena, state, wanted, 0, tree.loops.constraints);
+  ConstraintRows<T> asked;
+  asked.gamma = out;
+  constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
 }
 
 /// Per constraint, the wrench on the child at its frame, in that frame's axes as they were described; zero where there is no child.

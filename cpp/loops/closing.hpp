@@ -30,30 +30,30 @@ template <class T> struct Gap {
   T *phi, *J, size;  // size: |phi|
 };
 
-/// Steps from q as long as they bring something. `look(q, gap)` fills in a gap, but for J where the steps do not want it;
+/// Steps from q as long as they bring something. `evaluate(q, gap)` fills in a gap, but for J where the steps do not want it;
 /// `step(q, gap, mu, x)` finds x. An undamped step that brings nothing is the last.
-template <class T, class Look, class Step>
-SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& most, const T& farthest, const Look& look,
+template <class T, class Evaluate, class Step>
+SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& most, const T& farthest, const Evaluate& evaluate,
                            const Step& step, Gap<T> here, Gap<T> there, T* q) {
   T *next = arena.take<T>(tree.nq), *x = arena.take<T>(tree.nv);
   const T exact = sqrt(T(tree.loops.rows)) * T(tolerances::exact);
-  look(q, here);
-  auto going = both(here.size > exact, here.size < farthest);
-  for (int k = 0; any(going = both(going, T(k) < most)); ++k) {
+  evaluate(q, here);
+  auto active = both(here.size > exact, here.size < farthest);
+  for (int k = 0; any(active = both(active, T(k) < most)); ++k) {
     const Arena::Scope scope(arena);
     step(q, here, damping * here.size, x);
     integrate(tree, q, x, next);
-    look(next, there);
-    const auto better = both(going, there.size < here.size);
-    for (int i = 0; i < tree.nq; ++i) q[i] = select(better, next[i], q[i]);
-    for (int r = 0; r < tree.loops.rows; ++r) here.phi[r] = select(better, there.phi[r], here.phi[r]);
-    for (int i = 0; here.J && i < tree.loops.entries; ++i) here.J[i] = select(better, there.J[i], here.J[i]);
-    here.size = select(better, there.size, here.size);
+    evaluate(next, there);
+    const auto improves = both(active, there.size < here.size);
+    for (int i = 0; i < tree.nq; ++i) q[i] = select(improves, next[i], q[i]);
+    for (int r = 0; r < tree.loops.rows; ++r) here.phi[r] = select(improves, there.phi[r], here.phi[r]);
+    for (int i = 0; here.J && i < tree.loops.entries; ++i) here.J[i] = select(improves, there.J[i], here.J[i]);
+    here.size = select(improves, there.size, here.size);
     const T lower = damping * T(0.3), higher = damping * T(4.0), least = T(tolerances::least_damping);
-    damping = select(damping > T(0.0), select(better, select(lower > least, lower, least), higher), damping);
+    damping = select(damping > T(0.0), select(improves, select(lower > least, lower, least), higher), damping);
     // more damping may help, but not against rounding
-    const T hope = select(better, T(1.0), select(here.size > T(tolerances::rounding), damping, T(0.0)));
-    going = both(both(going, here.size > exact), both(hope > T(0.0), damping < T(tolerances::stuck)));
+    const T hope = select(improves, T(1.0), select(here.size > T(tolerances::rounding), damping, T(0.0)));
+    active = both(both(active, here.size > exact), both(hope > T(0.0), damping < T(tolerances::stuck)));
   }
   return here.size;
 }
@@ -63,9 +63,9 @@ template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& are
                                                     const T* time, const T* pfaffian_values, Gap<T>& out) {
   const Arena::Scope scope(arena);
   const Loops& loops = tree.loops;
-  ConstraintRows<T> wanted;
-  wanted.J = out.J, wanted.residual = out.phi;
-  constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), wanted, 0, loops.constraints);
+  ConstraintRows<T> asked;
+  asked.J = out.J, asked.residual = out.phi;
+  constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), asked, 0, loops.constraints);
   T* J = out.J;
   for (int i = 0; i < loops.constraints; ++i) {
     const Constraint& c = loops.constraint[i];
@@ -108,7 +108,7 @@ T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, co
   T *one = arena.take<T>(nv), *one_a_row = arena.take<T>(rows), *S = arena.take<T>(rows);
   for (int k = 0; k < nv; ++k) one[k] = T(1.0);
   for (int r = 0; r < rows; ++r) one_a_row[r] = S[r] = T(1.0);  // motors have no say here
-  const auto look = [&](const T* at, Gap<T>& out) { scaled_rows(tree, arena, how, at, time, pfaffian_values, out); };
+  const auto evaluate = [&](const T* at, Gap<T>& out) { scaled_rows(tree, arena, how, at, time, pfaffian_values, out); };
   const auto step = [&](const T* at, const Gap<T>& gap, T mu, T* x) {
     T *b = arena.take<T>(nv + rows), *y = arena.take<T>(nv + rows), *work = arena.take<T>(nv + rows),
       *least = arena.take<T>(rows);
@@ -147,9 +147,9 @@ T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, co
     scaled_step(tree, how, y, x);
   };
   const auto gap = [&] { return Gap<T>{arena.take<T>(loops.rows), arena.take<T>(loops.entries), T(0.0)}; };
-  const T left = take_steps(tree, arena, how.damping, how.steps, how.farthest, look, step, gap(), gap(), q);
+  const T error = take_steps(tree, arena, how.damping, how.steps, how.farthest, evaluate, step, gap(), gap(), q);
   const T bad = no_rotation(tree, pfaffian_values);
-  return select(both(left < T(1e300), bad < T(0.5)), left, T(1e300));
+  return select(both(error < T(1e300), bad < T(0.5)), error, T(1e300));
 }
 
 }  // namespace sarrus

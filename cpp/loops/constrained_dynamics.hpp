@@ -40,8 +40,8 @@ template <class T> struct LoopEquation {
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
   /// A residual, relative: rounding of the terms is no contradiction, even where they cancel, and neither is it where they overflow.
-  SARRUS_INLINE T relative(const T& left) const {
-    return select(terms < T(1e300), sqrt(left / select(terms > T(0.0), terms, T(1.0))), T(0.0));
+  SARRUS_INLINE T relative(const T& error) const {
+    return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }
 };
 
@@ -88,9 +88,9 @@ SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<
   const int rows = loops.rows + loops.rotor_rows;
   T* soft = arena.take<T>(rows);
   for (int r = 0; r < rows; ++r) soft[r] = T(r < loops.rows ? 0.0 : 1.0);
-  ConstraintRows<T> wanted;
-  wanted.J = J, wanted.scale = e.scale, wanted.mobility = mobility;
-  constraint_rows(tree, arena, state, wanted, loops.constraints, loops.constraints + loops.motor_constraints);
+  ConstraintRows<T> asked;
+  asked.J = J, asked.scale = e.scale, asked.mobility = mobility;
+  constraint_rows(tree, arena, state, asked, loops.constraints, loops.constraints + loops.motor_constraints);
   for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints; ++i) {
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.rotor[c.row + k % c.rows - loops.rows]);
@@ -116,7 +116,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
     b[k] = tau - b[k];
   }
 
-  LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.pfaffian_values, nullptr, nullptr, work.body};
+  LoopState<T> state = {in.q, in.v ? in.v : rest, in.time, in.pfaffian_values, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
   LoopEquation<T> e = mass_equation(tree, arena, state, work.poses(), work.columns);
   e.b = b;
@@ -161,15 +161,15 @@ template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const
 /// [a; -lambda], and the same as it was solved for: with the velocities and rows of substructures where there are any.
 template <class T> struct LoopSolution {
   const T *x, *own;
-  T left;  // the relative residual
+  T error;  // the relative residual
   Factor<T> factor;
 };
 
 template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
   T* own = arena.take<T>(e.solved().plan.unknowns);
   const Factor<T> factor = factorise_tightly(e, arena);
-  const T left = refine(e.solved(), arena, factor, e.lifted(arena, b), own, 60);
-  return {e.lowered(arena, own), own, e.relative(left), factor};
+  const T error = refine(e.solved(), arena, factor, e.lifted(arena, b), own, 60);
+  return {e.lowered(arena, own), own, e.relative(error), factor};
 }
 
 /// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what one more correction would move
@@ -273,7 +273,7 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
     for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -found.own[nv + r], lambda[r]);
     accuracy[0] = select(lossy, with_any, with_least), accuracy[1] = relative_error(e, arena, found);
   }
-  return found.left;
+  return found.error;
 }
 
 }  // namespace sarrus

@@ -25,11 +25,11 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
 
   T *J = arena.take<T>(loops.entries + loops.motor_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
   T *b = arena.take<T>(nv + rows), *scale = arena.take<T>(rows);
-  ConstraintRows<T> wanted;
-  wanted.J = J, wanted.scale = scale, wanted.mobility = one, wanted.off = off;
-  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
-  wanted.off = nullptr;  // motors need not stand still
-  constraint_rows(tree, arena, state, wanted, loops.constraints, constraints);
+  ConstraintRows<T> asked;
+  asked.J = J, asked.scale = scale, asked.mobility = one, asked.off = off;
+  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
+  asked.off = nullptr;  // motors need not stand still
+  constraint_rows(tree, arena, state, asked, loops.constraints, constraints);
   for (int i = loops.constraints; i < constraints; ++i) {  // a joint may have armature and no motor
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
@@ -43,23 +43,23 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, one, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
-  T left;
+  T error;
   if (loops.substructures) {
     const SubstructuredEquation<T> pieces(tree, arena, state, in_parent, stored, {nullptr, true, motors});
-    left = pieces.solve(tree, arena, pieces.factorise(arena), b, x, 12);
+    error = pieces.solve(tree, arena, pieces.factorise(arena), b, x, 12);
   } else {
-    left = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
+    error = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
   }
   for (int k = 0; k < loops.actuators; ++k) u[k] = x[loops.actuator[k]];
-  return left;
+  return error;
 }
 
 /// Size, squared, of the forces and moments that the joints transmit, as far as they could work along the joint: tau is their difference.
 template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   T sum = T(0.0);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
-    const Force<T>& f = work.body[i].f;
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    const Force<T>& f = work.link[i].f;
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto S = joint.subspace(work.columns + b.iv);
       for (int k = 0; k < joint.nv; ++k)

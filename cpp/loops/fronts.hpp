@@ -86,12 +86,12 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
       const int count = child.size - child.pivots;
       const int* into = e.into + child.into;
       top -= count * (count + 1) / 2 + count;
-      const T* left = top;
+      const T* entry = top;
       for (int i = 0; i < count; ++i) {
         T* row = rows.row(into[i]);
-        for (int j = i; j < count; ++j) row[into[j]] += *left++;
+        for (int j = i; j < count; ++j) row[into[j]] += *entry++;
       }
-      for (int i = 0; i < count; ++i) passed[into[i]] += *left++;
+      for (int i = 0; i < count; ++i) passed[into[i]] += *entry++;
     }
     eliminate(rows, is_row, pivot_mu, D_inverse + f.first);
     if (f.parent < 0) continue;

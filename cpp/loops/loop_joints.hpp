@@ -12,7 +12,7 @@ template <class T> struct LoopJoints {
   T* J = nullptr;  // loop_nv x nv: v = J v of the tree, but for what laws drive
 };
 
-/// `near`: coordinates of theirs from which turns are counted; null: zeros. state.v is wanted for velocities, state.body, with the accelerations
+/// `near`: coordinates of theirs from which turns are counted; null: zeros. state.v is wanted for velocities, state.link, with the accelerations
 /// of the tree's joints, for accelerations.
 template <class T>
 void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* near, const LoopJoints<T>& out) {

@@ -86,9 +86,9 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, motors = loops.actuators, felt = motors + 6;
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   T *J = arena.take<T>(loops.entries + loops.motor_entries), *dense = arena.take<T>(rows * nv);
-  ConstraintRows<T> wanted;
-  wanted.J = J;
-  constraint_rows(tree, arena, state, wanted, 0, loops.constraints + loops.motor_constraints);
+  ConstraintRows<T> asked;
+  asked.J = J;
+  constraint_rows(tree, arena, state, asked, 0, loops.constraints + loops.motor_constraints);
   for (int k = 0; k < rows * nv; ++k) dense[k] = T(0.0);
   T* entry = J;
   for (int i = 0; i < loops.constraints + loops.motor_constraints; ++i) {
@@ -111,13 +111,13 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       F[a * nv + k] = unit * gains[a];
     }
   }
-  if (frame.body > 0) {
-    const Transform<T> X = state.X[frame.body] * cast<T>(frame.X);
-    const Body& body = tree.body[frame.body];
-    for (int k = body.iv + body.nv - 1; k >= 0; k = tree.column_parent[k]) {
+  if (frame.link > 0) {
+    const Transform<T> X = state.X[frame.link] * cast<T>(frame.X);
+    const Link& link = tree.link[frame.link];
+    for (int k = link.iv + link.nv - 1; k >= 0; k = tree.column_parent[k]) {
       T six[6];
       const Motion<T>& s = state.column[k];
-      store(Motion<T>{s.angular, s.linear + cross(s.angular, Vec3<T>(X.p - state.X[tree.column_body[k]].p))}, six);
+      store(Motion<T>{s.angular, s.linear + cross(s.angular, Vec3<T>(X.p - state.X[tree.column_link[k]].p))}, six);
       for (int r = 0; r < 6; ++r) F[(motors + r) * nv + k] = six[r] * how.column[k] * gains[motors + r];
     }
   }

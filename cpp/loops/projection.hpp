@@ -60,9 +60,9 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
                                          const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
-  ConstraintRows<T> wanted;
-  wanted.target = out;
-  constraint_rows(tree, arena, state, wanted, 0, loops.constraints);
+  ConstraintRows<T> asked;
+  asked.target = out;
+  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
   add_motion_along_rows(tree, e.matrix.J, v, T(-1.0), out);
 }
 
@@ -88,7 +88,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
     const T* lambda = least_multipliers(tree, arena, e, found);
     for (int r = 0; r < tree.loops.rows; ++r) impulses[r] = lambda[r];
   }
-  return found.left;
+  return found.error;
 }
 
 /// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
@@ -101,11 +101,11 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   T *phi = arena.take<T>(loops.rows), *there = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nq; ++k) out[k] = q[k];
   if (loops.rows == 0) return T(0.0);
-  const auto look = [&](const T* at, Gap<T>& gap) {
+  const auto evaluate = [&](const T* at, Gap<T>& gap) {
     const Arena::Scope scope(arena);
-    ConstraintRows<T> wanted;
-    wanted.residual = gap.phi;
-    constraint_rows(tree, arena, place(tree, arena, at, time, pfaffian_values), wanted, 0, loops.constraints);
+    ConstraintRows<T> asked;
+    asked.residual = gap.phi;
+    constraint_rows(tree, arena, place(tree, arena, at, time, pfaffian_values), asked, 0, loops.constraints);
     gap.size = sqrt(sum_of_squares(gap.phi, loops.rows));
   };
   const auto step = [&](const T* at, const Gap<T>& gap, const T&, T* x) {
@@ -115,7 +115,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     for (int k = 0; k < tree.nv; ++k) x[k] = weight ? y[k] * weight[k] : y[k];
   };
   // near singular positions each takes away a part only
-  take_steps(tree, arena, T(0.0), T(50.0), T(1e300), look, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
+  take_steps(tree, arena, T(0.0), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
   T *one = arena.take<T>(tree.nv), *scale = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
   ConstraintRows<T> rows;
@@ -138,9 +138,9 @@ T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* 
   if (tree.loops.rows == 0) return T(0.0);
   LoopEquation<T> e = metric_equation(tree, arena, q, weight, time, pfaffian_values, true);
   T *J = arena.take<T>(tree.loops.entries), *missing = e.b + tree.nv;
-  ConstraintRows<T> wanted;
-  wanted.J = J;
-  constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), wanted, 0, tree.loops.constraints);
+  ConstraintRows<T> asked;
+  asked.J = J;
+  constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), asked, 0, tree.loops.constraints);
   for (int r = 0; r < tree.loops.rows; ++r) missing[r] = c[r];
   add_motion_along_rows(tree, J, v, T(-1.0), missing);
   e.terms = T(1e-18);  // rates below 1e-9 rad/s are none
@@ -148,7 +148,7 @@ T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* 
   for (int k = 0; k < tree.nv; ++k) e.terms += v[k] * v[k];
   const LoopSolution<T> found = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) out[k] += found.x[k] * weight[k];
-  return found.left;
+  return found.error;
 }
 
 }  // namespace sarrus

@@ -11,7 +11,7 @@ template <class T> struct LoopState {
   const T *time, *pfaffian_values;  // may be null: time 0, no Pfaffian values
   Transform<T>* X;  // of the bodies, in the world
   Motion<T>* column;  // of the velocities, in world axes at the origin of the body that they move
-  const RneaBody<T>* body;  // null: no accelerations asked
+  const RneaLink<T>* link;  // null: no accelerations asked
   const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
   const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
 };
@@ -19,11 +19,11 @@ template <class T> struct LoopState {
 /// Poses and columns in the world from those in the parents.
 template <class T>
 SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, LoopState<T>& state) {
-  state.X = arena.take<Transform<T>>(tree.bodies);
+  state.X = arena.take<Transform<T>>(tree.links);
   state.column = arena.take<Motion<T>>(tree.nv);
   state.X[0] = Transform<T>::identity();
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     state.X[i] = b.parent == 0 ? X[i] : state.X[b.parent] * X[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto S = joint.subspace(columns + b.iv);
@@ -36,7 +36,7 @@ SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Mot
 template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& arena, const T* q, const T* time,
                                                       const T* pfaffian_values) {
   LoopState<T> state = {q, nullptr, time, pfaffian_values, nullptr, nullptr, nullptr};
-  Transform<T>* X = arena.take<Transform<T>>(tree.bodies);
+  Transform<T>* X = arena.take<Transform<T>>(tree.links);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   joint_poses(tree, arena, q, X, columns);
   place(tree, arena, Poses<T>{X}, columns, state);
@@ -93,9 +93,9 @@ template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>
 template <class T>
 SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                          const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {
-  const auto motion_at = [&](int body, const Vec3<T>& p, const Mat3<T>& R, Vec3<T>& w, Vec3<T>& dw, Vec3<T>& a) SARRUS_INLINED {
+  const auto motion_at = [&](int link, const Vec3<T>& p, const Mat3<T>& R, Vec3<T>& w, Vec3<T>& dw, Vec3<T>& a) SARRUS_INLINED {
     // R: the child's axes in the body's
-    const RneaBody<T>& b = s.body[body];
+    const RneaLink<T>& b = s.link[link];
     w = transpose_times(R, b.w), dw = transpose_times(R, b.dw);
     a = transpose_times(R, Vec3<T>(b.a + b.Omega * p));
   };
@@ -103,7 +103,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   motion_at(c.child, cast<T>(c.X_child.p), cast<T>(c.X_child.R), m.w_child, dw_child, a_child);
   if (c.parent == 0) {
     w_parent = dw_parent = zero3<T>();
-    a_parent = transpose_times(X_child.R, s.body[0].a);
+    a_parent = transpose_times(X_child.R, s.link[0].a);
   } else {
     const Transform<T>& X = s.X[c.parent];
     motion_at(c.parent, transpose_times(X.R, Vec3<T>(X_child.p - X.p)), Mat3<T>(X.R.transpose()) * X_child.R, w_parent, dw_parent,
@@ -148,7 +148,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
     const Motion<T>& world = s.column[k];
-    const Vec3<T> r = X_child.p - s.X[tree.column_body[k]].p;
+    const Vec3<T> r = X_child.p - s.X[tree.column_link[k]].p;
     Motion<T>& here = l.column[i];
     here.linear = transpose_times(X_child.R, Vec3<T>(world.linear + cross(world.angular, r)));
     here.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
@@ -165,7 +165,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     l.drive = m.X.to_child(l.drive);
     m.V = m.V + l.drive * T(-1.0);
   }
-  m.accelerates = s.body;
+  m.accelerates = s.link;
   if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
 }
 

@@ -157,24 +157,24 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
   const int nv = s.tree.nv;
   for (int k = 0; k < n; ++k) x[k] = b[k];
   solve(s.plan, f, arena, x, work);
-  T left = residual(s, b, x, r);
-  auto going = left > T(0.0);
-  for (int k = 0; k < most && any(going); ++k) {
+  T error = residual(s, b, x, r);
+  auto active = error > T(0.0);
+  for (int k = 0; k < most && any(active); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
     solve(s.plan, f, arena, step, work);
     T moved = T(0.0), size = T(0.0);
     for (int i = 0; i < n; ++i) step[i] += x[i];
     for (int i = 0; i < nv; ++i) moved += (step[i] - x[i]) * (step[i] - x[i]), size += step[i] * step[i];
     // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
-    const auto near = both(going, moved < size * T(1e-24)), far = both(going, moved > size * T(1e-24));
-    T now = left;
+    const auto near = both(active, moved < size * T(1e-24)), far = both(active, moved > size * T(1e-24));
+    T now = error;
     if (any(far)) now = residual(s, b, step, r);
-    const auto better = both(far, now < left);
-    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(better, step[i], x[i]));
-    going = both(better, now < left * T(0.9));
-    left = select(better, now, left);
+    const auto improves = both(far, now < error);
+    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(improves, step[i], x[i]));
+    active = both(improves, now < error * T(0.9));
+    error = select(improves, now, error);
   }
-  return left;
+  return error;
 }
 
 }  // namespace sarrus

@@ -61,8 +61,8 @@ LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const L
   const Tree& tree = pieces.tree;
   LoopState<T> own = {state.q, nullptr, state.time, state.pfaffian_values, state.X, arena.take<Motion<T>>(tree.nv), nullptr};
   for (int k = 0; k < tree.nv; ++k) {
-    const int body = tree.column_body[k], from = pieces.from[k];
-    own.column[k] = from >= 0 ? state.column[from] : turned(state.X[body].R, unit_motion<T>(k - tree.body[body].iv));
+    const int link = tree.column_link[k], from = pieces.from[k];
+    own.column[k] = from >= 0 ? state.column[from] : turned(state.X[link].R, unit_motion<T>(k - tree.link[link].iv));
     if (from >= 0) stored[k] = columns[from];
   }
   return own;
@@ -158,10 +158,10 @@ template <class T> class SubstructuredEquation {
   /// x = [y; multipliers] of the whole for b = [f; g]; returns the size of the residual, squared.
   T solve(const Tree& whole, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
     T* own = arena.take<T>(pieces.tree.nv + matrix.rows);
-    const T left = refine(matrix, arena, factor, lift(whole, arena, b), own, corrections);
+    const T error = refine(matrix, arena, factor, lift(whole, arena, b), own, corrections);
     const T* found = lower(whole, arena, own);
     for (int k = 0; k < whole.nv + whole.loops.rows + whole.loops.motor_rows; ++k) x[k] = found[k];
-    return left;
+    return error;
   }
   Factor<T> factorise(Arena& arena) const {
     T* mu = arena.take<T>(matrix.rows);

@@ -6,34 +6,8 @@
 #include "mechanism.hpp"
 
 namespace sarrus {
-namespace {
-
-std::vector<int> way_to_ground(const Tree& tree, int body) {
-  std::vector<int> columns;
-  for (int b = body; b != 0; b = tree.body[b].parent)
-    for (int k = tree.body[b].nv - 1; k >= 0; --k) columns.push_back(tree.body[b].iv + k);
-  return columns;
-}
-
-}  // namespace
-
-const int* Mechanism::keep(std::vector<int> numbers) {
-  columns_.push_back(std::move(numbers));
-  return columns_.back().data();
-}
-
-/// The bodies, and the velocities that move one of them and not the other: what moves both cancels.
-void Mechanism::between(const std::string& parent, const std::string& child, Constraint& c) {
-  c.parent = frames_.at(parent).body, c.child = frames_.at(child).body;
-  std::vector<int> own = way_to_ground(tree_, c.child), rest = way_to_ground(tree_, c.parent);
-  while (!own.empty() && !rest.empty() && own.back() == rest.back()) own.pop_back(), rest.pop_back();
-  c.own = static_cast<int>(own.size());
-  own.insert(own.end(), rest.begin(), rest.end());
-  c.columns = static_cast<int>(own.size()), c.column = keep(std::move(own));
-}
-
 /// The coordinates and velocities that it names.
-void Mechanism::between(const Description& d, const ConstraintDescription& o, Constraint& c) {
+void Mechanism::along(const Description& d, const ConstraintDescription& o, Constraint& c) {
   std::vector<int> columns, coordinates;
   for (const auto& [name, index] : o.coordinates) {
     std::size_t k = 0;
@@ -48,14 +22,7 @@ void Mechanism::between(const Description& d, const ConstraintDescription& o, Co
       columns.push_back(j.iv + i), coordinates.push_back(j.iq + i);
   }
   c.columns = static_cast<int>(columns.size());
-  c.column = keep(std::move(columns)), c.coordinate = keep(std::move(coordinates));
-}
-
-void Mechanism::add(Constraint c) {
-  c.rows = visit_constraint(c.kind, [](const auto& kind) { return kind.rows(); });
-  c.row = tree_.loops.rows, c.entry = tree_.loops.entries;
-  tree_.loops.rows += c.rows, tree_.loops.entries += c.rows * c.columns;
-  constraints_.push_back(std::move(c));
+  c.column = constraints_.keep(std::move(columns)), c.coordinate = constraints_.keep(std::move(coordinates));
 }
 
 Constraint Mechanism::closing_joint(const Description& d, int joint) {
@@ -73,7 +40,8 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   c.turns = !kind.plain() || kind.component[0] < 3;
   c.carried = j.laws;
   for (const auto& law : j.laws) c.driven = c.driven || law.has_value();
-  between(j.parent, j.child, c);
+  c.parent = frames_.at(j.parent).link, c.child = frames_.at(j.child).link;
+  constraints_.between(tree_, c);
   return c;
 }
 
@@ -85,14 +53,14 @@ void Mechanism::add_motion(const Description& d, int joint, const Constraint& c)
   m.iq = tree_.loop_nq, m.iv = tree_.loop_nv;
   tree_.loop_nq += m.nq, tree_.loop_nv += m.nv;
   m.constraint = joints_[joint].constraint;
-  m.body[0] = c.parent, m.body[1] = c.child, m.X[0] = c.X_parent, m.X[1] = c.X_child;
-  m.part[0] = frames_.at(j.parent).part, m.part[1] = frames_.at(j.child).part;
+  m.link[0] = c.parent, m.link[1] = c.child, m.X[0] = c.X_parent, m.X[1] = c.X_child;
+  m.body[0] = frames_.at(j.parent).body, m.body[1] = frames_.at(j.child).body;
   for (int k = 0; k < m.nv; ++k) {
     m.terms[k] = passive_terms(j, k, 0);
     m.has_forces |= !c.driven && m.terms[k].has_forces();
     m.has_armature |= !c.driven && m.terms[k].armature != 0.0;
   }
-  tree_.ties_bodies |= m.has_forces || m.has_armature;
+  tree_.ties_links |= m.has_forces || m.has_armature;
   loop_motions_.push_back(m);
   Constraint motion = c;
   motion.kind = std::get<LoopJoint>(c.kind).motion(m.nv);
@@ -110,12 +78,13 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
       c.told_in = o.at_child.R;
       c.X_parent = frames_.at(o.parent).X * o.at_parent;
       c.X_child = frames_.at(o.child).X * o.at_child;
-      between(o.parent, o.child, c);
+      c.parent = frames_.at(o.parent).link, c.child = frames_.at(o.child).link;
+      constraints_.between(tree_, c);
       if (!o.aimed) return;
       c.aimed = true, c.turns = kind.rows() == 6, c.values = tree_.loops.pfaffian_values;
       tree_.loops.pfaffian_values += c.turns ? 12 : 3;
     } else {
-      between(d, o, c);
+      along(d, o, c);
       if (const std::string fault = kind.fault(c.columns); !fault.empty())
         throw ModelError("constraint '" + o.name + "' " + fault);
       c.values = tree_.loops.pfaffian_values;
@@ -128,22 +97,22 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
 void Mechanism::close(const Description& d) {
   Loops& loops = tree_.loops;
   const auto describe = [&](const std::string& name) {
-    described_constraints_.push_back(static_cast<int>(constraints_.size()) - 1);
+    described_constraints_.push_back(constraints_.size() - 1);
     constraint_names_.push_back(name);
   };
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     if (!joints_[j].closes_a_loop) continue;
-    joints_[j].constraint = static_cast<int>(constraints_.size());
-    add(closing_joint(d, static_cast<int>(j)));
-    add_motion(d, static_cast<int>(j), constraints_.back());
+    joints_[j].constraint = constraints_.size();
+    constraints_.add(loops, closing_joint(d, static_cast<int>(j)));
+    add_motion(d, static_cast<int>(j), constraints_.last());
     describe(d.joints[j].name);
   }
   tree_.loop_motions = static_cast<int>(loop_motions_.size()), tree_.loop_motion = loop_motions_.data();
   for (const ConstraintDescription& o : d.constraints) {
-    add(other_constraint(d, o));
+    constraints_.add(loops, other_constraint(d, o));
     describe(o.name);
   }
-  const int hard = loops.rows, hard_constraints = static_cast<int>(constraints_.size()), hard_entries = loops.entries;
+  const int hard = loops.rows, hard_constraints = constraints_.size(), hard_entries = loops.entries;
 
   // a motor in a joint that closes a loop: the velocity that it drives is a row, and its effort that row's multiplier
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
@@ -157,10 +126,10 @@ void Mechanism::close(const Description& d) {
       driven_.push_back(driven ? 1.0 : 0.0);
       rotor_.push_back(m.has_armature ? std::sqrt(m.terms[k].armature) : 0.0);
     }
-    add(motions_[placed.constraint]);
+    constraints_.add(loops, motions_[placed.constraint]);
   }
   loops.motor_rows = loops.rows - hard, loops.motor_entries = loops.entries - hard_entries;
-  loops.motor_constraints = static_cast<int>(constraints_.size()) - hard_constraints;
+  loops.motor_constraints = constraints_.size() - hard_constraints;
   loops.rows = hard, loops.constraints = hard_constraints, loops.entries = hard_entries;
   loops.constraint = constraints_.data(), loops.motion = motions_.data();
   loops.driven = driven_.data(), loops.rotor = rotor_.data();
@@ -168,8 +137,8 @@ void Mechanism::close(const Description& d) {
     loops.rotor_rows = loops.motor_rows;
     chain_.assign(tree_.nv, -1);
     int before = -1;
-    for (std::size_t b = 1; b < bodies_.size(); ++b)
-      for (int k = bodies_[b].iv; k < bodies_[b].iv + bodies_[b].nv; ++k) chain_[k] = before, before = k;
+    for (std::size_t b = 1; b < links_.size(); ++b)
+      for (int k = links_[b].iv; k < links_[b].iv + links_[b].nv; ++k) chain_[k] = before, before = k;
     tree_.mass_parent = chain_.data();
   }
 
@@ -191,8 +160,7 @@ void Mechanism::close(const Description& d) {
     return;
   }
   pieces_.reset();
-  statics_ =
-      EliminationPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()), hard + loops.motor_rows, false, any);
+  statics_ = EliminationPlan(tree_, constraints_.data(), constraints_.size(), hard + loops.motor_rows, false, any);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
 }
 

@@ -75,7 +75,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
 
   std::vector<std::vector<int>> now = meets;  // among those that are left
   std::vector<int> ready, chain(n, 0);
-  const auto rank = [&](int i) { return i < nv ? -tree.column_body[i] * 8 - (i - tree.body[tree.column_body[i]].iv) : i; };
+  const auto rank = [&](int i) { return i < nv ? -tree.column_link[i] * 8 - (i - tree.link[tree.column_link[i]].iv) : i; };
   for (int i = 0; i < n; ++i)
     if (waits[i] == 0) ready.push_back(i);
   place_.assign(n, 0);

@@ -47,11 +47,11 @@ FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int con
 
 /// In their order, with what they meet before anything is filled in.
 std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Constraint* constraint, int constraints) const {
-  std::vector<std::vector<int>> velocities(tree.bodies), touching(tree.bodies), touched(constraints);
-  for (int k = tree.nv - 1; k >= 0; --k) velocities[tree.body[tree.column_body[k]].root].push_back(k);
+  std::vector<std::vector<int>> velocities(tree.links), touching(tree.links), touched(constraints);
+  for (int k = tree.nv - 1; k >= 0; --k) velocities[tree.link[tree.column_link[k]].root].push_back(k);
   for (int c = 0; c < constraints; ++c) {
     for (int k = 0; k < constraint[c].columns; ++k)
-      touched[c].push_back(tree.body[tree.column_body[constraint[c].column[k]]].root);
+      touched[c].push_back(tree.link[tree.column_link[constraint[c].column[k]]].root);
     std::sort(touched[c].begin(), touched[c].end());
     touched[c].erase(std::unique(touched[c].begin(), touched[c].end()), touched[c].end());
     for (const int root : touched[c]) touching[root].push_back(c);
@@ -71,7 +71,7 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
     all.emplace_back();
     for (int r = 0; r < constraint[c].rows; ++r) all.back().unknown.push_back(tree.nv + constraint[c].row + r);
   }
-  for (int root = 1; root < tree.bodies; ++root) add(root);
+  for (int root = 1; root < tree.links; ++root) add(root);
   for (const auto& [root, b] : gone) {
     for (const int c : touching[root]) all[b].later.push_back(at[c]);
     std::sort(all[b].later.begin(), all[b].later.end());

@@ -151,7 +151,7 @@ void Mechanism::span(const Description& d) {
   }
 }
 
-// Parts and bodies, depth first. A body's frame is its joint's frame on it, with the joint's axis on z.
+// Bodies and links, depth first. A link's frame is its joint's frame on it, with the joint's axis on z.
 void Mechanism::place(const Description& d) {
   int iq = 0, iv = 0;
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
@@ -161,48 +161,47 @@ void Mechanism::place(const Description& d) {
   }
   tree_.nq = iq, tree_.nv = iv;
   passive_terms_.resize(iv);
-  parts_of_bodies_.assign(d.bodies.size(), 0);
 
   const Transform<double> identity = Transform<double>::identity();
-  Body ground_body{};
-  ground_body.parent = -1, ground_body.joint = JointKind::fixed, ground_body.X_tree = identity,
-  ground_body.inertia = Inertia<double>::zero();
-  bodies_.push_back(ground_body);
-  parts_.push_back({-1, -1, 0, identity, identity, Inertia<double>::zero()});
-  std::unordered_map<std::string, int> part_of = {{"ground", 0}};
+  Link ground_link{};
+  ground_link.parent = -1, ground_link.joint = JointKind::fixed, ground_link.X_tree = identity,
+  ground_link.inertia = Inertia<double>::zero();
+  links_.push_back(ground_link);
+  bodies_.push_back({-1, -1, 0, identity, identity, Inertia<double>::zero()});
+  std::unordered_map<std::string, int> body_of = {{"ground", 0}};
 
   for (std::size_t n = 1; n < order_.size(); ++n) {
     const BodyDescription& described = d.bodies[order_[n]];
     const int index = carrier_[order_[n]];
     const JointDescription& j = d.joints[index];
     PlacedJoint& placed = joints_[index];
-    const int parent_part = part_of.at(placed.reversed ? j.child : j.parent);
+    const int parent_body = body_of.at(placed.reversed ? j.child : j.parent);
     const Transform<double>&near = placed.reversed ? j.at_child : j.at_parent, &far = placed.reversed ? j.at_parent : j.at_child;
-    const Part& before = parts_[parent_part];
-    Part part{parent_part, order_[n], before.body, identity, identity, described.inertia};
+    const Body& before = bodies_[parent_body];
+    Body body{parent_body, order_[n], before.link, identity, identity, described.inertia};
 
     if (j.nv == 0) {
       // welded; a gimbal with nothing free still displaces
       const Coordinates<double> none = {nullptr, nullptr, nullptr, &j.constants};
       Transform<double> across = visit_every(j.kind, 0, [&](auto joint) { return joint.transform(none); });
       if (placed.reversed) across = across.inverse();
-      part.X_joint = before.X * near * across;
-      part.X = part.X_joint * far.inverse();
+      body.X_joint = before.X * near * across;
+      body.X = body.X_joint * far.inverse();
     } else {
       const bool turned_round = placed.reversed && visit_every(j.kind, 0, [](auto joint) { return joint.its_own_reverse; });
-      Body b{};
+      Link b{};
       b.constants = j.constants;
       const Transform<double> turn = {joint_axes(j, turned_round ? -1.0 : 1.0, b.constants), zero3<double>()};
-      b.parent = before.body, b.joint = b.described = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
+      b.parent = before.link, b.joint = b.described = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
       b.iangle = static_cast<int>(angles_.size());
       b.X_tree = before.X * near * turn;
       b.R_joint = turn.R;
       b.inertia = Inertia<double>::zero();
       if (placed.reversed && !turned_round) b.joint = JointKind::reversed, b.constants.reversed = j.kind;
-      part.body = static_cast<int>(bodies_.size());
-      part.X_joint = turn.inverse();
-      part.X = part.X_joint * far.inverse();
-      b.root = b.parent == 0 ? part.body : bodies_[b.parent].root;
+      body.link = static_cast<int>(links_.size());
+      body.X_joint = turn.inverse();
+      body.X = body.X_joint * far.inverse();
+      b.root = b.parent == 0 ? body.link : links_[b.parent].root;
 
       // which coordinates are angles, and the passive forces along each velocity
       visit_every(j.kind, j.nv, [&](auto joint) {
@@ -219,76 +218,76 @@ void Mechanism::place(const Description& d) {
           tree_.has_joint_forces |= terms.has_forces();
         }
       });
-      bodies_.push_back(b);
+      links_.push_back(b);
     }
-    bodies_[part.body].inertia += transformed(part.X, part.inertia);
-    part_of[described.name] = placed.part = parts_of_bodies_[order_[n]] = static_cast<int>(parts_.size());
-    parts_.push_back(part);
+    links_[body.link].inertia += transformed(body.X, body.inertia);
+    body_of[described.name] = placed.body = static_cast<int>(bodies_.size());
+    bodies_.push_back(body);
   }
 
   frames_["ground"] = {0, 0, identity};
   for (const BodyDescription& b : d.bodies) {
-    const int p = part_of.at(b.name);
-    frames_[b.name] = {parts_[p].body, p, parts_[p].X};
+    const int p = body_of.at(b.name);
+    frames_[b.name] = {bodies_[p].link, p, bodies_[p].X};
   }
   for (const FrameDescription& f : d.frames) {
-    const auto p = part_of.find(f.body);
-    if (p == part_of.end()) throw ModelError("frame '" + f.name + "' sits on body '" + f.body + "', which does not exist");
-    const Part& part = parts_[p->second];
-    if (!frames_.emplace(f.name, PlacedFrame{part.body, p->second, part.X * f.X}).second)
+    const auto p = body_of.find(f.body);
+    if (p == body_of.end()) throw ModelError("frame '" + f.name + "' sits on body '" + f.body + "', which does not exist");
+    const Body& body = bodies_[p->second];
+    if (!frames_.emplace(f.name, PlacedFrame{body.link, p->second, body.X * f.X}).second)
       throw ModelError("two frames, or a frame and a body, are named '" + f.name + "'");
   }
 }
 
 void Mechanism::finish(const Description& d) {
-  column_body_.resize(tree_.nv), column_parent_.resize(tree_.nv), column_depth_.resize(tree_.nv);
-  for (std::size_t i = 1; i < bodies_.size(); ++i) {
-    Body& b = bodies_[i];
+  column_link_.resize(tree_.nv), column_parent_.resize(tree_.nv), column_depth_.resize(tree_.nv);
+  for (std::size_t i = 1; i < links_.size(); ++i) {
+    Link& b = links_[i];
     b.euler = euler_tensor(b.inertia.I);
     b.end = static_cast<int>(i) + 1;
-    const Body& p = bodies_[b.parent];
+    const Link& p = links_[b.parent];
     for (int k = 0; k < b.nv; ++k) {
-      column_body_[b.iv + k] = static_cast<int>(i);
+      column_link_[b.iv + k] = static_cast<int>(i);
       column_parent_[b.iv + k] = k > 0 ? b.iv + k - 1 : b.parent == 0 ? -1 : p.iv + p.nv - 1;
       const int above = column_parent_[b.iv + k];
       column_depth_[b.iv + k] = above < 0 ? 0 : column_depth_[above] + 1;
     }
   }
-  for (std::size_t i = bodies_.size() - 1; i > 0; --i) {
-    Body& p = bodies_[bodies_[i].parent];
-    p.end = std::max(p.end, bodies_[i].end);
+  for (std::size_t i = links_.size() - 1; i > 0; --i) {
+    Link& p = links_[links_[i].parent];
+    p.end = std::max(p.end, links_[i].end);
   }
 
-  tree_.bodies = static_cast<int>(bodies_.size()), tree_.angles = static_cast<int>(angles_.size());
-  tree_.parts = static_cast<int>(parts_.size());
-  tree_.body = bodies_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
-  tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data(),
-  tree_.mass_parent = column_parent_.data(), tree_.part = parts_.data();
+  tree_.links = static_cast<int>(links_.size()), tree_.angles = static_cast<int>(angles_.size());
+  tree_.bodies = static_cast<int>(bodies_.size());
+  tree_.link = links_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
+  tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data(),
+  tree_.mass_parent = column_parent_.data(), tree_.body = bodies_.data();
   for (const SpringDescription& s : d.springs) {
     PointSpring spring{};
     for (int i = 0; i < 2; ++i) {
       const PlacedFrame& on = frames_.at(s.body[i]);
-      spring.body[i] = on.body, spring.part[i] = on.part, spring.point[i] = on.X.R * s.point[i] + on.X.p;
+      spring.link[i] = on.link, spring.body[i] = on.body, spring.point[i] = on.X.R * s.point[i] + on.X.p;
     }
     spring.stiffness = s.stiffness, spring.rest_length = s.rest_length, spring.damping = s.damping;
     springs_.push_back(spring);
   }
   tree_.springs = static_cast<int>(springs_.size()), tree_.spring = springs_.data();
-  tree_.ties_bodies = tree_.springs > 0;
+  tree_.ties_links = tree_.springs > 0;
   tree_.gravity = d.gravity;
 }
 
 // A joint along which its whole subtree, taken rigid, has no inertia in a few configurations of no particular kind has none anywhere.
 void Mechanism::weigh(const Description& d) {
-  for (const Body& b : bodies_) mass_ += b.inertia.m;
+  for (const Link& b : links_) mass_ += b.inertia.m;
   std::vector<char> moves_mass(tree_.nv, 0);
   for (int trial = 1; trial <= 3; ++trial) {
     std::vector<double> q(tree_.nq), sines(angles_.size() + 1), cosines(angles_.size() + 1);
     for (int k = 0; k < tree_.nq; ++k) q[k] = std::sin(trial + 1.7 * k);
     for (std::size_t k = 0; k < angles_.size(); ++k) sines[k] = std::sin(q[angles_[k]]), cosines[k] = std::cos(q[angles_[k]]);
-    std::vector<Inertia<double>> composite(bodies_.size(), Inertia<double>::zero());
-    for (std::size_t i = bodies_.size() - 1; i > 0; --i) {
-      const Body& b = bodies_[i];
+    std::vector<Inertia<double>> composite(links_.size(), Inertia<double>::zero());
+    for (std::size_t i = links_.size() - 1; i > 0; --i) {
+      const Link& b = links_[i];
       composite[i] += b.inertia;
       const Coordinates<double> c = {q.data() + b.iq, sines.data() + b.iangle, cosines.data() + b.iangle, &b.constants};
       JointMotion<double> J;
@@ -311,16 +310,16 @@ void Mechanism::weigh(const Description& d) {
 /// What the ground has hold of, besides the one body that a joint of six velocities leaves free.
 std::string Mechanism::what_ties(const Description& d) const {
   std::vector<std::string> roots;
-  for (std::size_t i = 1; i < bodies_.size(); ++i)
-    for (std::size_t j = 0; j < joints_.size() && bodies_[i].parent == 0; ++j)
-      if (!joints_[j].closes_a_loop && joints_[j].nv > 0 && joints_[j].iv == bodies_[i].iv) roots.push_back(d.joints[j].name);
+  for (std::size_t i = 1; i < links_.size(); ++i)
+    for (std::size_t j = 0; j < joints_.size() && links_[i].parent == 0; ++j)
+      if (!joints_[j].closes_a_loop && joints_[j].nv > 0 && joints_[j].iv == links_[i].iv) roots.push_back(d.joints[j].name);
   if (roots.empty()) return "nothing of it moves";
   if (roots.size() > 1) return "joints " + listed(roots) + " lead to the ground, and a base is one body";
-  if (bodies_[1].nv != 6) return "joint " + listed(roots) + " ties it to the ground";
+  if (links_[1].nv != 6) return "joint " + listed(roots) + " ties it to the ground";
   for (std::size_t i = 0; i < described_constraints_.size(); ++i) {
-    const Constraint& c = constraints_[described_constraints_[i]];
+    const Constraint& c = constraints_.data()[described_constraints_[i]];
     for (int k = 0; k < c.columns; ++k)
-      if (column_body_[c.column[k]] == 1) return "constraint '" + constraint_names_[i] + "' ties its base to the ground";
+      if (column_link_[c.column[k]] == 1) return "constraint '" + constraint_names_[i] + "' ties its base to the ground";
   }
   return "";
 }

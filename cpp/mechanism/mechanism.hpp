@@ -2,13 +2,13 @@
 // A Mechanism does not change once it is built and may be used by any number of threads.
 #pragma once
 
-#include <deque>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "constraint_list.hpp"
 #include "elimination.hpp"
 #include "substructures.hpp"
 
@@ -90,7 +90,7 @@ class Mechanism {
   const Tree& tree() const { return tree_; }
 
   struct PlacedFrame {
-    int body, part;
+    int link, body;
     Transform<double> X;
   };
   const std::unordered_map<std::string, PlacedFrame>& frames() const { return frames_; }
@@ -98,11 +98,10 @@ class Mechanism {
   struct PlacedJoint {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
-    int part;  // the part that it carries; -1 where it closes a loop
+    int body;  // that it carries; -1 where it closes a loop
     int constraint;  // which constraint it is where it closes a loop; -1
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
-  const std::vector<int>& parts() const { return parts_of_bodies_; }  // part of each described body
   const std::vector<int>& quaternions() const { return quaternions_; }  // where each starts in q
   /// The described joints that close loops, then the described constraints (counted on from the joints): constraint i is number i.
   const std::vector<int>& constraints() const { return described_constraints_; }
@@ -125,29 +124,25 @@ class Mechanism {
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
-  void add(Constraint c);
-  void between(const std::string& parent, const std::string& child, Constraint& c);
-  void between(const Description&, const ConstraintDescription&, Constraint& c);
-  const int* keep(std::vector<int> numbers);
+  void along(const Description&, const ConstraintDescription&, Constraint& c);
 
   std::vector<int> order_;  // described bodies, ground first (-1), depth first
   std::vector<int> carrier_;  // joint that carries each described body
-  std::vector<Body> bodies_;
+  std::vector<Link> links_;
   std::vector<PassiveTerms> passive_terms_;
-  std::vector<Part> parts_;
+  std::vector<Body> bodies_;
   std::vector<PointSpring> springs_;
   std::vector<LoopMotion> loop_motions_;
-  std::vector<int> angles_, column_body_, column_parent_, column_depth_, quaternions_, parts_of_bodies_;
+  std::vector<int> angles_, column_link_, column_parent_, column_depth_, quaternions_;
   std::vector<PlacedJoint> joints_;
   std::vector<std::string> constraint_names_, massless_;
   std::string tie_;
   std::unordered_map<std::string, PlacedFrame> frames_;
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
-  std::vector<Constraint> constraints_;
+  ConstraintList constraints_;
   std::vector<Constraint> motions_;
   std::vector<double> driven_, rotor_;
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
-  std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
   EliminationPlan dynamics_, statics_;
   std::unique_ptr<SubstructuredMechanism> pieces_;
   Tree tree_{};

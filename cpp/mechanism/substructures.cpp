@@ -9,7 +9,7 @@ namespace sarrus {
 namespace {
 
 /// Of the moments of inertia about a body's frame, as far as the joint moves it (which: components of [angular; linear] as bits).
-bool has_inertia(const Body& b, int which) {
+bool has_inertia(const Link& b, int which) {
   const Sym3<double>& I = b.inertia.I;
   const double m = b.inertia.m, size = I.xx + I.yy + I.zz;
   Eigen::Matrix<double, 6, 6> whole = Eigen::Matrix<double, 6, 6>::Zero();
@@ -32,28 +32,28 @@ constexpr int everywhere = 63;
 
 }  // namespace
 
-SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
-  const std::vector<char> is_cut = cut(tree, bodies);
+SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links) {
+  const std::vector<char> is_cut = cut(tree, links);
   span(tree, is_cut);
 
   const Loops& given = tree.loops;
   const auto again = [&](int i) {  // a constraint of the tree, in terms of these velocities
     Constraint c = given.constraint[i];
     if (c.child >= 0) {
-      between(c);
+      constraints_.between(tree_, c);
     } else {
       std::vector<int> columns;
       for (int k = 0; k < c.columns; ++k) columns.push_back(velocity_[c.column[k]]);
-      c.column = keep(std::move(columns));
+      c.column = constraints_.keep(std::move(columns));
     }
-    add(std::move(c));
+    constraints_.add(tree_.loops, std::move(c));
   };
   for (int i = 0; i < given.constraints; ++i) again(i);
   std::vector<Constraint> motion;
   std::vector<int> carried;
-  for (int i = 1; i < tree.bodies; ++i) {
+  for (int i = 1; i < tree.links; ++i) {
     if (!is_cut[i]) continue;
-    const Body& b = tree.body[i];
+    const Link& b = tree.link[i];
     const bool reversed = b.joint == JointKind::reversed;
     Constraint c{};
     const LoopJoint joint(b.described, b.constants, 6 - b.nv);
@@ -61,30 +61,30 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
     c.parent = reversed ? i : b.parent, c.child = reversed ? b.parent : i;
     c.X_parent = c.X_child = Transform<double>::identity();
     (reversed ? c.X_child : c.X_parent) = b.X_tree;
-    between(c);
+    constraints_.between(tree_, c);
     c.kind = joint, c.turns = joint.component[0] < 3;
     motion.push_back(c);
     motion.back().kind = joint.motion(b.nv), motion.back().turns = true;
     carried.push_back(i);
-    add(std::move(c));
+    constraints_.add(tree_.loops, std::move(c));
   }
-  view_.first_motion = static_cast<int>(constraints_.size());
+  view_.first_motion = constraints_.size();
   view_.compliant_row = tree_.loops.rows;
-  const auto feels_armature = [&](int body) {
-    const Body& b = tree.body[body];
+  const auto feels_armature = [&](int link) {
+    const Link& b = tree.link[link];
     const PassiveTerms* p = tree.passive + b.iv;
     return std::any_of(p, p + b.nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
   };
   const auto add_motions = [&](bool with_armature) {
     for (std::size_t k = 0; k < motion.size(); ++k) {
-      const Body& b = tree.body[carried[k]];
+      const Link& b = tree.link[carried[k]];
       if (feels_armature(carried[k]) != with_armature) continue;
       for (int l = 0; l < b.nv; ++l) {
         velocity_[b.iv + l] = -1 - (tree_.loops.rows + l);
         // where a joint turns freely about one axis and feels armature about another the free row gives way to anything
         if (with_armature) compliance_.push_back(1.0 / std::max(tree.passive[b.iv + l].armature, 1e-30));
       }
-      add(motion[k]);
+      constraints_.add(tree_.loops, motion[k]);
     }
   };
   add_motions(true);
@@ -98,10 +98,10 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
     again(given.constraints + i);
   }
   Loops& loops = tree_.loops;
-  const int constraints = static_cast<int>(constraints_.size()), rows = loops.rows, entries = loops.entries;
+  const int constraints = constraints_.size(), rows = loops.rows, entries = loops.entries;
   for (int i = given.constraints; i < given.constraints + given.motor_constraints; ++i) again(i);
   add_motions(false);
-  loops.motor_constraints = static_cast<int>(constraints_.size()) - constraints;
+  loops.motor_constraints = constraints_.size() - constraints;
   loops.motor_rows = loops.rows - rows, loops.motor_entries = loops.entries - entries;
   loops.constraints = constraints, loops.rows = rows, loops.entries = entries;
   loops.constraint = constraints_.data();
@@ -112,35 +112,35 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int bodies) {
   loops.substructures = nullptr;
 
   dynamics_ = FrontalPlan(tree_, constraints_.data(), constraints);
-  statics_ = FrontalPlan(tree_, constraints_.data(), static_cast<int>(constraints_.size()));
+  statics_ = FrontalPlan(tree_, constraints_.data(), constraints_.size());
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
   operations_ = dynamics_.operations() + 10.0 * (mass_first_.back() + loops.entries + loops.motor_entries);
   view_.tree = tree_;
   view_.cuts = static_cast<int>(carried.size());
-  for (int i = 1; i < tree.bodies; ++i) view_.substructures += bodies_[i].parent == 0;
+  for (int i = 1; i < tree.links; ++i) view_.substructures += links_[i].parent == 0;
   view_.from = from_.data(), view_.velocity = velocity_.data(), view_.compliance = compliance_.data(),
   view_.lacking = lacking_.data();
 }
 
 /// Bodies whose joint is cut: a piece grows from the ground outwards until it is full.
-std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int bodies) const {
-  std::vector<char> tied(tree.nv, 0), is_cut(tree.bodies, 0);
+std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int links) const {
+  std::vector<char> tied(tree.nv, 0), is_cut(tree.links, 0);
   for (int i = 0; i < tree.loops.constraints + tree.loops.motor_constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; c.child < 0 && k < c.columns; ++k) tied[c.column[k]] = 1;
   }
   bool along_joints = true;
-  for (int i = 1; i < tree.bodies; ++i) {
-    const int free = free_components(tree.body[i].described);
-    along_joints = along_joints && has_inertia(tree.body[i], free < 0 ? everywhere : free);
+  for (int i = 1; i < tree.links; ++i) {
+    const int free = free_components(tree.link[i].described);
+    along_joints = along_joints && has_inertia(tree.link[i], free < 0 ? everywhere : free);
   }
-  std::vector<int> root(tree.bodies, 0), size(tree.bodies, 0);
-  for (int i = 1; i < tree.bodies; ++i) {
-    const Body& b = tree.body[i];
+  std::vector<int> root(tree.links, 0), size(tree.links, 0);
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
     const bool free = std::none_of(tied.begin() + b.iv, tied.begin() + b.iv + b.nv, [](char t) { return t; });
     const bool can = b.parent != 0 && free && b.described != JointKind::free && free_components(b.described) >= 0 &&
                      (along_joints || has_inertia(b, everywhere));
-    is_cut[i] = can && size[root[b.parent]] >= bodies;
+    is_cut[i] = can && size[root[b.parent]] >= links;
     root[i] = is_cut[i] || b.parent == 0 ? i : root[b.parent];
     ++size[root[i]];
   }
@@ -148,13 +148,13 @@ std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int bodies) cons
 }
 
 void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_cut) {
-  bodies_.assign(tree.body, tree.body + tree.bodies);
+  links_.assign(tree.link, tree.link + tree.links);
   velocity_.assign(tree.nv, 0);
   tree_ = tree;
   tree_.loops = Loops{};
   tree_.has_armature = false;
-  for (int i = 1; i < tree.bodies; ++i) {
-    Body& b = bodies_[i];
+  for (int i = 1; i < tree.links; ++i) {
+    Link& b = links_[i];
     const int iv = static_cast<int>(from_.size());
     if (is_cut[i]) {
       b.parent = 0, b.joint = b.described = JointKind::free, b.nv = 6;
@@ -172,48 +172,22 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
       }
     }
     b.iv = iv, b.end = i + 1;
-    b.root = b.parent == 0 ? i : bodies_[b.parent].root;
-    const Body& p = bodies_[b.parent];
+    b.root = b.parent == 0 ? i : links_[b.parent].root;
+    const Link& p = links_[b.parent];
     for (int k = 0; k < b.nv; ++k) {
-      column_body_.push_back(i);
+      column_link_.push_back(i);
       column_parent_.push_back(k > 0 ? iv + k - 1 : b.parent == 0 ? -1 : p.iv + p.nv - 1);
       column_depth_.push_back(column_parent_.back() < 0 ? 0 : column_depth_[column_parent_.back()] + 1);
     }
   }
   tree_.nv = static_cast<int>(from_.size());
-  tree_.body = bodies_.data(), tree_.passive = passive_terms_.data();
-  tree_.column_body = column_body_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
+  tree_.link = links_.data(), tree_.passive = passive_terms_.data();
+  tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
 }
 
-/// The velocities that move one of its bodies and not the other.
-void SubstructuredMechanism::between(Constraint& c) {
-  const auto way = [&](int body) {
-    std::vector<int> columns;
-    for (int k = body == 0 ? -1 : bodies_[body].iv + bodies_[body].nv - 1; k >= 0; k = column_parent_[k]) columns.push_back(k);
-    return columns;
-  };
-  std::vector<int> own = way(c.child), rest = way(c.parent);
-  while (!own.empty() && !rest.empty() && own.back() == rest.back()) own.pop_back(), rest.pop_back();
-  c.own = static_cast<int>(own.size());
-  own.insert(own.end(), rest.begin(), rest.end());
-  c.columns = static_cast<int>(own.size()), c.column = keep(std::move(own));
-}
-
-void SubstructuredMechanism::add(Constraint c) {
-  c.rows = visit_constraint(c.kind, [](const auto& kind) { return kind.rows(); });
-  c.row = tree_.loops.rows, c.entry = tree_.loops.entries;
-  tree_.loops.rows += c.rows, tree_.loops.entries += c.rows * c.columns;
-  constraints_.push_back(std::move(c));
-}
-
-const int* SubstructuredMechanism::keep(std::vector<int> numbers) {
-  columns_.push_back(std::move(numbers));
-  return columns_.back().data();
-}
-
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int bodies) {
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links) {
   std::unique_ptr<SubstructuredMechanism> best;
-  for (const int most : bodies ? std::vector<int>{bodies} : std::vector<int>{1, 2, 3, 4, 6, 8}) {
+  for (const int most : links ? std::vector<int>{links} : std::vector<int>{1, 2, 3, 4, 6, 8}) {
     auto pieces = std::make_unique<SubstructuredMechanism>(tree, most);
     if (pieces->cuts_something() && (!best || pieces->operations() < best->operations())) best = std::move(pieces);
   }

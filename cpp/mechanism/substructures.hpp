@@ -3,10 +3,10 @@
 // those that close loops: M is then a block a piece, and the cost of a factor follows the graph (loops/substructures.hpp has the equation).
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
+#include "constraint_list.hpp"
 #include "fronts.hpp"
 
 namespace sarrus {
@@ -17,7 +17,7 @@ class SubstructuredMechanism {
   /// At most so many bodies a piece. Joints are cut whose rows are plain components and that no relation between coordinates touches. The
   /// body behind them must have inertia in every direction; or, like a thin rod on a pin, each body in those that its joint leaves free: then
   /// joints hold what has none, and M of the whole is regular.
-  SubstructuredMechanism(const Tree& tree, int bodies);
+  SubstructuredMechanism(const Tree& tree, int links);
   SubstructuredMechanism(const SubstructuredMechanism&) = delete;
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
@@ -26,18 +26,14 @@ class SubstructuredMechanism {
   const Substructures& view() const { return view_; }
 
  private:
-  std::vector<char> cut(const Tree& tree, int bodies) const;
+  std::vector<char> cut(const Tree& tree, int links) const;
   void span(const Tree& tree, const std::vector<char>& is_cut);
-  void between(Constraint& c);
-  void add(Constraint c);
-  const int* keep(std::vector<int> numbers);
 
-  std::vector<Body> bodies_;
+  std::vector<Link> links_;
   std::vector<PassiveTerms> passive_terms_;
-  std::vector<int> column_body_, column_parent_, column_depth_, mass_first_, from_, velocity_;
+  std::vector<int> column_link_, column_parent_, column_depth_, mass_first_, from_, velocity_;
   std::vector<double> compliance_, lacking_;
-  std::vector<Constraint> constraints_;
-  std::deque<std::vector<int>> columns_;  // a deque: what it holds stays where it is
+  ConstraintList constraints_;
   FrontalPlan dynamics_, statics_;
   double operations_ = 0.0;
   Tree tree_{};
@@ -45,6 +41,6 @@ class SubstructuredMechanism {
 };
 
 /// With at most so many bodies in each, or (0) as many as cost least; null: it cannot be cut.
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int bodies);
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links);
 
 }  // namespace sarrus

@@ -1,22 +1,23 @@
 // What the kernels see of a mechanism: plain constants in plain arrays, because they cross from one shared object into another.
-// Body 0 is the ground; a body's parent has a smaller number.
+// Links are what moves as one: the described bodies with those that fixed joints weld to them. Link 0 and body 0 are the ground; a parent
+// has a smaller number.
 #pragma once
 
 #include "loops.hpp"
 
 namespace sarrus {
 
-/// A moving body and the joint that carries it. Its frame is the joint's successor frame, with the joint's axis on z.
-struct Body {
+/// What moves as one, and the joint that carries it. Its frame is the joint's successor frame, with the joint's axis on z.
+struct Link {
   int parent;
-  JointKind joint;      // as the tree passes it
+  JointKind joint;  // as the tree passes it
   JointKind described;  // as it was described: they differ where the tree passes a joint backwards
   int nv, iq, iv;  // the joint's coordinates and velocities within q and v
-  int iangle;      // its first angle within Tree::angle
-  int end;         // its subtree is the bodies [this, end): numbered depth first
-  int root;        // the body next to the ground on the way there
-  Transform<double> X_tree;  // the joint's predecessor frame in the parent body
-  Mat3<double> R_joint;      // this frame's axes in those in which the joint was described (its axis turned onto z)
+  int iangle;  // its first angle within Tree::angle
+  int end;  // its subtree is the links [this, end): numbered depth first
+  int root;  // the link next to the ground on the way there
+  Transform<double> X_tree;  // the joint's predecessor frame in the parent link
+  Mat3<double> R_joint;  // this frame's axes in those in which the joint was described (its axis turned onto z)
   Inertia<double> inertia;
   Sym3<double> euler;  // Euler tensor about the frame's origin (3.29)
   JointConstants constants;
@@ -30,19 +31,19 @@ struct PassiveTerms {
   bool has_forces() const { return damping != 0.0 || friction != 0.0 || stiffness != 0.0; }
 };
 
-/// One body as it was described, before fixed joints were welded: what parameters and reactions are asked of. Part 0 is the ground.
-struct Part {
-  int parent;  // part
+/// One body as it was described, before fixed joints were welded: what parameters and reactions are asked of.
+struct Body {
+  int parent;  // body
   int described;  // its place among the described bodies
-  int body;    // the body that it is welded to
-  Transform<double> X;        // its own frame in that body's
-  Transform<double> X_joint;  // the frame of the joint that carries it, in that body's
-  Inertia<double> inertia;    // in its own frame
+  int link;  // what it is welded to
+  Transform<double> X;  // its own frame in that link's
+  Transform<double> X_joint;  // the frame of the joint that carries it, in that link's
+  Inertia<double> inertia;  // in its own frame
 };
 
 /// A spring with a damper between points of two bodies, in their frames.
 struct PointSpring {
-  int body[2], part[2];
+  int link[2], body[2];
   Vec3<double> point[2];
   double stiffness, rest_length, damping;
 };
@@ -53,32 +54,32 @@ struct LoopMotion {
   int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all joints that close loops
   JointConstants constants;
   int constraint;
-  int body[2], part[2];  // parent, child
+  int link[2], body[2];  // parent, child
   Transform<double> X[2];  // its frame on either, with its axis on z
-  PassiveTerms terms[6];   // their iq counts its own coordinates
+  PassiveTerms terms[6];  // their iq counts its own coordinates
   bool has_forces, has_armature;
 };
 
 struct Tree {
-  int bodies;  // with the ground
-  int nq, nv, angles, parts;
-  const Body* body;
+  int links;  // with the ground
+  int nq, nv, angles, bodies;
+  const Link* link;
   const PassiveTerms* passive;  // nv of them
-  const int* angle;        // which q is the i-th angle
-  const int* column_body;    // which body moves velocity i
+  const int* angle;  // which q is the i-th angle
+  const int* column_link;  // which link moves velocity i
   const int* column_parent;  // the velocity before i on the way to the ground, or -1
-  const int* column_depth;   // how many there are on that way
+  const int* column_depth;  // how many there are on that way
   const int*
       mass_parent;  // as column_parent; where armature of joints that close loops ties all velocities, the one before in its order
-  const Part* part;
+  const Body* body;
   int springs;
   const PointSpring* spring;
   int loop_motions, loop_nq, loop_nv;
   const LoopMotion* loop_motion;
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
-  bool ties_bodies;  // springs, or joints that close loops, act between them
-  bool floats;  // body 1 carries all others, a joint of six velocities carries it, and no constraint touches these
+  bool ties_links;  // springs, or joints that close loops, act between them
+  bool floats;  // link 1 carries all others, a joint of six velocities carries it, and no constraint touches these
   Loops loops;
 };
 

@@ -32,7 +32,7 @@ class ForceElementList {
   /// Of a sphere about `center` in a frame with the plane normal . x = offset. Parameters: k, n, c, friction, v_s.
   void add_contact(const Mechanism::PlacedFrame& frame, const Vec3<double>& center, const Vec3<double>& normal, double offset,
                    double radius) {
-    contacts_.push_back({frame.body, frame.X.R * center + frame.X.p, normal, offset, radius, read(5)});
+    contacts_.push_back({frame.link, frame.X.R * center + frame.X.p, normal, offset, radius, read(5)});
   }
   /// Parameters: lower and upper limit, stiffness, damping.
   void add_end_stop(int iq, int iv, bool turns = false, double near = 0.0) {

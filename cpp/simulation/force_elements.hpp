@@ -29,9 +29,9 @@ template <int W> Packet<W> power(Packet<W> x, Packet<W> n) {
 
 /// Adds what a force f at the point p (world) of a body does to the generalised force: from the body to the ground, f . (u + w x r).
 template <class T>
-void add_point_force(const Tree& tree, const LoopState<T>& state, int body, const Vec3<T>& p, const Vec3<T>& f, T* tau) {
-  for (int b = body; b > 0; b = tree.body[b].parent) {
-    const Body& joint = tree.body[b];
+void add_point_force(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const Vec3<T>& f, T* tau) {
+  for (int b = link; b > 0; b = tree.link[b].parent) {
+    const Link& joint = tree.link[b];
     const Vec3<T> moment = cross(Vec3<T>(p - state.X[b].p), f);
     for (int k = 0; k < joint.nv; ++k)
       tau[joint.iv + k] += dot(state.column[joint.iv + k].linear, f) + dot(state.column[joint.iv + k].angular, moment);
@@ -39,10 +39,10 @@ void add_point_force(const Tree& tree, const LoopState<T>& state, int body, cons
 }
 
 /// Of the point p (world) of a body.
-template <class T> Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& state, int body, const Vec3<T>& p, const T* v) {
+template <class T> Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const T* v) {
   Vec3<T> u = zero3<T>();
-  for (int b = body; b > 0; b = tree.body[b].parent) {
-    const Body& joint = tree.body[b];
+  for (int b = link; b > 0; b = tree.link[b].parent) {
+    const Link& joint = tree.link[b];
     for (int k = 0; k < joint.nv; ++k) {
       const Motion<T>& s = state.column[joint.iv + k];
       u += (s.linear + cross(s.angular, Vec3<T>(p - state.X[b].p))) * v[joint.iv + k];
@@ -54,20 +54,20 @@ template <class T> Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& 
 template <class T>
 void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* parameter, const T* v, T* tau,
                  const T& weight, T& pressing) {
-  const Transform<T>& X = state.X[c.body];
+  const Transform<T>& X = state.X[c.link];
   const Vec3<T> n = cast<T>(c.normal), center = X.p + X.R * cast<T>(c.center);
   const T depth = T(c.radius + c.offset) - dot(n, center);
   const auto touches = depth > T(0.0);
   if (!any(touches)) return;
   pressing += select(touches, weight, T(0.0));
   const Vec3<T> p = center - n * T(c.radius);
-  const Vec3<T> u = point_velocity(tree, state, c.body, p, v);
+  const Vec3<T> u = point_velocity(tree, state, c.link, p, v);
   const T rate = -dot(n, u);
   const T pressed = power(select(touches, depth, T(0.0)), parameter[1]) * parameter[0] * (T(1.0) + parameter[2] * rate);
   const T normal = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
   const Vec3<T> slip = u + n * rate;
   const T speed = sqrt(dot(slip, slip) + parameter[4] * parameter[4]);
-  add_point_force(tree, state, c.body, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
+  add_point_force(tree, state, c.link, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
 }
 
 /// Adds what controllers give to `motor` and all other forces to tau, and writes the rates of internal states. `pressing`: a number that is

@@ -45,8 +45,8 @@ inline bool solve_dense(int n, double* A, double* b) {
 
 /// A displacement whose turns are Cayley's becomes one whose turns are the exponential's.
 inline void as_exponential(const Tree& tree, double* u) {
-  for (int i = 1; i < tree.bodies; ++i)
-    visit_every(tree.body[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.body[i].iv); });
+  for (int i = 1; i < tree.links; ++i)
+    visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
 }
 
 /// Whatever the compiler, which is told that all numbers are finite, makes of comparisons.

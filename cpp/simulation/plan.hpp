@@ -28,7 +28,7 @@ struct Stiction {
 };
 /// A sphere (or, of no radius, a point) of a body against a plane of the world.
 struct Contact {
-  int body;
+  int link;
   Vec3<double> center, normal;  // in the body; in the world
   double offset, radius;        // the plane is at normal . x = offset
   int parameter;                // k, n, c, friction, v_s

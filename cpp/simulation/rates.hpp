@@ -19,13 +19,13 @@ template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T
     tau[k] -= T(f.damping) * v[k];
     if (f.iq >= 0) tau[k] -= T(f.stiffness) * q[f.iq];
   }
-  if (!tree.ties_bodies) return;
+  if (!tree.ties_links) return;
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
-  const auto push = [&](int body, int, const Force<T>& f, const Vec3<T>& p) {
-    for (int b = body; b > 0; b = tree.body[b].parent) {
-      const Vec3<T> moment = f.angular + cross(Vec3<T>(p - k.body[b].X.p), f.linear);
-      for (int c = tree.body[b].iv; c < tree.body[b].iv + tree.body[b].nv; ++c)
+  const auto push = [&](int link, int, const Force<T>& f, const Vec3<T>& p) {
+    for (int b = link; b > 0; b = tree.link[b].parent) {
+      const Vec3<T> moment = f.angular + cross(Vec3<T>(p - k.link[b].X.p), f.linear);
+      for (int c = tree.link[b].iv; c < tree.link[b].iv + tree.link[b].nv; ++c)
         tau[c] += dot(k.column[c].linear, f.linear) + dot(k.column[c].angular, moment);
     }
   };

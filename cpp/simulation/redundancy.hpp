@@ -51,9 +51,9 @@ template <class T> class Redundancy {
     for (int k = 0; k < tree_.nv; ++k) u[k] = v[k] * length;
     integrate(tree_, q, u, there);
     LeastMotion<T>* kept = std::exchange(s_.least, &here);
-    const T left = project(s_, time_, there, velocity, nullptr, false);
+    const T error = project(s_, time_, there, velocity, nullptr, false);
     s_.least = kept;
-    for (int k = 0; k < tree_.nq; ++k) there[k] = select(left < T(square(tolerances::nearly_closed)), there[k], q[k]);
+    for (int k = 0; k < tree_.nq; ++k) there[k] = select(error < T(square(tolerances::nearly_closed)), there[k], q[k]);
   }
 
   /// A velocity that the loops allow, each part of it as likely as its inertia allows; rows are those of the factor.
@@ -94,12 +94,12 @@ template <class T> class Redundancy {
     }
     const auto moves = size > whole * T(1e-20);  // where nothing can move, nothing can be forbidden
     size = select(moves, size, T(1.0));
-    T left = T(0.0);
+    T error = T(0.0);
     for (int round = 0; round < 12; ++round) {
-      left = select(moves, subtract_what_is_reached(here, J, v, slip) / size, T(0.0));
-      if (!any(left > T(square(0.1 * tolerances::agreement)))) break;
+      error = select(moves, subtract_what_is_reached(here, J, v, slip) / size, T(0.0));
+      if (!any(error > T(square(0.1 * tolerances::agreement)))) break;
     }
-    return sqrt(left);
+    return sqrt(error);
   }
 
   /// By off_loops rad, and by lengths that compare with it: masses and moments of inertia tell which.
@@ -122,13 +122,14 @@ template <class T> class Redundancy {
 };
 
 /// A step from x, with its stages closed where rows agree only on the loops. That is looked for at the start of a run; and where constraint
-/// forces have worked in a step, or none was possible: if the run has come to where it is so, the step is taken again. What was a false
-/// alarm, as in long steps, is none the next time.
+/// forces have worked in a step: if the run has come to where it is so, the step is taken again. What was a false alarm, as in long steps,
+/// is none the next time. And the step is taken again where rows contradicted one another in it: where they agree everywhere, though by a
+/// combination that turns with the configuration, their accelerations agree only if velocities are on the loops.
 template <class T, class Step> void guarded_step(System<T>& s, const T& time, T* x, T* guard, Step&& step) {
   if (!s.projects()) return step();
   T &closes = guard[0], &alarm = guard[1];
-  const auto look = [&](const T* q) { return Redundancy<T>(s, time).only_on_loops(q); };
-  if (any(closes < T(0.0))) closes = select(closes < T(0.0), look(x), closes);
+  const auto evaluate = [&](const T* q) { return Redundancy<T>(s, time).only_on_loops(q); };
+  if (any(closes < T(0.0))) closes = select(closes < T(0.0), evaluate(x), closes);
   s.closes = closes;
   if (!s.guards()) return step();
   T* begin = s.arena.template take<T>(s.size());
@@ -139,7 +140,7 @@ template <class T, class Step> void guarded_step(System<T>& s, const T& time, T*
   const T failed = select(both(s.status > status, s.status < T(caller_failed)), T(1.0), T(0.0));
   const T alarmed = select(closes > T(0.5), T(0.0), select(s.worked > alarm, T(1.0), failed));
   if (!any(alarmed > T(0.5))) return;
-  const auto needed = both(alarmed > T(0.5), look(begin) > T(0.5));
+  const auto needed = both(alarmed > T(0.5), most(failed, evaluate(begin)) > T(0.5));
   alarm = select(s.worked > alarm, s.worked * T(1e4), alarm);
   if (!any(needed)) return;
   closes = s.closes = select(needed, T(1.0), closes);

@@ -107,7 +107,7 @@ template <class T> struct System {
       return flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const LoopSolution<T> found = solve_tightly(e, arena, e.b);
-    flag_contradiction(found.left);
+    flag_contradiction(found.error);
     for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
     watch(e, v, found.x + tree.nv);
   }
@@ -163,7 +163,7 @@ template <class T> struct System {
     const int nv = tree.nv, rows = tree.loops.rows;
     T *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
     const LoopSolution<T> found = solve_tightly(e, arena, e.b);
-    flag_contradiction(found.left);
+    flag_contradiction(found.error);
     ConstraintRows<T> out;
     out.residual = phi, out.target = target;
     constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.pfaffian_values), out, 0, tree.loops.constraints);

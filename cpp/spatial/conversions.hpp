@@ -102,6 +102,41 @@ template <class T> inline Force<T> cross(const Motion<T>& v, const Force<T>& f) 
   return {Vec3<T>(cross(v.angular, f.angular) + cross(v.linear, f.linear)), cross(v.angular, f.linear)};
 }
 
+/// ad(v) m = v x m, and v x* of forces: -ad(v)^T.
+template <class T> inline SpatialMatrix<T> ad(const Motion<T>& v) {
+  return spatial_matrix<T>(skew(v.angular), skew(zero3<T>()), skew(v.linear), skew(v.angular));
+}
+template <class T> inline SpatialMatrix<T> ad_dual(const Motion<T>& v) {
+  return spatial_matrix<T>(skew(v.angular), skew(v.linear), skew(zero3<T>()), skew(v.angular));
+}
+
+/// Tangent maps of the exponential of rigid motions, from those of rotations on dual numbers: see exponential.hpp.
+template <class T, class Map> SpatialMatrix<T> of_rigid_motion(const Motion<T>& m, Map map) {
+  Vec3<Dual<T>> w;
+  for (int i = 0; i < 3; ++i) w(i) = {m.angular(i), m.linear(i)};
+  const Mat3<Dual<T>> J = map(w);
+  Mat3<T> value, rate;
+  for (int j = 0; j < 3; ++j)
+    for (int i = 0; i < 3; ++i) value(i, j) = J(i, j).value, rate(i, j) = J(i, j).rate;
+  return spatial_matrix<T>(value, skew(zero3<T>()), rate, value);
+}
+template <class T> inline SpatialMatrix<T> left_jacobian(const Motion<T>& m) {
+  return of_rigid_motion(m, [](const auto& w) { return left_jacobian(w); });
+}
+template <class T> inline SpatialMatrix<T> left_jacobian_inverse(const Motion<T>& m) {
+  return of_rigid_motion(m, [](const auto& w) { return left_jacobian_inverse(w); });
+}
+
+/// exp(xi_1 q_1) ... exp(xi_n q_n), and before each factor what stands to its left: put(k, that) (Murray, Li and Sastry 3.2.2).
+template <class T, class Put> Transform<T> product_of_exponentials(int n, const T* screw, const T* q, Put put) {
+  Transform<T> X = Transform<T>::identity();
+  for (int k = 0; k < n; ++k) {
+    put(k, X);
+    X = X * transform(exp(load_motion(screw + 6 * k) * q[k]));
+  }
+  return X;
+}
+
 // --- inertia -----------------------------------------------------------------------------------------------------------------
 
 /// Inertia tensor about the point from which the centre of mass stands at r, by parallel axes (3.31).

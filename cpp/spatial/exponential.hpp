@@ -40,6 +40,65 @@ template <class T> inline Motion<T> log(const Pose<T>& x) {
   return {w, x.position - wp * T(0.5) + cross(w, wp) * k};
 }
 
+// --- tangent maps --------------------------------------------------------------------------------------------------------------
+//
+// How exp moves with its argument:  exp(x + dx) = exp(J_l dx) exp(x) = exp(x) exp(J_r dx)  to first order, J_r(x) = J_l(-x), with
+//
+//   J_l = sum of ad^n / (n + 1)! = 1 + a ad + b ad^2         a = (1 - cos t)/t^2,  b = (t - sin t)/t^3
+//   J_l^-1                       = 1 - ad/2 + k ad^2         k = (1 - t/2 cot(t/2))/t^2
+//
+// for rotations, ad = skew(w), t = |w|. A rigid motion's ad = [w~ 0; v~ w~] has the same on dual numbers: where a function of w~ has the
+// rate of it along v, [f 0; f-dot f] is that function of ad (Selig 2005, 4.5; transference). The logarithm's tangent map is the inverse.
+
+/// sum of coefficient[n] x^n
+template <class T, int N> SARRUS_INLINE T polynomial(const double (&coefficient)[N], const T& x) {
+  T sum = T(coefficient[N - 1]);
+  for (int n = N - 2; n >= 0; --n) sum = sum * x + T(coefficient[n]);
+  return sum;
+}
+
+/// x skew(w) + y skew(w)^2 + 1
+template <class T> SARRUS_INLINE Mat3<T> rotation_polynomial(const Vec3<T>& w, const T& x, const T& y) {
+  const Mat3<T> W = skew(w), WW = W * W;
+  Mat3<T> J;
+  for (int j = 0; j < 3; ++j)
+    for (int i = 0; i < 3; ++i) J(i, j) = T(i == j ? 1.0 : 0.0) + x * W(i, j) + y * WW(i, j);
+  return J;
+}
+
+/// Below half a radian the series are exact to rounding, and so are their rates, where closed forms would lose digits.
+template <class T> struct HalfAngle {
+  T t2, t, s, c;
+  decltype(t2 < t2) small;
+  explicit HalfAngle(const Vec3<T>& w) : t2(dot(w, w)), small(t2 < T(0.25)) {
+    t = sqrt(select(small, T(1.0), t2));
+    const T half = T(0.5) * t;
+    sincos(1, &half, &s, &c);
+  }
+};
+
+template <class T> inline Mat3<T> left_jacobian(const Vec3<T>& w) {
+  static constexpr double one_cosine[] = {1.0 / 2,       -1.0 / 24,        1.0 / 720,        -1.0 / 40320,
+                                          1.0 / 3628800, -1.0 / 479001600, 1.0 / 87178291200};
+  static constexpr double less_sine[] = {1.0 / 6,        -1.0 / 120,        1.0 / 5040,         -1.0 / 362880,
+                                         1.0 / 39916800, -1.0 / 6227020800, 1.0 / 1307674368000};
+  const HalfAngle<T> x(w);
+  const T a = select(x.small, polynomial(one_cosine, x.t2), T(2.0) * x.s * x.s / (x.t * x.t));
+  const T b = select(x.small, polynomial(less_sine, x.t2), (x.t - T(2.0) * x.s * x.c) / (x.t * x.t * x.t));
+  return rotation_polynomial(w, a, b);
+}
+
+template <class T> inline Mat3<T> left_jacobian_inverse(const Vec3<T>& w) {
+  // Bernoulli's numbers |B_2n| / (2n)!, of t/2 cot(t/2)
+  static constexpr double less_cotangent[] = {1.0 / 12,          1.0 / 720,
+                                              1.0 / 30240,       1.0 / 1209600,
+                                              1.0 / 47900160,    691.0 / 1307674368000,
+                                              1.0 / 74724249600, 3617.0 / 10670622842880000};
+  const HalfAngle<T> x(w);
+  const T k = select(x.small, polynomial(less_cotangent, x.t2), (T(1.0) - T(0.5) * x.t * x.c / x.s) / (x.t * x.t));
+  return rotation_polynomial(w, T(-0.5), k);
+}
+
 /// exp(share w) is the turn that Cayley's map makes of w: half of it has the tangent |w|/2.
 inline double cayley_share(const Vec3<double>& w) {
   const double c = std::sqrt(0.25 * dot(w, w));

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from . import errors, laws
 from ._build import __version__, build_info
 from .analysis.formulations.cog import CogJacobians
+from .analysis.formulations.invariant import Factors
+from .analysis.formulations.linearization import Linearization, Modes
 from .analysis.formulations.projected import ProjectedEquations
 from .analysis.formulations.reduced import ReducedForm
 from .analysis.formulations.reference_member import ReferenceMemberSolution
@@ -70,10 +72,11 @@ from .mechanism import Constraint, Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, io, mechanisms
+    from . import control, interop, io, mechanisms
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
-    from .io import load, loads
+    from .io import load, load_builder, loads
+    from .io.mujoco import from_mujoco
     from .simulation.simulate import Event, simulate
     from .simulation.sweep import Status, Sweep, simulate_many
     from .simulation.trajectory import Trajectory
@@ -82,15 +85,15 @@ if TYPE_CHECKING:
 __all__ = [
     "ActuationMobility", "AssemblyError", "BodySpec", "Box", "BranchEnd", "Builder", "CogJacobians", "Constraint",
     "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "DynamicSingularityMap", "EndPoint",
-    "Event", "Fixed", "FrameSpec", "Free", "FreeFloatingForm", "FreeFloatingMotion", "Gimbal", "Helical", "Inertia",
-    "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning", "LoopReactions", "Mechanism", "Mesh",
-    "Mobility", "MobilityMap", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
-    "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations", "ReactionNullSpace", "ReducedForm",
-    "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation", "SarrusError", "ShapeError", "Skeleton",
-    "Sphere", "Spherical", "SpringSpec", "StateError", "Status", "StiffnessWarning", "Sweep", "Trajectory",
-    "Transform", "Universal", "View", "VisualSpec", "__version__", "build_info", "control", "errors", "from_dh",
-    "from_screws", "from_sdof", "from_spacedyn", "io", "laws", "load", "loads", "mechanisms", "simulate",
-    "simulate_many", "view",
+    "Event", "Factors", "Fixed", "FrameSpec", "Free", "FreeFloatingForm", "FreeFloatingMotion", "Gimbal", "Helical",
+    "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning", "Linearization",
+    "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
+    "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations",
+    "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
+    "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
+    "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
+    "build_info", "control", "errors", "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn",
+    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "simulate", "simulate_many", "view",
 ]  # fmt: skip
 
 
@@ -98,7 +101,9 @@ _ON_DEMAND = {
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "control": ("control",),
     "figures.skeleton": ("Skeleton",),
-    "io": ("io", "load", "loads"),
+    "interop": ("interop",),
+    "io": ("io", "load", "load_builder", "loads"),
+    "io.mujoco": ("from_mujoco",),
     "mechanisms": ("mechanisms",),
     "simulation.simulate": ("Event", "simulate"),
     "simulation.sweep": ("Status", "Sweep", "simulate_many"),

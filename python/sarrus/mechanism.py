@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from .analysis.actuation.efforts import Actuation
 from .analysis.assembly.position import Position
+from .analysis.formulations.invariant import InvariantForm
+from .analysis.formulations.linearization import LinearizedDynamics
 from .analysis.formulations.projected import ProjectedDynamics
 from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
@@ -13,11 +16,22 @@ from .analysis.free_floating.planning import FreeFloatingPlanning
 from .analysis.mobility.report import MobilityAnalysis
 from .dynamics.operations import Constraint, Joint, Kinematics
 
+if TYPE_CHECKING:
+    from .building.builder import Builder
+
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
 class Mechanism(
-    Position, MobilityAnalysis, Actuation, FreeFloatingPlanning, ReducedDynamics, ProjectedDynamics, ReferenceMember
+    Position,
+    MobilityAnalysis,
+    LinearizedDynamics,
+    Actuation,
+    FreeFloatingPlanning,
+    ReducedDynamics,
+    ProjectedDynamics,
+    ReferenceMember,
+    InvariantForm,
 ):
     """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
@@ -53,6 +67,53 @@ class Mechanism(
     >>> robot.nq, robot.nv
     (2, 2)
     """
+
+    def to_builder(self) -> Builder:
+        """A :class:`~sarrus.Builder` that holds all of it, to be changed and built anew.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.mechanisms.double_pendulum().to_builder()
+        >>> b.lock("elbow", at=0.5)
+        >>> b.build().nv
+        1
+        """
+        from .building.builder import Builder
+
+        return Builder._of(self.description)
+
+    def save(self, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
+        """Write a model file; its suffix tells the format.
+
+        Parameters
+        ----------
+        path : .json (sarrus' own form, which holds everything), .urdf (loops in a .yaml beside it), .xml (MJCF) or .sdf
+        lossy : whether what the format cannot say, and what changes the motion, may be left out, with a warning
+
+        Raises
+        ------
+        ModelError
+            The format cannot say something that changes the motion; the message lists it all. What does not change it and cannot be
+            said, such as the home, is a :class:`~sarrus.ModelWarning`.
+        OSError
+            The file cannot be written.
+
+        Notes
+        -----
+        What becomes of each part: docs/files.md.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> robot.save("four_bar.json")
+        >>> sarrus.load("four_bar.json") == robot
+        True
+        """
+        from .io import save
+
+        save(self, path, lossy=lossy)
 
 
 def checked_mechanism(given: Any) -> Mechanism:

@@ -3,6 +3,7 @@
 `Rotation`, `Transform` and `Inertia` are values: immutable, comparable, hashable, picklable; their arrays are
 read-only. Spatial vectors are plain arrays (..., 6), [angular; linear], in the axes and at the origin of the frame they
 belong to: motions are [angular velocity; velocity of the origin] [rad/s, m/s], forces [moment; force] [N m, N].
+The functions of the groups SO(3) and SE(3), from `exp` to `product_of_exponentials`, take and give arrays with any leading axes.
 
 A pose of frame B in frame A has R and p with p_A = R p_B + p. The thesis' A is the transpose of R, its b is p.
 """
@@ -22,7 +23,9 @@ from ._core import spatial as _core
 from .errors import ModelError, ShapeError
 
 __all__ = [
-    "Inertia", "Rotation", "Transform", "cross_force", "cross_motion", "transform_force", "transform_motion",
+    "Inertia", "Rotation", "Transform", "ad", "ad_dual", "adjoint", "adjoint_dual", "body_jacobian", "cross_force",
+    "cross_motion", "exp", "left_jacobian", "left_jacobian_inverse", "log", "product_of_exponentials", "right_jacobian",
+    "right_jacobian_inverse", "spatial_jacobian", "transform_force", "transform_motion",
 ]  # fmt: skip
 
 
@@ -630,3 +633,267 @@ def transform_force(pose: Transform, f: ArrayLike) -> Array:
     array([ 0.,  0., -5.,  5.,  0.,  0.])
     """
     return _mapped(_pose(pose).force_matrix, _vectors("f", f, 6))
+
+
+# ---- the groups of rotations and of rigid motions --------------------------------------------------------------------
+
+
+def exp(x: ArrayLike) -> Array:
+    """Exponential of so(3) or se(3): rotations (..., 3, 3) of rotation vectors (..., 3), poses (..., 4, 4) of motions (..., 6).
+
+    `Rotation.exp` and `Transform.exp` of one are checked values.
+
+    Parameters
+    ----------
+    x : axis times angle [rad], or [angular; linear] constant for unit time in the moving frame [rad, m]
+
+    References
+    ----------
+    Li and Wu 2011, 4.3; Murray, Li and Sastry 1994, 2.14 and 2.36.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> sarrus.spatial.exp([[0, 0, np.pi / 2], [0, 0, np.pi]]).round(12)[:, 0].tolist()
+    [[0.0, -1.0, 0.0], [-1.0, -0.0, 0.0]]
+    >>> sarrus.spatial.exp([0, 0, np.pi / 2, np.pi / 2, 0, 0])[:3, 3].round(12)
+    array([1., 1., 0.])
+    """
+    return _of_algebra("x", x, _core.exp_rotation, _core.exp_pose)
+
+
+def log(X: ArrayLike | Rotation | Transform) -> Array:
+    """Logarithm of rotations (..., 3, 3) or poses (..., 4, 4): the shortest x with exp(x) = X, of at most half a turn.
+
+    Returns (..., 3) [rad] or (..., 6) [rad, m]. At half a turn both axes are right, and one of them is given.
+    Raises ModelError for matrices that are no rotations, or poses, to four digits; of what is not finite comes NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> half_turn = np.diag([-1.0, 1.0, -1.0])
+    >>> sarrus.spatial.log(half_turn).round(6)
+    array([0.      , 3.141593, 0.      ])
+    """
+    A = X.matrix if isinstance(X, (Rotation, Transform)) else _floats("X", X, ("...", 3, 3))
+    if A.shape[-2:] == (3, 3):
+        return np.asarray(_core.log_rotation(_checked_rotations("X", A)))
+    return np.asarray(_core.log_pose(_poses("X", A)))
+
+
+def left_jacobian(x: ArrayLike) -> Array:
+    """J_l(x) = sum of ad(x)^n / (n + 1)!, exp(x + dx) = exp(J_l dx) exp(x): (..., 3, 3) of rotation vectors, (..., 6, 6) of motions.
+
+    exp(x) moves at J_l x-dot, seen from where it starts (a rotation's in space axes); the right one is seen from where it leads.
+
+    References
+    ----------
+    Selig, Geometric Fundamentals of Robotics, 2005, 4.5; Iserles, Munthe-Kaas, Nørsett and Zanna, Lie-group methods, 2000, 2.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> x, dx = np.array([0.3, -1.2, 0.7]), np.array([1e-7, 2e-7, 0.0])
+    >>> moved = sarrus.spatial.exp(x + dx) @ sarrus.spatial.exp(x).T
+    >>> bool(np.allclose(sarrus.spatial.log(moved), sarrus.spatial.left_jacobian(x) @ dx, atol=1e-13))
+    True
+    """
+    return _of_algebra("x", x, _core.left_jacobian_rotation, _core.left_jacobian_pose)
+
+
+def right_jacobian(x: ArrayLike) -> Array:
+    """J_r(x) = J_l(-x), exp(x + dx) = exp(x) exp(J_r dx): as :func:`left_jacobian`, seen from where exp(x) leads (body axes).
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> x = np.array([0.3, -1.2, 0.7])
+    >>> R = sarrus.spatial.exp(x)
+    >>> bool(np.allclose(R @ sarrus.spatial.right_jacobian(x), sarrus.spatial.left_jacobian(x)))
+    True
+    """
+    return _of_algebra("x", x, _core.left_jacobian_rotation, _core.left_jacobian_pose, -1.0)
+
+
+def left_jacobian_inverse(x: ArrayLike) -> Array:
+    """The inverse of :func:`left_jacobian`, closed: log(exp(dx) exp(x)) = x + J_l^-1 dx. It does not exist at whole turns but zero.
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> x = [0.3, -1.2, 0.7, 0.1, 0.2, 0.3]
+    >>> bool(np.allclose(sarrus.spatial.left_jacobian_inverse(x) @ sarrus.spatial.left_jacobian(x), np.eye(6)))
+    True
+    """
+    return _of_algebra("x", x, _core.left_jacobian_inverse_rotation, _core.left_jacobian_inverse_pose)
+
+
+def right_jacobian_inverse(x: ArrayLike) -> Array:
+    """The inverse of :func:`right_jacobian`: log(exp(x) exp(dx)) = x + J_r^-1 dx. It does not exist at whole turns but zero.
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> x = [0.3, -1.2, 0.7]
+    >>> bool(np.allclose(sarrus.spatial.right_jacobian_inverse(x) @ sarrus.spatial.right_jacobian(x), np.eye(3)))
+    True
+    """
+    return _of_algebra("x", x, _core.left_jacobian_inverse_rotation, _core.left_jacobian_inverse_pose, -1.0)
+
+
+def adjoint(pose: ArrayLike | Transform) -> Array:
+    """Ad (..., 6, 6) of poses (..., 4, 4) of B in A: takes a motion's components in B to those in A, [R 0; p~ R, R].
+
+    The slides' Ad_g, with the angular part first. References: Li and Wu 2011, 4.2; Murray, Li and Sastry 1994, 2.58.
+
+    >>> import sarrus
+    >>> axle = sarrus.Transform(translation=(0, 1, 0))
+    >>> (sarrus.spatial.adjoint(axle) @ [0, 0, 2, 0, 0, 0]).tolist()
+    [0.0, 0.0, 2.0, 2.0, 0.0, 0.0]
+    """
+    return np.asarray(_core.motion_matrix(_poses("pose", pose)))
+
+
+def adjoint_dual(pose: ArrayLike | Transform) -> Array:
+    """Ad* = Ad^-T (..., 6, 6) of poses (..., 4, 4) of B in A: takes a force's components in B to those in A.
+
+    The slides' Ad_g^T with g = A in B takes them this way too.
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> pose = sarrus.spatial.exp([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
+    >>> bool(np.allclose(sarrus.spatial.adjoint_dual(pose).T @ sarrus.spatial.adjoint(pose), np.eye(6)))
+    True
+    """
+    return np.asarray(_core.force_matrix(_poses("pose", pose)))
+
+
+def ad(v: ArrayLike) -> Array:
+    """ad (..., 6, 6) of motions (..., 6): ad(v) m = v x m = :func:`cross_motion`, the Lie bracket [w~ 0; v~ w~].
+
+    >>> import sarrus
+    >>> (sarrus.spatial.ad([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
+    [0.0, 2.0, 0.0, -6.0, 0.0, 0.0]
+    """
+    return np.asarray(_core.ad(_vectors("v", v, 6)))
+
+
+def ad_dual(v: ArrayLike) -> Array:
+    """ad* = -ad^T (..., 6, 6) of motions (..., 6): ad_dual(v) f = v x* f = :func:`cross_force`. The slides' ad_V^T is its negative.
+
+    >>> import sarrus
+    >>> (sarrus.spatial.ad_dual([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
+    [0.0, 2.0, 0.0, -6.0, 0.0, 0.0]
+    """
+    return np.asarray(_core.ad_dual(_vectors("v", v, 6)))
+
+
+def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
+    """Pose (..., 4, 4) of a chain's end: exp(xi_1 q_1) ... exp(xi_n q_n) home.
+
+    Parameters
+    ----------
+    screws : (..., n, 6) [angular; linear] of each joint where q = 0, in space axes, as `Mechanism.screws` gives them
+    q : (..., n) [rad, m]
+    home : (..., 4, 4) or `Transform`, pose of the end where q = 0; default: the identity
+
+    References
+    ----------
+    Li and Wu 2011, 4.3; Murray, Li and Sastry 1994, 3.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> arm = sarrus.mechanisms.double_pendulum()
+    >>> q = np.array([0.1, -0.4])
+    >>> tip = sarrus.spatial.product_of_exponentials(arm.screws(), q, arm.pose(arm.neutral(), "tip"))
+    >>> bool(np.allclose(tip, arm.pose(q, "tip")))
+    True
+    """
+    X = _exponentials(screws, q)[0]
+    if home is None:
+        return X
+    at = _poses("home", home)
+    _common({"screws and q": X.shape[:-2], "home": at.shape[:-2]})
+    return np.asarray(X @ at)
+
+
+def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
+    """(..., 6, n), column k the screw xi_k where q has carried it: Ad of the factors on its left (MLS 3.54).
+
+    What `Mechanism.jacobian` with ``expressed_in="world"`` is of a frame at the end; screws and q as in :func:`product_of_exponentials`.
+
+    >>> import sarrus
+    >>> sarrus.spatial.spatial_jacobian([[0, 0, 1, 0, 0, 0], [0, 0, 1, 0, -1, 0]], [1.5707963267948966, 0.0]).round(6)[3:5]
+    array([[ 0.,  1.],
+           [ 0., -0.]])
+    """
+    return _exponentials(screws, q)[1]
+
+
+def body_jacobian(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
+    """(..., 6, n), the same motions in the axes and at the origin of the chain's end: Ad^-1 of its pose times the spatial one (MLS 3.56).
+
+    What `Mechanism.jacobian` is of a frame at the end.
+
+    >>> import sarrus
+    >>> sarrus.spatial.body_jacobian([[0, 0, 1, 0, 0, 0]], [0.3], sarrus.Transform(translation=(2, 0, 0)))[:, 0].round(12).tolist()
+    [0.0, 0.0, 1.0, 0.0, 2.0, 0.0]
+    """
+    X, J = _exponentials(screws, q)
+    at = X if home is None else product_of_exponentials(screws, q, home)
+    # Ad^-1 is the transpose of Ad*
+    return np.asarray(np.swapaxes(_core.force_matrix(at), -1, -2) @ J)
+
+
+def _of_algebra(name: str, x: ArrayLike, of_rotation: Any, of_motion: Any, sign: float = 1.0) -> Array:
+    a = _floats(name, x, ("...", 3))
+    if a.ndim == 0 or a.shape[-1] not in (3, 6):
+        raise ShapeError(f"{name} has shape {a.shape}; its last axis must be 3, rotation vectors, or 6, motions")
+    return np.asarray((of_rotation if a.shape[-1] == 3 else of_motion)(sign * a))
+
+
+def _checked_rotations(name: str, R: Array) -> Array:
+    """(..., 3, 3) of which all that are finite are rotations to four digits."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        defect = abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
+        reflected = np.linalg.det(R) < 0.0
+    for i in np.argwhere((defect > _FOUR_DIGITS) | ((defect <= _FOUR_DIGITS) & reflected)):
+        where = f"{name}{list(map(int, i))}" if R.ndim > 2 else name
+        fault = "a reflection: its determinant is -1" if reflected[tuple(i)] else f"off by {defect[tuple(i)]:.2g}"
+        raise ModelError(f"{where} holds {R[tuple(i)].tolist()}, which is no rotation: {fault}")
+    return R
+
+
+def _poses(name: str, given: ArrayLike | Transform) -> Array:
+    """(..., 4, 4) homogeneous matrices, those that are finite poses to four digits."""
+    H = given.matrix if isinstance(given, Transform) else _floats(name, given, ("...", 4, 4))
+    if H.ndim < 2 or H.shape[-2:] != (4, 4):
+        raise ShapeError(f"{name} has shape {H.shape}; it must be a Transform, or poses (..., 4, 4)")
+    last = H[..., 3, :]
+    if (np.isfinite(last) & (last != (0.0, 0.0, 0.0, 1.0))).any():
+        raise ModelError(f"{name} has the last row {last.reshape(-1, 4)[0].tolist()}; a pose has [0, 0, 0, 1]")
+    _checked_rotations(name, H[..., :3, :3])
+    return H
+
+
+def _common(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = " and ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ShapeError(f"leading axes of {listed} do not broadcast") from None
+
+
+def _exponentials(screws: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
+    """The product (..., 4, 4) and its spatial Jacobian (..., 6, n)."""
+    xi, angle = _floats("screws", screws, ("...", "n", 6)), _floats("q", q, ("...", "n"))
+    if xi.ndim < 2 or xi.shape[-1] != 6:
+        raise ShapeError(f"screws has shape {xi.shape}; it must be (..., n, 6)")
+    n = xi.shape[-2]
+    if angle.ndim == 0 or angle.shape[-1] != n:
+        raise ShapeError(f"q has shape {angle.shape}; with {n} screws its last axis must be {n}")
+    lead = _common({"screws": xi.shape[:-2], "q": angle.shape[:-1]})
+    X, J = _core.product_of_exponentials(np.broadcast_to(xi, (*lead, n, 6)), np.broadcast_to(angle, (*lead, n)))
+    return np.asarray(X), np.asarray(J)

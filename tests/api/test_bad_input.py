@@ -366,6 +366,10 @@ CONSTRAINTS = {
     "derivative of one state": (lambda: pfaffian(narrow, ["hinge"], derivative=lambda q, v: np.array([[v[3]]])), ModelError, "derivative takes many states at once"),
     "two values for a function's row": (lambda: pfaffian(narrow, ["hinge"], value=(1, 2)), ModelError, "'blade': value has 2 entries for 1 rows"),
 
+    "configuration of a closing joint": (lambda: scene().set_configuration("c", {"rivet": 0.0}), ModelError, "configuration 'c' refers to joint 'rivet', which closes a loop"),
+    "configuration of a joint that came to close": (lambda: chosen_loop(lambda b: b.set_configuration("c", {"top": 0.0})), ModelError, "configuration 'c' gives joint 'top', which closes a loop"),
+    "configuration without a name": (lambda: scene().set_configuration("", {}), ModelError, "a configuration needs a name; got ''"),
+    "configuration that is not there": (lambda: sarrus.mechanisms.pendulum().configuration("up"), NameNotFoundError, "no configuration is named 'up'; there are none"),
     "home in a list": (lambda: scene().set_home([0.0]), ModelError, "home wants a dict from joints to coordinates"),
     "home of an unknown joint": (lambda: scene().set_home({"hing": 0.0}), NameNotFoundError, "home: no joint is named 'hing'"),
     "home of two for one": (lambda: scene().set_home({"hinge": (1, 2)}), ModelError, r"home: joint 'hinge' needs one finite number; got \(1, 2\)"),
@@ -769,6 +773,50 @@ ELSEWHERE = {
         lambda: spatial.transform_force(np.eye(4), np.zeros(6)),
         TypeError,
         "pose must be a Transform",
+    ),
+    "exponential of four numbers": (
+        lambda: spatial.exp(np.zeros(4)),
+        ShapeError,
+        r"x has shape \(4,\); its last axis must be 3, rotation vectors, or 6, motions",
+    ),
+    "tangent map of a text": (lambda: spatial.left_jacobian("turn"), ShapeError, "x must be an array"),
+    "logarithm of a stretch": (
+        lambda: spatial.log(np.stack([np.eye(3), 2 * np.eye(3)])),
+        ModelError,
+        r"X\[1\] holds .* which is no rotation: off by 3",
+    ),
+    "logarithm of a mirror": (lambda: spatial.log(np.diag([1, 1, -1])), ModelError, "a reflection"),
+    "logarithm of a projection": (
+        lambda: spatial.log(np.ones((4, 4))),
+        ModelError,
+        r"X has the last row \[1.0, 1.0, 1.0, 1.0\]; a pose has",
+    ),
+    "logarithm of numbers": (lambda: spatial.log(np.zeros(3)), ShapeError, r"X has shape \(3,\); it must be"),
+    "adjoint of a rotation": (
+        lambda: spatial.adjoint(np.eye(3)),
+        ShapeError,
+        r"pose has shape \(3, 3\); it must be a Transform, or poses",
+    ),
+    "bracket of a rotation vector": (lambda: spatial.ad(ZERO), ShapeError, "its last axis must be 6"),
+    "more angles than screws": (
+        lambda: spatial.product_of_exponentials(np.zeros((2, 6)), np.zeros(3)),
+        ShapeError,
+        "with 2 screws its last axis must be 2",
+    ),
+    "one screw that is no row": (
+        lambda: spatial.spatial_jacobian(np.zeros(6), np.zeros(1)),
+        ShapeError,
+        r"screws has shape \(6,\); it must be \(\.\.\., n, 6\)",
+    ),
+    "screws that do not broadcast": (
+        lambda: spatial.body_jacobian(np.zeros((2, 1, 6)), np.zeros((3, 1))),
+        ShapeError,
+        r"leading axes of screws \(2,\) and q \(3,\) do not broadcast",
+    ),
+    "homes that do not broadcast": (
+        lambda: spatial.product_of_exponentials(np.zeros((1, 6)), np.zeros((2, 1)), np.zeros((3, 4, 4)) + np.eye(4)),
+        ShapeError,
+        "screws and q .* and home .* do not broadcast",
     ),
     "inertia by a matrix": (lambda: BALL.transformed(np.eye(4)), TypeError, "pose must be a Transform"),
     "poses beyond floats": (

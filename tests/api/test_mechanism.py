@@ -98,3 +98,19 @@ def test_nothing_moves():
     assert robot.pose(nothing, "a").shape == (5, 4, 4)
     assert robot.jacobian(nothing, "a").shape == (5, 6, 0)
     assert_array_equal(robot.operational_inertia_inverse(nothing, "a"), np.zeros((5, 6, 6)))
+
+
+def test_named_configurations():
+    builder = sarrus.Builder()
+    builder.add_body("a", sarrus.Inertia.sphere(1.0, 0.1))
+    builder.add_body("b", sarrus.Inertia.sphere(1.0, 0.1))
+    builder.add_joint("ball", sarrus.Spherical(), "ground", "a")
+    builder.add_joint("hinge", sarrus.Revolute("x"), "a", "b")
+    plain = builder.build()
+    builder.set_configuration("bent", {"hinge": 0.5, "ball": [0, 0, 3, 4]})
+    builder.set_configuration("turned", {"ball": [1, 0, 0, 0]})
+    robot = builder.build()
+    assert robot != plain
+    assert pickle.loads(pickle.dumps(robot)).configurations == robot.configurations == ("bent", "turned")
+    assert_array_equal(robot.configuration("bent"), [0, 0, 0.6, 0.8, 0.5])
+    assert_array_equal(robot.configuration("turned"), [1, 0, 0, 0, 0])

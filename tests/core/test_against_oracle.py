@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.oracles import Dense
 from tests.random_mechanisms import COORDINATE_JOINTS, PLACES, mechanisms, random_mechanism, random_state, seeds
 
@@ -140,7 +141,7 @@ ANY_TREE = mechanisms(friction=st.booleans(), armature=st.booleans(), springs=st
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(robot=ANY_TREE, seed=seeds())
 def test_agrees(name, robot, seed):
     """Five states, more than a packet has lanes: at random twice, at zero, near zero and where gimbals are singular."""
@@ -150,7 +151,7 @@ def test_agrees(name, robot, seed):
 
 
 @pytest.mark.parametrize("name", SOLVING)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(robot=ANY_TREE, seed=seeds())
 def test_agrees_on_what_is_solved_for(name, robot, seed):
     rng = np.random.default_rng(seed)
@@ -159,12 +160,15 @@ def test_agrees_on_what_is_solved_for(name, robot, seed):
     assert_all_agree({name: SOLVING[name]}, robot, oracle, states, solving_tolerance(oracle, states))
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(robot=mechanisms(joints=COORDINATE_JOINTS, floating=False), seed=seeds())
 def test_coriolis_matrix_holds_christoffels_symbols(robot, seed):
     """Where v is dq/dt there is one matrix of Christoffel's symbols; where it is not, the laws must do."""
     rng = np.random.default_rng(seed)
-    ask = {"coriolis_matrix": lambda m, s: m.coriolis_matrix(s.q, s.v)}
+    ask = {
+        "coriolis_matrix": lambda m, s: m.coriolis_matrix(s.q, s.v),
+        "christoffel_symbols": lambda m, s: m.christoffel_symbols(s.q),
+    }
     assert_all_agree(
         ask, robot, Dense(robot.description), [draw_state(robot, rng, at) for at in (*PLACES, "singular")], RELATIVE
     )
@@ -183,7 +187,7 @@ def test_agrees_on_large_trees(bodies, branching, floating):
     assert_all_agree(SOLVING, robot, oracle, [state], solving_tolerance(oracle, [state]))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     robot=mechanisms(
         joints=REVERSIBLE,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given
 
 from tests.core.test_against_oracle import (
     OPERATIONS,
@@ -12,6 +12,7 @@ from tests.core.test_against_oracle import (
     draw_state,
     solving_tolerance,
 )
+from tests.effort import examples
 from tests.oracles import Dense
 from tests.random_mechanisms import PLACES, mechanisms, random_mechanism, random_state, seeds
 
@@ -44,13 +45,13 @@ def moves(robot):
 
 
 @pytest.mark.parametrize("at", [*PLACES, "singular"])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(robot=mechanisms(friction=True, armature=True).filter(moves), seed=seeds())
 def test_agrees(at, robot, seed):
     assert_all_agree(robot, draw_state(robot, np.random.default_rng(seed), at), at == "singular")
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(robot=mechanisms(joints=REVERSIBLE, floating=False, backward=0.5).filter(moves), seed=seeds())
 def test_agrees_where_joints_point_to_the_ground(robot, seed):
     """Reactions too: of the joint seen from its other end, which is how Pinocchio has it."""
@@ -66,7 +67,7 @@ def test_agrees_on_large_trees(bodies, branching, floating):
     assert_all_agree(robot, draw_state(robot, np.random.default_rng(bodies)))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(robot=mechanisms().filter(moves), seed=seeds())
 def test_difference_agrees(robot, seed):
     """By less than half a turn: Pinocchio keeps the cosine and sine of a planar joint's angle, we the angle."""
@@ -75,3 +76,18 @@ def test_difference_agrees(robot, seed):
     q1 = robot.integrate(q0, np.clip(dv, -1, 1))
     dv = robot.difference(q0, q1)
     assert_agrees(dv, theirs.difference(q0, q1))
+
+
+@examples(25)
+@given(robot=mechanisms(floating=True).filter(moves), seed=seeds())
+def test_generalized_jacobian_agrees(robot, seed):
+    """J* from Pinocchio's centroidal map and Jacobians."""
+    theirs = Pinocchio(robot.description)
+    assume(not robot._tie)
+    q, v, _ = random_state(robot, np.random.default_rng(seed))
+    A, J = theirs.centroidal_momentum_matrix(q), theirs.jacobian(q, "tool")
+    base = next(j.v_slice for j in map(robot.joint, robot.joints) if j.parent == "ground")
+    joints = np.delete(np.arange(robot.nv), base)
+    J_star = J[:, joints] - J[:, base] @ np.linalg.solve(A[:, base], A[:, joints])
+    assert_agrees(robot.generalized_jacobian(q, "tool"), J_star)
+    assert_agrees(theirs.momentum(q, robot.momentum_velocity(q, v, np.arange(6.0))), np.arange(6.0))

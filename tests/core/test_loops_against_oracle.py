@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import sarrus
 from tests.core.test_against_oracle import assert_agrees
+from tests.effort import examples
 from tests.oracles import Closed
 from tests.random_closed import ALL_CONSTRAINTS, State, closed_mechanisms, random_closed
 from tests.random_mechanisms import seeds
@@ -23,7 +24,7 @@ LEAST = 1e-8
 
 # rows whose basis is not orthonormal: a force along a screw, or through the centre of a gimbal's turns
 SKEWED = ("Helical", "Gimbal")
-examples = settings(max_examples=20, deadline=None)
+law = examples(20)
 ANY_CLOSED = closed_mechanisms(friction=st.booleans(), armature=st.booleans(), springs=st.booleans())
 
 
@@ -42,7 +43,7 @@ def basis_change(robot, oracle, name, J, J_expected):
 
 
 @pytest.mark.parametrize("kind", ALL_CONSTRAINTS)
-@settings(max_examples=2, deadline=None)
+@examples(2)
 @given(seed=seeds(), floating=st.booleans())
 def test_rows(kind, seed, floating):
     """Whatever their basis: J, c, gamma and phi' are one linear map of the oracle's, which is a rotation for most kinds."""
@@ -87,7 +88,7 @@ def test_open_loops(kind):
 # ---- motion ----------------------------------------------------------------------------------------------------------
 
 
-@examples
+@law
 @given(closed=ANY_CLOSED, seed=seeds())
 def test_forward_dynamics(closed, seed):
     """One state each, and all of them in one call, more than a packet has lanes; redundant rows, and wrenches from outside."""
@@ -104,7 +105,7 @@ def test_forward_dynamics(closed, seed):
         assert_agrees(closed.robot.forward_dynamics(s.q, s.v, s.tau, time=s.time, wrenches=pushed), expected, RELATIVE)
 
 
-@examples
+@law
 @given(closed=ANY_CLOSED)
 def test_reactions(closed):
     """Of all multipliers that do it the least, in the library's rows; and the wrenches that the joints' own bases give."""
@@ -124,7 +125,7 @@ def test_reactions(closed):
             assert_agrees(reactions.wrenches[name], wrench, LEAST)
 
 
-@examples
+@law
 @given(closed=closed_mechanisms(copies=st.integers(1, 3)))
 def test_redundant_copies_change_nothing(closed):
     q, v, tau, time = closed.state
@@ -140,7 +141,7 @@ def test_redundant_copies_change_nothing(closed):
     assert_agrees(closed.robot.forward_dynamics(q, v, tau, time=time), expected)
 
 
-@examples
+@law
 # the copy of a tree joint at the ground: its rows are the rounding of two places, and no constraint
 @example(closed=random_closed(100, bodies=3, loops=1, copies=1, branching=0.0, hints=False, armature=False))
 @given(closed=closed_mechanisms(hints=False, armature=False))
@@ -160,7 +161,7 @@ def test_the_tree_does_not_matter(closed):
         assert_agrees(robot.acceleration(q, v, a, body), acceleration, RELATIVE * (1 + np.abs(expected).max(initial=0)))
 
 
-@examples
+@law
 @given(closed=ANY_CLOSED, seed=seeds())
 def test_velocities(closed, seed):
     rng = np.random.default_rng(seed)
@@ -177,7 +178,7 @@ def test_velocities(closed, seed):
     assert_agrees(impulses, closed.oracle.spaces(closed.robot.constraint_jacobian(q, time=time))[2](jump), LEAST)
 
 
-@examples
+@law
 @given(closed=closed_mechanisms(), seed=seeds())
 def test_actuator_efforts(closed, seed):
     """Of as many motors as there are joints, some of them in joints that close loops: the least that do it, weighed too."""

@@ -7,10 +7,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.test_against_oracle import assert_agrees
+from tests.effort import examples
 from tests.random_closed import closed_mechanisms
 
 pytest.importorskip("pinocchio")
@@ -23,7 +24,7 @@ RELATIVE = 1e-9
 # ... and where rows depend on each other leaves this
 REDUNDANT = 1e-5
 
-examples = settings(max_examples=30, deadline=None)
+law = examples(30)
 
 
 class ClosedPinocchio(Pinocchio):
@@ -60,7 +61,7 @@ class ClosedPinocchio(Pinocchio):
         return self.V.T @ a, wrenches
 
 
-@examples
+@law
 @given(closed=closed_mechanisms(kinds=("fixed", "spherical"), copies=0, friction=st.booleans(), armature=st.booleans()))
 def test_forward_dynamics(closed):
     """Accelerations, and what the joints carry."""
@@ -75,7 +76,7 @@ def test_forward_dynamics(closed):
         assert_agrees(reactions.wrenches[name], wrench, RELATIVE * (1 + np.abs(reactions.multipliers).max()))
 
 
-@examples
+@law
 @given(closed=closed_mechanisms(kinds=("revolute", "spherical", "fixed"), copies=st.integers(0, 2)))
 def test_forward_dynamics_of_redundant_loops(closed):
     """A hinge is two points here, which is a row too many; and copies on top of that."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus import Inertia, ModelError, Rotation, ShapeError, Transform
+from sarrus import Inertia, ModelError, Rotation, ShapeError, Transform, spatial
 from sarrus.spatial import cross_force, cross_motion, transform_force, transform_motion
 
 EPS = np.finfo(float).eps
@@ -318,6 +318,131 @@ def test_one_bad_sample_spoils_no_other():
     m[1, 2] = np.nan
     for result in (cross_motion(m, np.arange(6.0)), transform_force(Transform(translation=(1, 2, 3)), m)):
         assert_array_equal(np.isfinite(result).all(axis=1), [True, False, True])
+
+
+# --- exponentials, logarithms and their tangent maps ----------------------------------------------------------------
+
+
+def operator(x):
+    """ad of a rotation vector or a motion."""
+    return skew(x) if len(x) == 3 else motion_operator(x)
+
+
+def tangent_series(x):
+    """sum of ad^n / (n + 1)!: what stands beside exp(ad) in the exponential of [ad 1; 0 0]."""
+    n = len(x)
+    A = np.zeros((2 * n, 2 * n))
+    A[:n, :n], A[:n, n:] = operator(x), np.eye(n)
+    return matrix_exponential(A)[:n, n:]
+
+
+def algebra():
+    """Rotation vectors, and motions that turn by as much."""
+    motions = st.builds(lambda w, v: np.concatenate([w, v]), rotation_vectors(), vectors())
+    return st.one_of(rotation_vectors(), motions)
+
+
+@given(algebra())
+def test_arrays_have_the_exponentials_of_the_values(x):
+    value = Rotation.exp(x) if len(x) == 3 else Transform.exp(x)
+    assert_allclose(spatial.exp(x), value.matrix, rtol=0, atol=EPS)
+    assert_allclose(spatial.log(value), value.log(), rtol=0, atol=4 * ROUNDING)
+    assert_allclose(spatial.log(spatial.exp(x)), x, rtol=0, atol=4 * ROUNDING)
+
+
+@given(algebra())
+def test_tangent_maps_are_their_series(x):
+    assert_allclose(spatial.left_jacobian(x), tangent_series(x), rtol=0, atol=SERIES)
+    assert_allclose(spatial.right_jacobian(x), tangent_series(-x), rtol=0, atol=SERIES)
+
+
+@given(algebra())
+def test_tangent_maps_and_their_inverses(x):
+    """And Ad of the exponential is what lies between left and right."""
+    for side in ("left", "right"):
+        J, inverse = getattr(spatial, f"{side}_jacobian")(x), getattr(spatial, f"{side}_jacobian_inverse")(x)
+        assert_allclose(J @ inverse, np.eye(len(x)), rtol=0, atol=16 * ROUNDING)
+    Ad = spatial.exp(x) if len(x) == 3 else spatial.adjoint(spatial.exp(x))
+    assert_allclose(Ad @ spatial.right_jacobian(x), spatial.left_jacobian(x), rtol=0, atol=16 * ROUNDING)
+
+
+@given(directions(), vectors(), st.sampled_from([1e-300, 1e-12, 1e-8, 1e-4, 1e-2, 0.1, 0.499, 0.501]))
+def test_tangent_maps_of_small_motions_keep_their_digits(axis, v, angle):
+    """The first terms of the series, to the size of the next; no digit is lost between the series and the closed form."""
+    for x in (angle * axis, np.concatenate([angle * axis, angle * v])):
+        ad, one, size = operator(x), np.eye(len(x)), np.abs(x).max()
+        series = one + ad / 2 + ad @ ad / 6 + ad @ ad @ ad / 24
+        assert_allclose(spatial.left_jacobian(x), series, rtol=0, atol=4 * EPS + 2 * size**4)
+        inverse = one - ad / 2 + ad @ ad / 12
+        assert_allclose(spatial.left_jacobian_inverse(x), inverse, rtol=0, atol=4 * EPS + 2 * size**4)
+
+
+@given(algebra(), vectors(6))
+def test_tangent_maps_are_derivatives_of_the_exponential(x, direction):
+    """log(exp(x)^-1 exp(x + h d)) = h J_r d + h^2 (...): by central differences of sixth order."""
+    d = direction[: len(x)] / 4
+    h = 1e-2 * np.array([-3, -2, -1, 1, 2, 3])[:, None]
+    away = np.array([spatial.log(np.linalg.inv(spatial.exp(x)) @ moved) for moved in spatial.exp(x + h * d)])
+    rate = np.array([-1, 9, -45, 45, -9, 1]) / 0.6 @ away
+    # truncation h^6/140 times a seventh derivative, rounding EPS/h
+    assert_allclose(spatial.right_jacobian(x) @ d, rate, rtol=0, atol=1e-10)
+
+
+@given(transforms(), transforms(), vectors(6))
+def test_adjoints_and_brackets(A, B, v):
+    assert_array_equal(spatial.adjoint(A), A.motion_matrix)
+    assert_array_equal(spatial.adjoint_dual(A.matrix), A.force_matrix)
+    product = spatial.adjoint(A) @ spatial.adjoint(B)
+    assert_allclose(spatial.adjoint(A @ B), product, rtol=0, atol=16 * ROUNDING)
+    assert_array_equal(spatial.ad(v), motion_operator(v))
+    assert_array_equal(spatial.ad_dual(v), -motion_operator(v).T)
+
+
+def test_products_of_exponentials():
+    rng = np.random.default_rng(0)
+    screws, q, home = rng.normal(size=(5, 6)), rng.normal(size=(2, 3, 5)), Transform.exp(rng.normal(size=6))
+    poses = spatial.product_of_exponentials(screws, q, home)
+    spatial_J, body_J = spatial.spatial_jacobian(screws, q), spatial.body_jacobian(screws, q, home)
+    assert (poses.shape, spatial_J.shape, body_J.shape) == ((2, 3, 4, 4), (2, 3, 6, 5), (2, 3, 6, 5))
+    for i, j in itertools.product(range(2), range(3)):
+        X, columns = Transform(), []
+        for xi, angle in zip(screws, q[i, j], strict=True):
+            columns.append(transform_motion(X, xi))
+            X = X @ Transform.exp(xi * angle)
+        assert_allclose(poses[i, j], (X @ home).matrix, rtol=0, atol=256 * ROUNDING)
+        assert_allclose(spatial_J[i, j].T, columns, rtol=0, atol=256 * ROUNDING)
+        seen = np.linalg.inv((X @ home).motion_matrix) @ np.transpose(columns)
+        assert_allclose(body_J[i, j], seen, rtol=0, atol=4096 * ROUNDING)
+    assert_array_equal(spatial.product_of_exponentials(np.zeros((0, 6)), []), np.eye(4))
+    assert_allclose(spatial.body_jacobian(screws, q), spatial.body_jacobian(screws, q, np.eye(4)), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "left_jacobian", "right_jacobian", "left_jacobian_inverse", "right_jacobian_inverse"]
+)
+@pytest.mark.parametrize("n", [3, 6])
+def test_functions_of_the_algebra_take_batches(name, n):
+    function, x = getattr(spatial, name), np.random.default_rng(1).normal(size=(2, 3, n))
+    x[1, 1, 0] = np.nan
+    both = function(x)
+    for i, j in itertools.product(range(2), range(3)):
+        if (i, j) != (1, 1):
+            assert_array_equal(both[i, j], function(x[i, j]))
+    assert np.isnan(both[1, 1]).any() and np.isfinite(np.delete(both.reshape(6, -1), 4, axis=0)).all()
+    assert function(np.zeros((0, n))).shape[0] == 0
+
+
+def test_logarithms_take_batches():
+    x = np.random.default_rng(2).normal(size=(2, 3, 6)) / 2
+    X = spatial.exp(x)
+    X[0, 2] = np.nan
+    assert_allclose(
+        np.delete(spatial.log(X).reshape(6, 6), 2, axis=0), np.delete(x.reshape(6, 6), 2, axis=0), rtol=0, atol=ROUNDING
+    )
+    assert np.isnan(spatial.log(X)[0, 2]).all()
+    half = spatial.exp([[np.pi, 0, 0], [0, -np.pi, 0], [0.6 * np.pi, 0, 0.8 * np.pi]])
+    assert_allclose(np.linalg.norm(spatial.log(half), axis=1), np.pi, rtol=0, atol=ROUNDING)
+    assert_allclose(spatial.exp(spatial.log(half)), half, rtol=0, atol=ROUNDING)
 
 
 # --- inertia: laws ------------------------------------------------------------------------------------------------

@@ -129,12 +129,12 @@ Description every_joint(unsigned seed) {
 Description every_constraint(unsigned seed) {
   Description d = every_joint(seed);
   Random random{std::mt19937_64(seed + 100)};
-  const auto body = [&](double low, double high) { return "body" + std::to_string(static_cast<int>(random(low, high))); };
+  const auto link = [&](double low, double high) { return "body" + std::to_string(static_cast<int>(random(low, high))); };
   int n = 0;
   for (const Kind& k : kinds) {
     if (k.nv < 3) continue;  // enough rows to be solved for, few enough to leave freedoms
     JointDescription j = joint(k, random);
-    j.name = "loop" + std::to_string(n), j.parent = n++ == 0 ? "ground" : body(0.0, 10.0), j.child = body(16.0, 31.0);
+    j.name = "loop" + std::to_string(n), j.parent = n++ == 0 ? "ground" : link(0.0, 10.0), j.child = link(16.0, 31.0);
     j.close_loop = true;
     if (k.kind == JointKind::spherical) j.actuated = true;
     d.joints.push_back(j);
@@ -142,7 +142,7 @@ Description every_constraint(unsigned seed) {
   Law law{{0.0, 0.5}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, {0.2, 3.0, 0.1}};
   d.joints.back().laws = {law, std::nullopt, std::nullopt, std::nullopt, std::nullopt, law};
   const auto between_bodies = [&](const char* name, const AnyConstraint& kind) {
-    d.constraints.push_back({name, kind, body(0.0, 10.0), body(16.0, 31.0), random.transform(), random.transform(), {}});
+    d.constraints.push_back({name, kind, link(0.0, 10.0), link(16.0, 31.0), random.transform(), random.transform(), {}});
   };
   between_bodies("rod", Distance{{}, 0.5});
   between_bodies("disc", Rolling{{}, 0.5, 0.0, true, false});
@@ -263,7 +263,7 @@ class States {
     }
     for (const char* name : {"tool", "elbow"}) {
       const auto& f = m.frames().at(name);
-      frames_.push_back({f.body, f.part, f.X, ExpressedIn::frame});
+      frames_.push_back({f.link, f.body, f.X, ExpressedIn::frame});
     }
   }
 
@@ -473,7 +473,7 @@ void simulations(const Mechanism& m, const States& states) {
   const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0, false};
   const PrescribedEffort effort = {0, &law};
   const Stiction stiction = {t.nv - 1, 1, 5};
-  const Contact contact = {t.bodies - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10};
+  const Contact contact = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10};
   const EndStop end_stop = {controller.iq, controller.iv, 15, false, 0.0};
   const double parameter[] = {3.0, 2.0, 1.0, -1.0, 1.0,  0.2,  0.3, 0.01, 50.0, 1.0,
                               1e3, 1.5, 0.3, 0.5,  1e-2, -0.5, 0.5, 50.0, 2.0};

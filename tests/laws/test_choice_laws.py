@@ -8,11 +8,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sarrus
 from sarrus.description import CouplerSpec, PfaffianSpec
+from tests.effort import examples
 from tests.laws.test_laws import assert_equal
 from tests.random_closed import CLOSING, closed_mechanisms, random_closed
 from tests.random_mechanisms import seeds
@@ -24,7 +25,7 @@ EFFORTS = 1e-6
 # of a state that is found again from another tree's coordinates
 PLACED = 1e-10
 
-law = settings(max_examples=25, deadline=None)
+law = examples(25)
 # what cannot close a loop stays in the tree: the free joint, and gimbals that turn about all three axes
 UNCUT = ("Free",)
 
@@ -157,7 +158,7 @@ BATCH = 1e-10
 
 
 @pytest.mark.parametrize("name", ASKED)
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(seed=seeds())
 def test_however_it_is_asked(name, seed):
     """One state after the other, a batch, two axes of it, strides, into `out`, on one thread and on three."""

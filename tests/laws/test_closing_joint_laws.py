@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sarrus
 from sarrus.control import PID, EndStop, PrescribedEffort, Stiction
+from tests.effort import examples
 from tests.laws.test_choice_laws import recut
 from tests.laws.test_laws import assert_equal
 from tests.laws.test_substructure_laws import CHAINS, in_two_ways
@@ -18,7 +19,7 @@ from tests.random_mechanisms import seeds
 # of accelerations and forces, relative to the largest: the same equations, solved in other coordinates
 RECUT = 1e-9
 
-law = settings(max_examples=40, deadline=None)
+law = examples(40)
 TREE_JOINTS = tuple(kind for kind in CLOSING if kind != "fixed")
 
 
@@ -348,3 +349,60 @@ def test_reference_member_with_terms():
         )
         with pytest.raises(sarrus.ModelError, match=f"armature of a joint that closes a loop, such as '{closing}'"):
             four_bar(closing, armature=0.3).forward_dynamics(q, v, np.ones(3), solver="reference-member")
+
+
+@pytest.mark.parametrize("led", ["motor", "pin1", "pin2", "pivot"])
+def test_any_joint_leads_by_its_name(led):
+    """Configurations, rates, paths and assembly modes: the same, whether the joint that is given stands in the tree or closes the loop."""
+    robots = {closing: four_bar(closing) for closing in ("motor", "pin1", "pin2", "pivot")}
+    x = robots["pin2"].joint_coordinates(state(robots["pin2"])[0])[led][0]
+    bodies = robots["pin2"].bodies
+
+    def seen(robot, q):
+        return np.array([robot.pose(q, body) for body in bodies])
+
+    def rates(robot, of_joints):
+        return np.array([of_joints[name][0] for name in robot._joints])
+
+    answers = []
+    for robot in robots.values():
+        near = state(robot)[0]
+        with_led = robot.assemble(near, {led: x + 0.01})
+        assert robot.joint_coordinates(with_led)[led][0] == pytest.approx(x + 0.01, abs=1e-12)
+        assert np.abs(robot.loop_residual(with_led)).max() < 1e-12
+        many = robot.assemble(near, {led: x + np.array([0.01, 0.02])})
+        np.testing.assert_allclose(many[0], with_led, atol=1e-11)
+        turning = robot.velocities(near, {led: 2.0})
+        speeding = robot.accelerations(near, turning, {led: 3.0})
+        path = robot.follow({led: x + np.linspace(0.0, 0.03, 5)}, near)
+        modes = robot.assembly_modes({led: x})
+        answers.append(
+            (
+                seen(robot, with_led),
+                rates(robot, robot.joint_velocities(near, turning)),
+                rates(robot, robot.joint_accelerations(near, turning, speeding)),
+                np.array([seen(robot, one) for one in path]),
+                np.array(sorted(seen(robot, one).ravel().round(9).tolist() for one in modes)),
+            )
+        )
+    compared(answers)
+    assert answers[0][1][list(robots["pin2"]._joints).index(led)] == pytest.approx(2.0)
+
+
+def test_a_closing_joint_goes_round():
+    """A crank that closes the loop is led through two turns, and back in the joints of the tree nothing jumps."""
+    robot = four_bar("motor")
+    q = robot.follow({"motor": 0.5 + np.linspace(0.0, 4.0 * np.pi, 61)})
+    assert np.abs(np.diff(q, axis=0)).max() < 0.5
+    np.testing.assert_allclose(
+        [robot.pose(q[k], "coupler") for k in (0, -1)], [robot.pose(q[30], "coupler")] * 2, atol=1e-9
+    )
+    out = np.empty((2, robot.nq))
+    found, status = robot.assemble(q[:2], {"motor": [0.5, 0.6]}, out=out, return_status=True)
+    assert found is out
+    assert status.tolist() == [0, 0]
+    with pytest.raises(sarrus.AssemblyError, match="branch ends") as end:
+        four_bar("pivot").follow({"pivot": np.linspace(-1.6, -1.0, 31)}, near={"motor": 0.5})
+    assert end.value.path.shape[1] == 3
+    with pytest.raises(sarrus.ModelError, match="close a loop among themselves"):
+        robot.assemble(fixed=dict.fromkeys(["motor", "pin1", "pin2", "pivot"], 0.1))

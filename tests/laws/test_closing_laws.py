@@ -4,12 +4,13 @@ and threads change nothing.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus import mechanisms as gallery
+from tests.effort import examples
 from tests.random_closed import CLOSING, closed_mechanisms
 from tests.random_mechanisms import seeds
 
@@ -20,7 +21,7 @@ PLACED = 1e-9
 # Starts this far off the loops lead onto them in straight lines; two solvers then differ by the curvature of the loops along them.
 OFF, CURVATURE = 1e-3, 100.0
 
-law = settings(max_examples=25, deadline=None)
+law = examples(25)
 
 
 def near(closed, rng, count=None):

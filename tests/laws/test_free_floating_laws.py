@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import sarrus
+from tests.effort import examples
 from tests.laws.test_laws import DIFFERENCING, REPRESENTATION, assert_equal, path, rate
 from tests.random_closed import CLOSING, closed_mechanisms
 from tests.random_mechanisms import (
@@ -25,7 +26,7 @@ ROUNDING = 1e4 * EPS
 OF_LOOPS = 1e-10
 
 floating = mechanisms(floating=True, bodies=st.integers(2, 8), backward=0.0)
-law = settings(max_examples=30, deadline=None)
+law = examples(30)
 # what closes loops between bodies, whatever the base does; two in three leave the ground alone
 closed_and_floating = closed_mechanisms(
     floating=True, kinds=(*CLOSING, "distance", "coupler", "sphere on sphere", "pfaffian"), bodies=st.integers(4, 7)
@@ -277,7 +278,7 @@ def test_with_loops_motion_is_that_of_independent_coordinates(closed, seed):
     assert_equal(H @ a_y + c, (of_joints.T @ tau)[6:], OF_LOOPS, size)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(closed_and_floating.filter(lambda closed: not closed.robot._asks_for_rows))
 def test_rates_of_the_reduced_jacobian(closed):
     """By differences along a motion on the loops."""
@@ -308,7 +309,7 @@ def form_jacobian(robot, q, v):
 # ---- the reaction null space -------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     st.one_of(
         mechanisms(floating=True, bodies=st.integers(3, 8)).map(lambda robot: (robot, None)),
@@ -512,6 +513,19 @@ def test_a_stewart_platform_on_a_floating_base():
     run = sarrus.simulate(robot, q, v, 0.5, efforts, method="implicit_midpoint", dt=2e-3)
     assert np.abs(run.v).max() > 0.5
     assert_allclose(robot.momentum(run.q, run.v), 0.0, rtol=0, atol=1e-12)
+
+
+def test_a_path_of_a_closed_mechanism_keeps_its_loops():
+    robot = stewart_on_a_satellite()
+    q = robot.assemble()
+    place = robot.pose(q, "platform")[:3, 3] + [0.02, -0.03, 0.04]
+    for still in "", "rx ry rz":
+        run = robot.free_floating_path(q, {"platform": [place]}, [1.0], step=0.05, still=still)
+        assert np.abs(robot.loop_residual(run.q)).max() < 1e-9
+        assert np.abs(np.einsum("nij,nj->ni", robot.constraint_jacobian(run.q), run.v)).max() < 1e-9
+        assert_allclose(robot.momentum(run.q, run.v), 0.0, rtol=0, atol=1e-11)
+        assert_allclose(robot.pose(run.q[-1], "platform")[:3, 3], place, rtol=0, atol=1e-6)
+        assert (run.disturbance < 1e-10) == bool(still)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,10 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sarrus
+from tests.effort import examples
 from tests.oracles import Dense, structurally_recursive_mass_matrix
 from tests.oracles.joint_motion import skew
 from tests.random_mechanisms import (
@@ -30,7 +31,7 @@ DIFFERENCING = 4e-12
 PLACE = st.sampled_from(PLACES)
 ANYWHERE = st.sampled_from([*PLACES, "singular"])
 REPRESENTATION = st.sampled_from(["frame", "world", "world_aligned"])
-law = settings(max_examples=40, deadline=None)
+law = examples(40)
 
 
 def assert_equal(x, y, tolerance=ROUNDING, scale=0.0):
@@ -232,7 +233,7 @@ def kept_in_flight(robot, q, v, quantity, scale=0.0):
         assert finer < off / 8.0
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(mechanisms(bodies=st.integers(2, 5), floating=True), seeds())
 def test_momentum_and_energy_are_conserved_in_free_flight(robot, seed):
     robot = sarrus.Mechanism(dataclasses.replace(robot.description, gravity=(0.0, 0.0, 0.0)))
@@ -241,7 +242,7 @@ def test_momentum_and_energy_are_conserved_in_free_flight(robot, seed):
     kept_in_flight(robot, q, v, robot.kinetic_energy)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(mechanisms(bodies=st.integers(1, 5), springs=True, armature=True), seeds())
 def test_energy_is_conserved_where_there_is_no_friction(robot, seed):
     q, v, _ = slow_state(robot, seed)

@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -13,6 +13,7 @@ import sarrus
 from benchmarks.loop_models import almost_flat
 from sarrus.description import DistanceSpec, FrameSpec, JointSpec, RollingSpec
 from sarrus.spatial import Transform
+from tests.effort import examples
 from tests.laws.test_laws import DIFFERENCING, TIMES, assert_equal, rate
 from tests.random_closed import CLOSING, State, closed_mechanisms, random_closed
 from tests.random_mechanisms import random_transform, seeds
@@ -24,7 +25,7 @@ SOLVED = 1e-11
 # one state and many run the same source with multiplications fused in other places; corrections then stop at other roundings
 BATCH = 1e-11
 
-law = settings(max_examples=25, deadline=None)
+law = examples(25)
 CLOSED = closed_mechanisms(friction=st.booleans(), armature=st.booleans(), springs=st.booleans())
 RESTING = closed_mechanisms(kinds=(*CLOSING, "distance", "coupler", "disc", "sphere", "sphere in sphere"))
 

@@ -7,10 +7,11 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sarrus
+from tests.effort import examples
 from tests.laws.test_laws import assert_equal
 from tests.random_closed import closed_mechanisms, random_closed
 from tests.random_mechanisms import seeds
@@ -22,7 +23,7 @@ EFFORTS = 1e-6
 # joints whose rows are plain components can be cut, and a free one is a piece as it is
 CHAINS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "free")
 
-law = settings(max_examples=25, deadline=None)
+law = examples(25)
 
 
 def in_two_ways(description, bodies):

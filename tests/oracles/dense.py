@@ -174,10 +174,13 @@ class Dense(Tree):
         return self.solve(q, np.eye(self.nv))
 
     def coriolis_matrix(self, q, v):
-        """Christoffel's symbols of the first kind, from derivatives of M that are exact to rounding.
+        """That C v is right and dM/dt - 2 C skew leaves C some freedom: in this one C(q, v) w = C(q, w) v."""
+        return self.christoffel_symbols(q) @ self._array(v)
 
-        Only for mechanisms all of whose joints have v = dq/dt; no coordinates belong to others' v. That
-        C v is right and dM/dt - 2 C skew leaves C some freedom: in this one C(q, v) w = C(q, w) v.
+    def christoffel_symbols(self, q):
+        """Christoffel's symbols of the first kind [i, j, k], from derivatives of M that are exact to rounding.
+
+        Only for mechanisms all of whose joints have v = dq/dt; no coordinates belong to others' v.
         """
         for spec in self.joints.values():
             if type(spec.joint).__name__ in ("Spherical", "Free", "Planar"):
@@ -185,8 +188,7 @@ class Dense(Tree):
         q = self._array(q)
         dM = [self.mass_matrix(q + 1j * STEP * e).imag / STEP for e in np.eye(self.nv)]
         dM = np.reshape(dM, (self.nv,) * 3)  # [k, i, j]
-        symbols = 0.5 * (dM.transpose(1, 2, 0) + dM.transpose(1, 0, 2) - dM)  # [i, j, k]
-        return symbols @ self._array(v)
+        return 0.5 * (dM.transpose(1, 2, 0) + dM.transpose(1, 0, 2) - dM)
 
     # -- momentum and energy
 

@@ -94,7 +94,7 @@ def test_pages(page, tmp_path, monkeypatch):
 
 
 def test_pages_have_examples():
-    assert {"README.md", "docs/closed-chains.md", "docs/simulation.md"} <= {
+    assert {"README.md", "docs/closed-chains.md", "docs/linearisation.md", "docs/simulation.md"} <= {
         page for page in PAGES if python_blocks(page)
     }
 

@@ -72,26 +72,84 @@ def urdf(rng: random.Random) -> list[str]:
                 f'<mimic joint="{joint[rng.randrange(1, k)]}" multiplier="{rng.choice((1, -2, 0.5))}" offset="0.1"/>'
             )
         lines.append("</joint>")
+    if n > 2 and rng.random() < 0.4:
+        a, b = rng.sample(names, 2)
+        kind, x, y = rng.choice(("revolute", "spherical", "fixed")), origin(), origin()
+        lines += rng.choice(
+            (
+                [f'<loop name="c" type="{kind}">', f'<predecessor link="{a}">', x, "</predecessor>", f'<successor link="{b}">', y, "</successor>", "</loop>"],
+                [f'<loop_joint name="c" type="{kind}">', f'<link1 link="{a}" xyz="1 0 0"/>', f'<link1 link="{b}" xyz="0 1 0"/>', "</loop_joint>"],
+                ["<gazebo>", f'<joint name="c" type="{kind.replace("spherical", "ball")}">', f"<parent>{a}</parent>", f"<child>{b}</child>",
+                 "<axis>", "<xyz>0 0 1</xyz>", "</axis>", "</joint>", "</gazebo>"],
+                ['<transmission name="t">', f'<joint name="{joint[1]}"/>', "</transmission>"],
+            )
+        )  # fmt: skip
     return [line for line in [*lines, "</robot>"] if line]
+
+
+def sdf(rng: random.Random) -> list[str]:
+    """A valid model with any number of loops, element by element."""
+    n = rng.randint(1, 5)
+    links = [f"l{k}" for k in range(n)]
+    frames = list(links)
+
+    def pose(*to: str) -> str:
+        told = f' relative_to="{rng.choice(to)}"' if to and rng.random() < 0.5 else ""
+        degrees = rng.choice(("", ' degrees="true"'))
+        return f"<pose{told}{degrees}>{' '.join(f'{rng.uniform(-1, 1):.3g}' for _ in range(6))}</pose>"
+
+    lines = [f'<sdf version="1.{rng.randint(7, 12)}">', '<model name="m">', rng.choice(("", pose()))]
+    for k, name in enumerate(links):
+        lines += [f'<link name="{name}">', pose(*links[:k])]
+        lines += rng.choice(
+            (
+                [],
+                ["<inertial>", pose(), "<mass>2</mass>", "<inertia>", "<ixx>1</ixx>", "<iyz>0.1</iyz>", "</inertia>", "</inertial>"],
+                ['<inertial auto="true"/>', '<collision name="c">', pose(), "<geometry>", "<box>", "<size>1 2 3</size>", "</box>", "</geometry>",
+                 "</collision>"],
+            )
+        )  # fmt: skip
+        lines.append("</link>")
+    if rng.random() < 0.3:
+        frames.append("f")
+        lines += [f'<frame name="f" attached_to="{rng.choice(links)}">', pose(*links), "</frame>"]
+    for k in range(rng.randrange(2 * n) if n > 1 else 0):
+        parent, child = rng.sample(links, 2)
+        kind = rng.choice(("revolute", "continuous", "prismatic", "fixed", "screw", "ball", "universal", "revolute2"))
+        lines += [f'<joint name="j{k}" type="{kind}">', rng.choice(("", pose(*frames)))]
+        lines += [f"<parent>{rng.choice((parent, 'world'))}</parent>", f"<child>{child}</child>"]
+        lines += ["<screw_thread_pitch>0.1</screw_thread_pitch>"] * (kind == "screw")
+        lines += [
+            "<axis>",
+            f'<xyz expressed_in="{rng.choice(("", "__model__", *frames))}">0 0.6 0.8</xyz>',
+            "<limit>",
+            "<effort>0</effort>",
+        ]
+        lines += ["</limit>", "<dynamics>", "<damping>1</damping>", "</dynamics>", "</axis>", "<axis2/>", "</joint>"]
+    return [line for line in [*lines, "</model>", "</sdf>"] if line]
 
 
 def mutated(lines: list[str], rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 2, 5))):
         at, way = rng.randrange(len(lines)), rng.randrange(6)
-        quoted = re.findall(r'"([^"]*)"', lines[at])
+        quoted = re.findall(r'"([^"]*)"|>([^<]+)<', lines[at])
         if way <= 2 and quoted:
             new = rng.choice((*NUMBERS, *re.findall(r'name="([^"]*)"', "".join(lines))))
-            old = rng.choice(quoted)
+            old = "".join(rng.choice(quoted))
             words = old.split() or [old]
             words[rng.randrange(len(words))] = new
-            lines[at] = lines[at].replace(f'"{old}"', f'"{" ".join(words)}"', 1)
+            for left, right in ('""', "><"):
+                lines[at] = lines[at].replace(f"{left}{old}{right}", f"{left}{' '.join(words)}{right}", 1)
         elif way == 3:
             lines[at] = ""
         elif way == 4:
             lines.insert(rng.randrange(len(lines)), lines[at])
         else:
             lines[at] = re.sub(
-                r"\w+", rng.choice(("link", "joint", "x", "name", "mimic", "type", "ground")), lines[at], count=1
+                r"\w+",
+                rng.choice(("link", "joint", "x", "name", "mimic", "type", "ground", "frame", "pose")),
+                lines[at],
+                count=1,
             )
     text = "\n".join(line for line in lines if line).encode(
         *rng.choice(((), (), (), ("utf-16",), ("latin-1", "replace")))
@@ -111,8 +169,8 @@ def mutated(lines: list[str], rng: random.Random) -> bytes:
 def file_program(rng: random.Random) -> tuple[list[str], Target]:
     read = rng.randrange(3)
     if read == 0:
-        lines = urdf(rng)
-        valid, floating = rng.random() < 0.15, rng.random() < 0.3
+        lines = rng.choice((urdf, sdf))(rng)
+        valid, floating = rng.random() < 0.15, rng.choice((None, False, True))
         text = repr("\n".join(lines) if valid else mutated(lines, rng))
         call = Target("loads", sarrus.loads, None, "")
         return [f"r = {'valid' if valid else 'sarrus.loads'}({text}, floating_base={floating})", "touch(r)"], call

@@ -192,7 +192,7 @@ def look(run: Any) -> None:
     )
 
 
-def valid(text: str, floating_base: bool) -> Any:
+def valid(text: str, floating_base: bool | None) -> Any:
     """Read a file with nothing wrong in it."""
     try:
         return sarrus.loads(text, floating_base=floating_base)

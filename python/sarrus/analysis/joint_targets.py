@@ -69,9 +69,7 @@ def start_near(
 ) -> Array:  # fmt: skip
     """The configurations (*lead, nq) near which to look: given, or home, with the coordinates that are prescribed or given besides."""
     if near is None or isinstance(near, Mapping):
-        q = robot.neutral()
-        for name, home in robot.description.home:
-            q[robot.joint(name).q_slice] = home
+        q = robot._at(robot.description.home)
     else:
         q = real_array("near", near)
         if q.shape[-1:] != (robot.nq,):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
@@ -11,38 +10,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import real_numbers
 from ..analysis.joint_targets import start_near
-from ..description.constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
-from ..description.joints import PARAMETERS, Fixed, JointType, unit_axis
-from ..description.specs import (
-    BodySpec,
-    Box,
-    Cylinder,
-    Description,
-    FrameSpec,
-    JointSpec,
-    Mesh,
-    Shape,
-    Sphere,
-    SpringSpec,
-    VisualSpec,
-    without_effect,
-)
-from ..errors import ModelError, check_printable, did_you_mean, raise_no_such_name, warn_of_model
+from ..description.constraints import CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
+from ..description.joints import PARAMETERS, Fixed, JointType
+from ..description.specs import BodySpec, FrameSpec, JointSpec, Shape, SpringSpec, VisualSpec, without_effect
+from ..errors import ModelError, check_printable, did_you_mean, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
-from ..spatial import LARGEST, Inertia, Transform
+from ..spatial import Inertia
+from .changes import Changes
+from .values import (
+    BodyPoint,
+    Coordinate,
+    Placement,
+    check_mapping,
+    checked_color,
+    checked_direction,
+    checked_names,
+    checked_number,
+    checked_numbers,
+    checked_placement,
+    checked_point,
+    checked_positive,
+    checked_sequence,
+    checked_shape,
+    joined,
+    per_row,
+)
 
-Placement = Transform | ArrayLike | None
-Coordinate = str | tuple[str, int]
-Point = tuple[float, float, float]
-BodyPoint = tuple[str, ArrayLike]
-
-_WELD, _IDENTITY = Fixed(), Transform()
+_WELD = Fixed()
 
 
-class Builder:
+class Builder(Changes):
     """Collects bodies, joints and other constraints, and makes a :class:`~sarrus.Mechanism` of them.
 
     Parameters
@@ -77,24 +76,6 @@ class Builder:
     >>> b.build().gravity_forces([np.pi / 2]).round(3)
     array([9.81])
     """
-
-    def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
-        if not isinstance(name, str):
-            raise TypeError(
-                f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
-                "a mechanism, make another one of its description: Mechanism(dataclasses.replace(m.description, ...))"
-            )
-        check_printable("mechanism", name)
-        self.name = name
-        self.gravity = _point(gravity, "gravity", "[m/s2]")
-        self.warnings: list[str] = []
-        self._bodies: dict[str, BodySpec] = {}
-        self._joints: dict[str, JointSpec] = {}
-        self._frames: dict[str, FrameSpec] = {}
-        self._constraints: dict[str, ConstraintSpec] = {}
-        self._springs: dict[str, SpringSpec] = {}
-        self._home: dict[str, tuple[float, ...]] = {}
-        self._visuals: list[VisualSpec] = []
 
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
 
@@ -137,13 +118,13 @@ class Builder:
                 raise ModelError(f"{what}: actuated, tree and loop are True or False; got {value!r}")
         if tree and loop:
             raise ModelError(f"{what} cannot both stay in the tree and close a loop: give tree=True or loop=True")
-        joined = _joined(what, joint, parent, child, at_parent, at_child)
-        self._joints[name] = JointSpec(name, *joined, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
+        placed = joined(what, joint, parent, child, at_parent, at_child)
+        self._joints[name] = JointSpec(name, *placed, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
 
     def add_frame(self, name: str, body: str, placement: Placement = None) -> None:
         """Name a frame on a body: a tool, a sensor, a point to push at. Every body's own frame has its name already."""
         name, what = self._new("frame", name)
-        self._frames[name] = FrameSpec(name, self._known_body(body, what), _placement(placement, what))
+        self._frames[name] = FrameSpec(name, self._known_body(body, what), checked_placement(placement, what))
 
     def add_visual(
         self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
@@ -171,8 +152,10 @@ class Builder:
         (0.8, 0.26666666666666666, 0.2, 1.0)
         """
         what = f"visual of body '{self._known_body(body, 'visual')}'"
-        at = _placement(placement, f"{what}: placement")
-        self._visuals.append(VisualSpec(body, _shape(shape, what), at, None if color is None else _color(color, what)))
+        at = checked_placement(placement, f"{what}: placement")
+        self._visuals.append(
+            VisualSpec(body, checked_shape(shape, what), at, None if color is None else checked_color(color, what))
+        )
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
 
@@ -210,7 +193,7 @@ class Builder:
         name, what = self._new("spring", name)
         ends = self._two_points(first, second, what)
         given = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
-        numbers = [_number(value, f"{what}: {label}") for label, value in given.items()]
+        numbers = [checked_number(value, f"{what}: {label}") for label, value in given.items()]
         if min(numbers) < 0.0:
             raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
         self._springs[name] = SpringSpec(name, *ends, *numbers)
@@ -238,17 +221,17 @@ class Builder:
         """
         name, what = self._new("constraint", name)
         ends = self._two_points(first, second, what)
-        size = _positive(length, f"{what}: length", "; for two points that coincide take a Spherical joint")
+        size = checked_positive(length, f"{what}: length", "; for two points that coincide take a Spherical joint")
         self._constraints[name] = DistanceSpec(name, *ends, size)
 
-    def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: float = 0.0) -> None:
+    def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: Law | float = 0.0) -> None:
         """Relate joint coordinates to each other: a gear, a belt, a differential, a cam. One row, sum of P_i(q_i) = offset.
 
         Parameters
         ----------
         coordinates : joint, or (joint, index) where it has several coordinates, to the coefficients of its polynomial: a number r for
             r q, a sequence (c1, c2, ...) for c1 q + c2 q^2 + ...
-        offset : [rad, m]
+        offset : a number, or a law of time: what drives a differential [rad, m]
 
         Raises
         ------
@@ -270,17 +253,19 @@ class Builder:
         [0.0]
         """
         name, what = self._new("constraint", name)
-        _check_mapping(coordinates, what, "joints to coefficients")
+        check_mapping(coordinates, what, "joints to coefficients")
         terms: dict[tuple[str, int], tuple[float, ...]] = {}
         for key, value in coordinates.items():
             coordinate = self._coordinate(key, what)
             if coordinate in terms:
                 raise ModelError(f"{what} names coordinate {coordinate[1]} of joint '{coordinate[0]}' twice")
-            terms[coordinate] = _one_or_more(value, f"{what}: coefficients of {key!r}")
+            terms[coordinate] = checked_sequence(value, f"{what}: coefficients of {key!r}")
         if not any(any(coefficients) for coefficients in terms.values()):
             raise ModelError(f"{what} has zeros for all its coefficients: it would couple nothing")
         flat = tuple((*coordinate, coefficients) for coordinate, coefficients in terms.items())
-        self._constraints[name] = CouplerSpec(name, flat, _number(offset, f"{what}: offset"))
+        law = offset if isinstance(offset, Law) else None
+        constant = 0.0 if law else checked_number(offset, f"{what}: offset")  # type: ignore[arg-type]
+        self._constraints[name] = CouplerSpec(name, flat, constant, law)
 
     def add_prescribed_motion(self, name: str, joint: Coordinate, law: Law | float) -> None:
         """Move a joint by a law, q(t) = law(t), whatever that takes. One row; the joint keeps its place in q.
@@ -342,14 +327,14 @@ class Builder:
         [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
         """
         name, what = self._new("constraint", name)
-        _check_mapping(laws, what, f"some of {' '.join(PARAMETERS)} to laws")
+        check_mapping(laws, what, f"some of {' '.join(PARAMETERS)} to laws")
         for parameter in laws:
             if parameter not in PARAMETERS:
                 raise ModelError(f"{what}: laws are for {' '.join(PARAMETERS)}; got {parameter!r}")
         six = tuple(as_law(laws[p], f"{what}: {p}") if p in laws else None for p in PARAMETERS)
         ends = self._known_body(relative_to, what), self._known_body(body, what)
-        joined = _joined(what, joint, *ends, at_parent, at_child)
-        self._joints[name] = JointSpec(name, *joined, actuated=False, loop=True, laws=six)
+        placed = joined(what, joint, *ends, at_parent, at_child)
+        self._joints[name] = JointSpec(name, *placed, actuated=False, loop=True, laws=six)
 
     def add_rolling(
         self,
@@ -395,8 +380,8 @@ class Builder:
         (True, False, False)
         """
         name, what = self._new("constraint", name)
-        size = _positive(radius, f"{what}: radius")
-        other = None if on_radius is None else _number(on_radius, f"{what}: on_radius")
+        size = checked_positive(radius, f"{what}: radius")
+        other = None if on_radius is None else checked_number(on_radius, f"{what}: on_radius")
         if other is not None:
             if axle is not None:
                 raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
@@ -410,10 +395,13 @@ class Builder:
                 raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
         if self._known_body(body, what) == self._known_body(on, what):
             raise ModelError(f"{what}: body '{body}' cannot roll on itself")
-        on_plane = _point(point, f"{what}: point"), _direction("z" if normal is None else normal, f"{what}: normal")
-        along = None if axle is None else _direction(axle, f"{what}: axle")
+        on_plane = (
+            checked_point(point, f"{what}: point"),
+            checked_direction("z" if normal is None else normal, f"{what}: normal"),
+        )
+        along = None if axle is None else checked_direction(axle, f"{what}: axle")
         self._constraints[name] = RollingSpec(
-            name, body, size, _point(center, f"{what}: center"), along, on, *on_plane, other
+            name, body, size, checked_point(center, f"{what}: center"), along, on, *on_plane, other
         )
 
     def add_pfaffian(
@@ -451,20 +439,20 @@ class Builder:
         [[0.0, 1.0, 0.0]]
         """
         name, what = self._new("constraint", name)
-        names = _listed(joints, f"{what}: joints")
+        names = checked_names(joints, f"{what}: joints")
         if len(set(names)) < len(names):
             raise ModelError(f"{what} names a joint twice: {', '.join(names)}")
         n = sum(self._tree_joint(joint, what).joint.nv for joint in names)
-        c = _one_or_more(value, f"{what}: value")
+        c = checked_sequence(value, f"{what}: value")
         if derivative is not None and not (callable(rows) and callable(derivative)):
             raise ModelError(f"{what}: derivative is a function of q and v, where rows is one of q; got {derivative!r}")
         if callable(rows):  # how many rows there are shows when it is called, which wants a mechanism
             self._constraints[name] = PfaffianSpec(name, rows, names, c, derivative)
             return
-        A = _numbers(rows, f"{what}: rows", f"(k, {n}) finite numbers or a function of q", 2)
+        A = checked_numbers(rows, f"{what}: rows", f"(k, {n}) finite numbers or a function of q", 2)
         if A.ndim != 2 or A.shape[1] != n or not A.size:
             raise ModelError(f"{what}: rows must be (k, {n}), for the velocities of {', '.join(names)}; got {A.shape}")
-        self._constraints[name] = PfaffianSpec(name, tuple(map(tuple, A.tolist())), names, _per_row(c, len(A), what))
+        self._constraints[name] = PfaffianSpec(name, tuple(map(tuple, A.tolist())), names, per_row(c, len(A), what))
 
     def set_home(self, home: Mapping[str, ArrayLike]) -> None:
         """Give a plausible configuration, where ``assemble`` starts: near one that closes the loops.
@@ -484,20 +472,29 @@ class Builder:
         >>> b.build().description.home
         (('pivot', (0.5,)),)
         """
-        _check_mapping(home, "home", "joints to coordinates", least=0)
-        new = {}
-        for name, coordinates in home.items():
-            joint, what = self._tree_joint(name, "home").joint, f"home: joint {name!r}"
-            wanted = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
-            shapes = ((), (1,)) if joint.nq == 1 else ((joint.nq,),)
-            q = np.atleast_1d(_numbers(coordinates, what, wanted, 1, *shapes))
-            if joint.quaternion:
-                length = np.linalg.norm(q[:4])
-                if length == 0.0:
-                    raise ModelError(f"{what} needs a quaternion that is a rotation; got {coordinates!r}")
-                q[:4] /= length
-            new[name] = tuple(q.tolist())
-        self._home = new
+        self._home = self._joint_coordinates(home, "home")
+
+    def set_configuration(self, name: str, coordinates: Mapping[str, ArrayLike]) -> None:
+        """Name a configuration, for ``robot.configuration(name)``. It takes the place of an earlier one of that name.
+
+        Parameters
+        ----------
+        coordinates : as of :meth:`set_home`
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.Builder("pendulum")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+        >>> b.set_configuration("raised", {"pivot": 3.0})
+        >>> b.build().configuration("raised")
+        array([3.])
+        """
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"a configuration needs a name; got {name!r}")
+        check_printable("configuration", name)
+        self._configurations[name] = self._joint_coordinates(coordinates, f"configuration '{name}'")
 
     # ---- the mechanism -----------------------------------------------------------------------------------------------
 
@@ -519,217 +516,25 @@ class Builder:
         constraints = self._constraints
         functions = [c for c in constraints.values() if isinstance(c, PfaffianSpec) and callable(c.rows)]
         if functions:
-            tree = self._mechanism(())
+            tree = Mechanism(self._described(()))
             self._check_home(tree)
             constraints = constraints | {spec.name: _tried(spec, tree) for spec in functions}
-        mechanism = self._mechanism(tuple(constraints.values()))
+        mechanism = Mechanism(self._described(tuple(constraints.values())))
         self._check_home(mechanism)
         for text in without_effect(mechanism.description.joints):
             warn_of_model(text)
         return mechanism
 
-    def _mechanism(self, constraints: tuple[ConstraintSpec, ...]) -> Mechanism:
-        parts: tuple[Iterable[Any], ...] = (
-            self._bodies.values(), self._joints.values(), self._frames.values(), constraints, self._home.items(),
-            self._springs.values(), self.warnings, self._visuals,
-        )  # fmt: skip
-        return Mechanism(Description(self.name, self.gravity, *map(tuple, parts)))
-
     def _check_home(self, mechanism: Mechanism) -> None:
-        for name in self._home:
-            if mechanism.joint(name).closes_loop:
-                what = f"home gives joint '{name}', which closes a loop and so has no coordinates"
-                raise ModelError(f"{what}: leave it out, or add it with tree=True")
-
-    # ---- names -------------------------------------------------------------------------------------------------------
-
-    def _new(self, kind: str, name: object) -> tuple[str, str]:
-        """A new name, and what errors call its owner. Joints and constraints share one space, bodies and frames another."""
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a {kind} needs a name; got {name!r}")
-        check_printable(kind, name)
-        if kind == "body" and name == "ground":
-            raise ModelError("a body cannot be named 'ground': that is the world")
-        frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
-        taken = {"body": frames, "frame": frames, "spring": (self._springs,)}.get(kind, ties)
-        if any(name in names for names in taken):
-            if taken is ties and (name in self._joints) != (kind == "joint"):
-                raise ModelError(f"a joint and a constraint are both named '{name}'")
-            raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
-        return name, f"{kind} '{name}'"
-
-    def _known_body(self, name: object, what: str | None = None) -> str:
-        if not isinstance(name, str) or (name != "ground" and name not in self._bodies):
-            raise_no_such_name("body", name, [*self._bodies, "ground"], what)
-        return name
-
-    def _tree_joint(self, name: object, what: str) -> JointSpec:
-        if not isinstance(name, str) or name not in self._joints:
-            raise_no_such_name("joint", name, self._joints, what)
-        if self._joints[name].loop:
-            raise ModelError(f"{what} refers to joint '{name}', which closes a loop and so has no coordinates")
-        return self._joints[name]
-
-    def _coordinate(self, key: object, what: str) -> tuple[str, int]:
-        """Joint and index of a coordinate whose rate is a velocity."""
-        name, index = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
-        if not (index is None or isinstance(index, Integral)):
-            raise ModelError(f"{what}: a coordinate is a joint's name, or (name, index); got {key!r}")
-        spec, k = self._tree_joint(name, what), int(index or 0)
-        joint, called = spec.joint, f"joint '{name}'"
-        if index is None and joint.nq > 1:
-            raise ModelError(f"{what}: {called} has {joint.nq} coordinates; say which: ('{name}', 0) is the first")
-        called += f" ({joint.kind})"
-        if not 0 <= k < joint.nq:
-            raise ModelError(f"{what}: {called} has {joint.nq} coordinates; there is none of index {k}")
-        if not joint.rates[k]:
-            raise ModelError(
-                f"{what}: the rate of coordinate {k} of {called} is no velocity, so that nothing can be coupled to it; "
-                "a chain of one-axis joints will do"
-            )
-        return spec.name, k
-
-    def _two_points(self, first: object, second: object, what: str) -> tuple[tuple[str, Point], tuple[str, Point]]:
-        """Of different bodies."""
-        found = []
-        for which, end in (("first", first), ("second", second)):
-            if not isinstance(end, tuple | list) or len(end) != 2:
-                raise ModelError(f"{what}: {which} end must be a pair (body, point); got {end!r}")
-            found.append((self._known_body(end[0], f"{what}: {which}"), _point(end[1], f"{what}: {which} point")))
-        one, other = found
-        if one[0] == other[0]:
-            raise ModelError(f"{what} ties body '{one[0]}' to itself")
-        return one, other
+        named = {f"configuration '{name}'": given for name, given in self._configurations.items()}
+        for of, given in {"home": self._home, **named}.items():
+            for name in given:
+                if mechanism.joint(name).closes_loop:
+                    what = f"{of} gives joint '{name}', which closes a loop and so has no coordinates"
+                    raise ModelError(f"{what}: leave it out, or add it with tree=True")
 
 
-# ---- values --------------------------------------------------------------------------------------------------------------
-
-
-def _placement(value: Placement, what: str) -> Transform:
-    if value is None:
-        return _IDENTITY
-    try:
-        placed = value if isinstance(value, Transform) else Transform(translation=value)
-    except ValueError as error:
-        wanted = "a Transform or a translation of three numbers"
-        raise ModelError(f"{what} must be {wanted}; got {value!r} ({error})") from None
-    if np.abs(placed.translation).max() > LARGEST:
-        raise ModelError(f"{what} lies {np.abs(placed.translation).max():g} m away: at most {LARGEST:g} m")
-    return placed
-
-
-def _shape(shape: Shape, what: str) -> Shape:
-    """The shape, in floats that can be drawn."""
-    if isinstance(shape, Box):
-        size = _point(shape.size, f"{what}: size of a box")
-        if min(size) <= 0.0:
-            raise ModelError(f"{what}: size of a box must be positive; got {shape.size!r}")
-        return Box(size)
-    if isinstance(shape, Cylinder | Sphere):
-        kind = type(shape).__name__.lower()
-        return type(shape)(*(_positive(x, f"{what}: {name} of a {kind}") for name, x in vars(shape).items()))
-    if not isinstance(shape, Mesh):
-        raise ModelError(f"{what} needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got {shape!r}")
-    scale = _point(shape.scale, f"{what}: scale of a mesh", "for x, y and z")
-    file: object = shape.file
-    if not isinstance(file, str | os.PathLike) or not str(file) or "\0" in str(file):
-        raise ModelError(f"{what}: a mesh needs the name of a file; got {file!r}")
-    if 0.0 in scale:
-        raise ModelError(f"{what}: scale of a mesh must not be zero; got {shape.scale!r}")
-    return Mesh(str(file), scale, str(shape.beside), tuple(map(str, shape.package_dirs)))
-
-
-def _color(value: str | ArrayLike, what: str) -> tuple[float, float, float, float]:
-    what, wanted = f"{what}: color", "three or four numbers from 0 to 1, or text such as '#4477aa'"
-    if isinstance(value, str):
-        try:
-            numbers = np.frombuffer(bytes.fromhex(value.removeprefix("#")), np.uint8) / 255
-        except ValueError:
-            numbers = np.empty(0)
-    else:
-        numbers = _numbers(value, what, wanted, 1)
-    if numbers.shape not in ((3,), (4,)) or numbers.min() < 0.0 or numbers.max() > 1.0:
-        raise ModelError(f"{what} needs {wanted}; got {value!r}")
-    red, green, blue, opacity = [*numbers.tolist(), 1.0][:4]
-    return red, green, blue, opacity
-
-
-def _joined(
-    what: str, joint: JointType, parent: str, child: str, at_parent: Placement, at_child: Placement
-) -> tuple[JointType, str, str, Transform, Transform]:
-    """A joint's type, its ends, and where it sits in them."""
-    if not isinstance(joint, JointType):
-        raise ModelError(f"{what} needs a joint type such as sarrus.Revolute('z'); got {joint!r}")
-    for end in (parent, child):
-        if not isinstance(end, str):
-            raise ModelError(f"{what}: parent and child are names of bodies; got {end!r}")
-    if parent == child:
-        raise ModelError(f"{what} joins body '{parent}' to itself")
-    places = _placement(at_parent, f"{what}: at_parent"), _placement(at_child, f"{what}: at_child")
-    return joint, parent, child, *places
-
-
-def _check_mapping(value: object, what: str, of: str, least: int = 1) -> None:
-    if not isinstance(value, Mapping) or len(value) < least:
-        raise ModelError(f"{what} wants a dict from {of}; got {value!r}")
-
-
-def _listed(names: Iterable[str], what: str) -> tuple[str, ...]:
-    try:
-        listed = () if isinstance(names, str) else tuple(names)
-    except TypeError:
-        listed = ()
-    if not listed or not all(isinstance(name, str) for name in listed):
-        raise ModelError(f"{what} wants one name or more, in a list; got {names!r}")
-    return listed
-
-
-def _numbers(value: ArrayLike, what: str, wanted: str, axes: int, *shapes: tuple[int, ...]) -> NDArray[np.float64]:
-    """Finite numbers in that many axes, or fewer; of one of these shapes where any are told."""
-    try:
-        array = real_numbers(value)
-        if array.ndim <= axes and np.isfinite(array).all() and (not shapes or array.shape in shapes):
-            return array
-    except (TypeError, ValueError):  # also rows of unequal lengths
-        pass
-    raise ModelError(f"{what} needs {wanted}; got {value!r}")
-
-
-def _number(value: ArrayLike, what: str) -> float:
-    return float(_numbers(value, what, "one finite number", 0))
-
-
-def _positive(value: ArrayLike, what: str, if_zero: str = "") -> float:
-    number = _number(value, what)
-    if number <= 0.0:
-        raise ModelError(f"{what} must be positive; got {value!r}{'' if number else if_zero}")
-    return number
-
-
-def _one_or_more(value: ArrayLike, what: str) -> tuple[float, ...]:
-    numbers = np.atleast_1d(_numbers(value, what, "a finite number or a sequence of them", 1))
-    if not numbers.size:
-        raise ModelError(f"{what} needs one number or more; got {value!r}")
-    return tuple(numbers.tolist())
-
-
-def _point(value: ArrayLike, what: str, unit: str = "[m]") -> Point:
-    x, y, z = _numbers(value, what, f"three finite numbers {unit}", 1, (3,)).tolist()
-    return x, y, z
-
-
-def _direction(axis: str | ArrayLike, what: str) -> Point:
-    try:
-        x, y, z = unit_axis(axis).tolist()
-    except ModelError as error:
-        raise ModelError(f"{what}: {error}") from None
-    return x, y, z
-
-
-def _per_row(c: tuple[float, ...], k: int, what: str) -> tuple[float, ...]:
-    if len(c) not in (1, k):
-        raise ModelError(f"{what}: value has {len(c)} entries for {k} rows; it wants one number or one a row")
-    return c if len(c) == k else c * k
+# ---- rows that are a function of q -----------------------------------------------------------------------------------
 
 
 def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
@@ -763,7 +568,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
                 f"{called} takes many states at once, q[..., i] being coordinate i, and returns (..., {k}, {n}); "
                 f"for q of shape (2, {tree.nq}) it has {fault}"
             )
-    return replace(spec, value=_per_row(spec.value, k, what))
+    return replace(spec, value=per_row(spec.value, k, what))
 
 
 def _returned(function: Callable[..., Any], called: str, *arguments: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -78,18 +78,23 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
             close = difflib.get_close_matches(name, robot.joints, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ";"
             raise NameNotFoundError(f"no joint is named '{name}'{hint} there are: {', '.join(robot.joints) or 'none'}")
-    held = coordinates(robot, positions)
-    q = robot.assemble(fixed=held, time=0.0) if robot.nc else start_near(robot, None, held, 0.0)
+    for name, value in positions.items():
+        if np.size(value) != (nq := robot.joint(name).type.nq):
+            raise ShapeError(f"joint '{name}' takes {_counted(nq, 'coordinate', 'coordinates')}; got {np.size(value)}")
     for name, value in velocities.items():
-        joint = robot.joint(name)
-        if np.size(value) != joint.nv and not joint.closes_loop:
-            wanted = _counted(joint.nv, "velocity", "velocities")
-            raise ShapeError(f"joint '{name}' takes {wanted}; got {np.size(value)}")
+        if np.size(value) != (nv := robot.joint(name).type.nv):
+            raise ShapeError(f"joint '{name}' takes {_counted(nv, 'velocity', 'velocities')}; got {np.size(value)}")
+    if robot.nc:
+        q = robot.assemble(fixed=positions, time=0.0)
+    else:
+        q = start_near(robot, None, coordinates(robot, positions), 0.0)
     v, status = robot.velocities(q, velocities, time=0.0, return_status=True)
     if status == 0:
         return q, np.asarray(v)
-    near = robot.project_velocity(q, velocities_of(robot, velocities, "velocities"), time=0.0)
-    reached = [f"{name}={','.join(f'{x:.6g}' for x in near[robot.joint(name).v_slice])}" for name in velocities]
+    of_tree = {name: value for name, value in velocities.items() if not robot.joint(name).closes_loop}
+    near = robot.project_velocity(q, velocities_of(robot, of_tree, "velocities"), time=0.0)
+    of_joints = robot.joint_velocities(q, near, time=0.0)
+    reached = [f"{name}={','.join(f'{x:.6g}' for x in of_joints[name])}" for name in velocities]
     raise StateError(f"the constraints do not allow these velocities here; near them they allow {' '.join(reached)}")
 
 

@@ -6,22 +6,24 @@ Plain data, which pickles, compares and hashes. The mathematics of each kind is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Transform
+from .part import Part
 
 Array = NDArray[np.float64]
 Point = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class ConstraintSpec:
+class ConstraintSpec(Part):
     """A constraint that is no joint. A kind tells more of what follows where it is between bodies, or holds positions."""
 
     name: str
@@ -60,6 +62,17 @@ class ConstraintSpec:
     def position_joints(self) -> tuple[str, ...]:
         """Joints whose coordinates it holds: a whole turn of one makes a difference."""
         return ()
+
+    @property
+    def joints_related(self) -> tuple[str, ...]:
+        """Joints whose coordinates or velocities it relates."""
+        return self.position_joints
+
+    def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
+        """What is left of it where a joint that it relates stands still at q; None: nothing. ModelError where it cannot be told."""
+        raise ModelError(
+            f"joint '{joint}' cannot be locked: constraint '{self.name}' relates it to others; remove that first"
+        )
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
         """(joint, index, value) of the one coordinate that it gives at that time [s], if it does."""
@@ -139,6 +152,10 @@ class RollingSpec(ConstraintSpec):
         normals = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)) if self.axle is None else (self.axle,)
         return tuple((self.center, normal, self.radius) for normal in normals)
 
+    def _written(self) -> tuple[str, dict[str, Any]]:
+        method, given = super()._written()
+        return method, given | ({} if self.on_radius is None else {"normal": None})
+
     def _core_terms(self) -> dict[str, Any]:
         """Frames whose z is the plane's normal and the disc's axle, and radii."""
         normal = self.normal if self.on_radius is None else None
@@ -179,6 +196,30 @@ class CouplerSpec(ConstraintSpec):
         joint, index, _ = self.terms[0]
         return joint, index, self.offset + self.law(time)
 
+    def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
+        still = sum(
+            c * q[k] ** n
+            for name, k, coefficients in self.terms
+            if name == joint
+            for n, c in enumerate(coefficients, 1)
+        )
+        left, offset = tuple(term for term in self.terms if term[0] != joint), self.offset - still
+        if left:
+            return replace(self, terms=left, offset=offset)
+        if self.law is None and abs(offset) <= 1e-9 * max(1.0, abs(self.offset)):
+            return None
+        wanted = "drives it by a law" if self.law else f"is off by {offset:.3g} then"
+        raise ModelError(
+            f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {wanted}; remove that first"
+        )
+
+    def _written(self) -> tuple[str, dict[str, Any]]:
+        if self.law is not None and self.terms[0][2] == (1.0,) and len(self.terms) == 1 and self.offset == 0.0:
+            return "add_prescribed_motion", {"name": self.name, "joint": self.terms[0][:2], "law": self.law}
+        right = self.offset if self.law is None else self.law + self.offset if self.offset else self.law
+        coordinates = {(joint, index): coefficients for joint, index, coefficients in self.terms}
+        return "add_coupler", {"name": self.name, "coordinates": coordinates, "offset": right}
+
     def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
         sizes = [
             sum(k * abs(c) * units(joint)[index] ** k for k, c in enumerate(coefficients, 1))
@@ -206,6 +247,10 @@ class PfaffianSpec(ConstraintSpec):
     joints: tuple[str, ...]
     value: tuple[float, ...]
     derivative: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def joints_related(self) -> tuple[str, ...]:
+        return self.joints
 
     def _core_terms(self) -> dict[str, Any]:
         matrix = [] if callable(self.rows) else [x for row in self.rows for x in row]

@@ -75,8 +75,12 @@ def unit_axis(axis: str | ArrayLike) -> Vector:
     largest = max(map(abs, vector.tolist()))
     if largest < 1e-12:
         raise ModelError(f"an axis needs a direction; got {axis!r}")
-    vector = vector / largest  # before it is squared
-    return _frozen(vector / math.hypot(*vector.tolist()) + 0.0)  # -0 becomes 0, so that equal axes hash alike
+    if (
+        abs(math.hypot(*vector.tolist()) - 1.0) > 4e-16
+    ):  # a unit vector stays what it is, so that it reads as it was written
+        vector = vector / largest  # before it is squared
+        vector = vector / math.hypot(*vector.tolist())
+    return _frozen(vector + 0.0)  # -0 becomes 0, so that equal axes hash alike
 
 
 def axis_frame(normal: ArrayLike) -> Vector:

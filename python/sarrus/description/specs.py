@@ -13,11 +13,14 @@ from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Inertia, Transform
 from .constraints import ConstraintSpec
-from .joints import PASSIVE, JointType
+from .joints import PARAMETERS, PASSIVE, JointType
+from .part import Part
+
+_IDENTITY = Transform()
 
 
 @dataclass(frozen=True)
-class BodySpec:
+class BodySpec(Part):
     """A rigid body: its name and its inertia in its own frame."""
 
     name: str
@@ -25,7 +28,7 @@ class BodySpec:
 
 
 @dataclass(frozen=True)
-class JointSpec:
+class JointSpec(Part):
     """A joint between two bodies, and where its frame sits in each.
 
     `tree` and `loop` are hints: keep it in the spanning tree, or close a loop with it. With `laws`, one or None for each of
@@ -36,9 +39,9 @@ class JointSpec:
     joint: JointType
     parent: str
     child: str
-    at_parent: Transform
-    at_child: Transform
-    actuated: bool
+    at_parent: Transform = _IDENTITY
+    at_child: Transform = _IDENTITY
+    actuated: bool = False
     tree: bool = False
     loop: bool = False
     laws: tuple[Law | None, ...] = ()
@@ -53,12 +56,22 @@ class JointSpec:
         """(parent, child)."""
         return (self.parent, self.child)
 
+    def _written(self) -> tuple[str, dict[str, Any]]:
+        method, given = super()._written()
+        laws = {name: law for name, law in zip(PARAMETERS, given.pop("laws"), strict=False) if law is not None}
+        if not self.laws:
+            return method, given
+        given |= {"body": self.child, "relative_to": self.parent, "laws": laws}
+        return "add_prescribed_frame", {
+            k: x for k, x in given.items() if k not in ("parent", "child", "actuated", "tree", "loop")
+        }
+
     def __str__(self) -> str:
         return f"{self.name}: {self.joint} ─ from {self.parent} to {self.child}{', driven' if self.laws else ''}"
 
 
 @dataclass(frozen=True)
-class SpringSpec:
+class SpringSpec(Part):
     """A linear spring with a damper between a point of one body and a point of another."""
 
     name: str
@@ -70,12 +83,12 @@ class SpringSpec:
 
 
 @dataclass(frozen=True)
-class FrameSpec:
+class FrameSpec(Part):
     """A named frame on a body."""
 
     name: str
     body: str
-    placement: Transform
+    placement: Transform = _IDENTITY
 
 
 @dataclass(frozen=True)
@@ -119,7 +132,7 @@ Shape = Box | Cylinder | Sphere | Mesh
 
 
 @dataclass(frozen=True)
-class VisualSpec:
+class VisualSpec(Part):
     """What a body looks like, or a part of it: a shape, where its frame sits in the body, and its colour.
 
     That is red, green, blue and opacity from 0 to 1; None for the file's own colours, or the body's among the others.
@@ -127,13 +140,13 @@ class VisualSpec:
 
     body: str
     shape: Shape
-    placement: Transform
+    placement: Transform = _IDENTITY
     color: tuple[float, float, float, float] | None = None
 
 
 @dataclass(frozen=True)
 class Description:
-    """All of a mechanism. `home` is where assembly starts.
+    """All of a mechanism. `home` is where assembly starts, `configurations` are those that have a name; both give joints' coordinates.
 
     Warnings are what a reader should know. They are no part of its identity, nor are visuals: files lie elsewhere on another machine.
     """
@@ -142,12 +155,13 @@ class Description:
     gravity: tuple[float, float, float]
     bodies: tuple[BodySpec, ...]
     joints: tuple[JointSpec, ...]
-    frames: tuple[FrameSpec, ...]
+    frames: tuple[FrameSpec, ...] = ()
     constraints: tuple[ConstraintSpec, ...] = ()
     home: tuple[tuple[str, tuple[float, ...]], ...] = ()
     springs: tuple[SpringSpec, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
     visuals: tuple[VisualSpec, ...] = field(default=(), compare=False)
+    configurations: tuple[tuple[str, tuple[tuple[str, tuple[float, ...]], ...]], ...] = ()
 
 
 def without_effect(joints: Iterable[JointSpec]) -> Iterator[str]:

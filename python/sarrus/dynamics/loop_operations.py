@@ -391,7 +391,7 @@ class LoopFunctions(StateFunctions):
         wanted = checked_truth("return_status", options.get("return_status", False))
         if status.ndim == 0 and status and not wanted:
             self._reactions(q, v, a, **options)  # which says what is wrong
-        found = {name: f[..., self.joint(name)._part - 1, :] for name in self.joints}
+        found = {name: f[..., self.joint(name)._body - 1, :] for name in self.joints}
         if multipliers is not None and self.nc:
             # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
             multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)

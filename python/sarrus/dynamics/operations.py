@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
@@ -75,7 +75,7 @@ class Joint:
     v_slice: slice
     closes_loop: bool
     reversed: bool
-    _part: int
+    _body: int  # that it carries, counted from 1
     _all_q: slice  # among the coordinates of all joints, those that close loops after those of the tree
     _all_v: slice
 
@@ -143,7 +143,7 @@ class StateFunctions(_core.Mechanism):
     _substructures: int | None
     _joints: dict[str, Joint]
     _constraints: dict[str, Constraint]
-    _closings: dict[Any, Any]  # what closing loops prepares once, by the joints held and the frames led
+    _prepared: dict[Any, Any]  # what questions prepare once, by what they ask
 
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
         if "description" in vars(self):  # the core would keep the numbers of the first one
@@ -174,7 +174,7 @@ class StateFunctions(_core.Mechanism):
             description=description,
             _joints=made,
             _constraints=constraints,
-            _closings={},
+            _prepared={},
             warnings=tuple(warnings),
         )
 
@@ -337,6 +337,35 @@ class StateFunctions(_core.Mechanism):
         for joint in map(self.joint, self.joints):
             if joint.type.quaternion:
                 q[joint.q_slice.start + 3] = 1.0
+        return q
+
+    @property
+    def configurations(self) -> tuple[str, ...]:
+        """Names of the configurations that have one, such as the keyframes of a file."""
+        return tuple(name for name, _ in self.description.configurations)
+
+    def configuration(self, name: str) -> Array:
+        """(nq,) configuration of that name; joints that it does not tell are neutral. It need not close the loops.
+
+        >>> import sarrus
+        >>> b = sarrus.Builder("pendulum")
+        >>> b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+        >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
+        >>> b.set_configuration("raised", {"pivot": 3.0})
+        >>> robot = b.build()
+        >>> robot.configurations, robot.configuration("raised")
+        (('raised',), array([3.]))
+        """
+        named = dict(self.description.configurations)
+        if name not in named:
+            raise_no_such_name("configuration", name, named)
+        return self._at(named[name])
+
+    def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
+        """(nq,) with these coordinates of joints, the others neutral."""
+        q = self.neutral()
+        for name, of_joint in coordinates:
+            q[self.joint(name).q_slice] = of_joint
         return q
 
     def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:
@@ -560,6 +589,48 @@ class StateFunctions(_core.Mechanism):
         """
 
     @_operation
+    def christoffel_symbols(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """Gamma(q) (..., nv, nv, nv) with C(q, v)_ij = sum over k of Gamma_ijk v_k, C = :meth:`coriolis_matrix`, in closed form.
+
+        For joints with v = dq/dt they are the Christoffel symbols of the mass matrix, of the first kind,
+        (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are no rates of
+        coordinates: there Gamma are the coefficients that make the same of them, C v being the Coriolis and centrifugal forces and
+        dM/dt - 2C skew, and Gamma_ijk - Gamma_ikj is the bracket of the joint's own motions: (gyroscopic terms of one body). Armature of
+        joints in the tree is constant and not in it. O(bodies depth^2), and nv^3 numbers to write.
+
+        Raises ShapeError for mechanisms of which nv^3 is more than 2^31.
+
+        References
+        ----------
+        Li and Wu 2011, 4.3; Murray, Li and Sastry 1994, 4.23; Echeandia and Wensing 2021.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> arm = sarrus.mechanisms.double_pendulum()
+        >>> q, v = np.array([0.3, 0.5]), np.array([1.0, -2.0])
+        >>> bool(np.allclose(arm.christoffel_symbols(q) @ v, arm.coriolis_matrix(q, v)))
+        True
+        """
+
+    @_operation
+    def mass_matrix_derivative(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+        """dM_ij along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
+
+        Where v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`integrate`. In closed form, of
+        :meth:`christoffel_symbols`: Gamma_ijk + Gamma_jik.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> arm = sarrus.mechanisms.double_pendulum()
+        >>> q, step = np.array([0.3, 0.5]), np.array([0.0, 1e-6])
+        >>> difference = (arm.mass_matrix(q + step) - arm.mass_matrix(q - step)) / 2e-6
+        >>> bool(np.allclose(arm.mass_matrix_derivative(q)[..., 1], difference))
+        True
+        """
+
+    @_operation
     def operational_inertia_inverse(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Inverse operational-space inertia J M^-1 J^T (..., 6, 6) of a frame (van der Merwe 5.58); defined everywhere.
 
@@ -606,6 +677,10 @@ class StateFunctions(_core.Mechanism):
 
     _reactions = _undeclared("reactions")
     _motion_space = _undeclared("motion_space")
+    _joint_screws = _undeclared("joint_screws")  # (..., nv, 6) in world axes, at the world's origin
+    _bracket = _undeclared(
+        "bracket"
+    )  # [u, v] joint by joint: what deviates by u from a motion at v moves at dv + [u, v]
 
     def joint_bases(self, q: ArrayLike, name: str) -> tuple[Array, Array, Array, Array]:
         """Motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).

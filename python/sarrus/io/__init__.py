@@ -1,37 +1,68 @@
-"""Model files in, mechanisms out.
+"""Model files in, mechanisms out, and back.
 
-`load` and `loads` choose a reader by suffix or by the document's root element. Each reader is one module and
-gives a `sarrus.Builder`, so that a model can be added to before it is built.
+`load`, `load_builder` and `loads` choose a reader by suffix or by how the document begins. Each reader is one module and gives a
+`sarrus.Builder`, so that a model can be added to before it is built. `save` chooses a writer by suffix.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
-from . import urdf
+from . import complete, mjcf, sdf, urdf
+from .document import root_tag
+from .saving import save
+from .urdf_loops import Loops
 
 if TYPE_CHECKING:
+    from ..building.builder import Builder
     from ..mechanism import Mechanism
 
-__all__ = ["load", "loads"]
+__all__ = ["load", "load_builder", "loads", "save"]
 
-READ_TODAY = "URDF (.urdf) is the format that is read today"
+# how a document begins: a brace, or the name of its root element; its reader, and which keyword of `load` is that one's own
+READERS: dict[str, tuple[Callable[..., Builder], str]] = {
+    "robot": (urdf.read, "loops"),
+    "mujoco": (mjcf.read, ""),
+    "sdf": (sdf.read, "model"),
+    "{": (complete.read, ""),
+}
+# where the suffix does not tell, the document does
+SUFFIXES = {
+    ".urdf": "robot",
+    ".xacro": "robot",
+    ".xml": "",
+    ".mjcf": "mujoco",
+    ".sdf": "sdf",
+    ".world": "sdf",
+    ".json": "{",
+}
 
 
 def load(
-    path: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Iterable[str | os.PathLike[str]] = ()
+    path: str | os.PathLike[str],
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike[str]] = (),
+    loops: Loops = None,
+    model: str | None = None,
 ) -> Mechanism:
-    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`.
+    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`;
+    sarrus' own form: :mod:`sarrus.io.complete`.
 
     Parameters
     ----------
-    path : file name; the suffix tells the format (`.urdf`)
-    floating_base : whether the root link floats (`sarrus.Free`) instead of being fixed to the ground
-    package_dirs : folders that hold the packages of "package://" names, or are one
+    path : file name; the suffix tells the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.json`, sarrus' own; `.xml`, where the root element
+        does; `.xacro` with ``pip install "sarrus[xacro]"``, which runs what the file's macros say
+    floating_base : whether the root link floats (`sarrus.Free`) or is fixed to the ground; default: what the format means, that a
+        URDF's root is fixed, and what nothing in an SDF holds floats
+    package_dirs : folders that hold the packages of "package://" and "model://" names, or are one
+    loops : of a URDF: a file beside it that says how its loops close (`robot.yaml`, needs ``pip install "sarrus[yaml]"``), or a dict
+        with the same keys: :class:`sarrus.io.urdf_loops.Sidecar`
+    model : of an SDF with several models: the name of the one that is read
 
     Returns
     -------
@@ -43,24 +74,48 @@ def load(
         The file is no model, or one that no mechanism can follow; the message gives file, line and element.
     OSError
         The file cannot be read.
+    ModuleNotFoundError
+        A package is not installed that it takes.
 
     Notes
     -----
     Meshes are no part of the dynamics: their files are looked for and read by `sarrus.view`. A relative name starts from the model
     file's folder. "package://name/path" is looked for in `package_dirs`, in the model file's folder and all above it, and in the folders
     of the environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH: in a folder called `name` there, or in one of them if that is
-    its own name.
+    its own name. Models that an SDF includes are looked for there too, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH and
+    GAZEBO_MODEL_PATH; a name that leads out of these folders is refused.
 
     Examples
     --------
     >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
     """
+    options: dict[str, Any] = {
+        "floating_base": floating_base,
+        "package_dirs": package_dirs,
+        "loops": loops,
+        "model": model,
+    }
+    return _built(load_builder(path, **options), Path(os.fsdecode(path)).name)
+
+
+def load_builder(
+    path: str | os.PathLike[str], *, package_dirs: Iterable[str | os.PathLike[str]] = (), **options: Any
+) -> Builder:
+    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; the arguments are those of :func:`load`.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> sarrus.mechanisms.double_pendulum().save("arm.json")
+    >>> b = sarrus.load_builder("arm.json")
+    >>> b.lock("elbow", at=0.5)
+    >>> b.build().nv
+    1
+    """
     path = Path(os.fsdecode(path))
     suffix = path.suffix.lower()
-    if suffix == ".xacro":
-        raise ModelError(f"{path}: xacro is a macro language; expand it first: xacro {path.name} > {path.stem}")
-    if suffix != ".urdf":
-        raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {READ_TODAY}")
+    if suffix not in SUFFIXES:
+        raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {', '.join(SUFFIXES)} are read")
     if "\0" in str(path):
         raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
     wanted = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
@@ -70,12 +125,16 @@ def load(
         folders = [os.path.abspath(os.fsdecode(folder)) for folder in package_dirs]
     except TypeError:
         raise wanted from None
+    text = _expanded(path) if suffix == ".xacro" else path.read_bytes()
     beside = str(path.absolute().parent)
-    return _built(path.read_bytes(), path.name, floating_base, beside=beside, package_dirs=folders)
+    return _read(text, SUFFIXES[suffix], path.name, beside=beside, package_dirs=folders, **options)
 
 
-def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
-    """Read a mechanism from the text of a model file; as :func:`load`. The name of its root element tells the format (`<robot>`: URDF).
+def loads(
+    text: str | bytes, *, floating_base: bool | None = None, loops: Loops = None, model: str | None = None
+) -> Mechanism:
+    """Read a mechanism from the text of a model file; as :func:`load`. Its root element tells the format: robot, mujoco, sdf; or a brace,
+    sarrus' own.
 
     Examples
     --------
@@ -97,12 +156,40 @@ def loads(text: str | bytes, *, floating_base: bool = False) -> Mechanism:
     >>> robot.gravity_forces([np.pi / 2]).round(6)
     array([9.81])
     """
-    return _built(text, "<string>", floating_base)
+    return _built(_read(text, "", "<string>", floating_base=floating_base, loops=loops, model=model), "<string>")
 
 
-def _built(text: str | bytes, source: str, floating_base: bool, **places: Any) -> Mechanism:
-    builder = urdf.read(text, source=source, floating_base=floating_base, **places)
+def _read(
+    text: str | bytes, begins: str, source: str, *, floating_base: bool | None = None, loops: Loops = None,
+    model: str | None = None, **places: Any,
+) -> Builder:  # fmt: skip
+    if not begins:
+        brace = text.lstrip()[:1] in ("{", b"{") if hasattr(text, "lstrip") else False
+        begins = "{" if brace else root_tag(text)
+    # what begins like nothing that is known is left to one reader, to say what is wrong with it
+    read, own = READERS.get(begins, READERS["robot"])
+    told = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
+    if set(told) - {own}:
+        raise ModelError(f"{source}: {' and '.join(told)} is nothing that this format is asked for")
+    return read(text, source=source, floating_base=floating_base, **places, **told)
+
+
+def _built(builder: Builder, source: str) -> Mechanism:
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line
         raise ModelError(f"{source}: {error}") from None
+
+
+def _expanded(path: Path) -> str:
+    """What a xacro file stands for, the arguments of its macros having their defaults."""
+    try:
+        import xacro
+    except ImportError:
+        cure = f'pip install "sarrus[xacro]", or expand it first: xacro {path.name} > {path.stem}'
+        raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
+    path.read_bytes()  # an OSError of its own
+    try:
+        return str(xacro.process_file(str(path)).toxml())
+    except Exception as error:  # of the file's own Python too
+        raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}") from error

@@ -8,19 +8,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
-from ..errors import ModelError
+import numpy as np
 
-__all__ = ["Element", "Grammar", "Notes", "at", "by_name", "free_name", "grammar", "listed", "parse"]
+from ..errors import ModelError
+from ..spatial import Inertia, Transform
+
+__all__ = [
+    "Element",
+    "Grammar",
+    "Notes",
+    "at",
+    "by_name",
+    "free_name",
+    "grammar",
+    "listed",
+    "parse",
+    "placed_inertia",
+    "root_tag",
+]
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
+MOST = 50000  # elements; a humanoid robot has a thousand
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
+NOTHING: tuple[frozenset[str], ...] = (frozenset(), frozenset())
 
 
 def grammar(rules: Mapping[str, str]) -> Grammar:
@@ -56,6 +73,7 @@ class Element:
     notes: Notes
     known: Grammar
     children: list[Element] = field(default_factory=list)
+    content: str = ""  # its own text, of which no more is kept than numbers and names need
 
     def __str__(self) -> str:
         """As an error names it: <mass> of <link name='arm'>."""
@@ -73,7 +91,7 @@ class Element:
         self.notes.add(f"{self.source}:{self.line}", message)
 
     def look_for_unknown(self) -> None:
-        attributes, children = self.known[self.tag]
+        attributes, children = self.known.get(self.tag, NOTHING)
         for attribute in self.attributes:
             if attribute not in attributes and not attribute.startswith("xmlns"):
                 self.note(f"attribute {attribute!r} of <{self.tag}> is not read")
@@ -81,8 +99,8 @@ class Element:
             if child.tag not in children:
                 child.note(f"<{child.tag}> in <{self.tag}> is not read")
 
-    def all(self, tag: str) -> list[Element]:
-        return [child for child in self.children if child.tag == tag]
+    def all(self, *tags: str) -> list[Element]:
+        return [child for child in self.children if child.tag in tags]
 
     def child(self, tag: str) -> Element | None:
         found = self.all(tag)
@@ -102,51 +120,90 @@ class Element:
     def text(self, attribute: str) -> str:
         return self.get(attribute) or self.fail(f"has no {attribute}")
 
+    def words(self) -> str:
+        """Its text, which has to be there, without the space around it."""
+        return self.content.strip() or self.fail("is empty")
+
     def numbers(
-        self, attribute: str, n: int, default: tuple[float, ...] | None = None, *, finite: bool = True
+        self, attribute: str | None, n: int, default: tuple[float, ...] | None = None, *, finite: bool = True
     ) -> tuple[float, ...]:
-        if default is not None and attribute not in self.attributes:
+        """The n numbers in an attribute, or in its text where that is None."""
+        if default is not None and (attribute not in self.attributes if attribute else not self.content.strip()):
             return default
-        text = self.text(attribute)
+        text, where = (self.text(attribute), f" in {attribute}") if attribute else (self.words(), "")
         words = text.split(None, n)  # not all of them: a file may hold millions
         try:
             # Python reads 1_000; nobody else does
-            values = tuple(map(float, words)) if len(words) == n and len(text) < LONGEST and "_" not in text else ()
+            values = (
+                tuple(map(float, words)) if len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text else ()
+            )
         except ValueError:
             values = ()
         if len(values) != n:
-            self.fail(f"wants {'a number' if n == 1 else f'{n} numbers'} in {attribute}, not {text[:60]!r}")
+            self.fail(f"wants {'a number' if n == 1 else f'{n} numbers'}{where}, not {text[:60]!r}")
         if not all(map(math.isfinite, values)) and (finite or any(map(math.isnan, values))):
-            self.fail(f"has a number in {attribute} that is not finite: {text[:60]!r}")
+            self.fail(f"has a number{where} that is not finite: {text[:60]!r}")
         return values
 
-    def number(self, attribute: str, default: float | None = None, *, finite: bool = True) -> float:
+    def number(self, attribute: str | None, default: float | None = None, *, finite: bool = True) -> float:
         return self.numbers(attribute, 1, None if default is None else (default,), finite=finite)[0]
 
+    def several(self, attribute: str, most: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
+        """One number or more, at most so many."""
+        if default is not None and attribute not in self.attributes:
+            return default
+        text = self.text(attribute)
+        if len(text) > LONGEST + 40 * most:
+            self.fail(f"wants at most {most} numbers in {attribute}, not {text[:60]!r}")
+        count = len(text.split())
+        if not 0 < count <= most:
+            self.fail(f"wants 1 to {most} numbers in {attribute}, and has {count}")
+        return self.numbers(attribute, count)
 
-def parse(text: str | bytes, source: str, known: Grammar) -> Element:
-    """The root of a document; `source` is what errors and warnings call it."""
+    def word(self, attribute: str, known: str, default: str) -> str:
+        """One of the known words."""
+        word = self.attributes.get(attribute, default)
+        if word not in known.split():
+            self.fail(f"wants one of {', '.join(known.split())} in {attribute}, not {word[:60]!r}")
+        return word
+
+    def truth(self, attribute: str, default: bool) -> bool:
+        return self.word(attribute, "true false", "true" if default else "false") == "true"
+
+
+def parse(
+    text: str | bytes, source: str, known: Grammar, *, deepest: int = DEEPEST, notes: Notes | None = None
+) -> Element:
+    """The root of a document; `source` is what errors and warnings call it. Notes may be those of another, which it is a part of."""
     if not isinstance(text, str | bytes | bytearray | memoryview):
         raise TypeError(f"text is the document itself, str or bytes; got {text!r}: sarrus.load reads files")
-    parser, notes = expat.ParserCreate(), Notes()
+    parser, notes, count = expat.ParserCreate(), Notes() if notes is None else notes, 0
     stack: list[Element] = []
     root: list[Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
         owner = stack[-1] if stack else None
         element = Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes, known)
         (root if owner is None else owner.children).append(element)
         stack.append(element)
-        if len(stack) > DEEPEST:
-            element.fail(f"is nested deeper than {DEEPEST} elements")
+        count += 1
+        if len(stack) > deepest:
+            element.fail(f"is nested deeper than {deepest} elements")
+        if count > MOST:
+            element.fail(f"is one too many: a model file may have {MOST} elements")
         if tag.startswith("xacro:"):
             element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
+
+    def written(text: str) -> None:
+        if not text.isspace() and len(stack[-1].content) < LONGEST:
+            stack[-1].content += text[:LONGEST]
 
     def refuse(*_: object) -> NoReturn:
         raise ModelError(f"{source}:{parser.CurrentLineNumber}: a model file needs no DOCTYPE and no entities: refused")
 
     parser.StartElementHandler, parser.EndElementHandler = start, lambda _: stack.pop()
-    parser.StartDoctypeDeclHandler = refuse
+    parser.StartDoctypeDeclHandler, parser.CharacterDataHandler = refuse, written
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
@@ -156,6 +213,21 @@ def parse(text: str | bytes, source: str, known: Grammar) -> Element:
     except (LookupError, ValueError) as error:  # the ways of an encoding to be wrong
         raise ModelError(f"{source}: cannot decode: {error}") from None
     return root[0]
+
+
+def root_tag(text: str | bytes) -> str:
+    """The tag of a document's root; empty where there is none."""
+    found = [""]
+
+    def first(tag: str, _: object) -> NoReturn:
+        found[0] = tag
+        raise StopIteration
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = first
+    with suppress(StopIteration, expat.ExpatError, LookupError, ValueError, TypeError):
+        parser.Parse(text, True)
+    return found[0]
 
 
 @contextmanager
@@ -169,9 +241,9 @@ def at(element: Element) -> Iterator[None]:
         raise ModelError(f"{element.source}:{element.line}: {element}: {error}") from None
 
 
-def by_name(robot: Element, tag: str) -> dict[str, Element]:
+def by_name(robot: Element, *tags: str) -> dict[str, Element]:
     named: dict[str, Element] = {}
-    for element in robot.all(tag):
+    for element in robot.all(*tags):
         first = named.setdefault(element.text("name"), element)
         if first is not element:
             element.fail(f"has the name of another in line {first.line}")
@@ -186,3 +258,19 @@ def free_name(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def placed_inertia(told: Element, link: Element, mass: float, moments: tuple[float, ...], pose: Transform) -> Inertia:
+    """An inertia xx yy zz xy xz yz as it stands in a file, at that pose in its link; a note where no body has it."""
+    xx, yy, zz, xy, xz, yz = moments
+    about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    with np.errstate(over="ignore", invalid="ignore"):  # it is refused then
+        inertia = Inertia(mass, pose.translation, pose.rotation @ about_com @ pose.rotation.T, check=False)
+    principal = () if inertia.is_physical() else inertia.principal_moments.tolist()
+    # a radius of gyration under a micron is what rounding leaves of a point mass
+    if max(map(abs, principal), default=0.0) > 1e-12 * mass:
+        values = ", ".join(f"{x:.3g}" for x in principal)
+        told.note(
+            f"{link}: no body of {mass:g} kg has principal moments of inertia {values} kg m²; the values are kept"
+        )
+    return inertia

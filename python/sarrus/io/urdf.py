@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,36 +42,50 @@ from ..description import joints
 from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
-from .document import Element, at, by_name, free_name, grammar, listed, parse
+from . import drake
+from .document import Element, at, by_name, free_name, grammar, listed, parse, placed_inertia
+from .urdf_loops import KNOWN as LOOPS_KNOWN
+from .urdf_loops import TAGS as LOOP_TAGS
+from .urdf_loops import Loops, Sidecar, closures, driven_joints, gazebo_joints, loop_couplings, unread_sidecar
 
 __all__ = ["read"]
 
 KNOWN = grammar(
     {
-        "robot": "name version | link joint (material transmission gazebo ros2_control sensor)",
+        "robot": f"name version | link joint drake:joint frame {' '.join((*LOOP_TAGS, 'coupling', *drake.TAGS))} (material transmission "
+        "gazebo ros2_control sensor)",
         "link": "name | inertial (visual collision)",
         "inertial": "| origin mass inertia",
-        "joint": "name type | origin parent child axis limit dynamics mimic (calibration safety_controller)",
+        "joint": "name type (independent) | origin parent child axis limit dynamics mimic (calibration safety_controller)",
+        "drake:joint": "name type | origin parent child axis limit dynamics drake:screw_thread_pitch",
+        "drake:screw_thread_pitch": "value |",
+        "frame": "name link xyz rpy |",
         "origin": "xyz rpy |",
         "mass": "value |",
         "inertia": "ixx iyy izz ixy ixz iyz |",
-        "axis": "xyz |",
+        "axis": "xyz frame |",
         "limit": "lower upper effort velocity |",
         "dynamics": "damping friction |",
         "mimic": "joint multiplier offset |",
         "parent": "link |",
         "child": "link |",
+        **LOOPS_KNOWN,
+        **drake.KNOWN,
     }
 )
+
+
+WORLD = "world"  # where no link has this name, the ground
 
 
 def read(
     text: str | bytes,
     *,
     source: str = "<string>",
-    floating_base: bool = False,
+    floating_base: bool | None = None,
     beside: str = "",
     package_dirs: Iterable[str] = (),
+    loops: Loops = None,
 ) -> Builder:
     """Builder of the mechanism that a URDF document describes, which can be added to. A ModelError tells file, line and element.
 
@@ -80,7 +94,7 @@ def read(
     text : the document
     source : what errors and warnings call it
     beside : folder of the file, where the search for meshes starts; default: the working directory
-    floating_base, package_dirs : as of :func:`sarrus.load`
+    floating_base, package_dirs, loops : as of :func:`sarrus.load`
 
     Examples
     --------
@@ -90,51 +104,87 @@ def read(
     >>> b.build().frames
     ('ground', 'stone', 'top')
     """
-    if not isinstance(floating_base, bool | np.bool_):
+    if not isinstance(floating_base, bool | np.bool_ | None):
         raise ModelError(f"floating_base is True or False; got {floating_base!r}")
     robot = parse(text, source, KNOWN)
     if robot.tag != "robot":
-        robot.fail("is not the root of a URDF (<robot>), the format that is read today")
+        robot.fail("is not the root of a URDF (<robot>)")
     robot.look_for_unknown()
-    links, joint_elements = by_name(robot, "link"), by_name(robot, "joint")
+    links, joint_elements = by_name(robot, "link"), by_name(robot, "joint", "drake:joint")
     if not links:
         robot.fail("has no links")
     ends = {name: _ends(element, links) for name, element in joint_elements.items()}
-    root = _root(robot, links, ends)
-
     body = {name: name for name in links}
     if "ground" in links:
         body["ground"] = free_name("ground_link", links)
         links["ground"].note(f"{links['ground']} becomes body {body['ground']!r}: 'ground' is the world")
+    body.setdefault(WORLD, "ground")
+    sidecar = Sidecar.read(loops, beside)
+    if loops is None and (name := unread_sidecar(beside, source)):
+        robot.note(f"{name} beside it seems to hold loops and is not read: load(..., loops={name!r})")
+
     with at(robot):
         builder = Builder(name=robot.get("name") or "robot")
     for name, link in links.items():
         with at(link):
             builder.add_body(body[name], _inertia(link))
-    root_joint = joints.Free() if floating_base else joints.Fixed()
-    builder.add_joint(free_name("root_joint", joint_elements), root_joint, "ground", body[root])
+    taken = set(joint_elements)
+    anchored = WORLD not in links and any(parent == WORLD for parent, _ in ends.values())
+    for root in _roots(robot, links, ends, anchored, bool(floating_base)):
+        name = _new("root_joint", taken)
+        floats = bool(floating_base) if len(taken) == len(ends) + 1 and not anchored else True
+        builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", body[root])
+
     made = {}
     for name, element in joint_elements.items():
         with at(element):
             made[name] = _joint(element)
-    mimics = _mimics(joint_elements, made)
-    coupled = {name for follower, mimic in mimics.items() for name in (follower, mimic.leader)}
+    pairs = sidecar.retype(made)
+    mimics = _mimics({name: joint_elements[name] for name in made if name not in sidecar.retyped}, made)
+    couplings = list(loop_couplings(robot, body, ends))
+    coupled = {name for follower, mimic in mimics.items() for name in (follower, mimic.leader)} | drake.coupled(robot)
+    coupled |= {name for coupling in couplings for name in coupling.terms}
+    motors, bodies = _motors(robot, sidecar, made, pairs), set(body.values())
     for name, element in joint_elements.items():
-        joint, (parent, child) = made[name], ends[name]
+        parent, child = (body[end] for end in ends[name])
         with at(element):
-            # URDF has no word for passive: what moves is driven, but for a joint that follows another
-            driven = joint.nv > 0 and joint.kind != "Free" and not element.all("mimic")
-            at_parent, tree = _origin(element), name in coupled
-            builder.add_joint(name, joint, body[parent], body[child], at_parent=at_parent, actuated=driven, tree=tree)
-    taken = set(joint_elements)
+            if name in pairs:
+                between = _new(f"{name}_{pairs[name][0]}", bodies)
+                _add_pair(builder, name, pairs[name], (parent, between, child), _origin(element), motors, taken)
+                continue
+            # where nothing says which joints are driven, those are that move, but for what follows another
+            joint = made[name]
+            driven = (
+                joint.nv > 0 and joint.kind != "Free" and not element.all("mimic") if motors is None else name in motors
+            )
+            builder.add_joint(
+                name, joint, parent, child, at_parent=_origin(element), actuated=driven, tree=name in coupled
+            )
+    at_zero = _at_zero(body, joint_elements, ends)
+    for closure in (
+        *closures(robot, body, _of_type, _origin_of, at_zero), *gazebo_joints(robot, body, at_zero),
+        *sidecar.closures(body, ends),
+    ):  # fmt: skip
+        with at(closure.element or robot):
+            (parent, X_A), (child, X_B), name = closure.parent, closure.child, _new(closure.name, taken)
+            builder.add_joint(name, closure.joint, body[parent], body[child], at_parent=X_A, at_child=X_B, loop=True)
     for name, mimic in mimics.items():
-        coupler = free_name(f"{name} mimics {mimic.leader}", taken)
-        taken.add(coupler)  # "a mimics b" may follow c, and a "b mimics c"
+        coupler = _new(f"{name} mimics {mimic.leader}", taken)  # "a mimics b" may follow c, and a "b mimics c"
         with at(joint_elements[name]):
             builder.add_coupler(coupler, {name: 1.0, mimic.leader: -mimic.multiplier}, offset=mimic.offset)
+    for coupling in couplings:
+        with at(coupling.element):
+            builder.add_coupler(_new(coupling.name, taken), coupling.terms)
+    _add_drakes(builder, robot, body, made, taken)
     faults = _dress(builder, robot, {body[name]: link for name, link in links.items()}, beside, tuple(package_dirs))
-    builder.warnings += [*robot.notes, *faults]
+    builder.warnings += [*robot.notes, *sidecar.notes, *faults]
     return builder
+
+
+def _new(name: str, taken: set[str]) -> str:
+    name = free_name(name, taken)
+    taken.add(name)
+    return name
 
 
 # --- the graph ----------------------------------------------------------------------------------------------------
@@ -144,30 +194,72 @@ def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
     ends = joint.needed("parent"), joint.needed("child")
     parent, child = (end.text("link") for end in ends)
     for end, name in zip(ends, (parent, child), strict=True):
-        if name not in links:
+        if name not in links and not (name == WORLD and end.tag == "parent"):
             end.fail(f"names an unknown link {name!r}{did_you_mean(name, links)}")
     if parent == child:
         joint.fail(f"joins link {parent!r} to itself")
     return parent, child
 
 
-def _root(robot: Element, links: dict[str, Element], ends: dict[str, tuple[str, str]]) -> str:
-    children = {child for _, child in ends.values()}
-    roots = [name for name in links if name not in children]
-    if not roots:
-        robot.fail("has no root: every link is the child of some joint")
-    if len(roots) > 1:
-        robot.fail(f"has {len(roots)} links that are no joint's child, {listed(roots)}: one root is wanted")
-    # one root does not yet mean connected: a ring of links hangs on nothing
-    adrift: dict[str, list[str]] = {name: [] for name in links}
+def _roots(
+    robot: Element, links: dict[str, Element], ends: dict[str, tuple[str, str]], anchored: bool, floating_base: bool
+) -> list[str]:
+    """A link of each part that hangs on no other: no joint's child, the first of several."""
+    near: dict[str, list[str]] = {name: [] for name in (*links, WORLD)}
     for parent, child in ends.values():
-        adrift[parent].append(child)
-    frontier = [roots[0]]
-    while frontier:
-        frontier += adrift.pop(frontier.pop(), [])
-    if names := list(adrift):
-        links[names[0]].fail(f"is not connected to the root {roots[0]!r}; nor are others: {listed(names)}")
-    return roots[0]
+        near[parent].append(child)
+        near[child].append(parent)
+    reached: set[str] = set()
+
+    def reach(start: str) -> None:
+        frontier = [start]
+        while frontier:
+            name = frontier.pop()
+            if name not in reached:
+                reached.add(name)
+                frontier += near[name]
+
+    if anchored:
+        reach(WORLD)
+        if floating_base:
+            robot.fail("hangs on 'world', which is no link of it and so the ground: it cannot float")
+    children = {child for _, child in ends.values()}
+    roots: list[str] = []
+    for name, link in links.items():
+        if name in children or name in reached:
+            continue
+        if anchored or roots:
+            link.note(f"{link} is no joint's child, and not the first such link: it floats by itself")
+        roots.append(name)
+        reach(name)
+    if not (roots or anchored):
+        robot.fail("has no root: every link is the child of some joint")
+    # one root does not yet mean connected: a ring of links hangs on nothing
+    if adrift := [name for name in links if name not in reached]:
+        before = WORLD if anchored else roots[0]
+        links[adrift[0]].fail(f"is not connected to the root {before!r}; nor are others: {listed(adrift)}")
+    return roots
+
+
+def _at_zero(
+    body: dict[str, str], elements: dict[str, Element], ends: dict[str, tuple[str, str]]
+) -> dict[str, Transform]:
+    """Poses of the links at q = 0, all roots being where the world is."""
+    near: dict[str, list[tuple[str, Transform]]] = {name: [] for name in body}
+    for name, (parent, child) in ends.items():
+        X = _origin(elements[name])
+        near[parent].append((child, X))
+        near[child].append((parent, X.inverse()))
+    children = {child for _, child in ends.values()}
+    poses: dict[str, Transform] = {}
+    for root in (WORLD, *(name for name in body if name not in children)):
+        frontier = [] if root in poses else [(root, Transform())]
+        while frontier:
+            name, X = frontier.pop()
+            if name not in poses:
+                poses[name] = X
+                frontier += [(other, X @ step) for other, step in near[name] if other not in poses]
+    return poses
 
 
 # --- links and joints ---------------------------------------------------------------------------------------------
@@ -176,7 +268,10 @@ ZERO = (0.0, 0.0, 0.0)
 
 
 def _origin(element: Element) -> Transform:
-    origin = element.child("origin")
+    return _origin_of(element.child("origin"))
+
+
+def _origin_of(origin: Element | None) -> Transform:
     if origin is None:
         return Transform()
     place, (roll, pitch, yaw) = origin.numbers("xyz", 3, ZERO), origin.numbers("rpy", 3, ZERO)
@@ -195,17 +290,7 @@ def _inertia(link: Element) -> Inertia:
         mass.fail(f"is negative: {m:g} kg")
     xx, yy, zz = (tensor.number(name) for name in ("ixx", "iyy", "izz"))
     xy, xz, yz = (tensor.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
-    about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    at = _origin(inertial)
-    with np.errstate(over="ignore", invalid="ignore"):  # it is refused then
-        inertia = Inertia(m, at.translation, at.rotation @ about_com @ at.rotation.T, check=False)
-    principal = () if inertia.is_physical() else inertia.principal_moments.tolist()
-    # a radius of gyration under a micron is what rounding leaves of a point mass
-    if max(map(abs, principal), default=0.0) > 1e-12 * m:
-        moments = ", ".join(f"{x:.3g}" for x in principal)
-        fault = f"no body of {m:g} kg has principal moments of inertia {moments} kg m²; the values are kept"
-        tensor.note(f"{link}: {fault}")
-    return inertia
+    return placed_inertia(tensor, link, m, (xx, yy, zz, xy, xz, yz), _origin(inertial))
 
 
 AXIAL = {
@@ -215,22 +300,34 @@ AXIAL = {
 
 def _joint(element: Element) -> joints.JointType:
     element.look_for_unknown()
+    axis = element.child("axis")
+    direction = (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3)
     kind = element.text("type")
+    if kind in AXIAL and not any(direction):
+        (axis or element).fail("is zero; a joint that moves wants a direction")
+    if kind in ("revolute", "prismatic") and not element.all("limit"):
+        element.note(f"{element} has no <limit>: taken as unlimited")
+    return _of_type(element, kind, direction)
+
+
+def _of_type(element: Element, kind: str, direction: tuple[float, ...]) -> joints.JointType:
+    """A joint with the limits and losses of its element."""
     if kind == "fixed":  # whatever axis or limit its writer left there
         return joints.Fixed()
-    properties = {**_limits(element, kind), **_losses(element)}
+    properties: dict[str, Any] = {**_limits(element, kind), **_losses(element)}
     if kind == "floating":
         return joints.Free(**properties)
     if kind == "ball":
         return joints.Spherical(**properties)
+    if kind == "universal":  # as of Drake
+        return joints.Universal("x", "y", **properties)
+    if kind == "screw":
+        turn = element.needed("drake:screw_thread_pitch").number("value")
+        return joints.Helical(direction, turn / (2.0 * math.pi), **properties)
     if kind not in AXIAL:
-        element.fail(f"has an unknown type {kind!r}; known are fixed, floating, ball, {', '.join(AXIAL)}")
-    axis = element.child("axis")
-    if axis is None:
-        return AXIAL[kind]("x", **properties)
-    direction = axis.numbers("xyz", 3)
-    if not any(direction):
-        axis.fail("is zero; a joint that moves wants a direction")
+        element.fail(
+            f"has an unknown type {kind!r}; known are fixed, floating, ball, {', '.join(AXIAL)}, universal, screw"
+        )
     return AXIAL[kind](direction, **properties)
 
 
@@ -238,8 +335,6 @@ def _limits(joint: Element, kind: str) -> dict[str, object]:
     limit = joint.child("limit")
     ranged = kind in ("revolute", "prismatic")
     if limit is None:
-        if ranged:
-            joint.note(f"{joint} has no <limit>: taken as unlimited")
         return {}
     limits: dict[str, object] = {}
     lower, upper = (limit.number(name, 0.0, finite=False) for name in ("lower", "upper"))
@@ -297,6 +392,70 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> 
         why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
         mimic.note(f"{element} moves freely, though it mimics ({printable(law)}): {why}")
     return found
+
+
+# --- what drives and ties joints ------------------------------------------------------------------------------------
+
+
+def _motors(
+    robot: Element, sidecar: Sidecar, made: dict[str, joints.JointType], pairs: dict[str, str]
+) -> set[str] | None:
+    """The joints that a sidecar, transmissions or ros2_control drive; None where none of these says so."""
+    split = {f"{name}_{axis}" for name, axes in pairs.items() for axis in axes}
+    moving = {name for name, joint in made.items() if joint.nv > 0} - set(pairs) | split
+    if sidecar.motors is not None:
+        for name in sidecar.motors:
+            if name not in moving:
+                sidecar.note(f"name_mot {name!r} is no joint that moves{did_you_mean(name, moving)}")
+        return moving & set(sidecar.motors)
+    told = list(driven_joints(robot))
+    for element, name in told:
+        if name not in made:
+            element.note(f"a motor drives {name!r}, which is no joint{did_you_mean(name, made)}")
+    if not told:
+        return None
+    driven = {name for _, name in told}
+    passive = [name for name in made if name in moving - driven and made[name].kind != "Free"]
+    if passive:
+        told[0][0].note(f"motors are told for other joints than these, which are taken as passive: {listed(passive)}")
+    return moving & driven
+
+
+def _add_pair(
+    builder: Builder, name: str, axes: str, bodies: tuple[str, str, str], at_parent: Transform, motors: set[str] | None,
+    taken: set[str],
+) -> None:  # fmt: skip
+    """Two revolute joints about axes of one frame, with a body without mass between them."""
+    builder.add_body(bodies[1])
+    for k, axis in enumerate(axes):
+        half = _new(f"{name}_{axis}", taken)
+        driven, place = motors is None or half in motors, Transform() if k else at_parent
+        builder.add_joint(half, joints.Revolute(axis.lower()), *bodies[k : k + 2], at_parent=place, actuated=driven)
+
+
+def _add_drakes(
+    builder: Builder, robot: Element, body: dict[str, str], made: dict[str, joints.JointType], taken: set[str]
+) -> None:
+    """Frames, and what :mod:`sarrus.io.drake` reads."""
+    places = {name: (own, Transform()) for name, own in body.items()}
+    for name, frame in by_name(robot, "frame").items():
+        frame.look_for_unknown()
+        link = frame.text("link")
+        if link not in body:
+            frame.fail(f"names an unknown link {link!r}{did_you_mean(link, body)}")
+        places[name] = body[link], _origin_of(frame)
+        with at(frame):
+            builder.add_frame(name, *places[name])
+
+    def place(element: Element, name: str) -> tuple[str, Transform]:
+        return places.get(name) or element.fail(f"names an unknown link or frame {name!r}{did_you_mean(name, places)}")
+
+    def joint(element: Element, name: str) -> str:
+        if name not in made:
+            element.fail(f"names an unknown joint {name!r}{did_you_mean(name, made)}")
+        return name
+
+    drake.add(builder, robot, place, joint, taken)
 
 
 # --- looks: whatever is wrong with them, one can compute with the robot, and faults become warnings -----------------

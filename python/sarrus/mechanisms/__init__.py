@@ -68,6 +68,7 @@ Contact with the world:
 
 ======================  ======================================================================================
 `rolling_disc`          free as a coin, or upright
+`whipple_bicycle`       two frames on two rolling wheels: it balances itself between 4.3 and 6 m/s
 `three_finger_hand`     holds a ball
 `strandbeest_leg`       walks by turning a crank
 `biped_leg`             a knee of crossed links, on a floating base
@@ -83,7 +84,7 @@ from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
 from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
 from .parallel import delta, five_bar, stewart, three_rrr
 from .pendulums import double_pendulum, pendulum
-from .rolling import rolling_disc
+from .rolling import rolling_disc, whipple_bicycle
 from .stanford import stanford_arm
 from .thesis import four_link_chain, hslm, two_links
 
@@ -123,5 +124,6 @@ __all__ = [
     "tsai_3upu",
     "two_links",
     "watt",
+    "whipple_bicycle",
     "wren_platform",
 ]

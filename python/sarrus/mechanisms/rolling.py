@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..building.builder import Builder
-from ..description.joints import Free, Prismatic, Revolute
+from ..description.joints import Free, Planar, Prismatic, Revolute
 from ..spatial import Inertia
-from .drawing import positive, true_or_false
+from .drawing import positive, real, true_or_false
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["rolling_disc"]
+__all__ = ["rolling_disc", "whipple_bicycle"]
 
 
 def rolling_disc(
@@ -72,4 +72,71 @@ def rolling_disc(
         b.add_joint("float", Free(), "ground", "disc")
         b.set_home({"float": [0, 0, 0, 1, 0, 0, radius]})
     b.add_rolling("contact", "disc", radius=radius, axle=(0, 1, 0))
+    return b.build()
+
+
+def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = np.pi / 10) -> Mechanism:
+    """Bicycle with a rider who holds on: two frames hinged by the steering, and two knife-edged wheels that roll without slip.
+
+    All other numbers are those of the benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007), in axes x forward, y to the left, z up.
+
+    Parameters
+    ----------
+    wheelbase : between the wheels' contacts at home [m]
+    trail : by how much the steering axis meets the ground ahead of the front wheel's contact [m]
+    tilt : of the steering axis, backwards from the vertical [rad]
+
+    Returns
+    -------
+    Mechanism with the bodies "rear frame", "rear wheel", "front frame" and "front wheel", and three without mass that lead from the ground to the
+    rear frame's hub: joints "place" (x, y, heading), "height", "lean" and "pitch"; then "rear wheel", "steer" and "front wheel". Steering and rear
+    wheel are driven. At home it stands upright on z = 0, and rolls along x at 0.3 m times the velocity of "rear wheel". Of its nine
+    velocities the constraints "rear contact" and "front contact" leave three free, of its nine coordinates seven
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a trail or a tilt that is no number.
+
+    References
+    ----------
+    Meijaard, J., Papadopoulos, J., Ruina, A. and Schwab, A., Linearized dynamics equations for the balance and steer of a bicycle: a
+    benchmark and review, Proc. R. Soc. A 463, 2007, table 1.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> bicycle = sarrus.mechanisms.whipple_bicycle()
+    >>> bicycle.nv, int(bicycle.free_motions(bicycle.assemble()).freedom)
+    (9, 3)
+    """
+    positive(wheelbase=wheelbase)
+    real("trail", trail)
+    real("tilt", tilt)
+    rear, front = 0.3, 0.35  # radii
+    axis = (-np.sin(tilt), 0.0, np.cos(tilt))
+
+    def symmetric(xx: float, yy: float, zz: float, xz: float) -> list[list[float]]:
+        return [[xx, 0.0, xz], [0.0, yy, 0.0], [xz, 0.0, zz]]
+
+    b = Builder("Whipple bicycle")
+    for body in ("at place", "at height", "leaning"):
+        b.add_body(body)
+    # frames: of the rear parts in the rear hub, of the front frame where the steering axis meets the ground
+    b.add_body("rear frame", Inertia(85.0, (0.3, 0.0, 0.9 - rear), symmetric(9.2, 11.0, 2.8, -2.4)))
+    b.add_body("rear wheel", Inertia(2.0, (0, 0, 0), np.diag([0.0603, 0.12, 0.0603])))
+    grip = (0.9 - wheelbase - trail, 0.0, 0.7)
+    b.add_body("front frame", Inertia(4.0, grip, symmetric(0.05892, 0.06, 0.00708, 0.00756)))
+    b.add_body("front wheel", Inertia(3.0, (0, 0, 0), np.diag([0.1405, 0.28, 0.1405])))
+    b.add_joint("place", Planar("z"), "ground", "at place", at_parent=(0.0, 0.0, rear))
+    b.add_joint("height", Prismatic("z"), "at place", "at height")
+    b.add_joint("lean", Revolute("x"), "at height", "leaning")
+    b.add_joint("pitch", Revolute("y"), "leaning", "rear frame")
+    b.add_joint("rear wheel", Revolute("y"), "rear frame", "rear wheel", actuated=True)
+    b.add_joint(
+        "steer", Revolute(axis), "rear frame", "front frame", at_parent=(wheelbase + trail, 0.0, -rear), actuated=True
+    )
+    b.add_joint("front wheel", Revolute("y"), "front frame", "front wheel", at_parent=(-trail, 0.0, front))
+    b.add_rolling("rear contact", "rear wheel", radius=rear, axle="y")
+    b.add_rolling("front contact", "front wheel", radius=front, axle="y")
     return b.build()

@@ -99,6 +99,7 @@ def test_what_floats_though_it_hardly_looks_so():
         (lambda: ROBOT.generalized_jacobian(HERE, "hand", independent=["joint0"]), StateError, "joint0 determine 7 of 12 degrees"),
         (lambda: ROBOT.generalized_jacobian(HERE, "hand", independent=["joint9"]), NameNotFoundError, "no joint is named 'joint9'"),
         (lambda: ROBOT.generalized_jacobian(HERE, "hand", independent="joint0"), ModelError, "coordinates are 'actuated', or a sequence"),
+        (lambda: ROBOT.generalized_jacobian(HERE, "hand", independent=3), TypeError, "coordinates are 'actuated', or a sequence"),
         (lambda: ROBOT.momentum_velocity(HERE, REST, [0.0, 1.0]), ShapeError, "momentum has 2 entries in its last axis; it wants 6"),
         (lambda: ROBOT.momentum_velocity(HERE, REST, [NAN] * 6), StateError, r"momentum\[0\] is nan"),
         (lambda: ROBOT.free_floating(HERE, base="nobody"), NameNotFoundError, "no frame is named 'nobody'"),

@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import sarrus
 from sarrus import _core
+from tests.effort import examples
 from tests.random_mechanisms import random_mechanism, random_state, seeds
 
 EPS = np.finfo(float).eps
@@ -35,6 +36,8 @@ TAKES = {
     "bias_forces": "q v",
     "gravity_forces": "q",
     "coriolis_matrix": "q v",
+    "christoffel_symbols": "q",
+    "mass_matrix_derivative": "q",
     "regressor": "q v a",
     "integrate": "q dv",
     "difference": "q0 q1",
@@ -145,7 +148,7 @@ def test_no_states(name):
         assert result.shape == (*lead, *shape)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     lead=st.lists(st.integers(0, 3), max_size=3),
     masks=st.lists(st.integers(0, 7), min_size=3, max_size=3),

@@ -186,8 +186,8 @@ def test_known_and_idle_parts_are_quiet():
     [
         (('<link name="A"><contact/></link>',), "<string>:2: <contact> in <link> is not read"),
         (
-            ("<loop_joint/>", A, "<loop_joint/>"),
-            "<string>:2: <loop_joint> in <robot> is not read (and 1 more)",
+            ("<closed_chain/>", A, "<closed_chain/>"),
+            "<string>:2: <closed_chain> in <robot> is not read (and 1 more)",
         ),
         (('<link name="A" type="hard"/>',), "<string>:2: attribute 'type' of <link> is not read"),
         (
@@ -279,8 +279,7 @@ BAD_MODELS = {
         robot(A, "<xacro:macro/>"),
         "<string>:3: <xacro:macro> is a xacro macro; expand the file first",
     ),
-    "MJCF": ("<mujoco/>", "<string>:1: <mujoco> is not the root of a URDF"),
-    "SDF": ('<sdf version="1.7"/>', "<string>:1: <sdf> is not the root of a URDF"),
+    "another format": ("<lidar/>", "<string>:1: <lidar> is not the root of a URDF"),
     "no links": (robot(), "<string>:1: <robot name='r'> has no links"),
     "robot that clears the screen": (
         robot(A).replace('name="r"', 'name="&#x9b;2J"'),
@@ -329,10 +328,6 @@ BAD_MODELS = {
     "ring without root": (
         robot(A, B, joint("j", "A", "B"), joint("k", "B", "A")),
         "<string>:1: <robot name='r'> has no root: every link is the child of some joint",
-    ),
-    "two roots": (
-        robot(A, B, C, joint("j", "A", "B")),
-        "has 2 links that are no joint's child, 'A', 'C': one root is wanted",
     ),
     "ring adrift": (
         robot(A, B, C, joint("j", "B", "C"), joint("k", "C", "B")),
@@ -578,10 +573,8 @@ def test_every_truncation_and_every_missing_line_is_an_answer():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("arm.urdf.xacro", "xacro is a macro language; expand it first: xacro arm.urdf.xacro > arm.urdf"),
-        ("arm.xml", "cannot read .xml; URDF .* is the format that is read today"),
-        ("arm.SDF", "cannot read .sdf; URDF .* is the format that is read today"),
-        ("arm", "cannot read a file without suffix; URDF"),
+        ("arm.xyz", "cannot read .xyz; .urdf, .* are read"),
+        ("arm", "cannot read a file without suffix; .urdf"),
     ],
 )
 def test_other_formats(tmp_path, name, message):
@@ -590,7 +583,7 @@ def test_other_formats(tmp_path, name, message):
 
 
 def test_errors_name_the_file(tmp_path):
-    (tmp_path / "arm.urdf").write_text(robot(A, B))
+    (tmp_path / "arm.urdf").write_text(robot())
     with pytest.raises(sarrus.ModelError, match=r"^arm\.urdf:1: "):
         sarrus.load(tmp_path / "arm.urdf")
     with pytest.raises(FileNotFoundError):

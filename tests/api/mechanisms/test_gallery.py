@@ -73,6 +73,8 @@ CLOSED = {
     "two_links": (gallery.two_links, 8, 10, 1),
     "two_links, reference member on a link": (lambda: gallery.two_links(reference_free=False), 3, 5, 1),
     "watt": (gallery.watt, 3, 5, 1),
+    "whipple_bicycle": (gallery.whipple_bicycle, 9, 6, 3),
+    "whipple_bicycle, other sizes": (lambda: gallery.whipple_bicycle(1.1, -0.02, 0.2), 9, 6, 3),
 }
 TREES = (gallery.pendulum, gallery.double_pendulum, gallery.stanford_arm)
 closed = pytest.mark.parametrize("label", CLOSED)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ FAR = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
 TURN = 2.0 * np.pi
 
+Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, and whether each is to be turned too
 
 
@@ -112,15 +113,20 @@ def _loop_limits(robot: LoopFunctions) -> tuple[Array, Array, Array] | None:
     return low, high, np.array([middle(*both) for both in zip(low.tolist(), high.tolist(), strict=True)])
 
 
+def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> Kept:
+    """What is made once for a mechanism and such a question, and kept for the next call."""
+    found = robot._prepared.get(key)
+    if found is None:
+        if len(robot._prepared) > 100:
+            robot._prepared.clear()
+        found = robot._prepared[key] = make()
+    return cast("Kept", found)
+
+
 def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closing:
     """The one for these frames and joints, which have to be known to the mechanism."""
-    key = frames, tuple(held)
-    found = robot._closings.get(key)
-    if found is None:
-        if len(robot._closings) > 100:
-            robot._closings.clear()
-        found = robot._closings[key] = Closing(robot, *key)
-    return found
+    names = tuple(held)
+    return prepared(robot, (frames, names), lambda: Closing(robot, frames, names))
 
 
 def on_its_tree(robot: LoopFunctions, *more: ConstraintSpec, actuated: Sequence[str] | None = None) -> LoopFunctions:
@@ -167,7 +173,7 @@ def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fix
             parts.append(x[:3].ravel() if turned else x)
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
     held = tuple(fixed) if fixed else ()
-    how = robot._closings.get((frames, held))
+    how = robot._prepared.get((frames, held))
     if how is None:
         if not set(held) <= set(robot.joints) or not {name for name, _ in frames} <= movable_frames(robot):
             return None

@@ -116,6 +116,14 @@ def why_open(search: Search, q: Array) -> str:
         f"no configuration was found that closes all loops: '{name}' ({constraint.kind}) stays open, at best by {off[name]:.3g} of the "
         f"mechanism's size ({constraint.row_names[row - constraint.rows.start]}: {phi[row]:.3g})"
     )
+    if constraint.bodies:
+        turns = np.array(["rotation" in row for row in constraint.row_names])
+        apart = {
+            unit: float(np.linalg.norm(phi[constraint.rows][those]))
+            for unit, those in (("m", ~turns), ("rad", turns))
+            if those.any()
+        }
+        text += f", its closest approach {' and '.join(f'{x:.3g} {unit}' for unit, x in apart.items())}"
     others = [other for other in off if other != name and off[other] > 0.1 * off[name]]
     if others:
         text += f"; so do {quoted(others)}: they contradict one another, or none of them can close"

@@ -23,6 +23,7 @@ from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_
 from .closing import Frames, closing, from_each, from_nearby, movable_frames, target_name
 from .continuation import Branch, checked_steps
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, why_open
+from .recut import recut
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -61,7 +62,7 @@ class Position(LoopFunctions):
             The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
             In a batch that row is NaN.
         ModelError, NameNotFoundError
-            A joint that closes a loop has no coordinates; a joint is not known.
+            Joints that are given close a loop among themselves; a joint is not known.
         ShapeError, StateError
             A wrong number of coordinates; some that are not finite, or no rotation.
 
@@ -81,7 +82,16 @@ class Position(LoopFunctions):
     def _closed(self, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
         """Configurations with loops closed, joints held and frames where they should be."""
         found = None if options.keys() - {"time"} else from_nearby(self, targets, near, fixed, options.get("time"))
-        return self._looked_for(targets, near, fixed, **options) if found is None else found
+        if found is not None:
+            return found
+        other = recut(self, targets, near, fixed)
+        if other is None:
+            return self._looked_for(targets, near, fixed, **options)
+        out, time = options.pop("out", None), options.get("time")
+        found = other.robot._closed(targets, other.start(near, time), fixed, **options)
+        q, state = found if options.get("return_status") else (found, None)
+        q = into(out, other.back(q, near, time))
+        return q if state is None else (q, state)
 
     def _looked_for(
         self, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
@@ -149,6 +159,9 @@ class Position(LoopFunctions):
         >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
         [-0.329, 0.237]
         """
+        if other := recut(self, fixed):
+            how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
+            return [other.back(q, None, time) for q in other.robot.assembly_modes(fixed, **how)]
         attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
         held = coordinates(self, fixed)
         time, seed = checked_time(time), checked_count("seed", seed, 0)
@@ -255,6 +268,14 @@ class Position(LoopFunctions):
         branch_steps = checked_steps(max_step, min_step)
         if not isinstance(inputs, Mapping):
             raise TypeError(f"inputs are a mapping of joints or frames to where they go; got {inputs!r}")
+        if other := recut(self, inputs, near):
+            how: dict[str, Any] = {"time": time, "max_step": max_step, "min_step": min_step, "tolerance": tolerance}
+            try:
+                return other.path_back(other.robot.follow(inputs, other.start(near, None), **how), near, time)
+            except BranchEnd as end:
+                made = np.vstack([end.path, end.last])
+                made = other.path_back(made, near, None if time is None else np.asarray(time)[: len(made)])
+                raise BranchEnd(str(end), made[:-1], made[-1]) from None
         frames, joints = _told_apart(self, inputs)
         for (name, turned), x in frames.items():
             if x.ndim != 2 + turned or not np.isfinite(x).all():
@@ -298,7 +319,7 @@ class Position(LoopFunctions):
         StateError
             The loops do not allow these velocities; in a batch that row is NaN.
         ModelError, NameNotFoundError, ShapeError
-            A joint closes a loop; a joint is not known; a wrong number of velocities.
+            Joints that are given close a loop among themselves; a joint is not known; a wrong number of velocities.
 
         Examples
         --------
@@ -309,6 +330,10 @@ class Position(LoopFunctions):
         >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
         (6.0, True)
         """
+        if other := recut(self, given):
+            time, out = options.get("time"), options.pop("out", None)
+            there = other.there(q, time)
+            return other.rates_back(other.robot.velocities(there, given, **options), there, None, time, out)
         v = velocities_of(self, given, "velocities")
         rows = self.constraint_velocity(q, time=options.get("time"), return_status=True)[0]
         return self._with_least_motion(q, v, rows, given, **options)
@@ -330,6 +355,11 @@ class Position(LoopFunctions):
         >>> float(a[0]), bool(abs(missing).max() < 1e-12)
         (0.0, True)
         """
+        if other := recut(self, given):
+            time, out = options.get("time"), options.pop("out", None)
+            there = other.there(q, time)
+            rates = other.velocity_there(q, v, time)
+            return other.rates_back(other.robot.accelerations(there, rates, given, **options), there, rates, time, out)
         a = velocities_of(self, given, "accelerations")
         rows = self.constraint_bias(q, v, time=options.get("time"), return_status=True)[0]
         return self._with_least_motion(q, a, rows, given, **options)

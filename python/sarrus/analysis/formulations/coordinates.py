@@ -77,7 +77,7 @@ class Dependence:
 def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) -> tuple[tuple[str, ...], Array, Array]:
     """Names of coordinates, E (k, nv) that picks their velocities, and its rate."""
     if coordinates is None:
-        columns = _showing(free)
+        columns = showing(free)
     else:
         wanted = "coordinates are 'actuated', or a sequence of joints' names"
         if isinstance(coordinates, str) and coordinates != "actuated":
@@ -87,15 +87,20 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
         except TypeError:
             raise TypeError(f"{wanted}; got {coordinates!r}") from None
         columns = [k for which in coordinates for k in _columns(robot, which)]
-    names = [
-        joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
-        for joint in (robot.joint(name) for name in robot.joints)
-        for k in range(joint.nv)
-    ]
+    names = velocity_names(robot)
     if len(set(columns)) < len(columns):
         raise ModelError(f"a coordinate is named twice among {', '.join(names[k] for k in columns)}")
     E = np.eye(robot.nv)[columns]
     return tuple(names[k] for k in columns), E, np.zeros_like(E)
+
+
+def velocity_names(robot: LoopFunctions) -> list[str]:
+    """One for each velocity: "joint", or "joint[1]" where there are several."""
+    return [
+        joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
+        for joint in (robot.joint(name) for name in robot.joints)
+        for k in range(joint.nv)
+    ]
 
 
 def of_task(
@@ -158,14 +163,17 @@ def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
     return columns[index : index + 1]
 
 
-def _showing(free: FreeMotions) -> list[int]:
-    """Velocities in which the free motions show best: a Cholesky factorisation of their projection, largest pivot first."""
+def showing(free: FreeMotions, given: Sequence[int] = ()) -> list[int]:
+    """Velocities in which the free motions show best, those given among them: a Cholesky factorisation of their projection.
+
+    Those given first, then the largest pivots.
+    """
     count = free.same_freedom()
     P = free.basis @ transposed(free.basis)
     P = np.nan_to_num(P).sum(axis=tuple(range(P.ndim - 2)))
-    columns = []
+    columns: list[int] = []
     for _ in range(count):
-        k = int(np.diagonal(P).argmax())
+        k = given[len(columns)] if len(columns) < len(given) else int(np.diagonal(P).argmax())
         columns.append(k)
         P = P - np.outer(P[:, k], P[k]) / P[k, k]
     return sorted(columns)

@@ -26,7 +26,7 @@ from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Joint, _operation
 from ...dynamics.options import FrameOptions, StateOptions, Wrenches
 from ...errors import ModelError, StateError
-from ..formulations.coordinates import Coordinates, Dependence
+from ..formulations.coordinates import Coordinates, Dependence, velocity_names
 from ..formulations.projected import applied, solutions, transposed
 
 if TYPE_CHECKING:
@@ -440,16 +440,12 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
     if robot.nc == 0 and independent is None:
         joints = joint_columns(robot, base)
         Y = np.eye(robot.nv)[:, np.concatenate([own, joints])]
-        names = [
-            j.name if j.nv == 1 else f"{j.name}[{k}]"
-            for j in map(robot.joint, robot.joints)
-            for k in range(j.nv)
-            if j != base
-        ]
-        return _Motions(tuple(names), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
+        names = velocity_names(robot)
+        return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
     if independent is not None:
-        listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
-        independent = listed if isinstance(listed, str) else [base.name, *(c for c in listed if c != base.name)]
+        listed = robot.actuated if independent == "actuated" else independent
+        if not isinstance(listed, str) and isinstance(listed, Iterable):  # type: ignore[redundant-expr]
+            independent = [base.name, *(c for c in listed if c != base.name)]
     found = Dependence(robot, q, v, independent, time, independent=True)
     shown = found.E.argmax(axis=-1)  # which velocity each coordinate is
     order = np.concatenate([np.flatnonzero(np.isin(shown, own)), np.flatnonzero(~np.isin(shown, own))])

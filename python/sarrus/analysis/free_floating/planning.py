@@ -227,7 +227,7 @@ class FreeFloatingPlanning(FreeFloating):
         Parameters
         ----------
         q : (nq,) at times[0]
-        velocity : of (t, q) gives v (nv,); the base's own six are not read
+        velocity : of (t, q) gives v (nv,) that the loops allow; the base's own six are not read
         times : (n,) rising [s]
         momentum : (6,) as :meth:`momentum` has it; default zero
         step : the longest step [s]; the error of a motion is of its fourth order (commutator-free, Celledoni, Marthinsen and Owren 2003)
@@ -328,7 +328,7 @@ class FreeFloatingPlanning(FreeFloating):
                 twist = twist + gain * _apart(self.pose(q, name), pose)
                 motions[name if path.turns else (name, "tx ty tz")] = twist if path.turns else twist[3:]
             try:
-                v = self.resolved_rate(q, motions, still=still, momentum=momentum)
+                v = self.resolved_rate(q, motions, still=still, momentum=momentum, time=t)
             except StateError as error:
                 raise missed(t, error) from None
             if not np.abs(v * longest).max() < tolerances.longest_step:
@@ -521,7 +521,7 @@ def _integrated(
         raise ValueError(f"times must be finite and rising; got {times!r}")
     if x.ndim != 1:
         raise ShapeError(f"q has shape {x.shape}; a motion starts in one configuration, ({robot.nq},)")
-    path, v = [x], [velocity(float(t[0]), x)]
+    path, v, base = [x], [velocity(float(t[0]), x)], base_joint(robot, "this")
     for t0, t1 in pairwise(t.tolist()):
         n = max(1, int(np.ceil((t1 - t0) / step - 1e-9)))
         h = (t1 - t0) / n
@@ -533,9 +533,10 @@ def _integrated(
             k4 = h * velocity(now + h, robot.integrate(half, k3 - k1 / 2))
             x = robot.integrate(x, (3 * k1 + 2 * k2 + 2 * k3 - k4) / 12)
             x = robot.integrate(x, (-k1 + 2 * k2 + 2 * k3 + 3 * k4) / 12)
+            if robot.nc:  # what steps open of the loops, the joints close
+                x = robot.project_configuration(x, [base.name], time=now + h)
         path.append(x)
         v.append(velocity(t1, x))
-    base = base_joint(robot, "this")
     R = robot.pose(np.array(path), base.parent if base.reversed else base.child)[:, :3, :3]
     return FreeFloatingMotion(
         t, np.array(path), np.array(v), np.array([Rotation(turned @ R[0].T).log() for turned in R])

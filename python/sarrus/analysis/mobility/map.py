@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..._arrays import Array
 from ...errors import SarrusError
-from ..assembly.closing import closing, on_its_tree
+from ..assembly.closing import closing, on_its_tree, prepared
 from ..scaling import CLOSED, six, sliding
 
 if TYPE_CHECKING:
@@ -82,14 +82,15 @@ def mobility_map(
     fine = status == 0
     rank, seen, _, gained, locked, unfelt = np.moveaxis(each, -1, 0)
     key = ("usual", frame, tuple(rows), time)
-    usual = robot._closings.get(key)
-    if usual is None:
+
+    def drawn() -> Any:
         try:
-            _, drawn, found = counted(cast(Any, robot).random(0, size=8, closed=True))
-            usual = found[drawn == 0]
+            _, state, found = counted(cast(Any, robot).random(0, size=8, closed=True))
+            return found[state == 0]
         except SarrusError:  # as of a mechanism that closes in one configuration
-            usual = np.zeros((0, each.shape[-1]), np.int64)
-        robot._closings[key] = usual
+            return np.zeros((0, each.shape[-1]), np.int64)
+
+    usual = prepared(robot, key, drawn)
     if len(usual) == 0:
         usual = each[fine]
     best, least = usual.max(axis=0, initial=0), usual.min(axis=0, initial=robot.nv + 6)
@@ -112,6 +113,4 @@ def _with_motors(robot: LoopFunctions, motors: tuple[str, ...]) -> LoopFunctions
     """The mechanism with motors in these joints."""
     if set(motors) == {name for name in robot.actuated if robot.joint(name).type.nv}:
         return robot
-    if motors not in robot._closings:
-        robot._closings[motors] = on_its_tree(robot, actuated=motors)
-    return cast("LoopFunctions", robot._closings[motors])
+    return prepared(robot, ("motors", motors), lambda: on_its_tree(robot, actuated=motors))

@@ -73,6 +73,7 @@ class Mobility:
     rank, singular_values : of R J C
     gap : last singular value that counts over the first that does not; infinite if none is left out
     tolerance : singular values up to this one count as zero
+    closing_error : how far the loops are open here [rad, l]
     length : characteristic length l [m]
     row_scale : (nc,) diagonal of R
     redundant : number of rows that say what others say: nc - rank
@@ -96,6 +97,7 @@ class Mobility:
     singular_values: Array
     gap: float
     tolerance: float
+    closing_error: float
     length: float
     row_scale: Array
     redundant: int
@@ -123,6 +125,8 @@ class Mobility:
             rank += f", singular values {kept[0]:.3g} to {kept[-1]:.3g}"
         if dropped.size:
             rank += f", then {dropped[0]:.1g}"
+        if self.closing_error > 1e-12:
+            rank += f"; loops open by {self.closing_error:.1g}"
         lines = [
             ("degrees of freedom", f"{self.degrees_of_freedom:<4}here: {nv} velocities, rank {self.rank}"),
             ("  finite", f"{self._finite:<4}{self.finite_because}"),
@@ -235,7 +239,15 @@ class MobilityAnalysis(Actuation):
         if gap < 1.0 / NEARLY:
             warnings.append(f"the rank is not clear: where it ends, singular values fall by a factor of {gap:.2g} only")
         if rank > 0 and s[rank - 1] < NEARLY:
-            warnings.append(f"nearly singular: the smallest singular value that counts is {s[rank - 1]:.1g}")
+            few = int((s[:rank] < NEARLY).sum())
+            warnings.append(
+                f"nearly singular: the smallest singular value that counts is {s[rank - 1]:.1g}"
+                + (
+                    f", {few} are under {NEARLY:g}: numbers that a file rounds can hold fast what was meant to move"
+                    if few > 1
+                    else ""
+                )
+            )
         if finite is not None and finite < self.nv - rank:
             warnings.append(f"singular: {self.nv - rank} degrees of freedom here, of which {finite} are finite")
         if loops.contradicted(q, U[:, :rank]):
@@ -254,6 +266,7 @@ class MobilityAnalysis(Actuation):
             singular_values=s,
             gap=gap,
             tolerance=tolerance,
+            closing_error=residual,
             length=loops.length,
             row_scale=loops.row_scale,
             redundant=self.nc - rank,

@@ -1,0 +1,90 @@
+// What is asked of the bodies as they were described, before fixed joints were welded: the wrench that every joint carries, and the
+// regressor of their inertial parameters. From Newton and Euler's equations of each body (van der Merwe 4.21, 4.22).
+#pragma once
+
+#include "between_bodies.hpp"
+
+namespace sarrus {
+
+/// Motion of a body's frame: in its own axes, acceleration against gravity.
+template <class T> struct BodyMotion {
+  Transform<T> X;  // in the world
+  Vec3<T> w, dw, a;
+};
+template <class T> SARRUS_INLINE BodyMotion<T> body_motion(const Tree& tree, const Kinematics<T>& k, const Body& body) {
+  const LinkMotion<T>& b = k.link[body.link];
+  BodyMotion<T> m;
+  m.X = b.X * cast<T>(body.X);
+  const Vec3<T> r = m.X.p - b.X.p, &w = b.V.angular;
+  const Vec3<T> a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r)) - cast<T>(tree.gravity);
+  m.w = transpose_times(m.X.R, w), m.dw = transpose_times(m.X.R, b.A.angular), m.a = transpose_times(m.X.R, a);
+  return m;
+}
+
+/// The wrench that each joint exerts on the body it carries, in the joint's frame on that body: 6 numbers a body, the ground left out.
+template <class T>
+void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches, const ExternalWrench<T>* wrench, T* out) {
+  Force<T>* f = arena.take<Force<T>>(tree.bodies);  // in world axes at the origin of the body's joint
+  Vec3<T>* joint = arena.take<Vec3<T>>(tree.bodies);
+  for (int i = 0; i < tree.bodies; ++i) {
+    const Body& body = tree.body[i];
+    const BodyMotion<T> m = body_motion(tree, k, body);
+    joint[i] = k.link[body.link].X.p + k.link[body.link].X.R * cast<T>(body.X_joint.p);
+    const Inertia<T> I = cast<T>(body.inertia);
+    Force<T> need = I * Motion<T>{m.dw, m.a};
+    need += I.gyroscopic(m.w);
+    const Vec3<T> F = m.X.R * need.linear;
+    f[i] = {m.X.R * need.angular + cross(Vec3<T>(m.X.p - joint[i]), F), F};
+  }
+  for (int n = 0; n < wrenches; ++n) {
+    const ExternalWrench<T>& w = wrench[n];
+    const Transform<T>& X = k.link[w.link].X;
+    const Force<T> link = w.in_link();
+    const Vec3<T> F = X.R * link.linear, N = X.R * link.angular + cross(Vec3<T>(X.p - joint[w.body]), F);
+    f[w.body].angular -= N, f[w.body].linear -= F;
+  }
+  each_force_between(tree, k, [&](int, int body, const Force<T>& w, const Vec3<T>& p) {
+    f[body].angular -= w.angular + cross(Vec3<T>(p - joint[body]), w.linear), f[body].linear -= w.linear;
+  });
+  for (int i = tree.bodies - 1; i > 0; --i) {
+    const Body& body = tree.body[i];
+    const Mat3<T> R = k.link[body.link].X.R * cast<T>(body.X_joint.R);
+    store(Force<T>{transpose_times(R, f[i].angular), transpose_times(R, f[i].linear)}, out + 6 * (i - 1));
+    f[body.parent] += {f[i].angular + cross(Vec3<T>(joint[i] - joint[body.parent]), f[i].linear), f[i].linear};
+  }
+}
+
+/// Y (nv x 10 bodies) with tau = Y pi, pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) of each body about its own frame's origin,
+/// in the order of the description.
+template <class T> void regressor(const Tree& tree, const Kinematics<T>& k, T* out) {
+  const int columns = 10 * (tree.bodies - 1);
+  for (int i = 0; i < tree.nv * columns; ++i) out[i] = T(0.0);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& body = tree.body[i];
+    const BodyMotion<T> m = body_motion(tree, k, body);
+    const Vec3<T>&w = m.w, &dw = m.dw;
+    Force<T> unit[10];
+    unit[0] = {zero3<T>(), m.a};
+    for (int x = 0; x < 3; ++x) {
+      const Vec3<T> e = unit_motion<T>(x).angular;
+      unit[1 + x] = {cross(e, m.a), cross(dw, e) + cross(w, cross(w, e))};
+    }
+    const int row[6] = {0, 0, 1, 0, 1, 2}, col[6] = {0, 1, 1, 2, 2, 2};
+    for (int p = 0; p < 6; ++p) {
+      Vec3<T> Iw = zero3<T>(), Idw = zero3<T>();  // of the symmetric matrix with ones at (row, col)
+      Iw(row[p]) = w(col[p]), Iw(col[p]) = w(row[p]);
+      Idw(row[p]) = dw(col[p]), Idw(col[p]) = dw(row[p]);
+      unit[4 + p] = {Idw + cross(w, Iw), zero3<T>()};
+    }
+    for (int link = body.link; link != 0; link = tree.link[link].parent) {
+      const Vec3<T> r = m.X.p - k.link[link].X.p;
+      for (int c = tree.link[link].iv; c < tree.link[link].iv + tree.link[link].nv; ++c) {
+        const Motion<T>& s = k.column[c];
+        const Motion<T> here = in_axes(m.X.R, Motion<T>{s.angular, s.linear + cross(s.angular, r)});
+        for (int p = 0; p < 10; ++p) out[c * columns + 10 * body.described + p] = dot(here, unit[p]);
+      }
+    }
+  }
+}
+
+}  // namespace sarrus

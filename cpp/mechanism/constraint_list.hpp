@@ -1,0 +1,50 @@
+// The constraints on a tree while it is built: the place of each among the rows, and the velocities that it touches.
+#pragma once
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "tree.hpp"
+
+namespace sarrus {
+
+class ConstraintList {
+ public:
+  /// The velocities that move one of its bodies and not the other: what moves both cancels.
+  void between(const Tree& tree, Constraint& c) {
+    const auto way_to_ground = [&](int link) {
+      std::vector<int> columns;
+      for (int b = link; b != 0; b = tree.link[b].parent)
+        for (int k = tree.link[b].nv - 1; k >= 0; --k) columns.push_back(tree.link[b].iv + k);
+      return columns;
+    };
+    std::vector<int> own = way_to_ground(c.child), rest = way_to_ground(c.parent);
+    while (!own.empty() && !rest.empty() && own.back() == rest.back()) own.pop_back(), rest.pop_back();
+    c.own = static_cast<int>(own.size());
+    own.insert(own.end(), rest.begin(), rest.end());
+    c.columns = static_cast<int>(own.size()), c.column = keep(std::move(own));
+  }
+
+  void add(Loops& loops, Constraint c) {
+    c.rows = visit_constraint(c.kind, [](const auto& kind) { return kind.rows(); });
+    c.row = loops.rows, c.entry = loops.entries;
+    loops.rows += c.rows, loops.entries += c.rows * c.columns;
+    constraints_.push_back(std::move(c));
+  }
+
+  const int* keep(std::vector<int> numbers) {
+    kept_.push_back(std::move(numbers));
+    return kept_.back().data();
+  }
+
+  int size() const { return static_cast<int>(constraints_.size()); }
+  const Constraint* data() const { return constraints_.data(); }
+  const Constraint& last() const { return constraints_.back(); }
+
+ private:
+  std::vector<Constraint> constraints_;
+  std::deque<std::vector<int>> kept_;  // a deque: what it holds stays where it is
+};
+
+}  // namespace sarrus

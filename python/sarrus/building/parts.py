@@ -1,0 +1,141 @@
+"""What a Builder holds: the parts of a description by name, and how names and coordinates are looked up among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from ..description.constraints import ConstraintSpec
+from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
+from ..errors import ModelError, check_printable, raise_no_such_name
+from .values import Point, check_mapping, checked_point, joint_coordinates
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Parts:
+    """The state of a :class:`~sarrus.Builder`."""
+
+    def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
+                "a mechanism, make another one of its description: Mechanism(dataclasses.replace(m.description, ...))"
+            )
+        check_printable("mechanism", name)
+        self.name = name
+        self.gravity = checked_point(gravity, "gravity", "[m/s2]")
+        self.warnings: list[str] = []
+        self._bodies: dict[str, BodySpec] = {}
+        self._joints: dict[str, JointSpec] = {}
+        self._frames: dict[str, FrameSpec] = {}
+        self._constraints: dict[str, ConstraintSpec] = {}
+        self._springs: dict[str, SpringSpec] = {}
+        self._home: dict[str, tuple[float, ...]] = {}
+        self._configurations: dict[str, dict[str, tuple[float, ...]]] = {}
+        self._visuals: list[VisualSpec] = []
+
+    # ---- descriptions ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _of(cls, description: Description) -> Self:
+        """A builder that has written all of this, so that everything is checked as if it had been written by hand."""
+        d, made = description, cls(description.name, description.gravity)
+        for part in (*d.bodies, *d.joints, *d.frames, *d.springs, *d.constraints, *d.visuals):
+            method, given = part._written()
+            if not hasattr(made, method):
+                raise ModelError(f"no Builder can write the {type(part).__name__} '{part.name}'")  # type: ignore[union-attr]
+            getattr(made, method)(**given)
+        made._home = made._joint_coordinates(dict(d.home), "home")
+        for name, coordinates in d.configurations:
+            made._configurations[name] = made._joint_coordinates(dict(coordinates), f"configuration '{name}'")
+        made.warnings += d.warnings
+        return made
+
+    def _described(self, constraints: tuple[ConstraintSpec, ...] | None = None) -> Description:
+        return Description(
+            name=self.name,
+            gravity=self.gravity,
+            bodies=tuple(self._bodies.values()),
+            joints=tuple(self._joints.values()),
+            frames=tuple(self._frames.values()),
+            constraints=tuple(self._constraints.values()) if constraints is None else constraints,
+            home=tuple(self._home.items()),
+            springs=tuple(self._springs.values()),
+            warnings=tuple(self.warnings),
+            visuals=tuple(self._visuals),
+            configurations=tuple((name, tuple(given.items())) for name, given in self._configurations.items()),
+        )
+
+    # ---- names -------------------------------------------------------------------------------------------------------
+
+    def _new(self, kind: str, name: object) -> tuple[str, str]:
+        """A new name, and what errors call its owner. Joints and constraints share one space, bodies and frames another."""
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"a {kind} needs a name; got {name!r}")
+        check_printable(kind, name)
+        if kind == "body" and name == "ground":
+            raise ModelError("a body cannot be named 'ground': that is the world")
+        frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
+        taken = {"body": frames, "frame": frames, "spring": (self._springs,)}.get(kind, ties)
+        if any(name in names for names in taken):
+            if taken is ties and (name in self._joints) != (kind == "joint"):
+                raise ModelError(f"a joint and a constraint are both named '{name}'")
+            raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
+        return name, f"{kind} '{name}'"
+
+    def _known_body(self, name: object, what: str | None = None) -> str:
+        if not isinstance(name, str) or (name != "ground" and name not in self._bodies):
+            raise_no_such_name("body", name, [*self._bodies, "ground"], what)
+        return name
+
+    def _tree_joint(self, name: object, what: str) -> JointSpec:
+        if not isinstance(name, str) or name not in self._joints:
+            raise_no_such_name("joint", name, self._joints, what)
+        if self._joints[name].loop:
+            raise ModelError(f"{what} refers to joint '{name}', which closes a loop and so has no coordinates")
+        return self._joints[name]
+
+    def _coordinate(self, key: object, what: str) -> tuple[str, int]:
+        """Joint and index of a coordinate whose rate is a velocity."""
+        name, index = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
+        if not (index is None or isinstance(index, Integral)):
+            raise ModelError(f"{what}: a coordinate is a joint's name, or (name, index); got {key!r}")
+        spec, k = self._tree_joint(name, what), int(index or 0)
+        joint, called = spec.joint, f"joint '{name}'"
+        if index is None and joint.nq > 1:
+            raise ModelError(f"{what}: {called} has {joint.nq} coordinates; say which: ('{name}', 0) is the first")
+        called += f" ({joint.kind})"
+        if not 0 <= k < joint.nq:
+            raise ModelError(f"{what}: {called} has {joint.nq} coordinates; there is none of index {k}")
+        if not joint.rates[k]:
+            raise ModelError(
+                f"{what}: the rate of coordinate {k} of {called} is no velocity, so that nothing can be coupled to it; "
+                "a chain of one-axis joints will do"
+            )
+        return spec.name, k
+
+    def _two_points(self, first: object, second: object, what: str) -> tuple[tuple[str, Point], tuple[str, Point]]:
+        """Of different bodies."""
+        found = []
+        for which, end in (("first", first), ("second", second)):
+            if not isinstance(end, tuple | list) or len(end) != 2:
+                raise ModelError(f"{what}: {which} end must be a pair (body, point); got {end!r}")
+            found.append(
+                (self._known_body(end[0], f"{what}: {which}"), checked_point(end[1], f"{what}: {which} point"))
+            )
+        one, other = found
+        if one[0] == other[0]:
+            raise ModelError(f"{what} ties body '{one[0]}' to itself")
+        return one, other
+
+    def _joint_coordinates(self, given: Mapping[str, ArrayLike], of: str) -> dict[str, tuple[float, ...]]:
+        check_mapping(given, of, "joints to coordinates", least=0)
+        checked = {}
+        for name, coordinates in given.items():
+            checked[name] = joint_coordinates(self._tree_joint(name, of).joint, coordinates, f"{of}: joint {name!r}")
+        return checked

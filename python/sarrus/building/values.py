@@ -1,0 +1,165 @@
+"""What is given to a Builder, checked: numbers, places, shapes, colours; a ModelError says what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import real_numbers
+from ..description.joints import JointType, unit_axis
+from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
+from ..errors import ModelError
+from ..spatial import LARGEST, Transform
+
+Placement = Transform | ArrayLike | None
+Coordinate = str | tuple[str, int]
+Point = tuple[float, float, float]
+BodyPoint = tuple[str, ArrayLike]
+
+_IDENTITY = Transform()
+
+
+def checked_placement(value: Placement, what: str) -> Transform:
+    if value is None:
+        return _IDENTITY
+    try:
+        placed = value if isinstance(value, Transform) else Transform(translation=value)
+    except ValueError as error:
+        wanted = "a Transform or a translation of three numbers"
+        raise ModelError(f"{what} must be {wanted}; got {value!r} ({error})") from None
+    if np.abs(placed.translation).max() > LARGEST:
+        raise ModelError(f"{what} lies {np.abs(placed.translation).max():g} m away: at most {LARGEST:g} m")
+    return placed
+
+
+def checked_shape(shape: Shape, what: str) -> Shape:
+    """The shape, in floats that can be drawn."""
+    if isinstance(shape, Box):
+        size = checked_point(shape.size, f"{what}: size of a box")
+        if min(size) <= 0.0:
+            raise ModelError(f"{what}: size of a box must be positive; got {shape.size!r}")
+        return Box(size)
+    if isinstance(shape, Cylinder | Sphere):
+        kind = type(shape).__name__.lower()
+        return type(shape)(*(checked_positive(x, f"{what}: {name} of a {kind}") for name, x in vars(shape).items()))
+    if not isinstance(shape, Mesh):
+        raise ModelError(f"{what} needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got {shape!r}")
+    scale = checked_point(shape.scale, f"{what}: scale of a mesh", "for x, y and z")
+    file: object = shape.file
+    if not isinstance(file, str | os.PathLike) or not str(file) or "\0" in str(file):
+        raise ModelError(f"{what}: a mesh needs the name of a file; got {file!r}")
+    if 0.0 in scale:
+        raise ModelError(f"{what}: scale of a mesh must not be zero; got {shape.scale!r}")
+    return Mesh(str(file), scale, str(shape.beside), tuple(map(str, shape.package_dirs)))
+
+
+def checked_color(value: str | ArrayLike, what: str) -> tuple[float, float, float, float]:
+    what, wanted = f"{what}: color", "three or four numbers from 0 to 1, or text such as '#4477aa'"
+    if isinstance(value, str):
+        try:
+            numbers = np.frombuffer(bytes.fromhex(value.removeprefix("#")), np.uint8) / 255
+        except ValueError:
+            numbers = np.empty(0)
+    else:
+        numbers = checked_numbers(value, what, wanted, 1)
+    if numbers.shape not in ((3,), (4,)) or numbers.min() < 0.0 or numbers.max() > 1.0:
+        raise ModelError(f"{what} needs {wanted}; got {value!r}")
+    red, green, blue, opacity = [*numbers.tolist(), 1.0][:4]
+    return red, green, blue, opacity
+
+
+def joined(
+    what: str, joint: JointType, parent: str, child: str, at_parent: Placement, at_child: Placement
+) -> tuple[JointType, str, str, Transform, Transform]:
+    """A joint's type, its ends, and where it sits in them."""
+    if not isinstance(joint, JointType):
+        raise ModelError(f"{what} needs a joint type such as sarrus.Revolute('z'); got {joint!r}")
+    for end in (parent, child):
+        if not isinstance(end, str):
+            raise ModelError(f"{what}: parent and child are names of bodies; got {end!r}")
+    if parent == child:
+        raise ModelError(f"{what} joins body '{parent}' to itself")
+    places = checked_placement(at_parent, f"{what}: at_parent"), checked_placement(at_child, f"{what}: at_child")
+    return joint, parent, child, *places
+
+
+def check_mapping(value: object, what: str, of: str, least: int = 1) -> None:
+    if not isinstance(value, Mapping) or len(value) < least:
+        raise ModelError(f"{what} wants a dict from {of}; got {value!r}")
+
+
+def checked_names(names: Iterable[str], what: str) -> tuple[str, ...]:
+    try:
+        listed = () if isinstance(names, str) else tuple(names)
+    except TypeError:
+        listed = ()
+    if not listed or not all(isinstance(name, str) for name in listed):
+        raise ModelError(f"{what} wants one name or more, in a list; got {names!r}")
+    return listed
+
+
+def checked_numbers(
+    value: ArrayLike, what: str, wanted: str, axes: int, *shapes: tuple[int, ...]
+) -> NDArray[np.float64]:
+    """Finite numbers in that many axes, or fewer; of one of these shapes where any are told."""
+    try:
+        array = real_numbers(value)
+        if array.ndim <= axes and np.isfinite(array).all() and (not shapes or array.shape in shapes):
+            return array
+    except (TypeError, ValueError):  # also rows of unequal lengths
+        pass
+    raise ModelError(f"{what} needs {wanted}; got {value!r}")
+
+
+def checked_number(value: ArrayLike, what: str) -> float:
+    return float(checked_numbers(value, what, "one finite number", 0))
+
+
+def checked_positive(value: ArrayLike, what: str, if_zero: str = "") -> float:
+    number = checked_number(value, what)
+    if number <= 0.0:
+        raise ModelError(f"{what} must be positive; got {value!r}{'' if number else if_zero}")
+    return number
+
+
+def checked_sequence(value: ArrayLike, what: str) -> tuple[float, ...]:
+    numbers = np.atleast_1d(checked_numbers(value, what, "a finite number or a sequence of them", 1))
+    if not numbers.size:
+        raise ModelError(f"{what} needs one number or more; got {value!r}")
+    return tuple(numbers.tolist())
+
+
+def checked_point(value: ArrayLike, what: str, unit: str = "[m]") -> Point:
+    x, y, z = checked_numbers(value, what, f"three finite numbers {unit}", 1, (3,)).tolist()
+    return x, y, z
+
+
+def checked_direction(axis: str | ArrayLike, what: str) -> Point:
+    try:
+        x, y, z = unit_axis(axis).tolist()
+    except ModelError as error:
+        raise ModelError(f"{what}: {error}") from None
+    return x, y, z
+
+
+def per_row(c: tuple[float, ...], k: int, what: str) -> tuple[float, ...]:
+    if len(c) not in (1, k):
+        raise ModelError(f"{what}: value has {len(c)} entries for {k} rows; it wants one number or one a row")
+    return c if len(c) == k else c * k
+
+
+def joint_coordinates(joint: JointType, value: ArrayLike, what: str) -> tuple[float, ...]:
+    """(nq,) of a joint; a number will do for one."""
+    wanted = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
+    shapes = ((), (1,)) if joint.nq == 1 else ((joint.nq,),)
+    q = np.atleast_1d(checked_numbers(value, what, wanted, 1, *shapes))
+    if joint.quaternion:
+        length = np.linalg.norm(q[:4])
+        if length == 0.0:
+            raise ModelError(f"{what} needs a quaternion that is a rotation; got {value!r}")
+        if abs(length - 1.0) > 4e-16:  # a unit quaternion stays what it is, so that it reads as it was written
+            q[:4] /= length
+    return tuple(q.tolist())

@@ -1,0 +1,487 @@
+"""Models that MuJoCo has compiled, and its way of describing a mechanism, which the reader of MJCF shares.
+
+A body hangs on its parent by any number of joints, each acting in the body's frame as the ones before have left it: here, a chain with
+massless bodies between. A coordinate tells how far a joint has come from its `ref`, where the body stands as described; q counts the
+same way, so that q is MuJoCo's qpos but for the order within quaternions and free joints (:mod:`sarrus.interop`). Equality constraints
+are joints that close loops, and couplers.
+
+What becomes of a compiled model's arrays:
+
+=========================  ========================================================================================
+`body_*`                   bodies; those without joints are welded to their parents
+`jnt_*`, `dof_*`           joints in MuJoCo's order, all in the spanning tree: hinge Revolute, slide Prismatic, ball Spherical, free Free;
+                           limits, stiffness, damping, frictionloss as friction, armature
+`eq_*`: connect, weld      joints that close loops, Spherical and Fixed (Spherical where torquescale is zero)
+`eq_*`: joint, tendon      couplers, of polynomials up to the fourth degree. All hold exactly: solref and solimp are not read
+`tendon_*`, `wrap_*`       fixed tendons, in equalities and actuators
+`actuator_*`               joints that they drive are actuated, effort_limit by gear and ranges; control laws are not read
+`site_*`                   frames
+`qpos0`, `key_qpos`        configurations; "qpos0" is home too
+`geom_*`                   visuals of groups 0 to 2: boxes, spheres, cylinders, capsules
+`opt`                      gravity; the flags that switch springs, dampers, equalities and the like off
+anything else              a warning, where it acts on bodies
+=========================  ========================================================================================
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike
+
+from ..building.builder import Builder
+from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
+from ..description.specs import Box, Cylinder, Sphere
+from ..errors import ModelError
+from ..interop import FROM_QPOS
+from ..mechanism import Mechanism
+from ..spatial import Inertia, Rotation, Transform
+from .document import Notes, free_name
+
+__all__ = ["from_mujoco", "read"]
+
+HERE = Transform()
+# what option/flag can switch off that matters here: the bits of MuJoCo 4
+FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
+PRIMITIVES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}
+JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, SITE = 0, 1, 3, 1, 6  # of mjtTrn, mjtWrap, mjtObj
+CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
+# what acts on bodies and has no counterpart here
+UNREAD = (
+    "body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "tendon_stiffness", "tendon_damping",
+    "tendon_armature", "tendon_frictionloss", "nflex",
+)  # fmt: skip
+KINDS = ("free", "ball", "slide", "hinge")
+HIDDEN = 3  # from which group of geoms on MuJoCo shows none, unless told to
+
+
+class Hinge(NamedTuple):
+    """A joint of a body: where in it, and what its coordinate is where the body stands as described."""
+
+    name: str
+    type: JointType
+    place: Sequence[float] = (0.0, 0.0, 0.0)
+    reference: float = 0.0
+    actuated: bool = False
+
+
+class Tree:
+    """A Builder that is told of bodies and equalities as MuJoCo is. No name is invented for a joint or constraint that is in `taken`."""
+
+    def __init__(self, name: str, gravity: ArrayLike, taken: Iterable[str]) -> None:
+        self.builder = Builder(name, gravity)
+        self.taken = set(taken)
+        self.count: dict[str, int] = {}
+        self.bodies: set[str] = set()
+        self.placed: dict[str, Transform] = {"ground": HERE}  # of bodies in the world, at qpos0
+        self.keys: dict[str, dict[str, tuple[float, ...]]] = {}
+        self.qpos0: dict[str, tuple[float, ...]] = {}  # of joints, in MuJoCo's order, as q has them
+
+    def invent(self, name: str) -> str:
+        """A name like this one that no joint and no constraint has: this, or with the next number behind it."""
+        new = name
+        while new in self.taken:
+            self.count[name] = self.count.get(name, 1) + 1
+            new = f"{name}{self.count[name]}"
+        self.taken.add(new)
+        return new
+
+    def add_body(self, name: str, parent: str, place: Transform, inertia: Inertia, hinges: Sequence[Hinge]) -> None:
+        here = self.placed[name] = self.placed[parent] @ place
+        if not hinges:
+            self.builder.add_body(name, inertia)
+            self.builder.add_joint(self.invent(f"{name}_weld"), Fixed(), parent, name, at_parent=place)
+        for k, hinge in enumerate(hinges, start=1):
+            last = k == len(hinges)
+            child = name if last else free_name(f"{name}.{hinge.name}", self.bodies)
+            self.bodies.add(child)
+            joint, back, at_child = hinge.type, -hinge.reference, Transform(translation=hinge.place)
+            at_parent = place @ at_child
+            q0: tuple[float, ...] = (hinge.reference,)
+            if isinstance(joint, Revolute) and back:
+                at_parent @= Transform(Rotation.from_axis_angle(joint.axis, back))
+            elif isinstance(joint, Prismatic) and back:
+                at_parent @= Transform(translation=back * joint.axis)
+            elif isinstance(joint, Spherical):
+                q0 = (0.0, 0.0, 0.0, 1.0)
+            elif isinstance(joint, Free):  # its coordinates are the pose in the world, wherever the body was
+                at_parent = at_child = HERE
+                q0 = (*Rotation(here.rotation).quaternion.tolist(), *here.translation.tolist())
+            self.builder.add_body(child, inertia if last else None)
+            self.builder.add_joint(
+                hinge.name, joint, parent, child, at_parent=at_parent, at_child=at_child, actuated=hinge.actuated,
+                tree=True,
+            )  # fmt: skip
+            self.qpos0[hinge.name] = q0
+            parent, place = child, HERE
+
+    def join(
+        self, name: str, ends: Sequence[str], at: Transform | None, other: Transform | None, *, rotation: bool
+    ) -> None:
+        """Frames of two bodies coincide, or their origins only; one that is not told lies where it does at qpos0."""
+        first, second = ends
+        between = self.placed[first].inverse() @ self.placed[second]
+        if other is None:
+            other = between.inverse() @ (at or HERE)
+        joint, at = Fixed() if rotation else Spherical(), between @ other if at is None else at
+        self.builder.add_joint(name, joint, first, second, at_parent=at, at_child=other, loop=True)
+
+    def couple(
+        self, name: str, first: Mapping[str, float], second: Mapping[str, float], polynomial: Sequence[float]
+    ) -> None:
+        """y - y0 = P(x - x0), of lengths y and x: sums of coefficients times joint coordinates, y0 and x0 at qpos0."""
+        P, offset = Polynomial(polynomial).trim(), sum(c * self.qpos0[joint][0] for joint, c in first.items())
+        terms = {joint: Polynomial([0.0, c]) for joint, c in first.items()}
+        shifted = {joint: Polynomial([-c * self.qpos0[joint][0], c]) for joint, c in second.items()}
+        if len(shifted) == 1:
+            shifted = {joint: P(x) for joint, x in shifted.items()}
+        elif P.degree() <= 1 or not shifted:
+            offset += P(0.0)
+            shifted = {joint: P.deriv()(0.0) * x for joint, x in shifted.items()}
+        else:
+            raise ModelError(
+                f"constraint '{name}' has a polynomial of degree {P.degree()} of a sum of {len(second)} joints: at most 1 there"
+            )
+        for joint, part in shifted.items():
+            terms[joint] = terms.get(joint, Polynomial([0.0])) - part
+            offset += part(0.0)
+        self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
+
+    def set_springs(self, wanted: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
+        """Springs and dampers of joints to a time constant and a damping ratio: those of a mass as heavy as a force along the joint finds it at qpos0."""
+        if not wanted:
+            return
+        robot = Mechanism(self.builder._described(()))
+        try:
+            mobility = np.diag(np.linalg.inv(robot.mass_matrix(robot._at(self.qpos0.items()))))
+        except np.linalg.LinAlgError:
+            raise ModelError(
+                f"springdamper of joint '{next(iter(wanted))}' needs inertias, and some joint has none"
+            ) from None
+        for name, (time, ratio, rest) in wanted.items():
+            own = 1.0 / mobility[robot.joint(name).v_slice].mean()
+            terms = {"damping": 0.0 if "damper" in off else 2.0 * own / time}
+            if "spring" not in off:
+                terms["stiffness"] = own / (time * ratio) ** 2
+                if robot.joint(name).nv == 1:
+                    terms["rest"] = rest
+            spec = self.builder._joints[name]
+            self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
+
+    def add_site(self, name: str, body: str, place: Transform) -> None:
+        taken = self.bodies | {"ground"}
+        self.builder.add_frame(free_name(f"{name}_site", taken) if name in taken else name, body, place)
+
+    def coordinates(self, qpos: Sequence[float]) -> dict[str, tuple[float, ...]]:
+        """Of joints, from MuJoCo's numbers."""
+        q, at = {}, 0
+        for joint, q0 in self.qpos0.items():
+            q[joint] = tuple(qpos[at + k] for k in FROM_QPOS[len(q0)])
+            at += len(q0)
+        return q
+
+    def add_key(self, name: str, q: dict[str, tuple[float, ...]]) -> None:
+        self.keys[name or f"key{len(self.keys)}"] = q
+
+    def finish(self, notes: Iterable[str]) -> Builder:
+        for name, q in {"qpos0": self.qpos0, **self.keys}.items():
+            self.builder.set_configuration(name, q)
+        self.builder.set_home(self.qpos0)
+        self.builder.warnings += notes
+        return self.builder
+
+
+def joint_type(
+    kind: str,
+    axis: ArrayLike,
+    *,
+    stiffness: float,
+    rest: float,
+    limits: tuple[float, float] | None,
+    note: Any,
+    **properties: Any,
+) -> JointType:
+    """The joint of one of MuJoCo's kinds; `note` is told what it cannot have here."""
+    if kind == "free":
+        if stiffness:
+            note("the spring of a free joint is not read")
+        for name in ("armature", "friction"):
+            if properties[name]:
+                note(f"{name} of a free joint acts along the body's axes, which MuJoCo takes along the world's")
+        return Free(**properties)
+    if kind == "ball":
+        if limits:
+            note("the limit of a ball joint is not read")
+        return Spherical(stiffness=stiffness, **properties)
+    properties |= {"limits": limits, "stiffness": stiffness, "rest": rest if stiffness else 0.0}
+    return Revolute(axis, **properties) if kind == "hinge" else Prismatic(axis, **properties)
+
+
+def inertia_of(mass: float, com: ArrayLike, about_com: ArrayLike, note: Any) -> Inertia:
+    """Kept as it stands, with a note where no body can have it."""
+    with np.errstate(over="ignore", invalid="ignore"):  # it is refused then
+        inertia = Inertia(mass, com, about_com, check=False)
+    if not inertia.is_physical() and max(map(abs, inertia.principal_moments.tolist())) > 1e-12 * mass:
+        moments = ", ".join(f"{x:.3g}" for x in inertia.principal_moments)
+        note(f"no body of {mass:g} kg has principal moments of inertia {moments} kg m²; the values are kept")
+    return inertia
+
+
+def show(builder: Builder, body: str, kind: str, size: Sequence[float], place: Transform, color: Any) -> bool:
+    """Give a body a geom's looks; whether sarrus has such a shape."""
+    r, half = size[0], size[1] if len(size) > 1 else 0.0
+    if kind == "box":
+        builder.add_visual(body, Box((2 * size[0], 2 * size[1], 2 * size[2])), place, color=color)
+    elif kind == "sphere" or (kind == "ellipsoid" and min(size) == max(size)):
+        builder.add_visual(body, Sphere(r), place, color=color)
+    elif kind in ("cylinder", "capsule"):
+        builder.add_visual(body, Cylinder(r, 2 * half), place, color=color)
+        for end in (-half, half) if kind == "capsule" else ():
+            builder.add_visual(body, Sphere(r), place @ Transform(translation=(0.0, 0.0, end)), color=color)
+    return kind in ("box", "sphere", "cylinder", "capsule")
+
+
+class Drives:
+    """What actuators make of joints: whether they are driven, the most effort, and inertia and damping of motors behind gears."""
+
+    def __init__(self) -> None:
+        self.most: dict[Any, float] = {}
+        self.armature: dict[Any, float] = {}
+        self.damping: dict[Any, float] = {}
+
+    def add(self, joint: Any, gear: float, most: float, armature: float, damping: float) -> None:
+        """`most` is the actuator's own force, infinite if it has no limit."""
+        for of_joints, value in (
+            (self.most, abs(gear) * most if gear else 0.0),
+            (self.armature, gear**2 * armature),
+            (self.damping, gear**2 * damping),
+        ):
+            of_joints[joint] = of_joints.get(joint, 0.0) + value
+
+    def add_tendon(
+        self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Any
+    ) -> None:
+        """A fixed tendon pulls at its joints, each by its coefficient."""
+        if len(length) > 1:
+            note("an actuator that pulls several joints by a tendon is taken as a motor at each of them")
+            if armature or damping:
+                note("armature and damping of actuators of tendons are not read")
+                armature = damping = 0.0
+        for joint, coefficient in length.items():
+            self.add(joint, gear * coefficient, most, armature, damping)
+
+    def properties(self, joint: Any, limit: float, armature: float, damping: float) -> dict[str, Any]:
+        """Of the joint's type; its own limit is that of all actuators together."""
+        most = min(limit, self.most.get(joint, np.inf))
+        return {
+            "effort_limit": most if np.isfinite(most) else None,
+            "armature": armature + self.armature.get(joint, 0.0),
+            "damping": damping + self.damping.get(joint, 0.0),
+        }
+
+
+# --- what MuJoCo has compiled ---------------------------------------------------------------------------------------------------------
+
+
+def from_mujoco(model: Any) -> Mechanism:
+    """The mechanism that MuJoCo has compiled. What becomes of its arrays: :mod:`sarrus.io.mujoco`.
+
+    Parameters
+    ----------
+    model : a ``mujoco.MjModel``, or whatever has its arrays; MuJoCo is not imported
+
+    Returns
+    -------
+    Mechanism; what is not used is listed in `robot.warnings`. How its q and v are MuJoCo's: :mod:`sarrus.interop`
+
+    Raises
+    ------
+    ModelError
+        The model has what no mechanism can follow here: the equality of a flex or of a spatial tendon.
+
+    Examples
+    --------
+    >>> model = mujoco.MjModel.from_xml_path("robot.xml")  # doctest: +SKIP
+    >>> robot = sarrus.from_mujoco(model)  # doctest: +SKIP
+    """
+    return read(model).build()
+
+
+def read(model: Any) -> Builder:
+    """Builder of the mechanism that MuJoCo has compiled, as :func:`sarrus.from_mujoco`."""
+    if not hasattr(model, "body_parentid"):
+        raise TypeError(f"model must be a mujoco.MjModel, or have its arrays; got {model!r}")
+    notes = Notes()
+
+    def note(message: str) -> None:
+        notes.add("MjModel", message)
+
+    off = _switched_off(model)
+    for switch in off:
+        note(f"{switch} is switched off, and left out")
+    bodies = ["ground", *_names(model, "body", model.nbody)[1:]]
+    bodies = [name or f"body{i}" for i, name in enumerate(bodies)]
+    if "ground" in bodies[1:]:
+        bodies[bodies.index("ground", 1)] = free_name("ground_body", bodies)
+        note("body 'ground' becomes 'ground_body': 'ground' is the world")
+    joints = _names(model, "jnt", model.njnt)
+    equalities = _names(model, "eq", model.neq)
+    name = bytes(model.names).split(b"\0", 1)[0].decode() if hasattr(model, "names") else ""
+    tree = Tree(name or "mujoco", (0, 0, 0) if "gravity" in off else model.opt.gravity, {*joints, *equalities})
+    tree.bodies |= {*bodies}
+    joints = [
+        name or tree.invent(f"{bodies[body]}_{KINDS[kind]}")
+        for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
+    ]
+    driven = _drives(model, note)
+    for i in range(1, model.nbody):
+        R = _rotation(model.body_iquat[i]).matrix
+        about_com = R @ np.diag(model.body_inertia[i]) @ R.T
+        inertia = inertia_of(float(model.body_mass[i]), model.body_ipos[i], about_com, note)
+        first = int(model.body_jntadr[i])
+        hinges = [_hinge(model, k, joints[k], driven, off, note) for k in range(first, first + model.body_jntnum[i])]
+        place = Transform(_rotation(model.body_quat[i]), model.body_pos[i])
+        tree.add_body(bodies[i], bodies[model.body_parentid[i]], place, inertia, hinges)
+    for attribute in UNREAD:
+        if np.any(getattr(model, attribute, 0.0)):
+            note(f"{attribute} is not read")
+    if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
+        note("the drag of the medium is not read")
+    if getattr(model, "nmocap", 0):
+        note("mocap bodies stay where they are")
+    places = [Transform(_rotation(model.site_quat[i]), model.site_pos[i]) for i in range(model.nsite)]
+    sites = [(bodies[model.site_bodyid[i]], place) for i, place in enumerate(places)]
+    for name, (body, place) in zip(_names(model, "site", model.nsite), sites, strict=True):
+        if name:
+            tree.add_site(name, body, place)
+    for i in range(0 if "equality" in off else model.neq):
+        if model.eq_active0[i]:
+            _equality(tree, model, i, equalities[i], bodies, joints, sites)
+        else:
+            note(f"equality {equalities[i] or i} is inactive, and left out")
+    for i in range(model.ngeom):
+        kind = PRIMITIVES.get(int(model.geom_type[i]))
+        if kind and model.geom_group[i] < HIDDEN:
+            place = Transform(_rotation(model.geom_quat[i]), model.geom_pos[i])
+            show(
+                tree.builder, bodies[model.geom_bodyid[i]], kind, model.geom_size[i].tolist(), place, model.geom_rgba[i]
+            )
+    tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with the signs that MuJoCo has
+    for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
+        tree.add_key(name, tree.coordinates(qpos))
+    return tree.finish(notes)
+
+
+def _switched_off(model: Any) -> list[str]:
+    library = sys.modules.get("mujoco")  # it made the model, and its bits have moved from one version to another
+    bit = {
+        name: getattr(getattr(library, "mjtDisableBit", None), f"mjDSBL_{name.upper()}", b) for name, b in FLAGS.items()
+    }
+    off = {name for name in FLAGS if int(model.opt.disableflags) & int(bit[name])}
+    return sorted(off | ({"equality", "frictionloss", "limit"} if "constraint" in off else set()))
+
+
+def _names(model: Any, kind: str, n: int) -> list[str]:
+    """Empty for those without one."""
+    if not hasattr(model, "names"):
+        return [""] * n
+    return [bytes(model.names)[at:].split(b"\0", 1)[0].decode() for at in getattr(model, f"name_{kind}adr")]
+
+
+def _rotation(quaternion: ArrayLike) -> Rotation:
+    w, x, y, z = np.asarray(quaternion).tolist()
+    return Rotation.from_quaternion((x, y, z, w))
+
+
+def _drives(model: Any, note: Any) -> Drives:
+    drives, n = Drives(), len(model.actuator_trntype)
+    # an actuator may have several controls and several forces since MuJoCo 4
+    control, out = (getattr(model, f"actuator_{name}", range(n)) for name in ("ctrladr", "outadr"))
+    for i in range(n):
+        limits = []
+        if model.actuator_forcelimited[i]:
+            limits.append(model.actuator_forcerange[i])
+        laws = (model.actuator_gaintype[i], model.actuator_biastype[i], model.actuator_dyntype[i])
+        if any(laws):
+            note("control laws of actuators are not read")
+        elif model.actuator_ctrllimited[control[i]]:
+            limits.append(model.actuator_gainprm[i][0] * model.actuator_ctrlrange[control[i]])
+        most = min((float(np.abs(limit).max()) for limit in limits), default=np.inf)
+        armature, damping = (getattr(model, f"actuator_{name}", [0.0] * n)[i] for name in ("armature", "damping"))
+        gear, kind, target = (
+            float(model.actuator_gear[out[i]][0]),
+            model.actuator_trntype[i],
+            model.actuator_trnid[i][0],
+        )
+        if kind in (JOINT, JOINT_IN_PARENT):
+            scalar = KINDS[model.jnt_type[target]] in ("slide", "hinge")
+            drives.add(int(target), gear if scalar else 1.0, most if scalar else np.inf, armature, damping)
+        elif kind == TENDON and (length := _length(model, target)) is not None:
+            drives.add_tendon(length, gear, most, armature, damping, note)
+        else:
+            note("actuators that act on neither joints nor fixed tendons are not read")
+    return drives
+
+
+def _length(model: Any, tendon: int) -> dict[int, float] | None:
+    """Coefficients by joint of a fixed tendon, None of others."""
+    at = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
+    if any(kind != WRAP_JOINT for kind in model.wrap_type[at]):
+        return None
+    return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
+
+
+def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Any) -> Hinge:
+    kind, q, v = KINDS[model.jnt_type[k]], model.jnt_qposadr[k], model.jnt_dofadr[k]
+    low, high = model.jnt_range[k].tolist()
+    damping = 0.0 if "damper" in off else float(model.dof_damping[v])
+    limit = float(np.abs(model.jnt_actfrcrange[k]).max()) if model.jnt_actfrclimited[k] else np.inf
+    joint = joint_type(
+        kind,
+        model.jnt_axis[k],
+        stiffness=0.0 if "spring" in off else float(model.jnt_stiffness[k]),
+        rest=float(model.qpos_spring[q]),
+        limits=(low, high) if model.jnt_limited[k] and "limit" not in off else None,
+        friction=0.0 if "frictionloss" in off else float(model.dof_frictionloss[v]),
+        note=note,
+        **drives.properties(k, limit, float(model.dof_armature[v]), damping),
+    )
+    return Hinge(name, joint, model.jnt_pos[k].tolist(), float(model.qpos0[q]), k in drives.most)
+
+
+def _equality(
+    tree: Tree, model: Any, i: int, name: str, bodies: list[str], joints: list[str], sites: list[tuple[str, Transform]]
+) -> None:
+    kind, one, other, data = (getattr(model, f"eq_{x}")[i] for x in ("type", "obj1id", "obj2id", "data"))
+    if kind in (CONNECT, WELD):
+        by_sites = model.eq_objtype[i] == SITE
+        ends = [sites[k][0] if by_sites else bodies[k] for k in (one, other)]
+        if by_sites:
+            places = [sites[k][1] for k in (one, other)]
+        elif kind == CONNECT:
+            places = [Transform(translation=data[:3]), Transform(translation=data[3:6])]
+        else:
+            places = [Transform(_rotation(data[6:10]), data[3:6]), Transform(translation=data[:3])]
+        tree.join(name or tree.invent(" to ".join(ends)), ends, *places, rotation=kind == WELD and data[10] != 0.0)
+        return
+    lengths: list[dict[int, float] | None] = [None]
+    pair = [int(k) for k in (one, other) if k >= 0]
+    if kind == JOINT_EQUALITY:
+        lengths = [{k: 1.0} for k in pair]
+    elif kind == TENDON_EQUALITY:
+        lengths = [_length(model, k) for k in pair]
+    named = [{joints[k]: c for k, c in length.items()} for length in lengths if length is not None]
+    if len(named) < len(lengths):
+        raise ModelError(f"equality {name or i} is of a flex or a spatial tendon, which have no counterpart here")
+    called = (
+        [joints[k] for k in pair]
+        if kind == JOINT_EQUALITY
+        else [_names(model, "tendon", model.ntendon)[k] or f"tendon{k}" for k in pair]
+    )
+    first, second = [*named, {}][:2]
+    tree.couple(name or tree.invent(" follows ".join(called)), first, second, data[:5].tolist())

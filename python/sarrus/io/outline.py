@@ -1,0 +1,274 @@
+"""A mechanism as formats with hinges and slides see it: what its writers share.
+
+A joint of several axes is a chain of hinges and slides. With the joint's frames, the pose of the body farther from the ground in the nearer is
+
+    X(q) = start  exp(S_1 q_1) ... exp(S_n q_n)  end
+
+where each S is a rotation about a line or a displacement along one, given in the frame that `start` leads to: what lies between the axes
+of a joint (the values that a gimbal holds) moves into `end`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array
+from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, Mesh, SpringSpec
+from ..description.joints import PARAMETERS, JointType, axis_frame
+from ..errors import ModelError, warn_of_model
+from ..spatial import Transform
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+Element = ET.Element
+IDENTITY = Transform()
+
+
+# ---- what a format cannot say ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Losses:
+    """What a format cannot say: what changes the motion, and what does not."""
+
+    format: str
+    motion: list[str] = field(default_factory=list)
+    minor: list[str] = field(default_factory=list)
+
+    def settle(self, path: Path, lossy: bool) -> None:
+        """Raise ModelError of what changes the motion unless that is allowed; warn of all else."""
+        if self.motion and not lossy:
+            cure = "save it as .json, which holds everything, or with lossy=True without that"
+            raise ModelError(f"{path}: {self.format} cannot say: {'; '.join(self.motion)}. {cure}")
+        for text in (*self.motion, *self.minor):
+            warn_of_model(f"{path}: {self.format} cannot say, and the file does not: {text}")
+
+    def look_for_idle(self, robot: Mechanism, *, gravity: bool = False, named: bool = False) -> None:
+        """What few formats have, and needs no look at how they say it."""
+        d = robot.description
+        if not gravity and d.gravity != (0.0, 0.0, -9.81):
+            self.motion.append(f"gravity {d.gravity}")
+        if not named and (names := [*(["home"] if d.home else []), *robot.configurations]):
+            self.minor.append(f"configurations {listed(names)}")
+
+
+def listed(names: Any, most: int = 8) -> str:
+    names = list(names)
+    return ", ".join(f"'{name}'" for name in names[:most]) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
+
+
+# ---- joints ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One coordinate of a joint: turning about the line through `point` along `direction`, or sliding along that."""
+
+    turns: bool
+    direction: Array
+    point: Array
+    index: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """A joint of the tree from `near` to `far`; without `axes` where it has none (Fixed), or is one of them all (Spherical, Free)."""
+
+    spec: JointSpec
+    near: str
+    far: str
+    backward: bool
+    start: Transform
+    axes: tuple[Axis, ...]
+    end: Transform
+
+    @property
+    def joint(self) -> JointType:
+        return self.spec.joint
+
+    @property
+    def place(self) -> Transform:
+        """Of the far body in the near one, where all coordinates are zero."""
+        return self.start @ self.end
+
+    def on_far(self, axis: Axis) -> tuple[Array, Array]:
+        """Direction and point of an axis in the far body's frame, where all coordinates are zero."""
+        home = self.end.inverse()
+        return home.rotation @ axis.direction, home.apply(axis.point)
+
+
+def tree_links(robot: Mechanism) -> dict[str, Link]:
+    """Joint of the tree -> how it leads outward."""
+    specs = {spec.name: spec for spec in robot.description.joints}
+    return {name: link_of(specs[name], robot.joint(name).reversed) for name in robot.joints}
+
+
+def link_of(spec: JointSpec, backward: bool = False) -> Link:
+    axes, held = axes_of(spec.joint)
+    near, far, start, end = spec.parent, spec.child, spec.at_parent, held @ spec.at_child.inverse()
+    if backward:  # the inverse of a product is that of its factors, the other way round
+        near, far, start, end = far, near, end.inverse(), start.inverse()
+        axes = tuple(Axis(a.turns, -a.direction, a.point, a.index) for a in reversed(axes))
+    return Link(spec, near, far, backward, start, axes, end)
+
+
+def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
+    """The axes that a joint's motion is a product of, and what follows them; no axes for Spherical and Free."""
+    parts: list[
+        tuple[bool, Array, int | None, float]
+    ] = []  # (turns, direction, coordinate or None, the value that is held)
+    kind, given = joint.kind, vars(joint)
+    if kind in ("Revolute", "Helical", "Cylindrical"):
+        parts.append((True, given["axis"], 0, 0.0))
+    if kind in ("Prismatic", "Cylindrical", "Helical"):
+        parts.append((False, given["axis"], 1 if kind == "Cylindrical" else 0, 0.0))
+    if kind == "Universal":
+        parts += [(True, given["axis1"], 0, 0.0), (True, given["axis2"], 1, 0.0)]
+    if kind == "Planar":
+        ex, ey, normal = axis_frame(given["normal"]).T
+        parts += [(False, ex, 0, 0.0), (False, ey, 1, 0.0), (True, normal, 2, 0.0)]
+    if kind == "Gimbal":
+        names: list[str] = list(given["free"])
+        for k, name in enumerate(PARAMETERS):
+            parts.append((k < 3, np.eye(3)[k % 3], names.index(name) if name in names else None, given["fixed"][k]))
+    axes, held = [], IDENTITY
+    for turns, direction, index, value in parts:
+        if index is None:
+            step = np.concatenate([direction * value, np.zeros(3)] if turns else [np.zeros(3), direction * value])
+            held = held @ Transform.exp(step)
+        else:
+            axes.append(Axis(turns, held.rotation @ direction, held.translation, index))
+    return tuple(axes), held
+
+
+def coordinate_names(link: Link, taken: set[str]) -> list[str]:
+    """Names of its axes: the joint's, or with a number where it has several."""
+    name = link.spec.name
+    if len(link.axes) == 1:
+        return [name]
+    names = []
+    for axis in link.axes:
+        own = f"{name}_{axis.index + 1}"
+        while own in taken:
+            own += "_"
+        taken.add(own)
+        names.append(own)
+    return names
+
+
+def number_of(link: Link, axis: Axis, name: str, default: float = 0.0) -> float:
+    """A passive term or a bound along an axis."""
+    values = getattr(link.joint, name)
+    return default if values is None else float(values[axis.index])
+
+
+def limits_of(link: Link, axis: Axis) -> tuple[float, float] | None:
+    """Of a coordinate, if it has any."""
+    if link.joint.limits is None:
+        return None
+    low, high = (float(bound[axis.index]) for bound in link.joint.limits)
+    return None if np.isinf([low, high]).all() else (low, high)
+
+
+def has_passive(joint: JointType) -> list[str]:
+    """Names of the passive terms that it has."""
+    return [name for name in ("damping", "friction", "armature", "stiffness") if getattr(joint, name).any()]
+
+
+# ---- XML -------------------------------------------------------------------------------------------------------------
+
+
+def text_of(values: ArrayLike) -> str:
+    """Numbers, in as many digits as it takes to read the same ones."""
+    return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.ravel(values))
+
+
+def add(owner: Element, tag: str, **attributes: Any) -> Element:
+    """A child with these attributes, those that are None left out; numbers in full. "class_" stands for "class"."""
+    known = {name.rstrip("_"): value for name, value in attributes.items() if value is not None}
+    return ET.SubElement(owner, tag, {k: x if isinstance(x, str) else text_of(x) for k, x in known.items()})
+
+
+def document(root: Element) -> str:
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def add_drake(
+    owner: Element, spec: ConstraintSpec | SpringSpec, names: dict[tuple[str, int], str], *, words: bool,
+    zero: Mapping[str, Array] | None = None,
+) -> bool:  # fmt: skip
+    """Write a distance, a spring or a linear coupler with Drake's tags, numbers as text or in attributes; whether it could be written.
+
+    `names` are those of the coordinates that have one in the file, and count from `zero` there.
+    """
+
+    def part(element: Element, tag: str, value: ArrayLike | str, attribute: str = "value") -> None:
+        text = value if isinstance(value, str) else text_of(value)
+        child = add(element, f"drake:{tag}", **({} if words else {attribute: text}))
+        child.text = text if words else None
+
+    def ends(tag: str) -> Element:
+        element = add(owner, f"drake:{tag}", name=spec.name)
+        for letter, (body, point) in zip("AB", (spec.first, spec.second), strict=True):  # type: ignore[union-attr]
+            part(element, f"{tag}_body_{letter}", "world" if body == "ground" else body, "name")
+            part(element, f"{tag}_p_{'AP' if letter == 'A' else 'BQ'}", point)
+        return element
+
+    if isinstance(spec, SpringSpec):
+        spring = ends("linear_spring_damper")
+        for tag, value in (("free_length", spec.rest_length), ("stiffness", spec.stiffness), ("damping", spec.damping)):
+            part(spring, f"linear_spring_damper_{tag}", value)
+        return True
+    if isinstance(spec, DistanceSpec):
+        part(ends("distance_constraint"), "distance_constraint_distance", spec.length)
+        return True
+    if not isinstance(spec, CouplerSpec) or spec.law is not None or any(any(c[1:]) for _, _, c in spec.terms):
+        return False
+    if any((joint, index) not in names for joint, index, _ in spec.terms):
+        return False
+    tendon = add(owner, "drake:tendon_constraint", name=spec.name)
+    for joint, index, c in spec.terms:
+        one = add(tendon, "drake:tendon_constraint_joint", name=names[joint, index])
+        part(one, "tendon_constraint_joint_a", c[0]) if words else one.set("a", text_of(c[0]))
+    before = sum(c[0] * zero[joint][index] for joint, index, c in spec.terms) if zero else 0.0
+    for bound in ("lower", "upper"):
+        part(tendon, f"tendon_constraint_{bound}_limit", spec.offset - before)
+    return True
+
+
+def mimic_of(spec: ConstraintSpec, names: dict[tuple[str, int], str]) -> tuple[str, str, float, float] | None:
+    """(follower, leader, multiplier, offset) of a coupler that says so."""
+    if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
+        return None
+    (a, i, (p, *more)), (b, k, (r, *others)) = spec.terms
+    if any(more) or any(others) or p == 0.0 or (a, i) not in names or (b, k) not in names:
+        return None
+    return names[a, i], names[b, k], -r / p, spec.offset / p
+
+
+def frame_along(direction: ArrayLike) -> Transform:
+    """A frame turned so that its z-axis has this direction."""
+    return Transform(axis_frame(direction))
+
+
+def beside(shape: Mesh, path: Path) -> str:
+    """The name of a mesh's file, as seen from a model file at that path."""
+    if "://" in shape.file or not shape.beside:
+        return shape.file
+    whole = os.path.join(shape.beside, shape.file)
+    try:
+        return Path(os.path.relpath(whole, path.absolute().parent)).as_posix()
+    except ValueError:  # on another drive
+        return whole

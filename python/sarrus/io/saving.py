@@ -1,0 +1,32 @@
+"""Writing a mechanism to a file; the suffix chooses the format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from . import complete, write_mjcf, write_sdf, write_urdf
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+WRITERS: dict[str, Callable[..., None]] = {
+    ".json": complete.save,
+    ".urdf": write_urdf.save,
+    ".xml": write_mjcf.save,
+    ".sdf": write_sdf.save,
+}
+
+
+def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
+    """Write a mechanism to a file; as :meth:`sarrus.Mechanism.save`."""
+    file = Path(os.fsdecode(path))
+    suffix = file.suffix.lower()
+    if suffix not in WRITERS:
+        raise ModelError(
+            f"{file}: cannot write {suffix or 'a file without suffix'}; {', '.join(WRITERS)} can be written"
+        )
+    WRITERS[suffix](robot, file, lossy=lossy)

@@ -1,0 +1,359 @@
+"""What people add to URDF so that it can say loops: tags of their own, and files beside.
+
+=====================================  ==============================================================================
+`<loop>`                               URDF+ (Chignoli et al. 2024, arXiv 2411.19753): a joint between two frames
+`<coupling>`                           URDF+: ratio (sum of q to the predecessor) = sum of q to the successor, both from where their
+                                       ways to the root meet
+`<loop_joint>` with links              Isaac Sim; the first two children are the links, whatever their tags say
+`<loop_joint>` with parent and child   an exporter of Fusion; its axis is told in the parent's frame
+`<constraint>`                         as proposed for ROS (urdfdom 264)
+`<joint>` in `<gazebo>`                an SDF joint; its frame in the parent follows from where links are at q = 0
+a sidecar (`loops=`)                   of Gepetto's example-parallel-robots, as YAML or as a dict: see :class:`Sidecar`
+=====================================  ==============================================================================
+
+All become joints that close a loop, so that q holds the coordinates of the URDF's own joints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..description import joints
+from ..description.joints import axis_frame
+from ..errors import ModelError, did_you_mean
+from ..spatial import Rotation, Transform
+from . import sdf
+from .document import Element, Notes, at
+
+KNOWN = {
+    "loop": "name type | predecessor successor axis",
+    "predecessor": "link | origin",
+    "successor": "link | origin",
+    "coupling": "name | predecessor successor ratio",
+    "ratio": "value |",
+    "loop_joint": "name type | link1 link2 parent child parent_origin child_origin axis limit dynamics",
+    "link1": "link xyz rpy |",
+    "link2": "link xyz rpy |",
+    "constraint": "name type | parent parent_origin parent_axis child child_origin child_axis limit dynamics",
+    "parent_origin": "xyz rpy |",
+    "child_origin": "xyz rpy |",
+    "parent_axis": "xyz |",
+    "child_axis": "xyz |",
+}
+TAGS = ("loop", "loop_joint", "constraint")
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A joint that closes a loop: where it stands (None: in a sidecar), and (link, pose in it) of its ends; "world" is the ground."""
+
+    element: Element | None
+    name: str
+    joint: joints.JointType
+    parent: tuple[str, Transform]
+    child: tuple[str, Transform]
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Sum of coefficients times joints = 0."""
+
+    element: Element
+    name: str
+    terms: dict[str, float]
+
+
+JointOf = Callable[[Element, str, tuple[float, ...]], joints.JointType]  # of an element, a type and a direction
+Loops = Mapping[str, Any] | str | os.PathLike[str] | None  # a sidecar
+
+
+def _link(element: Element, name: str | None, known: Mapping[str, object]) -> str:
+    """The link that an element names."""
+    if not name:
+        element.fail("names no link")
+    if name not in known:
+        element.fail(f"names an unknown link {name[:60]!r}{did_you_mean(name, known)}")
+    return name
+
+
+def closures(
+    robot: Element, links: Mapping[str, object], joint: JointOf, origin: Callable[[Element | None], Transform],
+    at_zero: Mapping[str, Transform],
+) -> Iterator[Closure]:  # fmt: skip
+    """The joints that close loops in the document; `at_zero` are the links' poses at q = 0."""
+    for element in robot.all(*TAGS):
+        element.look_for_unknown()
+        name, kind = element.text("name"), element.text("type").lower()
+        kind = "ball" if kind == "spherical" else kind
+        with at(element):
+            if element.tag == "loop":
+                ends = [element.needed(tag) for tag in ("predecessor", "successor")]
+                (a, X_A), (b, X_B) = ((_link(end, end.get("link"), links), origin(end.child("origin"))) for end in ends)
+                made = joint(element, kind, _axis(element.child("axis")))
+            elif element.tag == "loop_joint" and not element.all("parent"):
+                ends = [child for child in element.children if child.tag in ("link1", "link2")][:2]
+                if len(ends) < 2:
+                    element.fail("wants two links, <link1> and <link2>")
+                (a, X_A), (b, X_B) = ((_link(end, end.get("link"), links), origin(end)) for end in ends)
+                made = joint(element, kind, _axis(element.child("axis")))
+            else:
+                (a, X_A), (b, X_B) = (
+                    (_link(end, end.get("link"), links), origin(element.child(f"{end.tag}_origin")))
+                    for end in (element.needed("parent"), element.needed("child"))
+                )
+                along = _axis(element.child("parent_axis") or element.child("axis"))
+                other = element.child("child_axis")
+                axis = element.child("axis")
+                if axis is not None and axis.get("frame") not in (None, "parent"):
+                    axis.fail(f"is told in frame {axis.get('frame')!r}; known is 'parent'")
+                # where the child's axis is not told, both axes are one at q = 0
+                in_child = _axis(other) if other is not None else (at_zero[b].rotation.T @ at_zero[a].rotation @ along)
+                if kind not in ("fixed", "ball", "floating"):
+                    X_A, X_B = (Transform(axis_frame(d), X.translation) for X, d in ((X_A, along), (X_B, in_child)))
+                elif other is None and element.tag == "loop_joint":  # of points: their frames are turned alike at q = 0
+                    X_B = Transform(at_zero[b].rotation.T @ at_zero[a].rotation @ X_A.rotation, X_B.translation)
+                made = joint(element, kind, (0.0, 0.0, 1.0))
+        yield Closure(element, name, made, (a, X_A), (b, X_B))
+
+
+def _axis(element: Element | None) -> tuple[float, ...]:
+    if element is None:
+        return (1.0, 0.0, 0.0)
+    direction = element.numbers("xyz", 3)
+    if not any(direction):
+        element.fail("is zero; a joint that moves wants a direction")
+    return direction
+
+
+def loop_couplings(
+    robot: Element, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]]
+) -> Iterator[Coupling]:
+    """URDF+'s couplings of joints on two ways through the tree, whose `ends` are those of joints."""
+    above: dict[str, tuple[str, str]] = {}  # of links: the joint above, and its parent
+    for name, (parent, child) in ends.items():
+        above.setdefault(child, (name, parent))
+
+    def way(to: str) -> list[str]:
+        found: dict[str, None] = {}
+        while to in above and above[to][0] not in found:
+            name, to = above[to]
+            found[name] = None
+        return list(found)
+
+    for element in robot.all("coupling"):
+        element.look_for_unknown()
+        told = element.child("ratio")
+        ratio = 1.0 if told is None else told.number("value")
+        left, right = (
+            way(_link(end, end.get("link"), links)) for end in map(element.needed, ("predecessor", "successor"))
+        )
+        terms = {name: ratio for name in left if name not in right} | {name: -1.0 for name in right if name not in left}
+        yield Coupling(element, element.text("name"), terms)
+
+
+def gazebo_joints(robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform]) -> Iterator[Closure]:
+    """The SDF joints in <gazebo>, whose frame is told in the child link and turned and placed as links are at q = 0."""
+    for block in robot.all("gazebo"):
+        for element in block.all("joint"):
+            _read_as_sdf(element)
+            element.look_for_unknown()
+            with at(element):
+                parent, child = (_link(end, end.words(), links) for end in map(element.needed, ("parent", "child")))
+                pose = element.child("pose")
+                X_C = Transform() if pose is None else sdf.pose_of(pose)
+                X_W = at_zero[child] @ X_C
+
+                def turned(xyz: Element, X_W: Transform = X_W) -> Rotation | None:
+                    told = xyz.get("expressed_in")
+                    if not told and not (xyz.owner is not None and sdf.axis_in_model(xyz.owner)):
+                        return None
+                    frame = "world" if told in (None, "", "__model__") else _link(xyz, told, links)
+                    return Rotation(X_W.rotation.T @ at_zero[frame].rotation)
+
+                made, _ = sdf.joint_type(element, partial(sdf.axis_direction, turned=turned))
+                yield Closure(
+                    element, element.text("name"), made, (parent, at_zero[parent].inverse() @ X_W), (child, X_C)
+                )
+
+
+def _read_as_sdf(element: Element) -> None:
+    for one in (frontier := [element]):
+        one.known = sdf.KNOWN
+        frontier += one.children
+
+
+# --- files beside ---------------------------------------------------------------------------------------------------
+
+LARGEST, DEEPEST, MOST = 10**6, 10, 20000  # bytes, lists in lists, entries; a robot needs hundreds, and three
+KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
+PAIR = "UJOINT_"
+
+
+@dataclass
+class Sidecar:
+    """What a sidecar says of a URDF: lists by these keys, all of them optional.
+
+    closed_loop : pairs of frames that coincide: names of links, or of joints, whose frame is that of their child
+    type : in step with it: "3d" (origins coincide), "revolute" (so do the z-axes of the frames), "universal" (the x-axis of the first and
+        the y-axis of the second stay perpendicular); "6d" and anything else: both frames are one. In a dict, joint types too
+    name_mot : joints that are driven; all others are passive then
+    joint_name, joint_type : in step: joints of the URDF that are SPHERICAL, FIXED or, as UJOINT_XY and so on, two revolute joints
+        `<name>_X` and `<name>_Y` about these axes of the joint's frame
+    """
+
+    source: str
+    loops: list[tuple[str, str, joints.JointType]] = field(default_factory=list)
+    motors: list[str] | None = None
+    retyped: dict[str, str] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
+
+    def note(self, message: str) -> None:
+        self.notes.add(self.source, message)
+
+    def fail(self, message: str) -> NoReturn:
+        raise ModelError(f"{self.source}: {message}")
+
+    @classmethod
+    def read(cls, loops: Mapping[str, Any] | str | os.PathLike[str] | None, beside: str) -> Sidecar:
+        if loops is None:
+            return cls("")
+        if isinstance(loops, Mapping):
+            return cls("loops")._filled(loops)
+        if not isinstance(loops, str | os.PathLike):
+            raise ModelError(f"loops is the name of a YAML file, or a dict; got {loops!r}")
+        path = Path(os.fsdecode(loops))
+        if not path.is_file() and (Path(beside) / path).is_file():
+            path = Path(beside) / path
+        side = cls(path.name)
+        return side._filled(side._yaml(path))
+
+    def _yaml(self, path: Path) -> Mapping[str, Any]:
+        try:
+            import yaml
+        except ImportError:
+            cure = 'pip install "sarrus[yaml]", or give loops= as a dict'
+            raise ModuleNotFoundError(f"{path}: loops in a file need PyYAML: {cure}", name="yaml") from None
+        if path.stat().st_size > LARGEST:
+            self.fail(f"is larger than {LARGEST} bytes: no file of loops")
+        text, how, depth = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
+        try:
+            for n, event in enumerate(
+                yaml.parse(text, Loader=how)
+            ):  # what is nested deep would end the interpreter below
+                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+                if depth > DEEPEST or n > MOST:
+                    self.fail(
+                        f"is no file of loops: it nests more than {DEEPEST} lists, or holds more than {MOST} entries"
+                    )
+            read: object = yaml.load(text, Loader=how)
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            self.fail(f"not well-formed YAML: {' '.join(str(error).split())[:200]}")
+        if not isinstance(read, Mapping):
+            self.fail(f"wants keys such as closed_loop; got a {type(read).__name__}")
+        return read
+
+    def _filled(self, told: Mapping[str, Any]) -> Sidecar:
+        for key in told:
+            if key not in KEYS:
+                self.note(f"key {str(key)[:60]!r} is not read{did_you_mean(str(key), KEYS)}")
+        lists = {key: told.get(key) for key in KEYS}
+        for key, value in lists.items():
+            if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
+                self.fail(f"{key} wants a list; got {_brief(value)}")
+        pairs, kinds = lists["closed_loop"] or [], lists["type"]
+        if kinds is None:
+            kinds = ["6d"] * len(pairs)
+        for one, other in (("closed_loop", "type"), ("joint_name", "joint_type")):
+            n, k = (len(lists[key] or []) for key in (one, other))
+            if n != k and not (one == "closed_loop" and lists["type"] is None):
+                self.fail(f"{one} and {other} go together; got {n} and {k} entries")
+        for pair, kind in zip(pairs, kinds, strict=True):
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or [type(name) for name in pair] != [str, str]:
+                self.fail(f"closed_loop wants pairs of names; got {_brief(pair)}")
+            self.loops.append((*pair, self._closing(kind)))
+        if lists["name_mot"] is not None:
+            self.motors = [self._name(name, "name_mot") for name in lists["name_mot"]]
+        for name, kind in zip(lists["joint_name"] or [], lists["joint_type"] or [], strict=True):
+            kind = self._name(kind, "joint_type").upper()
+            axes = kind.removeprefix(PAIR)
+            if kind not in ("SPHERICAL", "FIXED") and not (
+                kind != axes and len(set(axes) & set("XYZ")) == len(axes) == 2
+            ):
+                self.fail(f"joint_type {kind[:60]!r} is unknown; known are SPHERICAL, FIXED, UJOINT_XY and so on")
+            self.retyped[self._name(name, "joint_name")] = kind
+        return self
+
+    def retype(self, made: dict[str, joints.JointType]) -> dict[str, str]:
+        """Change the types of joints; names of those that become two revolute joints, with their axes."""
+        pairs = {}
+        for name, kind in self.retyped.items():
+            if name not in made:
+                self.note(f"joint_name {name!r} is no joint of the URDF{did_you_mean(name, made)}")
+            elif kind.startswith(PAIR):
+                pairs[name] = kind.removeprefix(PAIR)
+            else:
+                made[name] = joints.Spherical() if kind == "SPHERICAL" else joints.Fixed()
+        return pairs
+
+    def closures(self, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]]) -> Iterator[Closure]:
+        """The joints that close its loops, between links or the children of joints."""
+        for pair in self.loops:
+            sides = []
+            for name in pair[:2]:
+                if name not in links and name not in ends:
+                    self.fail(
+                        f"closed_loop names {name[:60]!r}, which is no link and no joint{did_you_mean(name, [*links, *ends])}"
+                    )
+                sides.append(name if name in links else ends[name][1])
+            if sides[0] == sides[1]:
+                self.fail(f"closed_loop {list(pair[:2])} ties link {sides[0]!r} to itself")
+            yield Closure(None, f"{pair[0]} {pair[1]}", pair[2], (sides[0], Transform()), (sides[1], Transform()))
+
+    def _name(self, name: Any, key: str) -> str:
+        return name if isinstance(name, str) else self.fail(f"{key} wants names; got {_brief(name)}")
+
+    def _closing(self, kind: Any) -> joints.JointType:
+        if isinstance(kind, joints.JointType):
+            return kind
+        kind = self._name(kind, "type").lower()
+        named = {"3d": joints.Spherical(), "revolute": joints.Revolute("z"), "universal": joints.Universal("x", "y")}
+        if kind not in (*named, "6d"):
+            self.note(f"type {kind[:60]!r} is unknown and taken as 6d; known are 3d, 6d, {', '.join(list(named)[1:])}")
+        return named.get(kind, joints.Fixed())
+
+
+def _brief(value: Any) -> str:
+    return (
+        f"{type(value).__name__} {value!r}"[:80]
+        if isinstance(value, str | int | float)
+        else f"a {type(value).__name__}"
+    )
+
+
+def unread_sidecar(beside: str, source: str) -> str | None:
+    """A file of loops that lies beside a URDF and that nobody asked for."""
+    for name in ("robot.yaml", f"{Path(source).stem}.yaml"):
+        path = Path(beside) / name
+        try:
+            if beside and path.is_file() and path.stat().st_size < LARGEST and b"closed_loop" in path.read_bytes():
+                return name
+        except OSError:
+            continue
+    return None
+
+
+def driven_joints(robot: Element) -> Iterable[tuple[Element, str]]:
+    """Joints that transmissions or ros2_control drive."""
+    for transmission in robot.all("transmission"):
+        for joint in transmission.all("joint"):
+            if name := joint.get("name"):
+                yield joint, name
+    for control in robot.all("ros2_control"):
+        for joint in control.all("joint"):
+            if (name := joint.get("name")) and joint.all("command_interface"):
+                yield joint, name

@@ -1,0 +1,583 @@
+"""MJCF: what is read, what is warned about, what is refused; numbers by hand, and MuJoCo's own where it is installed."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus.description import Box, Cylinder, Mesh, Sphere
+
+MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+
+
+def model(world="", *sections, name="m"):
+    return f'<mujoco model="{name}">\n<worldbody>{world}</worldbody>\n' + "\n".join(sections) + "\n</mujoco>"
+
+
+def body(name, *inside, attributes=""):
+    return f'<body name="{name}" {attributes}>{MASS}{"".join(inside)}</body>'
+
+
+def specs(mechanism):
+    return {spec.name: spec for spec in mechanism.description.joints}
+
+
+def joint_of(text, name="j"):
+    return specs(sarrus.loads(text))[name].joint
+
+
+def inertia(mechanism, name):
+    return next(spec.inertia for spec in mechanism.description.bodies if spec.name == name)
+
+
+# --- what is read -------------------------------------------------------------------------------------------------
+
+
+def test_pendulum_from_text():
+    p = sarrus.loads(
+        model(
+            """<body name="bob" pos="0 0 3"><joint name="pin" axis="0 2 0"/>
+                 <inertial pos="0 0 -.5" mass="2" diaginertia="0 0 0"/></body>""",
+            '<option gravity="0 0 -1.62"/>',
+            name="pendulum",
+        )
+    )
+    assert (p.name, p.joints, p.bodies) == ("pendulum", ("pin",), ("bob",))
+    assert_allclose(p.gravity_forces([np.pi / 2]), [1.62])
+    assert_allclose(p.pose([0.3], "bob")[:3, 3], [0, 0, 3])
+    assert not p.warnings
+
+
+@pytest.mark.parametrize("name", ["arm.xml", "arm.MJCF"])
+def test_files_by_suffix_and_root(tmp_path, name):
+    (tmp_path / name).write_text(model(body("a", '<joint name="j"/>')))
+    assert sarrus.load(tmp_path / name).joints == ("j",)
+
+
+def test_an_xml_may_be_urdf(tmp_path):
+    (tmp_path / "a.xml").write_text('<robot name="r"><link name="a"/></robot>')
+    assert sarrus.load(tmp_path / "a.xml").name == "r"
+
+
+def test_kinds_of_joints():
+    robot = sarrus.loads(
+        model(
+            body("f", '<freejoint name="free"/>', body("b", '<joint name="ball" type="ball" pos="0 0 1"/>'))
+            + body(
+                "s", '<joint name="slide" type="slide" axis="0 0 2"/>', body("h", '<joint name="hinge"/>', body("w"))
+            )
+        )
+    )
+    assert [(s.name, s.kind) for s in robot.description.joints] == [
+        ("free", "Free"), ("ball", "Spherical"), ("slide", "Prismatic"), ("hinge", "Revolute"), ("w_weld", "Fixed"),
+    ]  # fmt: skip
+    q = robot._at({"ball": [1, 0, 0, 0], "slide": 2.0}.items())  # half a turn about x, about (0, 0, 1)
+    assert_allclose(robot.pose(q, "b")[:3, 3], [0, 0, 2], atol=1e-15)
+    assert_allclose(robot.pose(q, "w")[:3, 3], [0, 0, 2])
+
+
+def test_several_joints_act_in_the_order_of_the_file():
+    """A slide after a hinge goes along the turned axis; each hinge about its own point of the body."""
+    robot = sarrus.loads(
+        model(body("a", '<joint name="j" axis="0 0 1" pos="1 0 0"/><joint name="k" type="slide" axis="1 0 0"/>'))
+    )
+    assert robot.bodies == ("a.j", "a")
+    assert_allclose(robot.pose([np.pi / 2, 3.0], "a")[:3, 3], [1, 2, 0], atol=1e-15)
+    assert_allclose(robot.mass, 1.0)
+
+
+def test_a_coordinate_counts_from_ref():
+    """Where the file has the body, the coordinate is ref: an angle in degrees, of a slide a length."""
+    robot = sarrus.loads(
+        model(
+            body("a", '<joint name="j" ref="90" range="0 180" stiffness="2" springref="45"/>', attributes='pos="1 0 0"')
+            + body("b", '<joint name="k" type="slide" axis="1 0 0" ref=".2" range="-1 1"/>')
+        )
+    )
+    assert_allclose(robot.configuration("qpos0"), [np.pi / 2, 0.2])
+    assert dict(robot.description.home) == {"j": (np.pi / 2,), "k": (0.2,)}
+    assert_allclose(robot.pose([np.pi / 2, 0.2], "a"), sarrus.Transform(translation=(1, 0, 0)).matrix, atol=1e-15)
+    assert_allclose(robot.pose([np.pi, 0.5], "a")[:3, 0], [0, 1, 0], atol=1e-15)
+    assert_allclose(robot.pose([np.pi, 0.5], "b")[:3, 3], [0.3, 0, 0], atol=1e-15)
+    j, k = (specs(robot)[name].joint for name in "jk")
+    assert_allclose(np.ravel(j.limits), [0, np.pi])
+    assert_allclose(np.ravel(k.limits), [-1, 1])
+    assert_allclose((j.stiffness[0], j.rest[0]), [2, np.pi / 4])
+    assert_allclose(robot.bias_forces([np.pi, 0.5], [0, 0])[0], 2 * 3 * np.pi / 4)
+
+
+def test_terms_of_joints():
+    inside = '<joint name="j" damping="1" frictionloss="2" armature="3" stiffness="4" actuatorfrcrange="-5 6"/>'
+    j = joint_of(model(body("a", inside)))
+    assert [x[0] for x in (j.damping, j.friction, j.armature, j.stiffness, j.effort_limit)] == [1, 2, 3, 4, 6]
+    assert j.limits is None
+
+
+def test_spring_and_damper_by_time_constant_and_ratio():
+    """Time constant 0.5 s, damping ratio 0.8: x'' + 2/0.5 x' + x/(0.5 0.8)^2 = 0 of the joint's inertia, here 3."""
+    j = joint_of(model(body("a", '<joint name="j" armature="2" springdamper="0.5 0.8" stiffness="9" damping="9"/>')))
+    assert_allclose((j.damping[0], j.stiffness[0]), [3 * 4, 3 / 0.16])
+
+
+@pytest.mark.parametrize(
+    ("orientation", "x", "z"),
+    [
+        ('quat="2 0 0 2"', [0, 1, 0], [0, 0, 1]),
+        ('euler="90 0 90"', [0, 0, 1], [0, -1, 0]),  # x, then z as that has turned it
+        ('axisangle="0 0 3 90"', [0, 1, 0], [0, 0, 1]),
+        ('xyaxes="0 2 0 -1 5 0"', [0, 1, 0], [0, 0, 1]),
+        ('zaxis="0 3 0"', [1, 0, 0], [0, 1, 0]),
+        ('zaxis="0 0 -1"', [1, 0, 0], [0, 0, -1]),
+    ],
+)
+def test_orientations(orientation, x, z):
+    pose = sarrus.loads(model(body("a", attributes=orientation))).pose([], "a")
+    assert_allclose(pose[:3, 0], x, atol=1e-15)
+    assert_allclose(pose[:3, 2], z, atol=1e-15)
+
+
+def test_units_and_sequence_of_angles():
+    def pose(compiler, euler):
+        return sarrus.loads(model(body("a", attributes=f'euler="{euler}"'), compiler)).pose([], "a")[:3, :3]
+
+    fixed = sarrus.Rotation.from_rpy(0.1, 0.2, 0.3).matrix
+    assert_allclose(pose('<compiler angle="radian" eulerseq="XYZ"/>', ".1 .2 .3"), fixed, atol=1e-15)
+    assert_allclose(pose('<compiler angle="radian" eulerseq="zyx"/>', ".3 .2 .1"), fixed, atol=1e-15)
+    # sections merge, wherever they stand
+    assert_allclose(pose('<compiler eulerseq="zyx"/><compiler angle="radian"/>', ".3 .2 .1"), fixed, atol=1e-15)
+
+
+def test_frames_move_what_is_in_them():
+    inside = '<frame pos="0 0 5" euler="0 0 90"><joint name="j" axis="1 0 0" pos="1 0 0"/><site name="s"/></frame>'
+    robot = sarrus.loads(
+        model('<frame pos="1 0 0" euler="0 0 90">' + body("a", inside, attributes='pos="1 0 0"') + "</frame>")
+    )
+    assert_allclose(robot.pose([0.0], "a")[:3, 3], [1, 1, 0], atol=1e-15)
+    assert_allclose(robot.pose([0.0], "s")[:3, 3], [1, 1, 5], atol=1e-15)
+    assert_allclose(specs(robot)["j"].joint.axis, [0, 1, 0], atol=1e-15)
+    assert_allclose(specs(robot)["j"].at_child.translation, [0, 1, 5], atol=1e-15)
+
+
+def test_sites_become_frames():
+    robot = sarrus.loads(
+        model(
+            '<site name="w" pos="1 0 0"/>' + body("a", '<site name="a" pos="0 1 0"/><site/>', attributes='pos="0 0 1"')
+        )
+    )
+    assert robot.frames == ("ground", "a", "w", "a_site")
+    assert_array_equal(robot.pose([], "a_site")[:3, 3], [0, 1, 1])
+
+
+def test_names_that_are_missing_or_taken():
+    robot = sarrus.loads(
+        model(
+            f"<body>{MASS}<joint/><joint/></body>" + body("ground", '<joint name="body1_hinge__"/>'),
+            '<equality><connect body1="ground" anchor="0 0 0"/><joint joint1="body1_hinge__" name="body1_hinge"/></equality>',
+        )
+    )
+    assert robot.joints == ("body1_hinge2", "body1_hinge3", "body1_hinge__")
+    assert robot.constraints == ("ground_body to ground", "body1_hinge")
+    assert "becomes body 'ground_body'" in robot.warnings[0]
+
+
+# --- classes ------------------------------------------------------------------------------------------------------
+
+
+def test_classes():
+    """The element's own, then its class's, then the nearest childclass's, then main's; a nested class has its owner's below it."""
+    classes = """<default><joint damping="1" armature="1" frictionloss="1" stiffness="1"/>
+      <default class="a"><joint armature="2" frictionloss="2" stiffness="2"/>
+        <default class="b"><joint frictionloss="3" stiffness="3"/></default></default>
+      <default class="c"><joint armature="4"/></default></default>"""
+    world = body(
+        "1", '<joint name="own" class="b" stiffness="9"/>',
+        body("2", '<joint name="above"/>', '<frame childclass="c"><joint name="framed"/></frame>'),
+        body("3", '<joint name="other" class="main"/>', attributes='childclass="c"'),
+        attributes='childclass="a"',
+    ) + body("4", '<joint name="plain"/><joint name="of_class" class="b"/>')  # fmt: skip
+    joints = specs(sarrus.loads(model(world, classes)))  # which stand behind what they are for
+
+    def terms(name):
+        j = joints[name].joint
+        return [x[0] for x in (j.damping, j.armature, j.friction, j.stiffness)]
+
+    assert terms("own") == [1, 2, 3, 9]
+    assert terms("above") == [1, 2, 2, 2]
+    assert terms("framed") == [1, 4, 1, 1]
+    assert terms("other") == terms("plain") == [1, 1, 1, 1]
+    assert terms("of_class") == [1, 2, 3, 3]
+
+
+def test_numbers_that_an_element_leaves_to_its_class():
+    """Of a size only the first may be given; an orientation takes the place of one told in another way."""
+    classes = '<default><geom type="capsule" size="1 2" euler="90 0 0" density="3"/></default>'
+    inside = '<geom size="1.5"/><geom quat="1 0 0 0"/>'
+    robot = sarrus.loads(model(f'<body name="a">{inside}</body>', classes))
+    first, second = (v.shape for v in robot.description.visuals if isinstance(v.shape, Cylinder))
+    assert (first, second) == (Cylinder(1.5, 4.0), Cylinder(1.0, 4.0))
+    places = [v.placement.rotation for v in robot.description.visuals if isinstance(v.shape, Cylinder)]
+    assert_allclose(places[0][:, 2], [0, -1, 0], atol=1e-15)
+    assert_allclose(places[1], np.eye(3))
+
+
+def test_freejoint_has_no_class():
+    robot = sarrus.loads(model(body("a", '<freejoint name="f"/>'), '<default><joint damping="1"/></default>'))
+    assert not specs(robot)["f"].joint.damping.any()
+
+
+# --- inertia ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("geom", "mass", "moments"),
+    [
+        ('type="sphere" size=".5"', 1000 * np.pi / 6, np.full(3, 100 * np.pi / 6)),
+        ('type="box" size=".1 .2 .3" density="500"', 24, [24 * 0.13 / 3, 24 * 0.1 / 3, 24 * 0.05 / 3]),
+        ('type="cylinder" size=".5 1" mass="12"', 12, [0.75 + 4, 0.75 + 4, 1.5]),
+        ('type="ellipsoid" size="1 2 3" mass="5"', 5, [13, 10, 5]),
+        # cylinder and half spheres as their volumes, 2 and 4/3: 6 and 4 kg
+        ('type="capsule" size="1 1" mass="10"', 10, [6 * (3 + 4) / 12 + 4 * (0.4 + 1 + 0.75)] * 2 + [3 + 1.6]),
+    ],
+)  # fmt: skip
+def test_inertia_of_geoms(geom, mass, moments):
+    found = inertia(sarrus.loads(model(f'<body name="a"><geom {geom} pos="1 0 0"/></body>')), "a")
+    assert_allclose(found.mass, mass)
+    assert_allclose(found.com, [1, 0, 0])
+    assert_allclose(found.about_com, np.diag(moments), atol=1e-12)
+
+
+def test_geoms_between_points_add_up():
+    inside = '<geom type="cylinder" size=".1" fromto="0 0 0 2 0 0" mass="3"/><geom size=".1" mass="1" pos="1 0 4"/>'
+    found = inertia(sarrus.loads(model(f'<body name="a">{inside}<geom size="9" group="6"/></body>')), "a")
+    rod, ball = sarrus.Inertia.rod(3, (0, 0, 0), (2, 0, 0), 0.1), sarrus.Inertia.sphere(1, 0.1)
+    assert_allclose(found.matrix, (rod + ball.transformed(sarrus.Transform(translation=(1, 0, 4)))).matrix, atol=1e-12)
+
+
+def test_inertial_before_geoms():
+    box = '<geom type="box" size="1 1 1" mass="7"/>'
+    told = '<inertial pos="0 0 0" mass="1" fullinertia="1 2 2.5 .1 .2 .3"/>'
+    world = f'<body name="a">{told}{box}</body><body name="b">{box}</body>'
+    robot = sarrus.loads(model(world))
+    assert_allclose(inertia(robot, "a").about_com, [[1, 0.1, 0.2], [0.1, 2, 0.3], [0.2, 0.3, 2.5]])
+    assert inertia(robot, "b").mass == 7
+    assert inertia(sarrus.loads(model(world, '<compiler inertiafromgeom="true"/>')), "a").mass == 7
+    with pytest.raises(sarrus.ModelError, match="<body name='b'> has no <inertial>, and inertiafromgeom is false"):
+        sarrus.loads(model(world, '<compiler inertiafromgeom="false"/>'))
+
+
+def test_inertias_that_the_compiler_changes():
+    world = '<body name="a"><inertial pos="0 0 0" mass="1" diaginertia="1 1 4"/></body>' + body("b")
+    assert "no body of 1 kg has principal moments of inertia 1, 1, 4" in sarrus.loads(model(world)).warnings[0]
+
+    def changed(compiler):
+        return inertia(sarrus.loads(model(world, f"<compiler {compiler}/>")), "a")
+
+    assert_allclose(changed('balanceinertia="true"').about_com, 2 * np.eye(3))
+    assert_allclose(np.sort(changed('boundinertia="3"').principal_moments), [3, 3, 4])
+    assert changed('boundmass="5"').mass == 5
+    assert_allclose((changed('settotalmass="8"').mass, changed('settotalmass="8"').about_com[2, 2]), [4, 16])
+
+
+# --- equalities ---------------------------------------------------------------------------------------------------
+
+
+def test_connect_where_the_bodies_meet_at_qpos0():
+    world = body("a", '<joint name="j" axis="0 1 0" ref="30"/>', attributes='pos="0 0 1"') + body("b", "<freejoint/>")
+    robot = sarrus.loads(
+        model(
+            world,
+            '<equality><connect body1="a" body2="b" anchor="1 2 3"/><connect body1="a" anchor="0 0 1"/></equality>',
+        )
+    )
+    assert [(s.name, s.kind, s.loop) for s in robot.description.joints[2:]] == [
+        ("a to b", "Spherical", True), ("a to ground", "Spherical", True),
+    ]  # fmt: skip
+    assert_allclose(specs(robot)["a to b"].at_child.translation, [1, 2, 4])
+    assert_allclose(robot.loop_residual(robot.configuration("qpos0")), 0, atol=1e-15)
+    assert robot.nc == 6
+
+
+def test_sites_are_drawn_together():
+    world = '<site name="w" pos="1 0 0" euler="0 0 90"/>' + body(
+        "b", '<freejoint name="f"/><site name="s" pos="0 0 1"/>'
+    )
+    for kind, rows in (("connect", 3), ("weld", 6)):
+        robot = sarrus.loads(model(world, f'<equality><{kind} name="e" site1="w" site2="s"/></equality>'))
+        assert robot.nc == rows
+        q = robot.assemble()
+        pose = robot.pose(q, "s")
+        assert_allclose(pose[:3, 3], [1, 0, 0], atol=1e-12)
+        if kind == "weld":
+            assert_allclose(pose[:3, :3], sarrus.Rotation.from_rpy(0, 0, np.pi / 2).matrix, atol=1e-12)
+
+
+def test_welds():
+    world = body("a", attributes='pos="0 0 1"') + body("b", "<freejoint/>", attributes='pos="1 0 0"')
+
+    def weld(attributes):
+        robot = sarrus.loads(model(world, f'<equality><weld name="e" body1="a" body2="b" {attributes}/></equality>'))
+        return robot, robot.pose(robot.assemble(), "b")
+
+    assert_allclose(weld('anchor="0 5 0"')[1][:3, 3], [1, 0, 0], atol=1e-12)  # as they are
+    robot, pose = weld('anchor="0 5 0" relpose="0 0 2 0 0 0 1"')  # half a turn about z; b's point lies 2 above a
+    assert_allclose(pose[:3, 3], [0, 5, 3], atol=1e-9)
+    assert_allclose(pose[:3, :3], np.diag([-1, -1, 1]), atol=1e-9)
+    assert robot.nc == 6
+    assert weld('torquescale="0"')[0].nc == 3
+
+
+def test_couplers_of_joints():
+    """q1 - ref1 = a0 + a1 (q2 - ref2) + ..., up to the fourth power."""
+    world = body("a", '<joint name="j" ref="1" type="slide"/>') + body("b", '<joint name="k" ref="2" type="slide"/>')
+
+    def rest(equality, q):
+        return sarrus.loads(model(world, f"<equality><joint {equality}/></equality>")).loop_residual(q)
+
+    x, y = 0.7, 1 + 0.1 + 0.2 * -1.3 + 0.3 * 1.69 + 0.4 * -2.197 + 0.5 * 2.8561
+    assert_allclose(rest('joint1="j" joint2="k" polycoef=".1 .2 .3 .4 .5"', [y, x]), 0, atol=1e-15)
+    assert_allclose(rest('joint1="j" joint2="k"', [0.5 + 1, 0.5 + 2]), 0)
+    assert_allclose(rest('joint1="j" joint2="k" polycoef=".1"', [0.6 + 1, 0.5 + 2]), 0, atol=1e-15)
+    assert_allclose(rest('joint1="j" polycoef=".25"', [1.25, 9.0]), 0)
+
+
+def test_couplers_of_tendons():
+    world = body("a", '<joint name="j" ref="1" type="slide"/>') + body("b", '<joint name="k" type="slide"/>')
+    tendons = """<tendon><fixed name="both"><joint joint="j" coef="2"/><joint joint="k" coef="3"/></fixed>
+        <fixed name="one"><joint joint="k" coef="4"/></fixed></tendon>"""
+
+    def rest(equality, q):
+        return sarrus.loads(model(world, tendons, f"<equality><tendon {equality}/></equality>")).loop_residual(q)
+
+    # 2 (j - 1) + 3 k = 1 + 5 (4 k) + 6 (4 k)^2
+    assert_allclose(rest('tendon1="both" tendon2="one" polycoef="1 5 6"', [1 + (1 + 17 * 0.5 + 96 * 0.25) / 2, 0.5]), 0)
+    assert_allclose(rest('tendon1="both" polycoef="7"', [3.0, 1.0]), 0, atol=1e-15)
+    assert_allclose(rest('tendon1="one" tendon2="both"', [4.0, 6.0]), 0, atol=1e-14)
+    with pytest.raises(sarrus.ModelError, match=r"<string>:\d: .*degree 2 of a sum of 2 joints"):
+        rest('tendon1="one" tendon2="both" polycoef="0 1 1"', [0.0, 0.0])
+
+
+def test_inactive_equalities_are_left_out():
+    world, equality = body("a", "<joint/>"), '<equality><connect name="c" body1="a" anchor="1 0 0"{}/></equality>'
+    assert sarrus.loads(model(world, equality.format(""))).nc == 3
+    for robot in (
+        sarrus.loads(model(world, equality.format(' active="false"'))),
+        sarrus.loads(model(world, equality.format(""), '<default><equality active="false"/></default>')),
+        sarrus.loads(model(world, equality.format(""), '<option><flag equality="disable"/></option>')),
+    ):
+        assert robot.nc == 0
+        assert "left out" in robot.warnings[0]
+
+
+# --- actuators and keyframes --------------------------------------------------------------------------------------
+
+
+def test_actuators():
+    world = "".join(body(name, f'<joint name="{name}"/>') for name in "abcdef")
+    robot = sarrus.loads(
+        model(
+            world,
+            '<tendon><fixed name="t"><joint joint="c" coef="2"/><joint joint="d" coef="-.5"/></fixed></tendon>',
+            """<default><motor ctrlrange="-3 2"/></default>
+            <actuator><motor joint="a" gear="10"/><general joint="a" forcerange="-4 4" gainprm="9" ctrllimited="false"/>
+            <position joint="b" kp="3" gear="-2" forcerange="-1 7" ctrlrange="-9 9"/>
+            <motor tendon="t" armature="0"/><velocity joint="e" armature=".5" damping=".25" gear="4"/></actuator>""",
+        )
+    )
+    assert robot.actuated == ("a", "b", "c", "d", "e")
+    limits = {name: s.joint.effort_limit for name, s in specs(robot).items()}
+    assert [limits[name] and limits[name][0] for name in "abcd"] == [34, 14, 6, 1.5]
+    assert limits["e"] is None
+    e = specs(robot)["e"].joint
+    assert (e.armature[0], e.damping[0]) == (8, 4)
+    assert sum("control law is not read" in warning for warning in robot.warnings) == 2
+
+
+def test_keyframes_are_configurations():
+    world = body("a", '<freejoint name="f"/>', body("b", '<joint name="j" type="ball"/>')) + body(
+        "c", '<joint name="k"/>'
+    )
+    key = '<keyframe><key name="home" qpos="1 2 3 0 0 0 2 1 0 0 0 5"/><key/><key name="bad" qpos="1"/></keyframe>'
+    with pytest.raises(sarrus.ModelError, match="<key name='bad'> wants 12 numbers in qpos, not '1'"):
+        sarrus.loads(model(world, key))
+    robot = sarrus.loads(model(world, key.replace('<key name="bad" qpos="1"/>', "")))
+    assert robot.configurations == ("qpos0", "home", "key1")
+    assert_array_equal(robot.configuration("home"), [0, 0, 1, 0, 1, 2, 3, 0, 0, 0, 1, 5])
+    assert_array_equal(robot.configuration("key1"), robot.configuration("qpos0"))
+
+
+# --- looks --------------------------------------------------------------------------------------------------------
+
+
+def test_visuals(tmp_path):
+    text = model(
+        """<geom type="plane" size="1 1 1"/><body name="a">
+        <geom type="box" size="1 2 3" rgba="1 0 0 1"/><geom size=".5" material="blue" pos="0 0 1"/>
+        <geom type="capsule" fromto="0 0 0 0 0 4" size=".1"/><geom type="mesh" mesh="part" mass="0" group="1"/>
+        <geom type="box" size="1 1 1" group="3"/><geom type="ellipsoid" size="1 2 3"/></body>""",
+        '<asset><material name="blue" rgba="0 0 1 .5"/><mesh file="x/part.stl" scale="2 2 2"/></asset><compiler meshdir="meshes"/>',
+    )
+    (tmp_path / "a.xml").write_text(text)
+    robot = sarrus.load(tmp_path / "a.xml")
+    shapes = [(v.shape, v.color) for v in robot.description.visuals]
+    gray = (0.5, 0.5, 0.5, 1.0)
+    assert shapes == [
+        (Box((2, 4, 6)), (1, 0, 0, 1)), (Sphere(0.5), (0, 0, 1, 0.5)), (Cylinder(0.1, 4), gray), (Sphere(0.1), gray),
+        (Sphere(0.1), gray), (Mesh("meshes/x/part.stl", (2, 2, 2), str(tmp_path)), gray),
+    ]  # fmt: skip
+    assert_allclose([v.placement.translation[2] for v in robot.description.visuals], [0, 1, 2, 4, 0, 0], atol=1e-15)
+    assert ["ellipsoid is not shown" in warning for warning in robot.warnings] == [True]
+
+
+# --- includes -----------------------------------------------------------------------------------------------------
+
+
+def test_includes(tmp_path):
+    """Relative to the main file's folder, in place, whatever their root is called; a line is that of its own file."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "main.xml").write_text(model('<include file="parts/arm.xml"/>', '<include file="defaults.xml"/>'))
+    (tmp_path / "defaults.xml").write_text('<mujocoinclude><default><joint damping="3"/></default></mujocoinclude>')
+    (tmp_path / "parts" / "arm.xml").write_text("<x>" + body("a", '<include file="parts/hand.xml"/>') + "</x>")
+    (tmp_path / "parts" / "hand.xml").write_text('<x>\n<joint name="j" odd="1"/>\n</x>')
+    robot = sarrus.load(tmp_path / "main.xml")
+    assert specs(robot)["j"].joint.damping[0] == 3
+    assert robot.warnings == ("parts/hand.xml:2: attribute 'odd' of <joint> is not read",)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"a.xml": '<include file="b.xml"/>', "b.xml": '<include file="a.xml"/>'},
+            "b.xml:1: .*'a.xml' again: the main file",
+        ),
+        ({"a.xml": '<include file="a.xml"/>'}, "a.xml:1: .*'a.xml' again: the main file"),
+        ({"a.xml": '<include file="b.xml"/><include file="./b.xml"/>', "b.xml": ""}, "'./b.xml' again: a.xml:1 has it"),
+        ({"a.xml": '<include file="b.xml"/>'}, "a.xml:1: <include> cannot read 'b.xml': No such file"),
+        ({"a.xml": '<include file="../b.xml"/>'}, "a.xml:1: <include> leaves the folder of the main file"),
+        ({"a.xml": '<include file="/etc/passwd"/>'}, "leaves the folder of the main file"),
+        ({"a.xml": '<include file="."/>'}, "leaves the folder of the main file"),
+        ({"a.xml": "<include/>"}, "a.xml:1: <include> has no file"),
+    ],
+)
+def test_bad_includes(tmp_path, files, message):
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"<mujoco>{text}</mujoco>")
+    with pytest.raises(sarrus.ModelError, match=message):
+        sarrus.load(tmp_path / "a.xml")
+    with pytest.raises(sarrus.ModelError, match=r"needs a folder to look in|has no file"):
+        sarrus.loads(f"<mujoco>{files['a.xml']}</mujoco>")
+
+
+# --- what is warned about -----------------------------------------------------------------------------------------
+
+
+def test_what_is_not_read_is_told_once_by_kind():
+    robot = sarrus.loads(
+        model(
+            body("a", '<joint name="j" damping="1 2" odd="3"/>', attributes='gravcomp="1"')
+            + body("b", '<joint name="k" stiffness="1 0 2" odd="3"/>', attributes='mocap="true"')
+            + body("c", '<joint name="l" type="ball" range="0 30"/><thing/>'),
+            '<option density="1"/><foo/><sensor><gyro site="none"/></sensor><custom><numeric name="x"/></custom>',
+            '<tendon><spatial><site site="s"/></spatial></tendon>',
+        )
+    )
+    assert sorted(robot.warnings) == [
+        "<string>:2: <thing> in <body> is not read",
+        "<string>:2: a mocap body stays where it is",
+        "<string>:2: attribute 'odd' of <joint> is not read (and 1 more)",
+        "<string>:2: gravcomp is not read",
+        "<string>:2: nonlinear damping of <joint> is not read",
+        "<string>:2: nonlinear stiffness of <joint> is not read",
+        "<string>:2: the limit of a ball joint is not read",
+        "<string>:3: <foo> in <mujoco> is not read",
+        "<string>:3: the drag of the medium is not read",
+        "<string>:4: <spatial> tendons guide nothing here, and are left out",
+    ]
+
+
+def test_flags_switch_terms_off():
+    text = model(
+        body("a", '<joint name="j" damping="1" stiffness="2" frictionloss="3" range="-1 1"/>'), "<option>{}</option>"
+    )
+    off = '<flag spring="disable" damper="disable" frictionloss="disable" limit="disable" gravity="disable"/>'
+    robot = sarrus.loads(text.format(off))
+    assert repr(specs(robot)["j"].joint) == "Revolute('z')"
+    assert_array_equal(robot.gravity, 0)
+    assert len(robot.warnings) == 5
+    assert (
+        repr(joint_of(text.format('<flag passive="disable"/>')))
+        == "Revolute('z', friction=3, limits=(-0.0174533, 0.0174533))"
+    )
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+BAD = {
+    "another root": ("<mujoco2/>", "<mujoco2> is not the root of a URDF"),
+    "no bodies": ("<mujoco/>", "needs at least one body"),
+    "broken": ("<mujoco><worldbody></mujoco>", "<string>:1: not well-formed XML: mismatched tag"),
+    "entity bomb": ('<!DOCTYPE m [<!ENTITY a "b">]><mujoco model="&a;"/>', "no DOCTYPE and no entities"),
+    "nested too deep": ("<mujoco><worldbody>" + "<body>" * 10**5, "is nested deeper than 500 elements"),
+    "too many": (model("<body/>" * 10**5), "is one too many: a model file may have 50000 elements"),
+    "too large a number": (model(body("a", attributes='pos="0 0 1e400"')), "<body name='a'> has a number in pos that is not finite"),
+    "huge sizes": (model('<body name="a"><geom size="1e200"/></body>'), "<string>:2: <geom> of <body name='a'>: about_com = .* is not finite"),
+    "no number": (model(body("a", '<joint armature="x"/>')), "<joint> of <body name='a'> wants a number in armature, not 'x'"),
+    "too many numbers": (model(body("a", f'<joint damping="{"1 " * 10**6}"/>')), "wants at most 3 numbers in damping"),
+    "unknown type": (model(body("a", '<joint type="screw"/>')), "wants one of free, ball, slide, hinge in type, not 'screw'"),
+    "unknown class": (model(body("a", '<joint class="x"/>')), "has an unknown class 'x'; did you mean|has an unknown class 'x'"),
+    "unknown childclass": (model(body("a", "<joint/>", attributes='childclass="x"')), "has an unknown class 'x'"),
+    "class twice": (model("", "<default><default class='a'/><default class='a'/></default>"), "needs a class of its own: there is another 'a'"),
+    "class without a name": (model("", "<default><default/></default>"), "<default> needs a class of its own"),
+    "main by another name": (model("", "<default class='a'/>"), "is the outermost, whose class is 'main', and calls it 'a'"),
+    "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the name of another in line 2"),
+    "two joints of a name": (model(body("a", '<joint name="j"/><joint name="j"/>')), "<joint name='j'> has the name of another"),
+    "world by name": (model(body("world")), "<body name='world'> has the name of the world"),
+    "two orientations": (model(body("a", attributes='euler="0 0 0" quat="1 0 0 0"')), "tells its orientation twice: by quat and by euler"),
+    "no direction": (model(body("a", attributes='quat="0 0 0 0"')), r"<string>:2: .*is no rotation"),
+    "zaxis of no length": (model(body("a", attributes='zaxis="0 0 0"')), "<string>:2: <body name='a'>: a direction of zero length"),
+    "xyaxes along one line": (model(body("a", attributes='xyaxes="1 0 0 2 0 0"')), "<string>:2: <body name='a'>: "),
+    "axis of no length": (model(body("a", '<joint axis="0 0 0"/>')), "<string>:2: <joint> of <body name='a'>: an axis needs a direction"),
+    "fromto of no length": (model('<body name="a"><geom type="capsule" size="1" fromto="1 1 1 1 1 1"/></body>'), "has the same point twice in fromto"),
+    "size missing": (model('<body name="a"><geom type="box" size="1 1"/></body>'), "of type box wants 3 positive numbers in size, and has 1.0 1.0"),
+    "negative mass": (model('<body name="a"><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>'), "has a negative mass: -1 kg"),
+    "inertial without moments": (model('<body name="a"><inertial pos="0 0 0" mass="1"/></body>'), "wants either diaginertia or fullinertia"),
+    "inertial without pos": (model('<body name="a"><inertial mass="1" diaginertia="1 1 1"/></body>'), "<inertial> of <body name='a'> has no pos"),
+    "two inertials": (model(body("a", MASS)), "<inertial> of <body name='a'> stands there twice"),
+    "mass from a mesh": (model('<body name="a"><geom type="mesh" mesh="m"/></body>'), "gives <body name='a'> its mass by mesh 'm'.*from_mujoco"),
+    "free and hinged": (model(body("a", "<freejoint/><joint/>")), "is free, and not the only joint of a body of the world"),
+    "free on a body": (model(body("a", body("b", "<freejoint/>"))), "is free, and not the only joint"),
+    "attach": (model('<attach model="x" body="y"/>'), "<attach> makes bodies, which is not read: let MuJoCo compile the file"),
+    "replicate": (model('<replicate count="2"/>'), "<replicate> makes bodies"),
+    "global coordinates": (model(body("a"), '<compiler coordinate="global"/>'), "tells global coordinates"),
+    "eulerseq": (model(body("a"), '<compiler eulerseq="xyw"/>'), "wants three letters of xyzXYZ in eulerseq, not 'xyw'"),
+    "limits the wrong way": (model(body("a", '<joint range="2 1"/>')), "has the lower end of range above the upper: 2 > 1"),
+    "connect to nobody": (model(body("a"), '<equality><connect body1="b" anchor="0 0 0"/></equality>'), "<connect> names the body1 'b', which is not there"),
+    "connect nowhere": (model(body("a"), '<equality><connect body1="a"/></equality>'), "<connect> has no anchor"),
+    "connect to itself": (model(body("a"), '<equality><connect body1="a" body2="a" anchor="0 0 0"/></equality>'), "<string>:3: .* joins body 'a' to itself"),
+    "weld of no site": (model(body("a"), '<equality><weld site1="s" site2="t"/></equality>'), "<weld> names the site1 's', which is not there"),
+    "joint without joint1": (model(body("a"), "<equality><joint/></equality>"), "<joint> has no joint1"),
+    "joint with itself": (model(body("a", '<joint name="j"/>'), '<equality><joint joint1="j" joint2="j"/></equality>'), "<joint> names 'j' twice"),
+    "ball coupled": (model(body("a", '<joint name="j" type="ball"/>'), '<equality><joint joint1="j"/></equality>'), "is of joint 'j', which has several coordinates"),
+    "flex": (model(body("a"), '<equality><flex flex="f"/></equality>'), "<flex> is of a kind that is not read"),
+    "spatial": (model(body("a"), '<tendon><spatial name="s"/></tendon><equality><tendon tendon1="s"/></equality>'), "is of the spatial tendon 's'"),
+    "motor of nothing": (model(body("a"), '<actuator><motor joint="j"/></actuator>'), "<motor> names the joint 'j', which is not there"),
+    "name that clears the screen": (model(body("&#x9b;2J")), r"a body needs a name that can be printed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_bad_models(text, message):
+    with pytest.raises(sarrus.ModelError, match=message):
+        sarrus.loads(text)
+
+
+def test_floating_base_is_for_urdf():
+    with pytest.raises(sarrus.ModelError, match="floating_base is for URDF; an MJCF says by <freejoint/>"):
+        sarrus.loads(model(body("a")), floating_base=True)
+
+
+def test_chains_as_deep_as_they_are_long():
+    n = 200
+    text = "".join(f'<body name="b{k}" pos="0 0 1">{MASS}<joint/>' for k in range(n)) + "</body>" * n
+    robot = sarrus.loads(model(text))
+    assert_allclose(robot.pose(np.zeros(n), f"b{n - 1}")[2, 3], n)

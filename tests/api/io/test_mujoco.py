@@ -1,0 +1,318 @@
+"""States and compiled models of MuJoCo's, and what MuJoCo makes of the same documents, where it is installed."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+from sarrus import interop
+from sarrus.spatial import Rotation
+
+MODELS = Path(__file__).parents[4] / "shared" / "models"
+FILES = sorted(p for folder in ("menagerie", "mujoco") for p in (MODELS / folder).rglob("*.xml"))
+
+WORLD = """<worldbody>
+  <site name="w" pos="1 2 3" zaxis="1 1 1"/>
+  <frame pos="0.5 0 0" euler="0 0 45" childclass="a">
+    <body name="base" pos="1 2 3" axisangle="1 0 0 30"><freejoint name="root"/>
+      <geom size=".15"/> <geom type="box" pos=".1 0 0" zaxis="1 2 3" mass="2"/>
+      <body name="arm" pos="0.3 0 0" xyaxes="1 1 0 0 1 1">
+        <joint name="j1" pos=".1 .2 .3"/>
+        <joint name="s1" class="b" pos=".1 0 0" axis="0 1 0"/>
+        <joint name="j2" axis="0 0 1" pos="0 .2 0" range="0 0"/>
+        <geom type="cylinder" fromto="0 0 0 .3 .2 .1" size=".05"/> <geom type="ellipsoid" class="b" group="2"/>
+        <frame pos="0 0 .3" quat="0 0 1 1">
+          <geom type="sphere" pos="0 1 0" size=".05"/> <site name="tip" pos=".1 .1 .1"/>
+          <joint name="j3" axis="0 1 0" pos=".05 0 0"/>
+          <body name="hand" pos="0 0 .1" childclass="main">
+            <joint name="ball" type="ball" pos="0 .1 0" stiffness="2" damping="0.3"/>
+            <geom type="capsule" fromto="0 0 0 0 0 .4" size=".03"/> <geom type="box" group="4" mass="100"/>
+            <site name="palm" quat="1 2 3 4" pos=".1 .2 .3"/>
+            <body pos="0 0 .2"><geom size=".01"/><site name="deep" pos="0 0 .1"/></body>
+          </body>
+        </frame>
+      </body>
+    </body>
+  </frame>
+  <body name="other" pos="0 0 1" quat="1 1 0 0">
+    <joint name="k1"/><joint name="k2" type="slide" axis="0 0 2" ref=".3"/>
+    <inertial pos=".1 .2 .3" mass="3" fullinertia="1 1.2 1.4 .1 .2 .3"/> <geom size="5"/>
+    <body name="leaf" pos="0 1 0"><joint springdamper=".4 .6" springref="7"/>
+      <inertial pos="0 0 0.1" axisangle="0 1 0 20" mass="1" diaginertia=".1 .2 .25"/></body>
+  </body>
+  <body name="stone" pos="0 0 5" quat="-1 0 1 0"><freejoint name="fall"/><geom type="box"/></body>
+</worldbody>"""
+REST = """<compiler eulerseq="XYz" inertiagrouprange="0 3"/><compiler boundmass="0.01"/>
+<option gravity="0 1 -9"><flag contact="disable"/></option>
+<default>
+  <geom density="500" size=".1 .2 .3"/> <joint damping="0.1" armature="0.02" axis="1 2 3"/>
+  <motor gear="2"/> <equality active="true"/> <site euler="0 30 0"/>
+  <default class="a">
+    <geom type="capsule"/> <joint stiffness="3" springref="10" ref="20" range="-30 40"/>
+    <default class="b"><joint type="slide" ref="0.2"/><geom euler="10 20 30"/></default>
+  </default>
+</default>
+<tendon>
+  <fixed name="t1"><joint joint="k1" coef="2"/><joint joint="k2" coef="-3"/></fixed>
+  <fixed name="t2"><joint joint="j1" coef="1.5"/></fixed>
+</tendon>
+<actuator>
+  <motor joint="k1" ctrlrange="-3 2"/> <general tendon="t1" gear="3" forcerange="-1 5"/>
+  <position joint="j2" kp="3" forcerange="-2 2"/> <motor joint="ball" gear="1 0 0"/> <motor site="tip" refsite="w"/>
+  <general joint="j3" armature="0.1" damping="0.2" gear="5"/>
+</actuator>"""
+EQUALITIES = {
+    "connect": '<connect body1="hand" body2="other" anchor=".1 .2 .3"/>',
+    "connect to the world": '<connect body1="leaf" anchor="0 .2 .3"/>',
+    "weld": '<weld body1="hand" body2="leaf" anchor=".1 .2 .4"/>',
+    "weld, relpose": '<weld body1="base" body2="leaf" anchor=".1 .2 .4" relpose="1 2 3 1 1 0 0" torquescale="0.2"/>',
+    "weld of a point": '<weld body1="base" body2="leaf" anchor="1 0 0" torquescale="0"/>',
+    "weld by sites": '<weld site1="tip" site2="w"/>',
+    "connect by sites": '<connect site1="palm" site2="w"/>',
+    "polynomial": '<joint joint1="k1" joint2="j1" polycoef=".1 .2 .3 .4 .5"/>',
+    "one joint": '<joint joint1="s1" polycoef=".3"/>',
+    "two joints": '<joint joint1="s1" joint2="k2" polycoef=".3 4"/>',
+    "tendons": '<tendon tendon1="t1" tendon2="t2" polycoef="1 2 3"/>',
+    "tendons, linear": '<tendon tendon1="t2" tendon2="t1" polycoef="1 2"/>',
+    "one tendon": '<tendon tendon1="t1"/>',
+}
+KEY = '<keyframe><key name="home" qpos="1 2 3 0.5 0.5 -0.5 0.5 1 2 3 4 0 1 0 0 5 6 7 1 1 1 1 0 0 0"/><key/></keyframe>'
+TEXT = f"<mujoco model='all'>{WORLD}{REST}{KEY}<equality>{''.join(EQUALITIES.values())}</equality></mujoco>"
+
+
+def velocity_map(robot, q):
+    """T with qvel = T v."""
+    T = np.eye(robot.nv)
+    for joint in map(robot.joint, robot.joints):
+        if joint.kind == "Free":
+            R, at = Rotation.from_quaternion(q[joint.q_slice][:4]).matrix, joint.v_slice.start
+            T[at : at + 6, at : at + 6] = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
+    return T
+
+
+def states(mujoco, model, count=3):
+    """Of MuJoCo's, at qpos0 and at random, with everything computed there; and how each is drawn."""
+    data, rng = mujoco.MjData(model), np.random.default_rng(0)
+    for k in range(count):
+        data.qpos[:] = model.qpos0
+        if k:
+            mujoco.mj_integratePos(model, data.qpos, 0.5 * rng.normal(size=model.nv), 1.0)
+            data.qvel[:] = rng.normal(size=model.nv)
+        mujoco.mj_forward(model, data)
+        yield data
+
+
+def compare(mujoco, model, robot):
+    """Poses, mass matrix and qpos0."""
+    assert (robot.nq, robot.nv) == (model.nq, model.nv)
+    assert_allclose(interop.to_mujoco(robot, robot.configuration("qpos0")), model.qpos0, rtol=0, atol=1e-10)
+    assert_allclose(
+        robot.gravity, 0.0 * robot.gravity if "gravity is switched off" in str(robot.warnings) else model.opt.gravity
+    )
+    for data in states(mujoco, model):
+        q, v = interop.from_mujoco(robot, data.qpos.copy(), data.qvel.copy())
+        for back, theirs in zip(interop.to_mujoco(robot, q, v), (data.qpos, data.qvel), strict=True):
+            assert_allclose(back, theirs, rtol=0, atol=1e-12)
+        for k in range(1, model.nbody):
+            pose = robot.pose(q, model.body(k).name or f"body{k}")
+            assert_allclose(pose[:3, 3], data.xpos[k], rtol=0, atol=1e-10)
+            assert_allclose(pose[:3, :3].ravel(), data.xmat[k], rtol=0, atol=1e-10)
+        if model.nv:
+            M = np.zeros((model.nv, model.nv))
+            mujoco.mj_fullM(model, data, M)
+            T = velocity_map(robot, q)
+            assert_allclose(T.T @ M @ T, robot.mass_matrix(q), rtol=0, atol=1e-10 * abs(M).max())
+
+
+# --- states -------------------------------------------------------------------------------------------------------
+
+
+def floating():
+    b = sarrus.Builder()
+    for name in "abcd":
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("free", sarrus.Free(), "ground", "a")
+    b.add_joint("ball", sarrus.Spherical(), "a", "b")
+    b.add_joint("hinge", sarrus.Revolute("x"), "b", "c")
+    b.add_joint("weld", sarrus.Fixed(), "c", "d")
+    return b
+
+
+def test_states_by_hand():
+    """A body turned by a quarter about z: its x axis is the world's y."""
+    robot, h = floating().build(), np.sqrt(0.5)
+    q = [0, 0, h, h, 1, 2, 3, 0.6, 0, 0, 0.8, 5]
+    v = [1, 2, 3, 10, 0, 20, 4, 5, 6, 7]
+    qpos, qvel = interop.to_mujoco(robot, q, v)
+    assert_allclose(qpos, [1, 2, 3, h, 0, 0, h, 0.8, 0.6, 0, 0, 5])
+    assert_allclose(qvel, [0, 10, 20, 1, 2, 3, 4, 5, 6, 7], atol=1e-14)
+    for ours, back in zip((q, v), interop.from_mujoco(robot, qpos, qvel), strict=True):
+        assert_allclose(back, ours, atol=1e-14)
+    qpos = interop.to_mujoco(robot, q, joints=["hinge", "free", "ball"])
+    assert_allclose(qpos, [5, 1, 2, 3, h, 0, 0, h, 0.8, 0.6, 0, 0])
+    assert_allclose(interop.from_mujoco(robot, qpos, joints=["hinge", "free", "ball"]), q)
+
+
+def test_velocity_is_of_the_body_in_the_world():
+    """MuJoCo's linear velocity is the rate of the position, its angular one is in the body's axes."""
+    robot, rng = floating().build(), np.random.default_rng(3)
+    q, v = robot.random(rng), rng.normal(size=robot.nv)
+    qvel = interop.to_mujoco(robot, q, v)[1]
+    assert_allclose(qvel[:3], robot.velocity(q, v, "a", expressed_in="world_aligned")[3:], atol=1e-13)
+    assert_allclose(qvel[3:6], robot.velocity(q, v, "a")[:3], atol=1e-13)
+
+
+def test_many_states():
+    robot, rng = floating().build(), np.random.default_rng(4)
+    q, v = robot.random(rng, (3, 2)), rng.normal(size=(2, robot.nv))
+    qpos, qvel = interop.to_mujoco(robot, q, v)
+    assert (qpos.shape, qvel.shape) == ((3, 2, robot.nq), (3, 2, robot.nv))
+    one = interop.to_mujoco(robot, q[2, 1], v[1])
+    assert_allclose(np.concatenate(one), np.concatenate([qpos[2, 1], qvel[2, 1]]), atol=1e-14)
+    back = interop.from_mujoco(robot, qpos, qvel)
+    assert_allclose(back[0], q)
+    assert_allclose(back[1], np.broadcast_to(v, (3, 2, robot.nv)), atol=1e-13)
+
+
+def test_bad_states():
+    robot = floating().build()
+    with pytest.raises(sarrus.ShapeError, match=r"q has shape \(3,\); this mechanism wants \(..., 12\)"):
+        interop.to_mujoco(robot, np.zeros(3))
+    with pytest.raises(sarrus.ShapeError, match=r"qvel has shape \(\); this mechanism wants \(..., 10\)"):
+        interop.from_mujoco(robot, np.zeros(12), 1.0)
+    with pytest.raises(sarrus.NameNotFoundError, match="joints: no moving joint is named 'weld'"):
+        interop.to_mujoco(robot, robot.neutral(), joints=["free", "ball", "weld"])
+    with pytest.raises(sarrus.ModelError, match=r"each moving joint of the robot once; left out: .'ball'., of 2 named"):
+        interop.to_mujoco(robot, robot.neutral(), joints=["free", "hinge"])
+    with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
+        interop.to_mujoco(None, [0.0])
+    other = floating()
+    other.add_body("e", sarrus.Inertia.sphere(1.0, 0.1))
+    other.add_joint("plane", sarrus.Planar("z"), "ground", "e")
+    with pytest.raises(sarrus.ModelError, match="joint 'plane' is Planar: MuJoCo has hinges"):
+        interop.to_mujoco(other.build(), np.zeros(15))
+    other = floating()
+    other.add_body("e", sarrus.Inertia.sphere(1.0, 0.1))
+    other.add_joint("loose", sarrus.Free(), "ground", "e", at_child=(1, 0, 0))
+    with pytest.raises(sarrus.ModelError, match="joint 'loose': MuJoCo's free joints give the pose of a body's frame"):
+        interop.to_mujoco(other.build(), np.zeros(19))
+
+
+# --- compiled models ----------------------------------------------------------------------------------------------
+
+
+def test_arrays_of_no_library():
+    """A pendulum, its bob 1 m under the pin, by arrays alone."""
+    none = np.zeros(0)
+    model = SimpleNamespace(
+        nbody=2, njnt=1, nq=1, nv=1, neq=0, nsite=0, ngeom=0, nkey=0, qpos0=np.array([0.5]), qpos_spring=np.zeros(1),
+        opt=SimpleNamespace(gravity=np.array([0, 0, -10.0]), disableflags=0), key_qpos=np.zeros((0, 1)),
+        body_parentid=[0, 0], body_pos=np.zeros((2, 3)), body_quat=np.array([[1.0, 0, 0, 0]] * 2),
+        body_ipos=np.array([[0, 0, 0], [0, 0, -1.0]]), body_iquat=np.array([[1.0, 0, 0, 0]] * 2),
+        body_mass=[0.0, 2.0], body_inertia=np.zeros((2, 3)), body_jntadr=[-1, 0], body_jntnum=[0, 1],
+        jnt_type=[3], jnt_qposadr=[0], jnt_dofadr=[0], jnt_bodyid=[1], jnt_pos=np.zeros((1, 3)), jnt_limited=[0],
+        jnt_axis=np.array([[0, 1.0, 0]]), jnt_stiffness=[0.0], jnt_range=np.zeros((1, 2)), jnt_actfrclimited=[0],
+        jnt_actfrcrange=np.zeros((1, 2)), dof_damping=[0.0], dof_armature=[0.0], dof_frictionloss=[0.0],
+        actuator_trntype=none,
+    )  # fmt: skip
+    robot = sarrus.from_mujoco(model)
+    assert (robot.joints, robot.bodies, robot.warnings) == (("body1_hinge",), ("body1",), ())
+    assert_allclose(robot.gravity_forces([0.5 + np.pi / 2]), [20])
+    assert_allclose(robot.configuration("qpos0"), [0.5])
+    with pytest.raises(TypeError, match=r"model must be a mujoco.MjModel, or have its arrays; got 3"):
+        sarrus.from_mujoco(3)
+
+
+def both(text):
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(text)
+    return mujoco, model, sarrus.loads(text), sarrus.from_mujoco(model)
+
+
+def test_the_document_and_the_compiled_model_are_one():
+    _, _, read, taken = both(TEXT)
+    assert (read.name, read.frames, read.actuated, read.nc) == (taken.name, taken.frames, taken.actuated, taken.nc)
+    ours, theirs = read.description, taken.description
+    for a, b in zip(ours.joints, theirs.joints, strict=True):
+        assert (a.name, a.bodies, a.kind, a.loop, a.tree) == (b.name, b.bodies, b.kind, b.loop, b.tree)
+        for term in ("limits", "damping", "friction", "armature", "stiffness", "rest", "effort_limit"):
+            one, other = getattr(a.joint, term), getattr(b.joint, term)
+            assert (one is None) == (other is None)
+            if one is not None:
+                assert_allclose(np.ravel(one), np.ravel(other), rtol=1e-12)
+        for one, other in ((a.at_parent, b.at_parent), (a.at_child, b.at_child)):
+            assert_allclose(one.translation, other.translation, atol=1e-13)
+    for a, b in zip(ours.bodies, theirs.bodies, strict=True):
+        assert a.name == b.name
+        assert_allclose(a.inertia.matrix, b.inertia.matrix, atol=1e-13 * abs(a.inertia.matrix).max())
+    for a, b in zip(ours.constraints, theirs.constraints, strict=True):
+        assert (a.name, str(a)) == (b.name, str(b))
+    for name in read.configurations:
+        assert_allclose(read.configuration(name), taken.configuration(name), atol=1e-14)
+    assert [v.shape for v in ours.visuals] == [v.shape for v in theirs.visuals]
+
+
+def test_poses_and_mass_matrix():
+    mujoco, model, read, taken = both(TEXT)
+    compare(mujoco, model, read)
+    compare(mujoco, model, taken)
+
+
+def test_forces():
+    """Gravity, Coriolis forces, springs and dampers: inverse dynamics at random accelerations."""
+    mujoco, model, *robots = both(re.sub("<equality>.*</equality>", "", TEXT))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT  # theirs of limits
+    rng = np.random.default_rng(1)
+    for data in states(mujoco, model):
+        for robot in robots:
+            q, v = interop.from_mujoco(robot, data.qpos.copy(), data.qvel.copy())
+            a = rng.normal(size=model.nv)
+            T, h = velocity_map(robot, q), 1e-6
+            rate = (
+                velocity_map(robot, robot.integrate(q, h * v)) - velocity_map(robot, robot.integrate(q, -h * v))
+            ) / (2 * h)
+            data.qacc[:] = T @ a + rate @ v
+            mujoco.mj_inverse(model, data)
+            tau = robot.inverse_dynamics(q, v, a)
+            assert_allclose(T.T @ data.qfrc_inverse, tau, rtol=0, atol=1e-7 * abs(tau).max())
+
+
+@pytest.mark.parametrize("equality", EQUALITIES.values(), ids=EQUALITIES)
+def test_equalities(equality):
+    """Where ours are closed theirs are, and the rows span the same space there."""
+    mujoco, model, *robots = both(f"<mujoco>{WORLD}{REST}<equality>{equality}</equality></mujoco>")
+    model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    for data in states(mujoco, model):
+        for robot in robots:
+            q = robot.assemble(near=interop.from_mujoco(robot, data.qpos.copy()))
+            data.qpos[:] = interop.to_mujoco(robot, q)
+            mujoco.mj_forward(model, data)
+            assert_allclose(data.efc_pos[: data.ne], 0, atol=1e-11)
+            theirs = data.efc_J.reshape(-1, model.nv)[: data.ne] @ velocity_map(robot, q)
+            ours = robot.constraint_jacobian(q)
+            ranks = [np.linalg.matrix_rank(x, tol=1e-8) for x in (ours, theirs, np.vstack([ours, theirs]))]
+            assert ranks == [robot.nc] * 3
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_files_of_others(path, tmp_path):
+    """As MuJoCo compiles them: without their meshes, which are not there, so that bodies that take their masses from these have none."""
+    mujoco = pytest.importorskip("mujoco")
+    if path.parent.name == "robotiq_2f85" and path.name != "2f85.explicit.xml":
+        with pytest.raises(sarrus.ModelError, match=r"its mass by mesh 'base_mount', .*from_mujoco"):
+            sarrus.load(path)
+        return
+    robot = sarrus.load(path)
+    for file in path.parent.glob("*.xml"):
+        text = re.sub(r"<!--.*?-->", "", file.read_text(), flags=re.S)
+        text = re.sub(r"<asset>.*?</asset>", "", text, flags=re.S)
+        text = re.sub(r"(<default.*)?<geom[^>]*(?<=mesh=)[^>]*/>", "", text)
+        text = re.sub(r'material="\w+"', "", text)
+        (tmp_path / file.name).write_text(text)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / path.name))
+    compare(mujoco, model, robot)
+    compare(mujoco, model, sarrus.from_mujoco(model))

@@ -1,0 +1,373 @@
+"""What people add to URDF to close loops, and what drives joints: small documents with numbers that are plain to see, and published files."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import reference_models
+import sarrus
+from sarrus.io import urdf
+
+
+def link(name, mass=1.0):
+    return f'<link name="{name}"><inertial><mass value="{mass}"/><inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial></link>'
+
+
+def joint(name, parent, child, xyz="0 0 0", kind="continuous", inside='<axis xyz="0 0 1"/>', rpy="0 0 0"):
+    ends = f'<parent link="{parent}"/><child link="{child}"/><origin xyz="{xyz}" rpy="{rpy}"/>'
+    return f'<joint name="{name}" type="{kind}">{ends}{inside}</joint>'
+
+
+def robot(*parts):
+    return '<robot name="r">\n' + "\n".join(parts) + "\n</robot>"
+
+
+# a parallelogram in the plane z = 0: two bars of 1 m from (0, 0) and (2, 0), and a coupler of 2 m on the first; square at q = 0
+BARS = (
+    '<link name="base"/>', *map(link, ("left", "top", "right")),
+    joint("j_left", "base", "left"), joint("j_top", "left", "top", "0 1 0"), joint("j_right", "base", "right", "2 0 0"),
+)  # fmt: skip
+LOOP = """<loop name="pin" type="{}"><predecessor link="top"><origin xyz="2 0 0"/></predecessor>
+          <successor link="right"><origin xyz="0 1 0"/></successor><axis xyz="0 0 1"/></loop>"""
+HINGES = {
+    "URDF+": LOOP.format("revolute"),
+    "Isaac": """<loop_joint name="pin" type="revolute"><link1 link="top" xyz="2 0 0"/><link2 link="right" xyz="0 1 0"/>
+                <axis xyz="0 0 1"/></loop_joint>""",
+    "Fusion": """<loop_joint name="pin" type="revolute"><parent link="top"/><child link="right"/>
+                 <parent_origin xyz="2 0 0"/><child_origin xyz="0 1 0"/><axis xyz="0 0 1" frame="parent"/></loop_joint>""",
+    "proposed for ROS": """<constraint name="pin" type="revolute"><parent link="top"/><parent_origin xyz="2 0 0"/>
+        <parent_axis xyz="0 0 1"/><child link="right"/><child_origin xyz="0 1 0"/><child_axis xyz="0 0 1"/></constraint>""",
+    "Gazebo": """<gazebo><joint name="pin" type="revolute"><parent>top</parent><child>right</child><pose>0 1 0 0 0 0</pose>
+                 <axis><xyz>0 0 1</xyz></axis></joint></gazebo>""",
+}
+
+
+@pytest.mark.parametrize("text", HINGES.values(), ids=HINGES)
+def test_a_hinge_closes_the_parallelogram(text):
+    """Opposite bars stay parallel: the coupler turns back what its bar turns."""
+    r = sarrus.loads(robot(*BARS, text))
+    assert (r.joints[1:], r.loop_joints, r.nc, r.warnings) == (("j_left", "j_top", "j_right"), ("pin",), 5, ())
+    q = r.assemble(fixed={"j_left": 0.3})
+    assert_allclose(q, [0.3, -0.3, 0.3], atol=1e-12)
+    assert_allclose(r.pose(q, "top")[:3, :3], np.eye(3), atol=1e-12)
+    assert np.linalg.matrix_rank(r.constraint_jacobian(q), tol=1e-9) == 2
+
+
+def test_urdf_plus_says_which_joints_are_independent():
+    """A choice of coordinates, of which nothing has to be said."""
+    r = sarrus.loads(robot(*BARS, HINGES["URDF+"]).replace('name="j_left"', 'name="j_left" independent="true"'))
+    assert not r.warnings
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("spherical", 3), ("fixed", 6), ("prismatic", 5), ("planar", 3)])
+def test_kinds_of_closing_joints(kind, rows):
+    assert sarrus.loads(robot(*BARS, LOOP.format(kind))).nc == rows
+
+
+def test_isaac_s_documents_write_the_first_link_twice():
+    text = '<loop_joint name="pin" type="spherical"><link1 link="top" xyz="2 0 0"/><link1 link="right" xyz="0 1 0"/></loop_joint>'
+    r = sarrus.loads(robot(*BARS, text))
+    assert r.loop_joints == ("pin",) and r.nc == 3
+    assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
+
+
+def test_axes_are_told_in_the_frame_of_the_parent_alone():
+    """The right bar's frame lies on its side: at q = 0 its x-axis is the parent's z-axis."""
+    turned = joint("j_right", "base", "right", "2 0 0", inside='<axis xyz="1 0 0"/>', rpy="0 -1.5707963267948966 0")
+    for how in ("Fusion", "Gazebo"):
+        # in the right link, z of the world is x, and (0, 1, 0) is itself
+        text = HINGES[how].replace("<xyz>0 0 1</xyz>", "<xyz>1 0 0</xyz>")
+        r = sarrus.loads(robot(*BARS[:-1], turned, text))
+        assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
+    text = HINGES["proposed for ROS"].replace('<child_axis xyz="0 0 1"/>', '<child_axis xyz="1 0 0"/>')
+    r = sarrus.loads(robot(*BARS[:-1], turned, text))
+    assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
+
+
+def test_gazebo_joints_may_hold_the_world_and_axes_of_the_model():
+    text = """<gazebo><joint name="pin" type="prismatic"><parent>world</parent><child>top</child><pose>1 0 0 0 0 0</pose>
+              <axis><xyz>1 0 0</xyz><use_parent_model_frame>1</use_parent_model_frame></axis></joint></gazebo>"""
+    r = sarrus.loads(
+        robot(*BARS[:-1], '<link name="world_"/>', joint("w", "base", "world_", kind="fixed"), text, BARS[-1])
+    )
+    spec = next(j for j in r.description.joints if j.name == "pin")
+    assert (spec.parent, spec.child) == ("ground", "top")
+    assert_allclose(spec.at_parent.translation, [1, 1, 0])
+    assert_allclose(spec.joint.axis, [1, 0, 0])
+
+
+def test_coupling_of_two_ways():
+    """3 (a + b) = c, from where the ways to the root meet."""
+    text = """<coupling name="belt"><predecessor link="B"/><successor link="C"/><ratio value="3"/></coupling>"""
+    links = [
+        '<link name="base"/>',
+        *map(link, "ABC"),
+        joint("a", "base", "A"),
+        joint("b", "A", "B"),
+        joint("c", "base", "C"),
+    ]
+    r = sarrus.loads(robot(*links, text))
+    assert r.constraints == ("belt",)
+    assert_allclose(r.loop_residual([0.1, 0.2, 0.9]), 0.0, atol=1e-15)
+    assert abs(r.loop_residual([0.1, 0.2, 0.3])[0]) > 0.5
+    assert not r.warnings
+
+
+# --- sidecars --------------------------------------------------------------------------------------------------------
+
+ENDS = (
+    link("end_A"), joint("f_A", "top", "end_A", "2 0 0", "fixed"), link("end_B"),
+    joint("f_B", "right", "end_B", "0 1 0"),
+)  # fmt: skip
+
+
+def test_sidecar_as_a_dict():
+    """Frames are links or joints; the joint between the bars is in the tree, and the loop is a weld."""
+    for names in (["end_A", "end_B"], ["f_A", "f_B"]):
+        r = sarrus.loads(robot(*BARS, *ENDS), loops={"closed_loop": [names], "type": ["6d"], "name_mot": ["j_left"]})
+        assert r.actuated == ("j_left",)
+        assert (r.nc, r.loop_joints) == (6, (" ".join(names),))
+        assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3, -0.3], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("3d", 3), ("3D", 3), ("6D", 6), ("revolute", 5), ("universal", 4), (sarrus.Prismatic("x"), 5)]
+)
+def test_types_of_loops(kind, rows):
+    assert sarrus.loads(robot(*BARS, *ENDS), loops={"closed_loop": [["end_A", "end_B"]], "type": [kind]}).nc == rows
+
+
+def test_unknown_types_of_loops_are_welds_with_a_warning():
+    r = sarrus.loads(robot(*BARS, *ENDS), loops={"closed_loop": [["end_A", "end_B"]], "type": ["5d"]})
+    assert r.nc == 6 and r.warnings == (
+        "loops: type '5d' is unknown and taken as 6d; known are 3d, 6d, revolute, universal",
+    )
+
+
+def test_retyped_joints():
+    """A ball, a weld, and two revolute joints about axes of the joint's frame, whatever the URDF's axis is."""
+    loops = {
+        "joint_name": ["j_left", "j_top", "j_right", "none"],
+        "joint_type": ["SPHERICAL", "FIXED", "UJOINT_YX", "FIXED"],
+    }
+    r = sarrus.loads(robot(*BARS), loops=loops)
+    assert [(r.joint(name).kind, name) for name in r.joints[1:]] == [
+        ("Spherical", "j_left"), ("Fixed", "j_top"), ("Revolute", "j_right_Y"), ("Revolute", "j_right_X")
+    ]  # fmt: skip
+    assert r.warnings == ("loops: joint_name 'none' is no joint of the URDF; there are: j_left, j_right, j_top",)
+    q = r.neutral()
+    q[-2:] = 0.3, 0.4
+    R = sarrus.Rotation.from_axis_angle("y", 0.3) @ sarrus.Rotation.from_axis_angle("x", 0.4)
+    assert_allclose(r.pose(q, "right")[:3, :3], R.matrix, atol=1e-15)
+    assert_allclose(r.pose(q, "right")[:3, 3], [2, 0, 0])
+    assert set(r.actuated) == {"j_left", "j_right_Y", "j_right_X"}
+    assert sarrus.loads(robot(*BARS), loops={**loops, "name_mot": ["j_right_X"]}).actuated == ("j_right_X",)
+
+
+def test_a_sidecar_in_a_file(tmp_path, monkeypatch):
+    """Its name is relative to where one is, or to the URDF; one that nobody asked for is told of."""
+    pytest.importorskip("yaml")
+    (tmp_path / "r.urdf").write_text(robot(*BARS, *ENDS))
+    (tmp_path / "robot.yaml").write_text("closed_loop: [['end_A', 'end_B']]\ntype: ['3d']\nname_mot: ['j_left']")
+    for loops in ("robot.yaml", tmp_path / "robot.yaml"):
+        r = sarrus.load(tmp_path / "r.urdf", loops=loops)
+        assert (r.nc, r.warnings) == (3, ())
+    r = sarrus.load(tmp_path / "r.urdf")
+    assert r.nc == 0
+    assert r.warnings == (
+        "r.urdf:1: robot.yaml beside it seems to hold loops and is not read: load(..., loops='robot.yaml')",
+    )
+    with pytest.raises(FileNotFoundError):
+        sarrus.load(tmp_path / "r.urdf", loops="none.yaml")
+
+
+BAD_SIDECARS = {
+    "no dict": (3, "loops is the name of a YAML file, or a dict; got 3"),
+    "unknown link": ({"closed_loop": [["end_A", "end_C"]]}, "closed_loop names 'end_C', which is no link and no joint"),
+    "one name": ({"closed_loop": [["end_A"]]}, "closed_loop wants pairs of names; got a list"),
+    "itself": ({"closed_loop": [["end_A", "f_A"]]}, r"closed_loop \['end_A', 'f_A'\] ties link 'end_A' to itself"),
+    "a text": ({"closed_loop": "end_A"}, "closed_loop wants a list; got str 'end_A'"),
+    "types": (
+        {"closed_loop": [["end_A", "end_B"]], "type": []},
+        "closed_loop and type go together; got 1 and 0 entries",
+    ),
+    "no type": ({"closed_loop": [["end_A", "end_B"]], "type": [3]}, "type wants names; got int 3"),
+    "joint types": ({"joint_name": ["j_top"]}, "joint_name and joint_type go together; got 1 and 0 entries"),
+    "unknown joint type": (
+        {"joint_name": ["j_top"], "joint_type": ["UJOINT_XX"]},
+        "joint_type 'UJOINT_XX' is unknown; known are SPHERICAL, FIXED, UJOINT_XY and so on",
+    ),
+    "motors": ({"name_mot": [1]}, "name_mot wants names; got int 1"),
+}
+
+
+@pytest.mark.parametrize(("loops", "message"), BAD_SIDECARS.values(), ids=BAD_SIDECARS)
+def test_bad_sidecars(loops, message):
+    with pytest.raises(sarrus.ModelError, match=message):
+        sarrus.loads(robot(*BARS, *ENDS), loops=loops)
+
+
+def test_unknown_keys_and_motors_are_warnings():
+    r = sarrus.loads(robot(*BARS), loops={"closed_loops": [], "name_mot": ["j_lefft"]})
+    assert r.actuated == ()
+    assert r.warnings == (
+        "loops: key 'closed_loops' is not read; did you mean 'closed_loop'?",
+        "loops: name_mot 'j_lefft' is no joint that moves; did you mean 'j_left'?",
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 10**5, "{a: " * 10**5, "- " * 10**5, "&a [*a]", "a: !!python/object/apply:os.system [x]",
+             "\x00", "closed_loop: [" + "[a, b], " * 10**5 + "]", "# " + "x" * 10**6]
+)  # fmt: skip
+def test_hostile_sidecars(tmp_path, text):
+    pytest.importorskip("yaml")
+    (tmp_path / "r.urdf").write_text(robot(*BARS))
+    (tmp_path / "r.yaml").write_text(text)
+    with pytest.raises(sarrus.ModelError, match=r"r\.yaml"):
+        sarrus.load(tmp_path / "r.urdf", loops=tmp_path / "r.yaml")
+
+
+# --- roots, motors, Drake -------------------------------------------------------------------------------------------
+
+
+def test_an_undeclared_world_is_the_ground_and_other_roots_float():
+    r = sarrus.loads(robot(link("A"), link("B"), link("C"), joint("j", "world", "A", "0 0 1"), joint("k", "B", "C")))
+    assert (r.joints, r.joint("root_joint").kind, r.nv) == (("root_joint", "j", "k"), "Free", 8)
+    assert_allclose(r.pose(r.neutral(), "A")[:3, 3], [0, 0, 1])
+    assert r.warnings == (
+        "<string>:3: <link name='B'> is no joint's child, and not the first such link: it floats by itself",
+    )
+    with pytest.raises(sarrus.ModelError, match="hangs on 'world', which is no link of it and so the ground"):
+        sarrus.loads(robot(link("A"), joint("j", "world", "A")), floating_base=True)
+
+
+def test_of_several_roots_the_first_is_the_base():
+    r = sarrus.loads(robot(link("A"), link("B")))
+    assert [r.joint(name).kind for name in ("root_joint", "root_joint_")] == ["Fixed", "Free"]
+    assert "<link name='B'> is no joint's child, and not the first such link: it floats by itself" in r.warnings[0]
+    # two links that carry a third close a loop
+    r = sarrus.loads(robot(*map(link, "ABC"), joint("j", "A", "C"), joint("k", "B", "C")))
+    assert (r.nv, r.warnings) == (2, ())
+
+
+TRANSMISSION = '<transmission name="t"><type>x</type><joint name="{}"><hardwareInterface/></joint></transmission>'
+CONTROL = """<ros2_control name="c" type="system"><joint name="{}"><command_interface name="position"/></joint>
+             <joint name="j_right"><state_interface name="position"/></joint></ros2_control>"""
+
+
+@pytest.mark.parametrize("text", [TRANSMISSION, CONTROL])
+def test_transmissions_and_ros2_control_say_what_is_driven(text):
+    assert sarrus.loads(robot(*BARS)).actuated == ("j_left", "j_top", "j_right")
+    r = sarrus.loads(robot(*BARS, text.format("j_top")))
+    assert r.actuated == ("j_top",)
+    assert r.warnings[0].endswith(
+        "motors are told for other joints than these, which are taken as passive: 'j_left', 'j_right'"
+    )
+    r = sarrus.loads(robot(*BARS, text.format("j_down")))
+    assert r.actuated == () and any("a motor drives 'j_down', which is no joint" in text for text in r.warnings)
+    assert sarrus.loads(robot(*BARS, text.format("j_top")), loops={"name_mot": ["j_left"]}).actuated == ("j_left",)
+
+
+BALL = """<drake:ball_constraint><drake:ball_constraint_body_A name="top"/><drake:ball_constraint_p_AP value="2 0 0"/>
+          <drake:ball_constraint_body_B name="right"/><drake:ball_constraint_p_BQ value="0 1 0"/></drake:ball_constraint>"""
+
+
+def test_drake_s_ball_constraint():
+    r = sarrus.loads(robot(*BARS, BALL))
+    assert (r.loop_joints, r.nc, r.warnings) == (("ball_constraint_1",), 3, ())
+    assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
+
+
+def test_drake_s_joints_and_frames():
+    inside = '<axis xyz="0 0 1"/><drake:screw_thread_pitch value="0.5"/>'
+    parts = [joint("s", "A", "B", kind="screw", inside=inside), joint("u", "B", "C", kind="universal")]
+    text = robot(
+        *map(link, "ABC"),
+        *(p.replace("joint name", "drake:joint name").replace("</joint", "</drake:joint") for p in parts),
+    )
+    r = sarrus.loads(text.replace("</robot>", '<frame name="tip" link="C" xyz="0 0 1" rpy="0 0 0"/></robot>'))
+    assert_allclose(r.joint("s").type.pitch, 0.5 / (2 * np.pi))
+    assert (r.joint("u").kind, r.frames[-1], r.warnings) == ("Universal", "tip", ())
+    assert_allclose(r.pose([2 * np.pi, 0, 0], "tip")[:3, 3], [0, 0, 1.5], atol=1e-15)
+
+
+BAD = {
+    "unknown link": (LOOP.format("revolute").replace("top", "tip"), "<predecessor> of <loop name='pin'> names an unknown link 'tip'"),
+    "unknown type": (LOOP.format("magic"), "<loop name='pin'> has an unknown type 'magic'"),
+    "no successor": (LOOP.format("fixed").replace("successor", "other"), "<loop name='pin'> has no <successor>"),
+    "one link": ('<loop_joint name="pin" type="spherical"><link1 link="top"/></loop_joint>', "wants two links, <link1> and <link2>"),
+    "no number": (LOOP.format("fixed").replace("2 0 0", "2 0 z"), "<origin> of <loop name='pin'> wants 3 numbers in xyz, not '2 0 z'"),
+    "zero axis": (LOOP.format("revolute").replace("0 0 1", "0 0 0"), "<axis> of <loop name='pin'> is zero"),
+    "itself": (LOOP.format("fixed").replace("right", "top"), "<loop name='pin'>: joint 'pin' joins body 'top' to itself"),
+    "frame": (HINGES["Fusion"].replace('"parent"', '"moon"'), "is told in frame 'moon'; known is 'parent'"),
+    "body of a ball": (BALL.replace("top", "tip"), "names an unknown link or frame 'tip'"),
+    "coupling": (
+        '<coupling name="c"><predecessor link="left"/><successor link="x"/></coupling>',
+        "<successor> of <coupling name='c'> names an unknown link 'x'",
+    ),
+    "gazebo": (HINGES["Gazebo"].replace(">top<", ">tip<"), "<parent> of <joint name='pin'> names an unknown link 'tip'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_bad_loops(text, message):
+    with pytest.raises(sarrus.ModelError, match=r"^<string>:\d+: ") as error:
+        sarrus.loads(robot(*BARS, text))
+    assert message in str(error.value)
+
+
+def test_xacro(tmp_path):
+    path = tmp_path / "r.urdf.xacro"
+    text = robot('<xacro:property name="m" value="2"/>', link("A", "${m + 1}"))
+    path.write_text(text.replace("<robot", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"'))
+    try:
+        import xacro  # noqa: F401
+    except ImportError:
+        with pytest.raises(sarrus.ModelError, match=r'xacro is a macro language; pip install "sarrus\[xacro\]"'):
+            sarrus.load(path)
+        return
+    assert sarrus.load(path).description.bodies[0].inertia.mass == 3.0
+    path.write_text(path.read_text().replace("${m + 1}", "${n}"))
+    with pytest.raises(sarrus.ModelError, match="xacro fails: name 'n' is not defined"):
+        sarrus.load(path)
+
+
+# --- models that others published ------------------------------------------------------------------------------------
+
+URDFS = [*reference_models.references("example-parallel-robots"), *reference_models.references("urdf-ext")]
+
+
+@pytest.mark.skipif(not URDFS, reason="the published models are not beside the checkout")
+@pytest.mark.parametrize("reference", URDFS, ids=lambda path: f"{path.parent.name}-{path.name.partition('.')[0]}")
+def test_published_models(reference):
+    """Mass matrix, bias, accelerations, rank and freedoms are those of Pinocchio and dense algebra."""
+    numbers, path = reference_models.read(reference)
+    pytest.importorskip("yaml")
+    loops = "robot.yaml" if "sidecar" in numbers else None
+    builder = urdf.read(path.read_bytes(), source=path.name, beside=str(path.parent), loops=loops)
+    robot = reference_models.on_tree(builder, [*numbers["joints"], "root_joint"])
+    assert robot.nc == numbers["rows"]
+    if "actuated" in numbers:
+        assert set(robot.actuated) == set(numbers["actuated"])
+    for k, one in enumerate(numbers["configurations"]):
+        if path.parent.name == "generalized_rbda" and k == 0:
+            one = {**one, "links": {}}  # not those of its q: link1 turns by joint1 alone
+        rank, off, allowed = reference_models.check(robot, one, numbers["joints"], {})
+        assert rank == one["rank"]
+        assert off < allowed
+
+
+@pytest.mark.skipif(not URDFS, reason="the published models are not beside the checkout")
+@pytest.mark.parametrize(
+    "name", ["5bar_linkage", "cassie_like", "digit_like", "disney_robot", "robot_delta", "kangaroo_like"]
+)
+def test_assembling_from_zero(name):
+    """Up to 0.9 m and half a turn open; what cannot close says how near it comes."""
+    pytest.importorskip("yaml")
+    robot = sarrus.load(reference_models.MODELS / "example-parallel-robots" / name / "robot.urdf", loops="robot.yaml")
+    if name == "kangaroo_like":
+        with pytest.raises(sarrus.AssemblyError, match=r"its closest approach 0\.0\d+ m and 0\.\d+ rad"):
+            robot.assemble()
+        return
+    assert np.abs(robot.loop_residual(robot.assemble())).max() < 1e-12

@@ -1,0 +1,235 @@
+"""Linear equations of motion: what they say of states nearby, and closed forms."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from numpy.testing import assert_allclose
+
+import sarrus
+from tests.random_closed import closed_mechanisms
+from tests.random_mechanisms import mechanisms, random_state, seeds
+
+# of A, to the digits that its differences keep where all speeds and lengths are of order one
+DIGITS = 1e-9
+
+
+def picks(robot, names):
+    """E (k, nv): the rows of the identity that these names of velocities stand for."""
+    all_names = [n if robot.joint(n).nv == 1 else f"{n}[{k}]" for n in robot.joints for k in range(robot.joint(n).nv)]
+    return np.eye(robot.nv)[[all_names.index(name) for name in names]]
+
+
+def deviation_rate(robot, q, v, q1, v1, h=1e-4):
+    """d-dot of d = difference(q, q1), both moving on: by a central difference of fourth order."""
+    d = [robot.difference(robot.integrate(q, t * v), robot.integrate(q1, t * v1)) for t in h * np.array([-2, -1, 1, 2])]
+    return (8 * (d[2] - d[1]) - (d[3] - d[0])) / (12 * h)
+
+
+def assert_tells_of_states_nearby(linear, robot, q, v, tau, rng, **given):
+    """x-dot - rate = A x, to second order in x, for states that are found by other projections than those that made A."""
+    E_q, E_v = picks(robot, linear.coordinates), picks(robot, linear.velocities)
+    a = robot.forward_dynamics(q, v, tau, check=False, **given)
+    size = 1e-5
+    away = linear.configuration_basis @ rng.normal(size=len(linear.coordinates))
+    q1 = robot.integrate(q, size * away / max(1.0, abs(away).max(initial=0.0)))
+    if robot.nc:
+        q1 = robot.project_configuration(q1, **given)
+    v1 = v + size * rng.normal(size=robot.nv)
+    v1 = robot.project_velocity(q1, v1, **given) if robot.nc else v1
+    a1 = robot.forward_dynamics(q1, v1, tau, check=False, **given)
+    x = np.concatenate([E_q @ robot.difference(q, q1), E_v @ (v1 - v)])
+    x_dot = np.concatenate([E_q @ deviation_rate(robot, q, v, q1, v1), E_v @ (a1 - a)])
+    scale = max(1.0, np.abs(linear.A).max(initial=0.0)) * np.abs(x).max(initial=0.0)
+    assert_allclose(x_dot, linear.A @ x, rtol=0, atol=1e-3 * scale + 1e-9 * max(1.0, np.abs(a).max(initial=0.0)))
+
+
+# ---- any mechanism -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(mechanisms(springs=True), seeds())
+def test_of_trees(robot, seed):
+    rng = np.random.default_rng(seed)
+    q, v, tau = random_state(robot, rng)
+    linear = robot.linearize(q, v, tau)
+    assert linear.coordinates == linear.velocities and linear.A.shape == (2 * robot.nv,) * 2
+    assert_tells_of_states_nearby(linear, robot, q, v, tau, rng)
+    assert_allclose(linear.E[robot.nv :], robot.mass_matrix_inverse(q), rtol=1e-8, atol=1e-8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(closed_mechanisms(), seeds())
+def test_of_closed_mechanisms(closed, seed):
+    """Every kind of constraint, rolling, Pfaffian and driven ones included, in motion."""
+    robot, (q, v, tau, time), rng = closed.robot, closed.state, np.random.default_rng(seed)
+    linear = robot.linearize(q, v, tau, time=time)
+    J = robot.constraint_jacobian(q, time=time)
+    held = [row for c in robot.constraints for row in robot.constraint(c).holonomic]
+    assert len(linear.velocities) == robot.nv - np.linalg.matrix_rank(J)
+    assert len(linear.coordinates) == robot.nv - np.linalg.matrix_rank(J[held])
+    assert linear.coordinates[: len(linear.velocities)] == linear.velocities
+    assert_allclose(J @ linear.velocity_basis, 0, atol=1e-9)
+    assert_allclose(J[held] @ linear.configuration_basis, 0, atol=1e-9)
+    assert_tells_of_states_nearby(linear, robot, q, v, tau, rng, time=time)
+
+
+def test_a_batch_is_its_states():
+    fourbar = sarrus.mechanisms.four_bar()
+    q = fourbar.assemble(fixed={"motor": np.array([[0.3, 0.8, 1.5], [2.0, 2.5, 3.0]])[..., None]})
+    v = fourbar.velocities(q, {"motor": 2.0})
+    tau = np.array([0.5, 0.0, 0.0])
+    wrenches = {"coupler": np.random.default_rng(0).normal(size=(3, 6))}
+    both = fourbar.linearize(q, v, tau, ["motor"], wrenches=wrenches)
+    one = fourbar.linearize(q[1, 2], v[1, 2], tau, ["motor"], wrenches={"coupler": wrenches["coupler"][2]})
+    for name in ("A", "B", "E", "rate", "configuration_basis", "velocity_basis"):
+        assert_allclose(getattr(both, name)[1, 2], getattr(one, name), rtol=0, atol=DIGITS)
+    assert_allclose(both.modes().eigenvalues[1, 2], one.modes().eigenvalues, rtol=0, atol=DIGITS)
+    assert both.error.shape == both.A.shape == (2, 3, 2, 2)
+    q = q.copy()
+    q[0, 1, 0] = np.nan
+    with pytest.raises(sarrus.StateError):
+        fourbar.linearize(q[0, 1], v[0, 1])
+
+
+# ---- what does not depend on how it is asked -------------------------------------------------------------------------
+
+
+def bars(loop, rest):
+    """A four-bar on springs, without weight, closed at one of its joints."""
+    b = sarrus.Builder(gravity=(0, 0, 0))
+    for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+    ends = {
+        "motor": ("ground", "crank", {}),
+        "pin1": ("crank", "coupler", {"at_parent": (0.4, 0, 0)}),
+        "pivot": ("ground", "rocker", {"at_parent": (1.0, 0, 0)}),
+        "pin2": ("coupler", "rocker", {"at_parent": (1.1, 0, 0), "at_child": (0.9, 0, 0)}),
+    }
+    for k, (name, (parent, child, places)) in enumerate(ends.items()):
+        hinge = sarrus.Revolute("y", stiffness=8.0 + k, rest=rest.get(name, 0.0), damping=0.1 * k)
+        b.add_joint(name, hinge, parent, child, **places, loop=name == loop)
+    return b.build()
+
+
+def test_eigenvalues_of_equilibria_depend_neither_on_coordinates_nor_on_where_a_loop_is_closed():
+    fourbar = bars("pin2", {})
+    place = fourbar.joint_coordinates(fourbar.assemble(fixed={"motor": 0.5}))
+    rest, found = {name: float(x[0]) for name, x in place.items()}, []
+    for loop in rest:
+        robot = bars(loop, rest)
+        q = np.concatenate([place[name] for name in robot.joints])
+        for name in robot.joints:
+            linear = robot.linearize(q, np.zeros(3), coordinates=[name])
+            assert linear.states == (name, f"{name}'")
+            found.append(np.sort_complex(linear.modes().eigenvalues))
+    assert len(found) == 12
+    assert_allclose(found, np.tile(found[0], (12, 1)), rtol=0, atol=1e-8)
+
+
+# ---- closed forms --------------------------------------------------------------------------------------------------
+
+
+def test_pendulum():
+    robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+    linear = robot.linearize([0.0], [0.0])
+    assert_allclose(linear.A, [[0, 1], [-9.81 / 0.5, 0]], rtol=0, atol=DIGITS)
+    assert_allclose(linear.E, [[0], [1 / (2.0 * 0.5**2)]], rtol=0, atol=DIGITS)
+    upright = robot.linearize([np.pi], [0.0]).modes()
+    assert_allclose(np.sort(upright.eigenvalues.real), [-np.sqrt(19.62), np.sqrt(19.62)], rtol=0, atol=DIGITS)
+    modes = linear.modes()
+    assert_allclose(modes.damping, 0, atol=DIGITS)
+    assert_allclose(modes.shapes, 1.0, atol=DIGITS)
+
+
+def test_damped_oscillator():
+    b = sarrus.Builder(gravity=(0, 0, 0))
+    b.add_body("mass", sarrus.Inertia.sphere(2.0, 0.1))
+    b.add_joint("slide", sarrus.Prismatic("x", stiffness=50.0, damping=4.0), "ground", "mass", actuated=True)
+    linear = b.build().linearize([0.0], [0.0])
+    modes = linear.modes()
+    assert_allclose(modes.frequencies, 5.0, rtol=0, atol=DIGITS)
+    assert_allclose(modes.damping, 4.0 / (2 * np.sqrt(50.0 * 2.0)), rtol=0, atol=DIGITS)
+    assert_allclose(linear.B, [[0], [0.5]], rtol=0, atol=DIGITS)
+
+
+def test_a_body_that_spins_about_a_principal_axis():
+    """Euler's equations; seen from the turning body its deviations of attitude turn backwards."""
+    I, rate = np.array([0.2, 0.3, 0.4]), 2.0
+    b = sarrus.Builder(gravity=(0, 0, 0))
+    b.add_body("body", sarrus.Inertia(2.0, (0, 0, 0), np.diag(I)))
+    b.add_joint("float", sarrus.Free(), "ground", "body")
+    robot = b.build()
+    for axis in range(3):
+        v = np.zeros(6)
+        v[axis] = rate
+        eigenvalues = robot.linearize(robot.neutral(), v).modes().eigenvalues
+        j, k = (axis + 1) % 3, (axis + 2) % 3
+        nutation = rate * np.sqrt(complex((I[j] - I[axis]) * (I[axis] - I[k]) / (I[j] * I[k])))
+        for wanted in (nutation, -nutation, 1j * rate, -1j * rate):
+            assert abs(eigenvalues - wanted).min() < 1e-7
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.5, 4.0])
+def test_a_disc_rolls_upright_if_it_is_fast_enough(speed):
+    """lambda^2 = (A m g r - C (C + m r^2) W^2) / (A (A + m r^2)), A about a diameter, C about the axle, W the rate of rolling (Routh)."""
+    m, r, A, C = 2.0, 0.3, 0.05, 0.1
+    b = sarrus.Builder()
+    for name in ("at place", "at height", "leaning"):
+        b.add_body(name)
+    b.add_body("disc", sarrus.Inertia(m, (0, 0, 0), np.diag([A, C, A])))
+    b.add_joint("place", sarrus.Planar("z"), "ground", "at place", at_parent=(0, 0, r))
+    b.add_joint("height", sarrus.Prismatic("z"), "at place", "at height")
+    b.add_joint("lean", sarrus.Revolute("x"), "at height", "leaning")
+    b.add_joint("roll", sarrus.Revolute("y"), "leaning", "disc")
+    b.add_rolling("contact", "disc", radius=r, axle="y")
+    robot = b.build()
+    q = robot.assemble()
+    v = robot.velocities(q, {"roll": speed / r, "lean": 0.0, "place": [speed, 0.0, 0.0]})
+    squared = (A * m * 9.81 * r - C * (C + m * r**2) * (speed / r) ** 2) / (A * (A + m * r**2))
+    linear = robot.linearize(q, v)
+    assert (len(linear.coordinates), len(linear.velocities)) == (5, 3)
+    eigenvalues = linear.modes().eigenvalues
+    for wanted in (np.sqrt(complex(squared)), -np.sqrt(complex(squared))):
+        assert abs(eigenvalues - wanted).min() < 1e-8
+
+
+def test_a_four_bar_on_a_spring():
+    """m(y) y'' + m'(y)/2 y'^2 + U'(y) = tau: about any rest that tau holds, lambda^2 = -U''/m."""
+    spring = sarrus.SpringSpec("spring", ("crank", (0.2, 0, 0)), ("rocker", (0.4, 0, 0)), 300.0, 0.5, 0.0)
+    robot = sarrus.Mechanism(dataclasses.replace(sarrus.mechanisms.four_bar().description, springs=(spring,)))
+    y = 0.7
+    angles = y + 1e-2 * np.arange(-3, 4)
+    q = robot.assemble(near=robot.assemble(fixed={"motor": y}), fixed={"motor": angles[:, None]})
+    U = robot.potential_energy(q)
+    slope, curvature = np.array([-1, 9, -45, 0, 45, -9, 1]) / 0.6, np.array([2, -27, 270, -490, 270, -27, 2]) / 180e-4
+    G = robot.reduced_dynamics(q[3], np.zeros(3), ["motor"])
+    tau = np.array([slope @ U, 0.0, 0.0])
+    linear = robot.linearize(q[3], np.zeros(3), tau, ["motor"])
+    assert_allclose(linear.rate, 0.0, atol=1e-7)
+    assert_allclose(linear.A[0], [0, 1], atol=DIGITS)
+    assert_allclose(linear.A[1], [-curvature @ U / G.mass_matrix[0, 0], 0], rtol=1e-7, atol=1e-6)
+
+
+def test_a_stewart_platform_on_springs():
+    """Relaxed legs, no weight: K = sum of k l l^T over the legs' lines l, as forces on the platform, and M of what the legs carry along."""
+    k, c = 5e3, 20.0
+    robot = sarrus.mechanisms.stewart()
+    d, q, legs = robot.description, robot.assemble(), robot.actuated
+
+    def on_spring(joint):
+        here = float(q[robot.joint(joint.name).q_slice][0])
+        return dataclasses.replace(joint, joint=dataclasses.replace(joint.joint, stiffness=k, damping=c, rest=here))
+
+    joints = tuple(on_spring(j) if j.name in legs else j for j in d.joints)
+    soft = sarrus.Mechanism(dataclasses.replace(d, joints=joints, gravity=(0.0, 0.0, 0.0)))
+    linear = soft.linearize(q, np.zeros(soft.nv), coordinates=legs)
+    assert linear.coordinates == tuple(legs)
+    # independent of the differences: all in the legs' own lengths
+    form = soft.reduced_dynamics(q, np.zeros(soft.nv), legs)
+    stiffness, damping = (-np.linalg.solve(form.mass_matrix, x * np.eye(6)) for x in (k, c))
+    size = np.abs(stiffness).max()
+    assert_allclose(linear.A[6:], np.hstack([stiffness, damping]), rtol=0, atol=1e-9 * size)
+    undamped = np.sqrt(np.linalg.eigvals(-stiffness).real)
+    assert_allclose(np.sort(linear.modes().frequencies)[::2], np.sort(undamped), rtol=1e-6)
