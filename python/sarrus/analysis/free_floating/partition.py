@@ -444,7 +444,7 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
         return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
     if independent is not None:
         listed = robot.actuated if independent == "actuated" else independent
-        if not isinstance(listed, str) and isinstance(listed, Iterable):  # type: ignore[redundant-expr]
+        if not isinstance(listed, str) and isinstance(listed, Iterable):
             independent = [base.name, *(c for c in listed if c != base.name)]
     found = Dependence(robot, q, v, independent, time, independent=True)
     shown = found.E.argmax(axis=-1)  # which velocity each coordinate is
