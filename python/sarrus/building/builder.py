@@ -19,6 +19,7 @@ from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .changes import Changes
+from .parts import check_name
 from .values import (
     BodyPoint,
     Coordinate,
@@ -491,9 +492,7 @@ class Builder(Changes):
         >>> b.build().configuration("raised")
         array([3.])
         """
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a configuration needs a name; got {name!r}")
-        check_printable("configuration", name)
+        check_name("configuration", name)
         self._configurations[name] = self._joint_coordinates(coordinates, f"configuration '{name}'")
 
     # ---- the mechanism -----------------------------------------------------------------------------------------------
