@@ -45,6 +45,7 @@ from .outline import (
     mimic_of,
     number_of,
     text_of,
+    with_plain_names,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("SDF")
     losses.look_for_idle(robot, gravity=True)
+    robot = with_plain_names(robot, losses, apart=True, scope="::")
     text = document(_Writer(robot, losses, path).root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
@@ -74,7 +76,7 @@ class _Writer:
             _word(owner, "gravity", d.gravity)
         self.model = add(owner, "model", name=robot.name)
         self.links = {body.name for body in d.bodies} | {frame.name for frame in d.frames} | {s.name for s in d.joints}
-        self.joints = {spec.name for spec in d.joints}
+        self.joints = self.links  # which share their names
         self.names: dict[tuple[str, int], str] = {}  # of coordinates with a joint of one axis
         self.axis_of: dict[str, Element] = {}
         q = self._zero()
@@ -152,14 +154,11 @@ class _Writer:
             _word(tensor, f"i{'xyz'[i]}{'xyz'[k]}", I[i, k])
 
     def _free(self, spec: JointSpec) -> None:
-        if "ground" not in spec.bodies:
-            self.losses.motion.append(f"joint '{spec}'")
-        else:
-            if lost := has_passive(spec.joint):
-                self.losses.motion.append(f"{', '.join(lost)} of joint '{spec.name}' (Free)")
-            if spec.actuated:
-                self.losses.minor.append(f"that joint '{spec.name}' (Free) is actuated")
-            self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
+        if lost := has_passive(spec.joint):
+            self.losses.motion.append(f"{', '.join(lost)} of joint '{spec.name}' (Free)")
+        if spec.actuated:
+            self.losses.minor.append(f"that joint '{spec.name}' (Free) is actuated")
+        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 
@@ -237,8 +236,9 @@ class _Writer:
             if terms["stiffness"]:
                 _word(dynamics, "spring_reference", number_of(link, axis, "rest") - zero)
         if armature := number_of(link, axis, "armature"):
-            if tag == "axis2":
-                self.losses.motion.append(f"armature along the second axis of joint '{link.spec.name}'")
+            if link.spec.joint.kind == "Universal":
+                self.losses.motion.append(f"armature of joint '{link.spec.name}' (Universal)")
+                return
             _word(element, "drake:rotor_inertia", armature)
             _word(element, "drake:gear_ratio", 1.0)
 

@@ -430,6 +430,7 @@ ERRORS = {
     "damped floating": (hinge(joint=sarrus.Free(damping=1)), ".xml", "damping of Free joint 'j'"),
     "damped floating in SDF": (hinge(joint=sarrus.Free(damping=1)), ".sdf", r"damping of joint 'j' \(Free\)"),
     "a spring of a ball": (hinge(joint=sarrus.Spherical(stiffness=1)), ".sdf", "springs, armature, and damping"),
+    "armature of two axes": (hinge(joint=sarrus.Universal("x", "y", armature=1)), ".sdf", r"armature of joint 'j' \(Universal\)"),
     "a closing slide": (looped(sarrus.Prismatic("x")), ".urdf", r"'top: Prismatic\('x'\).* Fixed, Spherical, Revolute and Universal"),
     "a closing slide in MJCF": (looped(sarrus.Prismatic("x")), ".xml", "closes a loop; Fixed, Spherical and Revolute can"),
     "a damped closing joint": (looped(sarrus.Revolute("x", damping=1)), ".urdf", "there it has no laws, no motor and no damping"),
@@ -477,6 +478,50 @@ def test_configurations_are_keyframes(tmp_path):
     homed().build().save(tmp_path / "a.xml")
     other = sarrus.load(tmp_path / "a.xml")
     assert set(other.configurations) >= {"home", "up"} and other.configuration("up").tolist() == [1.0]
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
+def test_names_that_mean_something_else_there(suffix, tmp_path):
+    """A body called "world", one as in a nested model, and a joint with the name of its body."""
+    b = sarrus.Builder("names")
+    for name in ("world", "arm::hand", "finger"):
+        b.add_body(name, BALL)
+    b.add_joint("j", sarrus.Revolute("z"), "ground", "world", actuated=True)
+    b.add_joint("a::b", sarrus.Revolute("y"), "world", "arm::hand", at_parent=(1, 0, 0), actuated=True)
+    b.add_joint("finger", sarrus.Revolute("x"), "arm::hand", "finger", at_parent=(1, 0, 0), actuated=True)
+    b.add_distance("rod", ("ground", (0, 0, 0)), ("world", (1, 0, 0)), length=1.0)
+    robot = b.build()
+    with pytest.warns(ModelWarning, match=r"names, which become others: 'world' \('world_'\)"):
+        robot.save(tmp_path / f"a{suffix}")
+    if suffix == ".xml":
+        return
+    other = read(tmp_path / f"a{suffix}")
+    assert set(other.bodies) >= {"world_", "arm_hand" if suffix == ".sdf" else "arm::hand", "finger"}
+    assert other.nv == 3 and other.nc == 1
+    q = [0.1, 0.2, 0.3]
+    assert_allclose(other.pose(q, "finger"), robot.pose(q, "finger"), atol=1e-14)
+    assert_allclose(other.mass_matrix(q), robot.mass_matrix(q), rtol=1e-12)
+
+
+def test_what_floats_from_a_body_floats_in_the_world(tmp_path):
+    """MJCF and SDF know only that; poses, and keyframes in MuJoCo's order, are the same."""
+    b = sarrus.Builder("free")
+    for name in ("a", "stone", "b"):
+        b.add_body(name, BALL)
+    b.add_joint("ja", sarrus.Revolute("z"), "ground", "a")
+    b.add_joint("js", sarrus.Free(), "a", "stone", at_parent=(1, 2, 3))
+    b.add_joint("jb", sarrus.Revolute("y"), "a", "b", at_parent=(1, 0, 0))
+    b.set_home({"ja": 0.5, "jb": 0.25, "js": [0, 0, 0.6, 0.8, 1, 1, 1]})
+    robot = b.build()
+    q = robot._at(robot.description.home)
+    for suffix in (".xml", ".sdf"):
+        save(robot, tmp_path / f"a{suffix}")
+    other = sarrus.load(tmp_path / "a.xml")
+    assert_allclose(other.pose(other.configuration("home"), "stone"), robot.pose(q, "stone"), atol=1e-12)
+    assert_allclose(other.pose(other.configuration("home"), "b"), robot.pose(q, "b"), atol=1e-12)
+    other = sarrus.load(tmp_path / "a.sdf")
+    at_zero = other._at(other.description.home)
+    assert_allclose(other.pose(at_zero, "stone"), robot.pose(robot.neutral(), "stone"), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["a", "a.step", "a.yaml"])

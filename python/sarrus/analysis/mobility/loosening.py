@@ -83,9 +83,8 @@ class Loosening(Position, MobilityAnalysis):
         loosened: 'pin2' closes its loop in 2 rows as Gimbal(('rx', 'ry', 'rz', 'tz'), [0, 0, 0, 0, 0, 0]) instead of 5 as Revolute('y')
         """
         tolerance = checked_number("tolerance", tolerance)
-        if (
-            q is None
-        ):  # home where it will do: assembling goes to where parts fit best, and that may be a singular position
+        if q is None:
+            # home where it will do: assembling goes to where parts fit best, and that may be a singular position
             q = start_near(self, None, {}, 0.0)
             if _singular_values(self, q)[1] > tolerance:
                 q = self.assemble(tolerance=tolerance, time=0.0)
@@ -96,21 +95,16 @@ class Loosening(Position, MobilityAnalysis):
                 raise_no_such_name("closing joint", name, self.loop_joints)
         s, residual = _singular_values(self, q)
         if residual > tolerance:
-            raise AssemblyError(
-                f"q leaves the loops open by {residual:.2g} of the mechanism's size; the tolerance is {tolerance:g}"
-            )
+            limit = f"the tolerance is {tolerance:g}"
+            raise AssemblyError(f"q leaves the loops open by {residual:.2g} of the mechanism's size; {limit}")
         needed = int((s > tolerance * max(1.0, s.max(initial=0.0))).sum())
         if needed == self.nc:
             return self
-        least, loose, said = SHARE * s[needed - 1] if needed else 0.0, _with_its_tree(self), []
+        least, loose = SHARE * s[needed - 1] if needed else 0.0, _with_its_tree(self)
+        said: list[str] = []
         for name in reversed(allowed):
-            looser = _loosest(loose, name, q, needed, least)
-            if looser is not None:
-                rows = [robot.constraint(name).rows for robot in (loose, looser) if name in robot.constraints]
-                was, now = loose.joint(name).type, looser.joint(name).type if name in looser.constraints else None
-                few, many = (r.stop - r.start for r in (rows[-1], rows[0]))
-                how = f"closes its loop in {few} rows as {now}" if now else "is left out, with no row,"
-                said.append(f"loosened: '{name}' {how} instead of {many} as {was}")
+            if (looser := _loosest(loose, name, q, needed, least)) is not None:
+                said.append(_change(loose, looser, name))
                 loose = looser
         stay = [
             f"'{j.name}' stays as it is ({why})"
@@ -118,27 +112,37 @@ class Loosening(Position, MobilityAnalysis):
             if j.name in allowed and (why := _why_not(j))
         ]
         if not said:
+            fault = f"though {self.nc - needed} of {self.nc} rows are redundant within {tolerance:g}"
             cure = (
                 "which joints close is chosen by tree= and loop=" if stay else "they are not in joints that close loops"
             )
-            many = f"{self.nc - needed} of {self.nc} rows are redundant within {tolerance:g}"
-            raise ModelError("; ".join([f"no joint of '{self.name}' can be loosened, though {many}", *stay, cure]))
+            raise ModelError("; ".join([f"no joint of '{self.name}' can be loosened, {fault}", *stay, cure]))
         there = np.asarray(loose.assemble(q, time=0.0))
         (worst, row), after = _left_open(self, loose, there), _singular_values(loose, there)[1]
         if worst > max(10.0 * tolerance, CURVED * AWAY**2):
             raise ModelError(
-                f"'{self.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size without the "
-                f"rows that are redundant here within {tolerance:g}; give another q"
+                f"'{self.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size "
+                f"without the rows that are redundant here within {tolerance:g}; give another q"
             )
         zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and no other is there"
         counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
-        left = "; ".join(["", f"{loose.nc - needed} redundant rows are left", *stay]) if loose.nc > needed else ""
+        left = [f"{loose.nc - needed} redundant rows are left", *stay] if loose.nc > needed else []
         said += [
-            f"loosened within {tolerance:g}: {counts}{left}",
-            f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by {worst:.1g} nearby",
+            f"loosened within {tolerance:g}: {'; '.join([counts, *left])}",
+            f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by "
+            f"{worst:.1g} nearby",
         ]
-        described = loose.description
-        return _again(self, replace(described, warnings=(*described.warnings, *said)))
+        warnings = (*self.description.warnings, *said)
+        return type(self)(replace(loose.description, warnings=warnings), substructures=self._substructures)
+
+
+def _change(robot: Loosening, looser: Loosening, name: str) -> str:
+    """What was done to a joint."""
+    was, many = robot.joint(name).type, len(robot.constraint(name).row_names)
+    if name not in looser.constraints:
+        return f"loosened: '{name}' is left out, with no row, instead of {many} as {was}"
+    now, few = looser.joint(name).type, len(looser.constraint(name).row_names)
+    return f"loosened: '{name}' closes its loop in {few} rows as {now} instead of {many} as {was}"
 
 
 def _again(robot: Loosening, description: Description) -> Loosening:
@@ -219,8 +223,8 @@ def _looser(robot: Loosening, spec: JointSpec, free: list[str], rows: int, q: Ar
         in_parent = Transform(R_P.T @ R_C @ in_child.rotation)
     for more in combinations([p for p in PARAMETERS if p not in free], 6 - rows - len(free)):
         those = [p for p in PARAMETERS if p in free or p in more]
-        places = {"at_parent": spec.at_parent @ in_parent, "at_child": spec.at_child @ in_child}
-        yield replace(spec, joint=_gimbal(joint, free, those), **places)
+        at_parent, at_child = spec.at_parent @ in_parent, spec.at_child @ in_child
+        yield replace(spec, joint=_gimbal(joint, free, those), at_parent=at_parent, at_child=at_child)
 
 
 def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
