@@ -19,7 +19,6 @@ from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .changes import Changes
-from .parts import check_name
 from .values import (
     BodyPoint,
     Coordinate,
@@ -492,8 +491,8 @@ class Builder(Changes):
         >>> b.build().configuration("raised")
         array([3.])
         """
-        check_name("configuration", name)
-        self._configurations[name] = self._joint_coordinates(coordinates, f"configuration '{name}'")
+        name, what = self._new("configuration", name)
+        self._configurations[name] = self._joint_coordinates(coordinates, what)
 
     # ---- the mechanism -----------------------------------------------------------------------------------------------
 

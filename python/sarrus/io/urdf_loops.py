@@ -140,12 +140,12 @@ def loop_couplings(
     for name, (parent, child) in ends.items():
         above.setdefault(child, (name, parent))
 
-    def way(to: str) -> list[str]:
+    def way(to: str) -> dict[str, None]:
         found: dict[str, None] = {}
         while to in above and above[to][0] not in found:
             name, to = above[to]
             found[name] = None
-        return list(found)
+        return found
 
     for element in robot.all("coupling"):
         element.look_for_unknown()
@@ -161,6 +161,8 @@ def loop_couplings(
 def gazebo_joints(robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform]) -> Iterator[Closure]:
     """The SDF joints in <gazebo>, whose frame is told in the child link and turned and placed as links are at q = 0."""
     for block in robot.all("gazebo"):
+        for spring in block.all("springStiffness", "springReference", "turnGravityOff"):
+            spring.note(f"<{spring.tag}> in <gazebo> is not read")
         for element in block.all("joint"):
             _read_as_sdf(element)
             element.look_for_unknown()
