@@ -16,8 +16,10 @@ All become joints that close a loop, so that q holds the coordinates of the URDF
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -270,13 +272,18 @@ class Sidecar:
         return side._filled(side._yaml(path))
 
     def _yaml(self, path: Path) -> Mapping[str, Any]:
+        if path.stat().st_size > LARGEST:
+            self.fail(f"is larger than {LARGEST} bytes: no file of loops")
+        found: object = None
+        with suppress(ValueError, RecursionError):
+            found = json.loads(path.read_bytes())
+        if found is not None:  # JSON is YAML, and what `Mechanism.save` writes
+            return self._mapping(found)
         try:
             import yaml
         except ImportError:
             cure = 'pip install "sarrus[yaml]", or give loops= as a dict'
             raise ModuleNotFoundError(f"{path}: loops in a file need PyYAML: {cure}", name="yaml") from None
-        if path.stat().st_size > LARGEST:
-            self.fail(f"is larger than {LARGEST} bytes: no file of loops")
         text, how, depth = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
         try:
             for n, event in enumerate(
@@ -290,6 +297,9 @@ class Sidecar:
             read: object = yaml.load(text, Loader=how)
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             self.fail(f"not well-formed YAML: {' '.join(str(error).split())[:200]}")
+        return self._mapping(read)
+
+    def _mapping(self, read: object) -> Mapping[str, Any]:
         if not isinstance(read, Mapping):
             self.fail(f"wants keys such as closed_loop; got a {type(read).__name__}")
         return read
