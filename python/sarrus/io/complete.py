@@ -124,7 +124,8 @@ def _kinds(hint: Any) -> dict[str, type]:
 
 def _heirs(cls: type) -> list[type]:
     found: list[type] = []
-    for child in type.__subclasses__(cls):
+    children: list[type] = cls.__subclasses__()
+    for child in children:
         if child.__module__.startswith("sarrus.") and child is not TargetSpec:
             found += [child, *_heirs(child)]
     return found
