@@ -42,6 +42,7 @@ def markdown(
         "loops-cpp": _solvers,
         "loops-growth": _growth,
         "loops-python": _calls,
+        "floating-python": _calls,
         "allocations": _allocations,
     }
     for group, heading in GROUPS.items():
@@ -62,13 +63,15 @@ def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
     names = "two threads | one thread" if "threads" in group else "sarrus | fastest peer"
     if group == "loops-batch":
         names = "many states | one state, inside C++"
+    if group == "floating-batch":
+        names = "many states | one state, from Python"
     lines = [f"| model | function | {names} | {compared} | to reach | |" + (" MuJoCo |" if mujoco else "")]
     lines.append("|---|---|---|---|---|---|---|" + ("---|" if mujoco else ""))
     for r in rows:
         ours = next(iter(r.times.values()))
         peer = "not built"
         if r.peer:
-            peer = show(r.times[r.peer]) + ("" if group == "loops-batch" else f", {r.peer}")
+            peer = show(r.times[r.peer]) + ("" if group in ("loops-batch", "floating-batch") else f", {r.peer}")
         line = f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {show(ours)} | {peer} | {_ratio(r)} |"
         line += f" {r.bar} | {_verdict(r)} |"
         if mujoco:

@@ -26,6 +26,7 @@ ALGORITHMS = {
     "christoffel": "christoffel_symbols",
     "loops": "forward_dynamics",
     "efforts": "actuator_efforts",
+    "gjm": "generalized_jacobian",
 }
 TREE_GROUPS = {
     "cpp": "One state, inside C++",
@@ -41,6 +42,8 @@ GROUPS = {
     "loops-growth": "Constrained forward dynamics: 64 four-bars beside 8",
     "loops-batch": "Constrained forward dynamics: 10,000 states, one thread, over one state inside C++",
     "loops-python": "Efforts of redundant motors: one state, called from Python with `out=`",
+    "floating-python": "Generalized Jacobian on a floating base: one state, called from Python with `out=`",
+    "floating-batch": "Generalized Jacobian on a floating base: 10,000 states, one thread, over one state from Python",
     "allocations": "Allocations in a warm call with `out=`",
 }
 CYCLE, BATCH = 256, 10_000  # states that the one-state rows go round, and states of a batch
@@ -73,6 +76,7 @@ AT_LEAST = {
     ("threads", "rnea", "panda"): 1.8,
     ("threads", "aba", "panda"): 1.8,
     ("threads", "crba", "panda"): 1.8,
+    ("floating-batch", "gjm", "satellite6"): 6.0,
     **{("loops-batch", "loops", name): 4.0 for name in ("ladder1", "ladder8", "ladder64", "welds64", "stewart")},
 }
 # ... or so many seconds a call, at most
@@ -82,6 +86,7 @@ WITHIN = {
     ("loops-python", "efforts", "five_bar4"): 3e-6,
     ("loops-python", "efforts", "three_rrr3"): 5e-6,
     ("loops-python", "efforts", "three_rrr6"): 5e-6,
+    ("floating-python", "gjm", "satellite6"): 1.5e-6,
 }
 
 

@@ -11,6 +11,7 @@ from .analysis.formulations.linearization import LinearizedDynamics
 from .analysis.formulations.projected import ProjectedDynamics
 from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
+from .analysis.free_floating.planning import FreeFloatingPlanning
 from .analysis.mobility.loosening import Loosening
 from .dynamics.operations import Constraint, Joint, Kinematics
 
@@ -24,6 +25,7 @@ class Mechanism(
     Loosening,
     LinearizedDynamics,
     Actuation,
+    FreeFloatingPlanning,
     ReducedDynamics,
     ProjectedDynamics,
     ReferenceMember,

@@ -54,7 +54,7 @@ CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
 # what acts on bodies and has no counterpart here
 UNREAD = (
     "body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "tendon_stiffness", "tendon_damping",
-    "tendon_armature", "tendon_frictionloss", "nflex",
+    "tendon_armature", "tendon_frictionloss",
 )  # fmt: skip
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # from which group of geoms on MuJoCo shows none, unless told to
@@ -356,6 +356,8 @@ def read(model: Any) -> Builder:
             note(f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
         note("the drag of the medium is not read")
+    if getattr(model, "nflex", 0):
+        note("forces inside flexes are not read")
     if getattr(model, "nmocap", 0):
         note("mocap bodies stay where they are")
     places = [Transform(_rotation(model.site_quat[i]), model.site_pos[i]) for i in range(model.nsite)]

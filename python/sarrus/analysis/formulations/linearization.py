@@ -130,8 +130,8 @@ class Linearization:
         """Eigenvalues of A, as frequencies, damping and shapes.
 
         They tell of stability where A stays the same along the motion: at rest, or in steady motion if the coordinates see it as steady. What
-        spins is a hinge of its own then, and not a free or ball joint, whose axes turn with it. Eigenvalues of zero that belong together (a vehicle's place, heading and speed) come out as small as the k-th root of rounding, k being
-        how many do: 1e-8 to 1e-4 per second.
+        spins is a hinge of its own then, and not a free or ball joint, whose axes turn with it. Eigenvalues of zero that belong together (a
+        vehicle's place, heading and speed) come out as small as the k-th root of rounding, k being how many do: 1e-8 to 1e-4 per second.
 
         Examples
         --------
@@ -183,7 +183,8 @@ class LinearizedDynamics(Actuation):
         ------
         StateError
             The state is off the loops; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
-            motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow.
+            motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow. Of
+            many states a bad one is NaN, but for friction and for coordinates that will not do.
 
         Warns
         -----
@@ -278,8 +279,8 @@ class LinearizedDynamics(Actuation):
             raise StateError(
                 f"no state near this one deviates along '{which}' and satisfies the constraints: is the position singular?"
             )
-        largest = abs(A).max(axis=(-2, -1), initial=1e-300)
-        off = (error.max(axis=(-2, -1), initial=0.0) / largest).max(initial=0.0)
+        relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
+        off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)
         if off > DOUBTFUL:
             fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
             warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
