@@ -112,17 +112,23 @@ def _declared(cls: type) -> dict[str, tuple[Any, Any]]:
 
 def _kinds(hint: Any) -> dict[str, type]:
     """Name -> class where the declared type leaves several open: those of a union, or all that inherit from one."""
-    below: list[type] = (
-        [c for c in get_args(hint) if _is_class(c)] if _is_union(hint) else _heirs(hint) if _is_class(hint) else []
-    )
+    below: list[type] = []
+    if _is_union(hint):
+        below = [c for c in get_args(hint) if _is_class(c)]
+    elif _is_class(hint):
+        below = _heirs(hint)
     if len(below) == 1:  # X | None
         return {}
     return {c.__name__.removesuffix("Spec"): c for c in below}
 
 
 def _heirs(cls: type) -> list[type]:
-    below: list[type] = [c for c in cls.__subclasses__() if c.__module__.startswith("sarrus.") and c is not TargetSpec]
-    return [c for child in below for c in (child, *_heirs(child))]
+    found: list[type] = []
+    children: list[type] = cls.__subclasses__()
+    for child in children:
+        if child.__module__.startswith("sarrus.") and child is not TargetSpec:
+            found += [child, *_heirs(child)]
+    return found
 
 
 def _is_class(hint: Any) -> TypeGuard[type]:

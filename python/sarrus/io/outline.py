@@ -75,9 +75,10 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, s
     No body is called "world", which is the ground there; with `apart` no joint has the name of a body or a frame; no name holds `scope`.
     """
     d = robot.description
-    ties = [*d.joints, *d.constraints]
-    frames = _plain_names([part.name for part in (*d.bodies, *d.frames)], {"world"}, scope)
-    joints = _plain_names([part.name for part in ties], set(frames.values()) if apart else set(), scope)
+    frames = _plain_names([b.name for b in d.bodies] + [f.name for f in d.frames], {"world"}, scope)
+    joints = _plain_names(
+        [*(j.name for j in d.joints), *(c.name for c in d.constraints)], set(frames.values()) if apart else set(), scope
+    )
     if all(name == plain for names in (frames, joints) for name, plain in names.items()):
         return robot
     changed = [f"'{name}' ('{plain}')" for names in (frames, joints) for name, plain in names.items() if name != plain]
@@ -89,7 +90,7 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, s
         own = frames if isinstance(part, BodySpec | FrameSpec) else joints
         return replace(whole, name=own.get(part.name, part.name)) if hasattr(part, "name") else whole
 
-    parts = {
+    parts: dict[str, Any] = {
         key: tuple(map(plain, getattr(d, key)))
         for key in ("bodies", "joints", "frames", "constraints", "springs", "visuals")
     }

@@ -11,8 +11,8 @@ from sarrus import AssemblyError, Inertia, ModelError, NameNotFoundError, Transf
 from tests.gallery import made
 
 CLOSED = [name for name in sarrus.mechanisms.__all__ if made(name).loop_joints]
-# its parts do not assemble where they fit badly: it is overconstrained in 20 ways
-STIFF = ("miura_fold",)
+# overconstrained in so many ways that such parts do not close within the tolerance
+STIFF = ("hoberman_sphere", "miura_fold")
 
 
 def twisted(robot, size, seed=1):
