@@ -131,7 +131,7 @@ def test_a_row_does_not_depend_on_its_neighbours(name):
 
 @every_function
 def test_results_do_not_depend_on_threads(name):
-    args = arguments(name, lead=(1000,))
+    args = arguments(name, lead=(300,))
     call = getattr(ROBOT, name)
     one = call(*args, threads=1)
     for threads in (2, 3, 4, 1000):
