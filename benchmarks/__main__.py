@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument(
         "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
     )
+    parser.add_argument("--near-singular", type=Path, metavar="FILE", help="plot errors near a singular position")
     parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
     parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
@@ -28,6 +29,12 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE", nargs="?", help="write the table there as well")
     options = parser.parse_args()
+
+    if options.near_singular:
+        from . import near_singular
+
+        near_singular.plot(options.near_singular)
+        return 0
 
     if options.simulation or options.position:
         from . import position, simulation

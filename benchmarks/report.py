@@ -38,6 +38,7 @@ def markdown(
         worst = max((e for model in errors.values() for what, e in model.items() if "MuJoCo" not in what), default=0.0)
         lines.append(f"- the libraries agree to {worst:.0e} relative, {len(errors)} models, one state and many")
     tables = {
+        "alone-cpp": _calls,
         "loops-cpp": _solvers,
         "loops-growth": _growth,
         "loops-python": _calls,

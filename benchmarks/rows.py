@@ -23,6 +23,7 @@ from .subjects import Subject
 TREE_ALGORITHMS = {"rnea": "inverse_dynamics", "aba": "forward_dynamics", "crba": "mass_matrix"}
 ALGORITHMS = {
     **TREE_ALGORITHMS,
+    "christoffel": "christoffel_symbols",
     "loops": "forward_dynamics",
     "efforts": "actuator_efforts",
     "gjm": "generalized_jacobian",
@@ -36,6 +37,7 @@ TREE_GROUPS = {
 }
 GROUPS = {
     **TREE_GROUPS,
+    "alone-cpp": "Christoffel symbols, which no peer has: one state, inside C++",
     "loops-cpp": "Constrained forward dynamics: one state, inside C++",
     "loops-growth": "Constrained forward dynamics: 64 four-bars beside 8",
     "loops-batch": "Constrained forward dynamics: 10,000 states, one thread, over one state inside C++",
@@ -79,6 +81,7 @@ AT_LEAST = {
 }
 # ... or so many seconds a call, at most
 WITHIN = {
+    ("alone-cpp", "christoffel", "panda"): 3e-6,
     ("loops-python", "efforts", "five_bar3"): 3e-6,
     ("loops-python", "efforts", "five_bar4"): 3e-6,
     ("loops-python", "efforts", "three_rrr3"): 5e-6,
@@ -193,6 +196,15 @@ def inside_cpp(s: Subject, algorithm: str) -> Row:
     return Row("cpp", algorithm, s.model.name, sides, tuple(sides)[1:])
 
 
+def christoffel(s: Subject) -> Row:
+    """One state a call, inside C++."""
+
+    def ours(repeats: int) -> float:
+        return float(sarrus._core.time_one_state(s.robot, ALGORITHMS["christoffel"], [s.q], repeats))
+
+    return Row("alone-cpp", "christoffel", s.model.name, {"sarrus": repeated(ours, len(s.q))}, ())
+
+
 def from_python(s: Subject, algorithm: str) -> Row:
     """One state a call, from Python."""
     nv = s.robot.nv
@@ -285,10 +297,12 @@ def run(
     """
     algorithms = [algorithm for algorithm in TREE_ALGORITHMS if algorithm in selection.algorithms]
     groups = selection.groups & {*TREE_GROUPS, "allocations"}
+    alone = selection.algorithms & {"christoffel"} if "alone-cpp" in selection.groups else frozenset()
     results: list[Result] = []
     errors: dict[str, dict[str, float]] = {}
-    for model in models if algorithms and groups else ():
-        if model.name not in selection.models:
+    for model in models if (algorithms and groups) or alone else ():
+        judged = alone and ("alone-cpp", "christoffel", model.name) in WITHIN
+        if model.name not in selection.models or not (judged or (algorithms and groups)):
             continue
         tell(f"{model.title}: do the libraries agree?")
         subject = Subject(model, library, BATCH)
@@ -303,6 +317,8 @@ def run(
             output = 8 * BATCH * subject.robot.nv ** (2 if algorithm == "crba" else 1)
             if groups & {"batch", "threads", "pin-threads"} and output < LARGEST_OUTPUT:
                 rows += [row for row in many_states(subject, algorithm) if row.group in groups]
+        if judged:
+            rows.append(christoffel(cycle))
         for row in rows:
             tell(f"{model.title}: {row.algorithm}, {row.group}")
             results.append(row.measure(seconds))

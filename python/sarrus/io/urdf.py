@@ -15,13 +15,17 @@ What becomes of each part of a file:
 `<dynamics>`                  damping, friction: part of what inverse dynamics returns
 `<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both kept in the tree;
                               otherwise a warning, and the joint moves freely
-the root link                 is fixed to the ground, or floats, by a joint "root_joint", the first of all
+a link that is no joint's     is fixed to the ground, or floats, by a joint "root_joint", the first of all; of several such links the others
+child                         float by joints "root_joint_<link>", with a warning. "world" is the ground where it is no link
 a link called "ground"        becomes the body "ground_link", with a warning: "ground" is the world
 `<visual>`                    what `sarrus.view` shows: box, cylinder, sphere, mesh. A faulty one is left out, with a warning. Mesh
                               files are not looked for until they are shown: not in the folder alone, see `sarrus.load`
 `<material>`                  the colour of a visual, there or by name; its texture is not read, a mesh keeps its own
-collision, transmission,      known, and of no concern to the dynamics
-gazebo, ros2_control, sensor,
+<loop>, <loop_joint>, …       what people add to close loops: :mod:`sarrus.io.urdf_loops`
+drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.drake`; <frame>: a frame
+transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
+                              move are driven, but for those that follow another
+collision, gazebo, sensor,    known, and of no concern to the dynamics, but for joints and springs in <gazebo>
 calibration, safety_controller
 anything else                 a warning
 ============================  =====================================================================================
@@ -46,7 +50,17 @@ from . import drake
 from .document import Element, at, by_name, free_name, grammar, listed, parse, placed_inertia
 from .urdf_loops import KNOWN as LOOPS_KNOWN
 from .urdf_loops import TAGS as LOOP_TAGS
-from .urdf_loops import Loops, Sidecar, closures, driven_joints, gazebo_joints, loop_couplings, unread_sidecar
+from .urdf_loops import (
+    Closure,
+    Coupling,
+    Loops,
+    Sidecar,
+    closures,
+    driven_joints,
+    gazebo_joints,
+    loop_couplings,
+    unread_sidecar,
+)
 
 __all__ = ["read"]
 
@@ -130,9 +144,9 @@ def read(
             builder.add_body(body[name], _inertia(link))
     taken = set(joint_elements)
     anchored = WORLD not in links and any(parent == WORLD for parent, _ in ends.values())
-    for root in _roots(robot, links, ends, anchored, bool(floating_base)):
-        name = _new("root_joint", taken)
-        floats = bool(floating_base) if len(taken) == len(ends) + 1 and not anchored else True
+    for k, root in enumerate(_roots(robot, links, ends, anchored, bool(floating_base))):
+        name = _new(f"root_joint_{body[root]}" if k else "root_joint", taken)
+        floats = floating_base or anchored or k > 0
         builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", body[root])
 
     made = {}
@@ -141,7 +155,15 @@ def read(
             made[name] = _joint(element)
     pairs = sidecar.retype(made)
     mimics = _mimics({name: joint_elements[name] for name in made if name not in sidecar.retyped}, made)
-    couplings = list(loop_couplings(robot, body, ends))
+    asked = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
+    at_zero = _at_zero(body, joint_elements, ends) if asked else {}
+    hinges = {
+        ends[name]: (name, at_zero[ends[name][1]].rotation @ joint.axis)
+        for name, joint in made.items()
+        if asked and isinstance(joint, joints.Revolute)
+    }
+    gazebo = list(gazebo_joints(robot, body, at_zero, hinges))
+    couplings = [*loop_couplings(robot, body, ends), *(tie for tie in gazebo if isinstance(tie, Coupling))]
     coupled = {name for follower, mimic in mimics.items() for name in (follower, mimic.leader)} | drake.coupled(robot)
     coupled |= {name for coupling in couplings for name in coupling.terms}
     motors, bodies = _motors(robot, sidecar, made, pairs), set(body.values())
@@ -160,14 +182,14 @@ def read(
             builder.add_joint(
                 name, joint, parent, child, at_parent=_origin(element), actuated=driven, tree=name in coupled
             )
-    at_zero = _at_zero(body, joint_elements, ends)
-    for closure in (
-        *closures(robot, body, _of_type, _origin_of, at_zero), *gazebo_joints(robot, body, at_zero),
-        *sidecar.closures(body, ends),
-    ):  # fmt: skip
+    hinged = (tie for tie in gazebo if isinstance(tie, Closure))
+    for closure in (*closures(robot, body, _of_type, _origin_of, at_zero), *hinged, *sidecar.closures(body, ends)):
         with at(closure.element or robot):
             (parent, X_A), (child, X_B), name = closure.parent, closure.child, _new(closure.name, taken)
             builder.add_joint(name, closure.joint, body[parent], body[child], at_parent=X_A, at_child=X_B, loop=True)
+    for name in dict.fromkeys(name for loop in sidecar.loops for name in loop[:2] if name not in body):
+        with at(joint_elements[name]):
+            builder.add_frame(name, body[ends[name][1]])  # of a joint: that of its child
     for name, mimic in mimics.items():
         coupler = _new(f"{name} mimics {mimic.leader}", taken)  # "a mimics b" may follow c, and a "b mimics c"
         with at(joint_elements[name]):
