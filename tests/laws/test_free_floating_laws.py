@@ -398,6 +398,13 @@ def test_motors_do_not_change_momentum(method, drift):
     assert_allclose(moved, robot.velocity(run.q, run.v, "hand"), rtol=0, atol=ROUNDING * np.abs(run.v).max())
 
 
+def test_the_basis_is_orthonormal_in_the_joints():
+    found = seven_bodies().reaction_null_space(FOLDED)
+    N = found.basis[6:]
+    assert_allclose(N.T @ N, np.eye(3), rtol=0, atol=1e-14)
+    assert_allclose(N @ N.T, found.projector, rtol=0, atol=1e-14)
+
+
 def test_the_midpoint_rule_keeps_momentum_in_coarse_steps_too():
     """Where Runge and Kutta's method does not; and where gravity changes it, by m g t."""
     robot = seven_bodies()
