@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument(
         "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
     )
+    parser.add_argument("--near-singular", type=Path, metavar="FILE", help="plot errors near a singular position")
     parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
     parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")
     parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
@@ -28,6 +29,12 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE", nargs="?", help="write the table there as well")
     options = parser.parse_args()
+
+    if options.near_singular:
+        from . import near_singular
+
+        near_singular.plot(options.near_singular)
+        return 0
 
     if options.simulation or options.position:
         from . import position, simulation
@@ -68,7 +75,7 @@ def main() -> int:
         print(f"{error}: pip install '.[bench]'", file=sys.stderr)
         return 2
 
-    from . import accuracy, loop_peers, loop_rows, peers, report, rows
+    from . import accuracy, floating_rows, loop_peers, loop_rows, peers, report, rows
     from .models import all_models
     from .subjects import DisagreementError
 
@@ -95,17 +102,18 @@ def main() -> int:
         return 0
 
     models = all_models()
-    titles = {model.name: model.title for model in models} | loop_rows.titles()
+    titles = {model.name: model.title for model in models} | loop_rows.titles() | floating_rows.TITLES
     seconds = 0.3 if options.quick else 3.0
     try:
         selection = rows.Selection.of({word for word in options.only.split(",") if word}, titles)
         trees, differences = rows.run(models, peer(peers.SOURCE), selection, seconds, _tell)
         loops, loop_errors = loop_rows.run(peer(loop_peers.SOURCE), selection, seconds, _tell)
+        floating = floating_rows.run(selection, seconds, _tell)
     except (DisagreementError, ValueError) as error:
         print(f"no numbers: {error}", file=sys.stderr)
         return 1
 
-    results, errors = [*trees, *loops], {**differences, **loop_errors}
+    results, errors = [*trees, *loops, *floating], {**differences, **loop_errors}
     table = report.markdown(results, facts, differences, titles)
     print(table)
     if options.markdown:

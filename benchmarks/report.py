@@ -38,9 +38,11 @@ def markdown(
         worst = max((e for model in errors.values() for what, e in model.items() if "MuJoCo" not in what), default=0.0)
         lines.append(f"- the libraries agree to {worst:.0e} relative, {len(errors)} models, one state and many")
     tables = {
+        "alone-cpp": _calls,
         "loops-cpp": _solvers,
         "loops-growth": _growth,
         "loops-python": _calls,
+        "floating-python": _calls,
         "allocations": _allocations,
     }
     for group, heading in GROUPS.items():
@@ -61,13 +63,15 @@ def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
     names = "two threads | one thread" if "threads" in group else "sarrus | fastest peer"
     if group == "loops-batch":
         names = "many states | one state, inside C++"
+    if group == "floating-batch":
+        names = "many states | one state, from Python"
     lines = [f"| model | function | {names} | {compared} | to reach | |" + (" MuJoCo |" if mujoco else "")]
     lines.append("|---|---|---|---|---|---|---|" + ("---|" if mujoco else ""))
     for r in rows:
         ours = next(iter(r.times.values()))
         peer = "not built"
         if r.peer:
-            peer = show(r.times[r.peer]) + ("" if group == "loops-batch" else f", {r.peer}")
+            peer = show(r.times[r.peer]) + ("" if group in ("loops-batch", "floating-batch") else f", {r.peer}")
         line = f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {show(ours)} | {peer} | {_ratio(r)} |"
         line += f" {r.bar} | {_verdict(r)} |"
         if mujoco:

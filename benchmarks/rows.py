@@ -21,7 +21,13 @@ from .models import Model
 from .subjects import Subject
 
 TREE_ALGORITHMS = {"rnea": "inverse_dynamics", "aba": "forward_dynamics", "crba": "mass_matrix"}
-ALGORITHMS = {**TREE_ALGORITHMS, "loops": "forward_dynamics", "efforts": "actuator_efforts"}
+ALGORITHMS = {
+    **TREE_ALGORITHMS,
+    "christoffel": "christoffel_symbols",
+    "loops": "forward_dynamics",
+    "efforts": "actuator_efforts",
+    "gjm": "generalized_jacobian",
+}
 TREE_GROUPS = {
     "cpp": "One state, inside C++",
     "python": "One state, called from Python with `out=`",
@@ -31,10 +37,13 @@ TREE_GROUPS = {
 }
 GROUPS = {
     **TREE_GROUPS,
+    "alone-cpp": "Christoffel symbols, which no peer has: one state, inside C++",
     "loops-cpp": "Constrained forward dynamics: one state, inside C++",
     "loops-growth": "Constrained forward dynamics: 64 four-bars beside 8",
     "loops-batch": "Constrained forward dynamics: 10,000 states, one thread, over one state inside C++",
     "loops-python": "Efforts of redundant motors: one state, called from Python with `out=`",
+    "floating-python": "Generalized Jacobian on a floating base: one state, called from Python with `out=`",
+    "floating-batch": "Generalized Jacobian on a floating base: 10,000 states, one thread, over one state from Python",
     "allocations": "Allocations in a warm call with `out=`",
 }
 CYCLE, BATCH = 256, 10_000  # states that the one-state rows go round, and states of a batch
@@ -67,14 +76,17 @@ AT_LEAST = {
     ("threads", "rnea", "panda"): 1.8,
     ("threads", "aba", "panda"): 1.8,
     ("threads", "crba", "panda"): 1.8,
+    ("floating-batch", "gjm", "satellite6"): 6.0,
     **{("loops-batch", "loops", name): 4.0 for name in ("ladder1", "ladder8", "ladder64", "welds64", "stewart")},
 }
 # ... or so many seconds a call, at most
 WITHIN = {
+    ("alone-cpp", "christoffel", "panda"): 3e-6,
     ("loops-python", "efforts", "five_bar3"): 3e-6,
     ("loops-python", "efforts", "five_bar4"): 3e-6,
     ("loops-python", "efforts", "three_rrr3"): 5e-6,
     ("loops-python", "efforts", "three_rrr6"): 5e-6,
+    ("floating-python", "gjm", "satellite6"): 1.5e-6,
 }
 
 
@@ -184,6 +196,15 @@ def inside_cpp(s: Subject, algorithm: str) -> Row:
     return Row("cpp", algorithm, s.model.name, sides, tuple(sides)[1:])
 
 
+def christoffel(s: Subject) -> Row:
+    """One state a call, inside C++."""
+
+    def ours(repeats: int) -> float:
+        return float(sarrus._core.time_one_state(s.robot, ALGORITHMS["christoffel"], [s.q], repeats))
+
+    return Row("alone-cpp", "christoffel", s.model.name, {"sarrus": repeated(ours, len(s.q))}, ())
+
+
 def from_python(s: Subject, algorithm: str) -> Row:
     """One state a call, from Python."""
     nv = s.robot.nv
@@ -276,10 +297,12 @@ def run(
     """
     algorithms = [algorithm for algorithm in TREE_ALGORITHMS if algorithm in selection.algorithms]
     groups = selection.groups & {*TREE_GROUPS, "allocations"}
+    alone = selection.algorithms & {"christoffel"} if "alone-cpp" in selection.groups else frozenset()
     results: list[Result] = []
     errors: dict[str, dict[str, float]] = {}
-    for model in models if algorithms and groups else ():
-        if model.name not in selection.models:
+    for model in models if (algorithms and groups) or alone else ():
+        judged = alone and ("alone-cpp", "christoffel", model.name) in WITHIN
+        if model.name not in selection.models or not (judged or (algorithms and groups)):
             continue
         tell(f"{model.title}: do the libraries agree?")
         subject = Subject(model, library, BATCH)
@@ -294,6 +317,8 @@ def run(
             output = 8 * BATCH * subject.robot.nv ** (2 if algorithm == "crba" else 1)
             if groups & {"batch", "threads", "pin-threads"} and output < LARGEST_OUTPUT:
                 rows += [row for row in many_states(subject, algorithm) if row.group in groups]
+        if judged:
+            rows.append(christoffel(cycle))
         for row in rows:
             tell(f"{model.title}: {row.algorithm}, {row.group}")
             results.append(row.measure(seconds))

@@ -1,4 +1,4 @@
-"""Lattices fall: a net of four-bars, a ring of rods, chain mail, a tensegrity prism, Hoberman's ring and Miura's fold.
+"""Lattices fall: a net of four-bars, a ring of rods, chain mail, a tensegrity prism, Hoberman's ring and sphere, and Miura's fold.
 
 No source gives numbers for these. Loops that close and energy that stays judge the runs; steps are as short as
 the smallest parts are quick.
@@ -18,6 +18,7 @@ CASES = (
     (sarrus.mechanisms.chain_mail(3, 4), 1e-4, "ring2_3"),
     (sarrus.mechanisms.tensegrity_prism(3), 2e-4, "strut1"),
     (sarrus.mechanisms.hoberman_ring(6), 2e-4, "left4"),
+    (sarrus.mechanisms.hoberman_sphere(), 2e-4, "outer-z"),
     (sarrus.mechanisms.miura_fold(4, 4), 1e-3, "facet3_3"),
 )
 

@@ -49,6 +49,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "pfaffian_values")
       in.size = Size::pfaffian_values, in.by_keyword = true, info.pfaffian_values = static_cast<int>(info.inputs.size());
     if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;
+    if (in.name == "momentum") in.size = Size::six;
     in.key = PyUnicode_InternFromString(in.name.c_str());
     info.positional += !in.by_keyword, info.required += !in.optional;
     info.inputs.push_back(in);

@@ -243,7 +243,12 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
                                return py::make_tuple(m.operations_of_joints(), m.operations_of_substructures(),
                                                      s ? s->substructures : 0, s ? s->cuts : 0);
                              })
-      .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); });
+      .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); })
+      .def_property_readonly("_tie", [](const py::object& self) { return built(self).tie(); })
+      .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats
+        const sarrus::Tree& t = built(self).tree();
+        return t.floats ? t.link[1].iv : -1;
+      });
 
   m.def("hand_over", &hand_over);
   py::native_enum<sarrus::Status>(
@@ -307,6 +312,7 @@ INTERRUPTED : 7, by Ctrl-C
   SARRUS_TOLERANCE(given_closed)
   SARRUS_TOLERANCE(least_square)
   SARRUS_TOLERANCE(negligible)
+  SARRUS_TOLERANCE(longest_step)
   SARRUS_TOLERANCE(present)
   SARRUS_TOLERANCE(nearly_singular)
 #undef SARRUS_TOLERANCE

@@ -47,6 +47,13 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
     }
 }
 
+/// What floats has momentum of its own; the ground takes up that of all others.
+void require_floating(const Mechanism& m, const Info& info) {
+  if (!m.tie().empty())
+    fail(from_python().ModelError,
+         std::string(info.name) + " is asked of mechanisms that float, whose base is carried by a Free joint: " + m.tie());
+}
+
 /// Known before anything is computed: nothing to divide by.
 bool answerless(const Mechanism& m, const Info& info) {
   return (info.is(fact::divides) && !m.massless().empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
@@ -59,6 +66,8 @@ bool answerless(const Mechanism& m, const Info& info) {
   else if (info.is(fact::divides) && !m.massless().empty())
     why = "nothing has inertia along joint '" + m.massless().front() +
           "': give a body that it carries a mass, or the joint an armature";
+  else if (info.is(fact::floats))
+    why = "the bodies, taken as one, have no inertia about some axis, or the numbers overflow";
   else if (info.is(fact::divides))
     why = "the mass matrix is singular in this configuration, or the numbers overflow";
   state_error(std::string(info.name) + " has no answer: " + why);
@@ -331,6 +340,7 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     const Mechanism& m = built(self);
     const Info& info = infos()[op];
     const Arguments a = parse(info, args, given, names);
+    if (info.is(fact::floats)) require_floating(m, info);
     if (a.asks_more) {
       const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
       return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(given), names);

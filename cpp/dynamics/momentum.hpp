@@ -64,24 +64,32 @@ template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>&
   return sum;
 }
 
-/// Momentum per joint velocity, 6 x nv, about `about`: each column moves the composite of its subtree.
+/// Of each body with all that it carries, about `about`, in world axes.
 template <class T>
-void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about, T* out) {
-  Inertia<T>* composite = arena.take<Inertia<T>>(tree.links);
+SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about) {
+  Inertia<T>* subtree = arena.take<Inertia<T>>(tree.links);
   for (int i = 1; i < tree.links; ++i) {
     Transform<T> X = k.link[i].X;
     X.p -= about;
-    composite[i] = transformed(X, cast<T>(tree.link[i].inertia));
+    subtree[i] = transformed(X, cast<T>(tree.link[i].inertia));
   }
+  for (int i = tree.links - 1; i > 0; --i)
+    if (tree.link[i].parent != 0) subtree[tree.link[i].parent] += subtree[i];
+  return subtree;
+}
+
+/// Momentum per joint velocity, 6 x nv, about `about`: each column moves the composite of its subtree.
+template <class T>
+void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about, T* out) {
+  const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
       const Motion<T>& s = k.column[c];
       const Motion<T> at_reference = {s.angular, s.linear + cross(s.angular, Vec3<T>(about - k.link[i].X.p))};
-      const Force<T> h = composite[i] * at_reference;
+      const Force<T> h = subtree[i] * at_reference;
       for (int r = 0; r < 3; ++r) out[r * tree.nv + c] = h.angular(r), out[(3 + r) * tree.nv + c] = h.linear(r);
     }
-    if (b.parent != 0) composite[b.parent] += composite[i];
   }
 }
 

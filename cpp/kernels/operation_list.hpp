@@ -26,13 +26,15 @@ enum Fact : unsigned {
   checks_loops = 32,  // looks whether the state is on the loops, unless it is told not to
   closes_loops = 64,  // brings a state onto the loops: where it has no answer, they stay open
   dense = 128,        // works on an nv x nv matrix, whatever its result
-  row_rates = 256     // of rows that depend on q it takes the rates instead
+  row_rates = 256,    // of rows that depend on q it takes the rates instead
+  floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
 };
 }
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2) or Q (nq + 1); J and K (coordinates and velocities of joints that close them)
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2) or Q (nq + 1); J and K (coordinates and velocities of joints that close them);
+//  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
   X(mass_matrix, "q", "vv", 0)                                               \
@@ -61,6 +63,9 @@ enum Fact : unsigned {
   X(centroidal_momentum, "q v", "6", needs_mass)                             \
   X(centroidal_momentum_matrix, "q", "6v", needs_mass)                       \
   X(centroidal_momentum_bias, "q v", "6", needs_mass)                        \
+  X(generalized_jacobian, "q", "6j", at_frame | floats)                      \
+  X(generalized_jacobian_derivative, "q v", "6j", at_frame | floats)         \
+  X(momentum_velocity, "q v momentum?", "v", floats)                         \
   X(kinetic_energy, "q v", "", 0)                                            \
   X(potential_energy, "q", "", 0)                                            \
   X(integrate, "q dv", "q", 0)                                               \

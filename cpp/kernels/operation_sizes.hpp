@@ -16,6 +16,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input == "scale") return t.nv + t.loops.rows;
   if (input == "gains") return t.loops.actuators + 6;
   if (input == "steps") return 3;
+  if (input == "momentum") return 6;
   if (input == "cached") return cached_kinematics_size(t);
   return input.rfind("base_", 0) == 0 ? 6 : t.nv;
 }
@@ -27,6 +28,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'p': return t.bodies - 1;
     case 'P': return 10 * (t.bodies - 1);
     case 'k': return cached_kinematics_size(t);
+    case 'j': return t.floats ? t.nv - 6 : 0;
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;
     case 'u': return t.loops.actuators;

@@ -5,6 +5,7 @@
 #include "../dynamics/configuration.hpp"
 #include "../dynamics/coriolis.hpp"
 #include "../dynamics/frames.hpp"
+#include "../dynamics/free_floating.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "../dynamics/momentum.hpp"
 #include "../dynamics/bodies.hpp"
@@ -75,6 +76,19 @@ SARRUS_KERNEL(centroidal_momentum_matrix, {
 SARRUS_KERNEL(centroidal_momentum_bias, {
   const Kinematics<T> k = call.motion(in[0], in[1], none);
   store(momentum_rate(tree, k, center_of_mass(tree, k)), out);
+})
+SARRUS_KERNEL(generalized_jacobian, {
+  if (!tree.floats) return T(no_answer);
+  generalized_jacobian(tree, arena, in[0], call.frame(), out);
+})
+SARRUS_KERNEL(generalized_jacobian_derivative, {
+  if (!tree.floats) return T(no_answer);
+  generalized_jacobian_derivative(tree, arena, in[0], in[1], call.frame(), out);
+})
+SARRUS_KERNEL(momentum_velocity, {
+  for (int i = 0; i < tree.nv; ++i) out[i] = in[1][i];
+  if (!tree.floats) return T(no_answer);
+  momentum_velocity(tree, arena, in[0], in[1], in[2], out);
 })
 SARRUS_KERNEL(kinetic_energy, out[0] = kinetic_energy(tree, call.motion(in[0], in[1], none), in[1]);)
 SARRUS_KERNEL(potential_energy, out[0] = potential_energy(tree, call.motion(in[0], none, none), in[0]);)

@@ -57,6 +57,8 @@ Mechanism::Mechanism(const Description& d) {
   finish(d);
   weigh(d);
   close(d);
+  tie_ = what_ties(d);
+  tree_.floats = tie_.empty();
 }
 
 // The spanning tree: least depth, actuated joints in it where possible, then in the order of the description; hints come before all of
@@ -303,6 +305,23 @@ void Mechanism::weigh(const Description& d) {
     const auto first = moves_mass.begin() + joints_[j].iv, last = first + joints_[j].nv;
     if (!joints_[j].closes_a_loop && std::find(first, last, 0) != last) massless_.push_back(d.joints[j].name);
   }
+}
+
+/// What the ground has hold of, besides the one body that a joint of six velocities leaves free.
+std::string Mechanism::what_ties(const Description& d) const {
+  std::vector<std::string> roots;
+  for (std::size_t i = 1; i < links_.size(); ++i)
+    for (std::size_t j = 0; j < joints_.size() && links_[i].parent == 0; ++j)
+      if (!joints_[j].closes_a_loop && joints_[j].nv > 0 && joints_[j].iv == links_[i].iv) roots.push_back(d.joints[j].name);
+  if (roots.empty()) return "nothing of it moves";
+  if (roots.size() > 1) return "joints " + listed(roots) + " lead to the ground, and a base is one body";
+  if (links_[1].nv != 6) return "joint " + listed(roots) + " ties it to the ground";
+  for (std::size_t i = 0; i < described_constraints_.size(); ++i) {
+    const Constraint& c = constraints_.data()[described_constraints_[i]];
+    for (int k = 0; k < c.columns; ++k)
+      if (column_link_[c.column[k]] == 1) return "constraint '" + constraint_names_[i] + "' ties its base to the ground";
+  }
+  return "";
 }
 
 }  // namespace sarrus

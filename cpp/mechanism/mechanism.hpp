@@ -112,6 +112,7 @@ class Mechanism {
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
   const std::vector<std::string>& massless() const { return massless_; }  // joints along which nothing has inertia
+  const std::string& tie() const { return tie_; }  // what keeps it from floating; empty: nothing does
 
  private:
   void span(const Description&);
@@ -119,6 +120,7 @@ class Mechanism {
   void finish(const Description&);
   void weigh(const Description&);
   void close(const Description&);
+  std::string what_ties(const Description&) const;
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
@@ -134,6 +136,7 @@ class Mechanism {
   std::vector<int> angles_, column_link_, column_parent_, column_depth_, quaternions_;
   std::vector<PlacedJoint> joints_;
   std::vector<std::string> constraint_names_, massless_;
+  std::string tie_;
   std::unordered_map<std::string, PlacedFrame> frames_;
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;

@@ -79,6 +79,7 @@ struct Tree {
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
   bool ties_links;  // springs, or joints that close loops, act between them
+  bool floats;  // link 1 carries all others, a joint of six velocities carries it, and no constraint touches these
   Loops loops;
 };
 

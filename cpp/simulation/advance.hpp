@@ -36,6 +36,8 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
 template <class T> void step_once(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   std::optional<LeastMotion<T>> start;
   s.least = nullptr;
+  const bool keeps_momentum = s.tree.floats && s.projects() && s.plan.method == Method::implicit_midpoint;
+  const Force<T> before = keeps_momentum ? momentum_at(s, x) : Force<T>::zero();
   if (s.projects() && (any(s.closes > T(0.5)) || s.plan.method == Method::implicit_midpoint))
     s.least = &start.emplace(s.tree, s.arena, x.q, time, s.pfaffian_values(x.q, x.v));
   switch (s.plan.method) {
@@ -54,6 +56,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
       }
   }
   if (s.projects()) close_step(s, T(time + h), x);
+  if (keeps_momentum) move_base_by_momentum(s, before + s.impulse, x.q, x.v);  // of which loops know nothing
 }
 
 /// Of the quantities that a state holds.

@@ -1,5 +1,7 @@
 // The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 cay(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 cay(h/2 (v0 + v1)). Symmetric and
 // A-stable. Cayley's transform turns by 2 atan(|h w|/2), and with it a free body keeps its momentum and energy to rounding.
+// Of what floats the base's v1 is instead that at which the momentum has changed by h times its rate in the middle, p1 = p0 + h p-dot: the
+// same rule for another quantity. Joints' forces have no part in that rate, so that without others momentum stays, to rounding.
 // On loops the projection is symmetric too (Hairer, Lubich and Wanner V.4.1): what moves the end onto them also moved the start. So the rule
 // can be run backwards, and energy swings and does not drift where motion is regular; chaotic chains may wander, in coarse steps.
 //
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../dynamics/free_floating.hpp"
 #include "steps.hpp"
 
 namespace sarrus {
@@ -54,6 +57,26 @@ inline bool finite_bits(double x) {
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
+template <class T> Kinematics<T> motion_of(System<T>& s, const T* q, const T* v, const T* a) {
+  const auto k = Kinematics<T>::over(s.tree, s.arena.template take<T>(Kinematics<T>::size(s.tree)));
+  kinematics(s.tree, s.arena, q, v, a, k);
+  return k;
+}
+
+/// About the world's origin.
+template <class T> Force<T> momentum_at(System<T>& s, const SimulationState<T>& x) {
+  const Arena::Scope scope(s.arena);
+  return momentum(s.tree, motion_of<T>(s, x.q, x.v, nullptr), zero3<T>());
+}
+
+template <class T> void move_base_by_momentum(System<T>& s, const Force<T>& p, const T* q, T* v) {
+  const Arena::Scope scope(s.arena);
+  T six[6], *moving = s.arena.template take<T>(s.tree.nv);
+  store(p, six);
+  momentum_velocity(s.tree, s.arena, q, static_cast<const T*>(v), static_cast<const T*>(six), moving);
+  std::copy(moving, moving + s.tree.nv, v);
+}
+
 /// The rule as a fixed point: y = (v1, z1) is right where it makes y of y.
 struct MidpointRule {
   System<double>& s;
@@ -61,11 +84,12 @@ struct MidpointRule {
   const SimulationState<double>& x;  // v and z stand side by side
   int nv = s.tree.nv, n = nv + s.plan.force_elements.nz;
   double *middle = take(n), *rate = take(n), *u = take(nv), *q = take(s.tree.nq);
+  // momentum at both ends, of what floats
+  Force<double> p0 = s.tree.floats ? momentum_at(s, x) : Force<double>::zero(), p1 = p0;
 
   static constexpr double overflow = 1e300;
 
   double* take(int size) { return s.arena.take<double>(size); }
-
   void apply(const double* y, double* out) {
     for (int k = 0; k < n; ++k) middle[k] = 0.5 * (x.v[k] + y[k]);
     for (int k = 0; k < nv; ++k) u[k] = h * middle[k];
@@ -76,6 +100,12 @@ struct MidpointRule {
     s.watches = s.guards();
     s.evaluate(time + 0.5 * h, q, middle, middle + nv, rate, rate + nv);
     for (int k = 0; k < n; ++k) out[k] = x.v[k] + h * rate[k];
+    if (!s.tree.floats) return;
+    const Arena::Scope scope(s.arena);
+    p1 = p0 + momentum_rate(s.tree, motion_of<double>(s, q, middle, rate), zero3<double>()) * h;
+    for (int k = 0; k < nv; ++k) u[k] *= 2.0;
+    integrate(s.tree, x.q, u, q);
+    move_base_by_momentum(s, p1, q, out);
   }
 
   /// out - y, and its size, relative; at rest, of 1e-3.
@@ -103,6 +133,9 @@ struct MidpointRule {
     integrate(s.tree, x.q, u, q);
     std::copy(q, q + s.tree.nq, x.q);
     std::copy(y, y + n, x.v);
+    if (!s.tree.floats) return;
+    move_base_by_momentum(s, p1, x.q, x.v);  // what the iteration leaves would add up
+    s.impulse = p1, s.impulse -= p0;
   }
 };
 

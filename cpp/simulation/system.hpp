@@ -64,6 +64,7 @@ template <class T> struct System {
   T* demanded = nullptr;
   bool kept = false;
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
+  Force<T> impulse = Force<T>::zero();  // of what acts from outside, in the midpoint rule's last step of what floats
 
   int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   bool projects() const {

@@ -20,6 +20,8 @@ from .analysis.formulations.linearization import Linearization, Modes
 from .analysis.formulations.projected import ProjectedEquations
 from .analysis.formulations.reduced import ReducedForm
 from .analysis.formulations.reference_member import ReferenceMemberSolution
+from .analysis.free_floating.partition import EndPoint, FreeFloatingForm
+from .analysis.free_floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
 from .analysis.mobility.map import MobilityMap
 from .analysis.mobility.report import ActuationMobility, Mobility
 from .building.builder import Builder
@@ -82,16 +84,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActuationMobility", "AssemblyError", "BodySpec", "Box", "BranchEnd", "Builder", "CogJacobians", "Constraint",
-    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "Event", "Factors", "Fixed", "FrameSpec", "Free",
-    "Gimbal", "Helical", "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning",
-    "Linearization", "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
+    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "DynamicSingularityMap", "EndPoint",
+    "Event", "Factors", "Fixed", "FrameSpec", "Free", "FreeFloatingForm", "FreeFloatingMotion", "Gimbal", "Helical",
+    "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning", "Linearization",
+    "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
     "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations",
-    "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation", "SarrusError", "ShapeError",
-    "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status", "StiffnessWarning", "Sweep",
-    "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__", "build_info", "control", "errors",
-    "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms",
-    "simulate",
-    "simulate_many", "view",
+    "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
+    "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
+    "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
+    "build_info", "control", "errors", "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn",
+    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "simulate", "simulate_many", "view",
 ]  # fmt: skip
 
 

@@ -6,13 +6,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .analysis.actuation.efforts import Actuation
-from .analysis.assembly.position import Position
 from .analysis.formulations.invariant import InvariantForm
 from .analysis.formulations.linearization import LinearizedDynamics
 from .analysis.formulations.projected import ProjectedDynamics
 from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
-from .analysis.mobility.report import MobilityAnalysis
+from .analysis.free_floating.planning import FreeFloatingPlanning
+from .analysis.mobility.loosening import Loosening
 from .dynamics.operations import Constraint, Joint, Kinematics
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
 class Mechanism(
-    Position,
-    MobilityAnalysis,
+    Loosening,
     LinearizedDynamics,
     Actuation,
+    FreeFloatingPlanning,
     ReducedDynamics,
     ProjectedDynamics,
     ReferenceMember,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 from tests.core.test_against_oracle import (
     OPERATIONS,
@@ -76,3 +76,18 @@ def test_difference_agrees(robot, seed):
     q1 = robot.integrate(q0, np.clip(dv, -1, 1))
     dv = robot.difference(q0, q1)
     assert_agrees(dv, theirs.difference(q0, q1))
+
+
+@examples(25)
+@given(robot=mechanisms(floating=True).filter(moves), seed=seeds())
+def test_generalized_jacobian_agrees(robot, seed):
+    """J* from Pinocchio's centroidal map and Jacobians."""
+    theirs = Pinocchio(robot.description)
+    assume(not robot._tie)
+    q, v, _ = random_state(robot, np.random.default_rng(seed))
+    A, J = theirs.centroidal_momentum_matrix(q), theirs.jacobian(q, "tool")
+    base = next(j.v_slice for j in map(robot.joint, robot.joints) if j.parent == "ground")
+    joints = np.delete(np.arange(robot.nv), base)
+    J_star = J[:, joints] - J[:, base] @ np.linalg.solve(A[:, base], A[:, joints])
+    assert_agrees(robot.generalized_jacobian(q, "tool"), J_star)
+    assert_agrees(theirs.momentum(q, robot.momentum_velocity(q, v, np.arange(6.0))), np.arange(6.0))

@@ -234,6 +234,7 @@ class States {
                              "time",
                              "near",
                              "restitution",
+                             "momentum",
                              "multipliers",
                              "pfaffian_values",
                              "rows",

@@ -127,7 +127,7 @@ def test_products_of_factors_are_the_recursive_algorithms(robot, seed, at):
     agree(form.mass_matrix, robot.mass_matrix(q))
     agree(form.gravity_forces, robot.gravity_forces(q))
     agree(form.coriolis_matrix @ v, robot.coriolis_matrix(q, v) @ v)
-    for body, J in zip(form.bodies, form.J.reshape(-1, 6, robot.nv), strict=True):
+    for body, J in zip(form.bodies, form.J.reshape(len(form.bodies), 6, robot.nv), strict=True):
         agree(J, robot.jacobian(q, body))
     agree(form.J @ v, form.V)
     agree(robot.factors(q, frame="tool").J_t, robot.jacobian(q, "tool"))

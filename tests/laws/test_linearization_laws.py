@@ -89,6 +89,10 @@ def test_a_batch_is_its_states():
     assert both.error.shape == both.A.shape == (2, 3, 2, 2)
     q = q.copy()
     q[0, 1, 0] = np.nan
+    spoilt = fourbar.linearize(q, v, tau, ["motor"], wrenches=wrenches)
+    assert np.isnan(spoilt.A[0, 1]).all() and np.isnan(spoilt.modes().eigenvalues[0, 1]).all()
+    sound = np.arange(6) != 1
+    assert_allclose(spoilt.A.reshape(6, 2, 2)[sound], both.A.reshape(6, 2, 2)[sound], rtol=0, atol=DIGITS)
     with pytest.raises(sarrus.StateError):
         fourbar.linearize(q[0, 1], v[0, 1])
 
@@ -126,6 +130,18 @@ def test_eigenvalues_of_equilibria_depend_neither_on_coordinates_nor_on_where_a_
             found.append(np.sort_complex(linear.modes().eigenvalues))
     assert len(found) == 12
     assert_allclose(found, np.tile(found[0], (12, 1)), rtol=0, atol=1e-8)
+
+
+def test_eigenvalues_of_a_mechanism_go_with_the_root_of_its_size():
+    """Under gravity alone, held by the motor: steps are parts of the mechanism."""
+    found = []
+    for size in (1.0, 1e-6, 1e-3, 1e4):
+        robot = sarrus.mechanisms.slider_crank(0.3 * size, 1.0 * size)
+        q, rest = robot.assemble(fixed={"motor": 0.7}), np.zeros(3)
+        tau = robot.actuation_matrix @ robot.actuator_efforts(q, rest, rest)
+        modes = [robot.linearize(q, rest, tau, [name]).modes() for name in robot.joints]
+        found += [mode.frequencies * np.sqrt(size) for mode in modes]
+    assert_allclose(found, np.full((12, 2), found[0][0]), rtol=1e-9)
 
 
 # ---- closed forms --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ algebra, no link frames.
 
 import numpy as np
 
+from .extended import solve
 from .joint_motion import coordinate_rate, skew
 from .kinematics import STEP, Tree
 
@@ -232,6 +233,38 @@ class Dense(Tree):
             if np.any(self.stiffness[where]):
                 energy += 0.5 * self.stiffness[where] @ (q[self.q_slice[name]] - self.rest[where]) ** 2
         return energy
+
+    # -- floating bases: momentum about the world's origin, and nothing else, says how the base moves
+
+    def _base_and_joints(self):
+        (base,) = (
+            where
+            for name, where in self.v_slice.items()
+            if "ground" in (self.joints[name].parent, self.joints[name].child)
+        )
+        return np.arange(self.nv)[base], np.delete(np.arange(self.nv), base)
+
+    def motions_without_momentum(self, q):
+        """N (nv, nv - 6): joint velocities -> v."""
+        base, joints = self._base_and_joints()
+        A = self.momentum_matrix(q, np.zeros(3))
+        N = np.zeros((self.nv, len(joints)), A.dtype)
+        N[joints] = np.eye(len(joints))
+        N[base] = -solve(A[:, base], A[:, joints])
+        return N
+
+    def generalized_jacobian(self, q, frame, *, expressed_in="frame"):
+        return self.jacobian(q, frame, expressed_in=expressed_in) @ self.motions_without_momentum(q)
+
+    def generalized_jacobian_derivative(self, q, v, frame, *, expressed_in="frame"):
+        return self.rate(lambda q: self.generalized_jacobian(q, frame, expressed_in=expressed_in), q, v)
+
+    def momentum_velocity(self, q, v, momentum=None):
+        base, joints = self._base_and_joints()
+        v = self.motions_without_momentum(q) @ self._array(v)[joints]
+        if momentum is not None:
+            v[base] += solve(self.momentum_matrix(q, np.zeros(3))[:, base], self._array(momentum))
+        return v
 
     # -- operational space and identification
 

@@ -7,7 +7,7 @@ whatever ends the child, or keeps it busy, is known. Three kinds take turns:
 
 calls : what the package exports is found by inspection, constructors, methods, properties, copies and pickles. arguments.txt has right
         values by a parameter's name, which its annotation or default adds to, and hostile ones
-files : URDF and SDF from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change
+files : URDF, SDF and MJCF from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change
 cli   : command lines, from the parser's own options
 
 A finding is a crash; a call of more than `LIMIT` seconds; an exception that is neither of sarrus nor named in the function's docstring nor

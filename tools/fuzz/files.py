@@ -14,7 +14,7 @@ from .pieces import GALLERY, NUMBERS, mechanism
 
 PIECES = (
     b"<!DOCTYPE r [<!ENTITY a 'b'>]>", b"&a;", b"<!-- -- -->", b"<![CDATA[", b"\0", b"\xff", b"\xef\xbb\xbf", b"<x:y/>", b"<?xml version='9'?>",
-    b"<?xml version='1.0' encoding='utf-16'?>", b"<?xml version='1.0' encoding='no-such'?>", b"</link>", b"<link/>", b"<" * 300, b"<a>" * 300,
+    b"<?xml version='1.0' encoding='utf-16'?>", b"<?xml version='1.0' encoding='no-such'?>", b"</link>", b"<link/>", b"<" * 300, b"<a>" * 300, b"<include file='a.xml'/>", b"<body/>", b"</body>", b"<freejoint/>", b"<default class='c'>",
 )  # fmt: skip
 
 
@@ -87,6 +87,89 @@ def urdf(rng: random.Random) -> list[str]:
     return [line for line in [*lines, "</robot>"] if line]
 
 
+def mjcf(rng: random.Random) -> list[str]:
+    """A valid model, element by element."""
+
+    def x(low: float = -1.0) -> str:
+        return rng.choice((f"{rng.uniform(low, 1):.3g}", "0.5", "1e-3", "1"))
+
+    def xyz() -> str:
+        return f"{x()} {x()} {x()}"
+
+    def placed() -> str:
+        turned = (f'quat="1 {xyz()}"', f'euler="{xyz()}"', f'axisangle="{x()} {x()} 1 {x()}"', 'zaxis="0 1 1"', "")
+        return f'pos="{xyz()}" {rng.choice(turned)}'
+
+    def geom() -> str:
+        shape = (
+            f'size="{x(0.1)}"',
+            'type="box" size="1 2 3"',
+            'type="capsule" size=".1" fromto="0 0 0 1 1 0"',
+            'type="ellipsoid" size="1 1 2"',
+        )
+        return f"<geom {rng.choice(shape)} {rng.choice(('', 'mass=' + chr(34) + '2' + chr(34), 'rgba=' + chr(34) + '1 0 0 1' + chr(34)))}/>"
+
+    lines = [
+        "<mujoco>",
+        f'<compiler angle="{rng.choice(("radian", "degree"))}" eulerseq="{rng.choice(("xyz", "ZYx"))}"/>',
+    ]
+    lines += [
+        '<default><geom density="300"/>',
+        '<default class="c"><joint armature="0.1" damping="1 0 0"/></default>',
+        "</default>",
+    ]
+    lines += ["<worldbody>", '<site name="w" pos="0 0 1"/>']
+    n, depth, joints = rng.randint(1, 5), 0, []
+    for k in range(n):
+        while depth and rng.random() < 0.4:
+            lines.append("</body>")
+            depth -= 1
+        lines += [
+            f'<body name="b{k}" {placed()} childclass="{rng.choice(("c", "main"))}">',
+            geom(),
+            f'<site name="s{k}" {placed()}/>',
+        ]
+        depth += 1
+        if depth == 1 and rng.random() < 0.3:
+            lines.append("<freejoint/>")
+            continue
+        for first in (True, False)[: rng.choice((0, 1, 1, 1, 2))]:
+            kind = rng.choice(
+                ("hinge", "slide", "ball") if first else ("slide",)
+            )  # whatever they are, the mass matrix is regular
+            terms = rng.choice(
+                (
+                    "",
+                    'ref="0.2" range="-1 1"',
+                    'stiffness="2" springref="0.1"',
+                    'springdamper="0.5 0.7"',
+                    'frictionloss="1"',
+                )
+            )
+            lines.append(f'<joint name="j{len(joints)}" type="{kind}" pos="{xyz()}" axis="{x()} {x()} 1" {terms}/>')
+            joints.append((f"j{len(joints)}", kind))
+    lines += ["</body>"] * depth + ["</worldbody>"]
+    scalar, last = [name for name, kind in joints if kind != "ball"], n - 1
+    lines += [
+        "<equality>",
+        f'<connect body1="b{last}" anchor="{xyz()}"/>',
+        f'<weld site1="s{last}" site2="w" active="false"/>',
+    ]
+    if len(scalar) > 1:
+        lines.append(f'<joint joint1="{scalar[0]}" joint2="{scalar[1]}" polycoef="{xyz()}"/>')
+    lines.append("</equality>")
+    if scalar:
+        lines += ["<tendon>", '<fixed name="t">', f'<joint joint="{scalar[0]}" coef="{x()}"/>', "</fixed>", "</tendon>"]
+        lines += [
+            "<actuator>",
+            f'<motor joint="{scalar[0]}" gear="3" ctrlrange="-1 1"/>',
+            '<position tendon="t" kp="2"/>',
+            "</actuator>",
+        ]
+    lines += ["<keyframe>", '<key name="home"/>', "</keyframe>"]
+    return [*lines, "</mujoco>"]
+
+
 def sdf(rng: random.Random) -> list[str]:
     """A valid model with any number of loops, element by element."""
     n = rng.randint(1, 5)
@@ -147,7 +230,24 @@ def mutated(lines: list[str], rng: random.Random) -> bytes:
         else:
             lines[at] = re.sub(
                 r"\w+",
-                rng.choice(("link", "joint", "x", "name", "mimic", "type", "ground", "frame", "pose")),
+                rng.choice(
+                    (
+                        "link",
+                        "joint",
+                        "x",
+                        "name",
+                        "mimic",
+                        "type",
+                        "ground",
+                        "frame",
+                        "pose",
+                        "body",
+                        "site",
+                        "class",
+                        "main",
+                        "world",
+                    )
+                ),
                 lines[at],
                 count=1,
             )
@@ -169,8 +269,9 @@ def mutated(lines: list[str], rng: random.Random) -> bytes:
 def file_program(rng: random.Random) -> tuple[list[str], Target]:
     read = rng.randrange(3)
     if read == 0:
-        lines = rng.choice((urdf, sdf))(rng)
-        valid, floating = rng.random() < 0.15, rng.choice((None, False, True))
+        make = rng.choice((urdf, sdf, mjcf))
+        lines = make(rng)
+        valid, floating = rng.random() < 0.15, None if make is mjcf else rng.choice((None, False, True))
         text = repr("\n".join(lines) if valid else mutated(lines, rng))
         call = Target("loads", sarrus.loads, None, "")
         return [f"r = {'valid' if valid else 'sarrus.loads'}({text}, floating_base={floating})", "touch(r)"], call

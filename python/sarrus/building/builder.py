@@ -491,10 +491,8 @@ class Builder(Changes):
         >>> b.build().configuration("raised")
         array([3.])
         """
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a configuration needs a name; got {name!r}")
-        check_printable("configuration", name)
-        self._configurations[name] = self._joint_coordinates(coordinates, f"configuration '{name}'")
+        name, what = self._new("configuration", name)
+        self._configurations[name] = self._joint_coordinates(coordinates, what)
 
     # ---- the mechanism -----------------------------------------------------------------------------------------------
 

@@ -7,19 +7,19 @@ has changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from ..description.constraints import PfaffianSpec
 from ..description.joints import Fixed, JointType
-from ..description.part import Part
+from ..description.part import renamed
 from ..description.specs import BodySpec, Description, JointSpec
 from ..errors import ModelError, raise_no_such_name
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .parts import Parts
+from .parts import Parts, check_name
 from .values import Placement, checked_placement, joint_coordinates
 
 PARTS = ("bodies", "joints", "frames", "constraints", "springs", "visuals", "home")
@@ -194,10 +194,7 @@ class Changes(Parts):
         >>> b.build().nv
         10
         """
-        if not isinstance(prefix, str) or not prefix:
-            raise ModelError(
-                f"attach needs a prefix for the names of what is attached, such as 'left_'; got {prefix!r}"
-            )
+        prefix = check_name("prefix", prefix)
         if not isinstance(other, Mechanism | Changes):
             raise ModelError(f"attach takes a Mechanism or a Builder; got {other!r}")
         d, mine = other.description if isinstance(other, Mechanism) else other._described(), self._described()
@@ -211,10 +208,14 @@ class Changes(Parts):
             bodies=(*mine.bodies, BodySpec(ground, Inertia.zero())),
             joints=(*mine.joints, JointSpec(ground, Fixed(), self._known_body(body, called), ground, place)),
         )
-        merged = {key: (*getattr(base, key), *_with_prefix(getattr(d, key), prefix)) for key in PARTS}
+
+        def with_prefix(name: str) -> str:
+            return prefix + name
+
+        merged = {key: (*getattr(base, key), *renamed(getattr(d, key), with_prefix)) for key in PARTS}
         named = {name: dict(given) for name, given in mine.configurations}
         for name, given in d.configurations:
-            named[name] = named.get(name, {}) | dict(_with_prefix(given, prefix))
+            named[name] = named.get(name, {}) | dict(renamed(given, with_prefix))
         warnings = [*mine.warnings, *(f"{prefix}*: {warning}" for warning in d.warnings)]
         if d.gravity != mine.gravity:
             warnings.append(
@@ -258,15 +259,3 @@ class Changes(Parts):
         if not isinstance(name, str) or name not in known:
             raise_no_such_name(kind, name, known)
         return name
-
-
-def _with_prefix(value: Any, prefix: str) -> Any:
-    """Every text in the parts of a description is a name; those in joint types, shapes and the like are none."""
-    if isinstance(value, str):
-        return prefix + value
-    if isinstance(value, tuple):
-        return tuple(_with_prefix(x, prefix) for x in value)
-    if isinstance(value, Part):
-        names = [f.name for f in fields(value)]  # type: ignore[arg-type]
-        return replace(value, **{name: _with_prefix(getattr(value, name), prefix) for name in names})  # type: ignore[type-var]
-    return value

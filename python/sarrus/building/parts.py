@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from ..description.constraints import ConstraintSpec
+from ..description.part import Part
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_printable, raise_no_such_name
 from .values import Point, check_mapping, checked_point, joint_coordinates
@@ -45,10 +46,11 @@ class Parts:
     def _of(cls, description: Description) -> Self:
         """A builder that has written all of this, so that everything is checked as if it had been written by hand."""
         d, made = description, cls(description.name, description.gravity)
-        for part in (*d.bodies, *d.joints, *d.frames, *d.springs, *d.constraints, *d.visuals):
+        parts: tuple[Part, ...] = (*d.bodies, *d.joints, *d.frames, *d.springs, *d.constraints, *d.visuals)
+        for part in parts:
             method, given = part._written()
             if not hasattr(made, method):
-                raise ModelError(f"no Builder can write the {type(part).__name__} '{part.name}'")  # type: ignore[union-attr]
+                raise ModelError(f"no Builder can write {part}")
             getattr(made, method)(**given)
         made._home = made._joint_coordinates(dict(d.home), "home")
         for name, coordinates in d.configurations:
@@ -75,13 +77,11 @@ class Parts:
 
     def _new(self, kind: str, name: object) -> tuple[str, str]:
         """A new name, and what errors call its owner. Joints and constraints share one space, bodies and frames another."""
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"a {kind} needs a name; got {name!r}")
-        check_printable(kind, name)
+        name = check_name(kind, name)
         if kind == "body" and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
-        taken = {"body": frames, "frame": frames, "spring": (self._springs,)}.get(kind, ties)
+        taken = {"body": frames, "frame": frames, "spring": (self._springs,), "configuration": ()}.get(kind, ties)
         if any(name in names for names in taken):
             if taken is ties and (name in self._joints) != (kind == "joint"):
                 raise ModelError(f"a joint and a constraint are both named '{name}'")
@@ -139,3 +139,10 @@ class Parts:
         for name, coordinates in given.items():
             checked[name] = joint_coordinates(self._tree_joint(name, of).joint, coordinates, f"{of}: joint {name!r}")
         return checked
+
+
+def check_name(kind: str, name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"a {kind} needs a name; got {name!r}")
+    check_printable(kind, name)
+    return name

@@ -8,6 +8,7 @@ import difflib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,8 +21,18 @@ import numpy as np
 from .. import Builder, IntegrationError, Revolute, Trajectory, build_info, load, mechanisms, simulate, view
 from .._arrays import Array
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
-from ..errors import ModelError, NameNotFoundError, SarrusError, ShapeError, StateError, printable, raise_no_such_name
+from ..errors import (
+    ModelError,
+    ModelWarning,
+    NameNotFoundError,
+    SarrusError,
+    ShapeError,
+    StateError,
+    printable,
+    raise_no_such_name,
+)
 from ..figures.canvas import check_film
+from ..io import save
 from ..spatial import Inertia, Transform
 
 if TYPE_CHECKING:
@@ -43,11 +54,13 @@ class UsageError(Exception):
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
-def model(name: str, floating_base: bool = False) -> Mechanism:
+def model(arguments: argparse.Namespace) -> Mechanism:
     """The mechanism of a file or, where the name is one of the gallery's, of the gallery."""
+    name, floating_base, loops = arguments.model, arguments.floating_base, arguments.loops
     if name in mechanisms.__all__:
-        if floating_base:
-            raise UsageError(f"--floating-base is for model files; '{name}' is of the gallery")
+        if floating_base or loops:
+            option = "--floating-base" if floating_base else "--loops"
+            raise UsageError(f"{option} is for model files; '{name}' is of the gallery")
         return _of_gallery(name)
     path = Path(name)
     if not path.suffix and not path.exists():
@@ -55,7 +68,7 @@ def model(name: str, floating_base: bool = False) -> Mechanism:
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         fault = f"no file, and no mechanism of the gallery, is named '{name}'"
         raise ModelError(f"{fault}; {hint}`sarrus demo --list` lists them")
-    return load(path, floating_base=floating_base)
+    return load(path, floating_base=floating_base or None, loops=loops)
 
 
 def _of_gallery(name: str) -> Mechanism:
@@ -195,7 +208,7 @@ def _without_windows() -> None:
 
 def info(arguments: argparse.Namespace) -> int:
     """`sarrus info MODEL`."""
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     try:
         q, open_loops = (robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)), ""
         where = "at home" if robot.nc or robot.description.home else "at the neutral configuration"
@@ -262,12 +275,40 @@ def _print_facts(facts: Mapping[str, object]) -> None:
         print(f"  {name:<20}{value}")
 
 
+# ---- check, convert --------------------------------------------------------------------------------------------------
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """`sarrus check MODEL`: 1 where something is suspicious."""
+    from .check import suspicious
+
+    robot = model(arguments)
+    found = [printable(text) for text in suspicious(robot)]
+    print(f"{robot.name}: {_counted(len(found), 'suspicious thing') if found else 'nothing suspicious'}")
+    print("".join(f"  {text}\n" for text in found), end="")
+    return 1 if found else 0
+
+
+def converted(arguments: argparse.Namespace) -> int:
+    """`sarrus convert MODEL FILE`."""
+    robot = model(arguments)
+    path: Path = arguments.output
+    _check_folders(path)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ModelWarning)
+        written = save(robot, path, lossy=arguments.lossy)
+    for text in (*robot.warnings, *(str(warning.message) for warning in said)):
+        print(f"sarrus: {printable(text)}", file=sys.stderr)
+    print("wrote " + " and ".join(map(str, written)))
+    return 0
+
+
 # ---- simulate --------------------------------------------------------------------------------------------------------
 
 
 def simulated(arguments: argparse.Namespace) -> int:
     """`sarrus simulate MODEL`."""
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     if arguments.show_what and not arguments.plot:
         raise UsageError("--show-what says what --plot FILE draws; there is no --plot")
     q, v = start(robot, arguments.position, arguments.velocity)
@@ -348,7 +389,7 @@ def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
 
 def viewed(arguments: argparse.Namespace) -> int:
     """`sarrus view MODEL`: until Ctrl-C, which is how it is meant to end."""
-    robot = model(arguments.model, arguments.floating_base)
+    robot = model(arguments)
     run = None if arguments.run_file is None else Trajectory.load(arguments.run_file, mechanism=robot)
     q = start(robot, arguments.position, {})[0] if arguments.position else None
     how = {"port": arguments.port, "host": arguments.host, "open_browser": not arguments.no_browser}

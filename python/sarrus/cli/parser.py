@@ -2,6 +2,8 @@
 
     sarrus demo [NAME]       a demonstration: the valve, or any mechanism of the gallery
     sarrus info MODEL        what a model holds, and how it can move
+    sarrus check MODEL       what is suspicious about it
+    sarrus convert MODEL FILE   write it in another format
     sarrus simulate MODEL    let it move; tables, figures, films
     sarrus view MODEL        in the browser, until Ctrl-C
     sarrus bench             how fast sarrus is on this machine
@@ -27,11 +29,12 @@ import numpy as np
 from .. import __version__
 from .._arrays import Array
 from ..errors import SarrusError, printable
+from ..io.saving import WRITERS
 from ..simulation.integration import METHODS, STABILISATIONS
 
 DESCRIPTION = "Rigid-body dynamics for mechanisms that close on themselves."
 EXIT_CODES = "Exit codes: 0 done; 1 the model, the machine or the motion said no, and standard error says why; 2 wrong usage; 130 Ctrl-C."
-MODEL = "a .urdf file, or the name of a mechanism of the gallery (sarrus demo --list)"
+MODEL = "a model file, or the name of a mechanism of the gallery (sarrus demo --list)"
 FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")
 
 
@@ -140,6 +143,31 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _model(info)
 
+    check = command(
+        "check", "check",
+        "what is suspicious about a model",
+        "Looks at a model with a critical eye: parts of the file that are not read, masses next to nothing, inertias that no body has or "
+        "in other units, loops that stay open, redundant rows and such as rounding makes contradict one another, joints outside of their "
+        "limits or that cannot move. The exit code is 1 where it finds something.",
+        "sarrus check robot.urdf",
+    )  # fmt: skip
+    _model(check)
+
+    convert = command(
+        "convert", "converted",
+        "a model in another format",
+        "Writes a model in the format that the ending of FILE tells: .json (sarrus' own, which holds everything), .urdf (with its loops "
+        "in a .yaml beside it), .xml (MJCF), .sdf. What a format cannot say is an error, if it changes the motion, else a warning.",
+        "sarrus convert robot.xml robot.sdf",
+    )  # fmt: skip
+    _model(convert)
+    convert("output", metavar="FILE", type=_file(tuple(WRITERS)), help=f"what to write: {', '.join(WRITERS)}")
+    convert(
+        "--lossy",
+        action="store_true",
+        help="leave out what the format cannot say, with a warning, even if the motion changes",
+    )
+
     simulate = command(
         "simulate", "simulated",
         "let a model move: tables, figures, films",
@@ -203,6 +231,7 @@ class _Paragraphs(argparse.HelpFormatter):
 def _model(argument: Callable[..., None]) -> None:
     argument("model", metavar="MODEL", help=MODEL)
     argument("--floating-base", action="store_true", help="let the root body of a file float instead of fixing it")
+    argument("--loops", metavar="FILE", help="what closes the loops of a URDF: robot.yaml (needs PyYAML)")
 
 
 def _coordinates(argument: Callable[..., None], option: str, what: str) -> None:

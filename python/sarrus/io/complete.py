@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -39,9 +39,10 @@ WIDTH = 120
 _MAKE: dict[type, Callable[..., Any]] = {Inertia: partial(Inertia, check=False)}
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file; nothing is left out, whatever `lossy` says."""
     path.write_text(write(robot.description, str(path.absolute().parent)), encoding="utf-8")
+    return [path]
 
 
 def write(description: Description, beside: str = "") -> str:
@@ -111,12 +112,8 @@ def _declared(cls: type) -> dict[str, tuple[Any, Any]]:
 
 def _kinds(hint: Any) -> dict[str, type]:
     """Name -> class where the declared type leaves several open: those of a union, or all that inherit from one."""
-    below = (
-        [c for c in get_args(hint) if is_dataclass(c)]
-        if _is_union(hint)
-        else _heirs(hint)
-        if is_dataclass(hint)
-        else []
+    below: list[type] = (
+        [c for c in get_args(hint) if _is_class(c)] if _is_union(hint) else _heirs(hint) if _is_class(hint) else []
     )
     if len(below) == 1:  # X | None
         return {}
@@ -124,8 +121,12 @@ def _kinds(hint: Any) -> dict[str, type]:
 
 
 def _heirs(cls: type) -> list[type]:
-    below = [c for c in cls.__subclasses__() if c.__module__.startswith("sarrus.") and c is not TargetSpec]
+    below: list[type] = [c for c in cls.__subclasses__() if c.__module__.startswith("sarrus.") and c is not TargetSpec]
     return [c for child in below for c in (child, *_heirs(child))]
+
+
+def _is_class(hint: Any) -> TypeGuard[type]:
+    return isinstance(hint, type) and is_dataclass(hint)
 
 
 def _is_union(hint: Any) -> bool:
@@ -224,7 +225,7 @@ def _made(hint: Any, value: Any, path: str) -> Any:
     if kinds := _kinds(hint):
         return _object(kinds, value, path)
     only = choices[0]
-    if is_dataclass(only):
+    if _is_class(only):
         return _object(only, value, path)
     if (of := _named_values(only)) is not None:
         _check(isinstance(value, dict), path, "an object", value)
@@ -404,7 +405,7 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if not choices:  # a function, or nothing
         return {"type": "null"}
     only = choices[0]
-    if is_dataclass(only):
+    if _is_class(only):
         name = only.__name__.removesuffix("Spec")
         return _defined(name, partial(_class_schema, only, definitions), definitions)
     if (of := _named_values(only)) is not None:

@@ -54,7 +54,7 @@ CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
 # what acts on bodies and has no counterpart here
 UNREAD = (
     "body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "tendon_stiffness", "tendon_damping",
-    "tendon_armature", "tendon_frictionloss", "nflex",
+    "tendon_armature", "tendon_frictionloss",
 )  # fmt: skip
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # from which group of geoms on MuJoCo shows none, unless told to
@@ -77,7 +77,7 @@ class Tree:
         self.builder = Builder(name, gravity)
         self.taken = set(taken)
         self.count: dict[str, int] = {}
-        self.bodies: set[str] = set()
+        self.bodies = {"ground"}
         self.placed: dict[str, Transform] = {"ground": HERE}  # of bodies in the world, at qpos0
         self.keys: dict[str, dict[str, tuple[float, ...]]] = {}
         self.qpos0: dict[str, tuple[float, ...]] = {}  # of joints, in MuJoCo's order, as q has them
@@ -90,6 +90,10 @@ class Tree:
             new = f"{name}{self.count[name]}"
         self.taken.add(new)
         return new
+
+    def constraint_name(self, name: str | None, otherwise: str) -> str:
+        """An equality may have the name of a joint in MuJoCo; here it gets another one then."""
+        return name if name and name not in self.qpos0 else self.invent(name or otherwise)
 
     def add_body(self, name: str, parent: str, place: Transform, inertia: Inertia, hinges: Sequence[Hinge]) -> None:
         here = self.placed[name] = self.placed[parent] @ place
@@ -153,16 +157,16 @@ class Tree:
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
 
     def set_springs(self, wanted: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
-        """Springs and dampers of joints to a time constant and a damping ratio: those of a mass as heavy as a force along the joint finds it at qpos0."""
+        """Springs and dampers to time constants and damping ratios, of the mass that a force along each joint finds at qpos0."""
         if not wanted:
             return
         robot = Mechanism(self.builder._described(()))
-        try:
-            mobility = np.diag(np.linalg.inv(robot.mass_matrix(robot._at(self.qpos0.items()))))
-        except np.linalg.LinAlgError:
-            raise ModelError(
-                f"springdamper of joint '{next(iter(wanted))}' needs inertias, and some joint has none"
-            ) from None
+        M = robot.mass_matrix(robot._at(self.qpos0.items()))
+        size = np.sqrt(M.diagonal())
+        if not size.all() or np.linalg.cond(scaled := M / np.outer(size, size)) > 1e14:
+            fault = f"springdamper of joint '{next(iter(wanted))}' needs a mass matrix that can be inverted"
+            raise ModelError(f"{fault}: some body, or joint, has no inertia")
+        mobility = np.linalg.inv(scaled).diagonal() / size**2
         for name, (time, ratio, rest) in wanted.items():
             own = 1.0 / mobility[robot.joint(name).v_slice].mean()
             terms = {"damping": 0.0 if "damper" in off else 2.0 * own / time}
@@ -174,8 +178,8 @@ class Tree:
             self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
 
     def add_site(self, name: str, body: str, place: Transform) -> None:
-        taken = self.bodies | {"ground"}
-        self.builder.add_frame(free_name(f"{name}_site", taken) if name in taken else name, body, place)
+        """A frame; bodies and frames share names here, and in MuJoCo bodies and sites do not."""
+        self.builder.add_frame(free_name(f"{name}_site", self.bodies) if name in self.bodies else name, body, place)
 
     def coordinates(self, qpos: Sequence[float]) -> dict[str, tuple[float, ...]]:
         """Of joints, from MuJoCo's numbers."""
@@ -324,8 +328,8 @@ def read(model: Any) -> Builder:
     off = _switched_off(model)
     for switch in off:
         note(f"{switch} is switched off, and left out")
-    bodies = ["ground", *_names(model, "body", model.nbody)[1:]]
-    bodies = [name or f"body{i}" for i, name in enumerate(bodies)]
+    names = _names(model, "body", model.nbody)
+    bodies = ["ground", *(name or free_name(f"body{i}", names) for i, name in enumerate(names) if i)]
     if "ground" in bodies[1:]:
         bodies[bodies.index("ground", 1)] = free_name("ground_body", bodies)
         note("body 'ground' becomes 'ground_body': 'ground' is the world")
@@ -352,6 +356,8 @@ def read(model: Any) -> Builder:
             note(f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
         note("the drag of the medium is not read")
+    if getattr(model, "nflex", 0):
+        note("forces inside flexes are not read")
     if getattr(model, "nmocap", 0):
         note("mocap bodies stay where they are")
     places = [Transform(_rotation(model.site_quat[i]), model.site_pos[i]) for i in range(model.nsite)]
@@ -390,7 +396,8 @@ def _names(model: Any, kind: str, n: int) -> list[str]:
     """Empty for those without one."""
     if not hasattr(model, "names"):
         return [""] * n
-    return [bytes(model.names)[at:].split(b"\0", 1)[0].decode() for at in getattr(model, f"name_{kind}adr")]
+    text = bytes(model.names)
+    return [text[at : text.index(b"\0", at)].decode() for at in getattr(model, f"name_{kind}adr")]
 
 
 def _rotation(quaternion: ArrayLike) -> Rotation:
@@ -467,7 +474,9 @@ def _equality(
             places = [Transform(translation=data[:3]), Transform(translation=data[3:6])]
         else:
             places = [Transform(_rotation(data[6:10]), data[3:6]), Transform(translation=data[:3])]
-        tree.join(name or tree.invent(" to ".join(ends)), ends, *places, rotation=kind == WELD and data[10] != 0.0)
+        tree.join(
+            tree.constraint_name(name, " to ".join(ends)), ends, *places, rotation=kind == WELD and data[10] != 0.0
+        )
         return
     lengths: list[dict[int, float] | None] = [None]
     pair = [int(k) for k in (one, other) if k >= 0]
@@ -484,4 +493,4 @@ def _equality(
         else [_names(model, "tendon", model.ntendon)[k] or f"tendon{k}" for k in pair]
     )
     first, second = [*named, {}][:2]
-    tree.couple(name or tree.invent(" follows ".join(called)), first, second, data[:5].tolist())
+    tree.couple(tree.constraint_name(name, " follows ".join(called)), first, second, data[:5].tolist())

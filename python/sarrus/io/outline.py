@@ -11,8 +11,8 @@ of a joint (the values that a gimbal holds) moves into `end`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
-from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, Mesh, SpringSpec
+from ..description import BodySpec, ConstraintSpec, CouplerSpec, DistanceSpec, FrameSpec, JointSpec, Mesh, SpringSpec
 from ..description.joints import PARAMETERS, JointType, axis_frame
+from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
 from ..spatial import Transform
 
@@ -66,6 +67,46 @@ def listed(names: Any, most: int = 8) -> str:
     return ", ".join(f"'{name}'" for name in names[:most]) + (
         f" and {len(names) - most} more" if len(names) > most else ""
     )
+
+
+def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, scope: str = "") -> Mechanism:
+    """The mechanism with names that the format can have.
+
+    No body is called "world", which is the ground there; with `apart` no joint has the name of a body or a frame; no name holds `scope`.
+    """
+    d = robot.description
+    ties = [*d.joints, *d.constraints]
+    frames = _plain_names([part.name for part in (*d.bodies, *d.frames)], {"world"}, scope)
+    joints = _plain_names([part.name for part in ties], set(frames.values()) if apart else set(), scope)
+    if all(name == plain for names in (frames, joints) for name, plain in names.items()):
+        return robot
+    changed = [f"'{name}' ('{plain}')" for names in (frames, joints) for name, plain in names.items() if name != plain]
+    losses.minor.append(f"names, which become others: {', '.join(changed[:8])}{' …' if len(changed) > 8 else ''}")
+
+    def plain(part: Any) -> Any:
+        of_joints = isinstance(part, ConstraintSpec) and not part.bodies
+        whole = renamed(part, lambda name: (joints if of_joints else frames).get(name, name))
+        own = frames if isinstance(part, BodySpec | FrameSpec) else joints
+        return replace(whole, name=own.get(part.name, part.name)) if hasattr(part, "name") else whole
+
+    parts = {
+        key: tuple(map(plain, getattr(d, key)))
+        for key in ("bodies", "joints", "frames", "constraints", "springs", "visuals")
+    }
+    home = tuple((joints[name], q) for name, q in d.home)
+    named = tuple((name, tuple((joints[j], q) for j, q in given)) for name, given in d.configurations)
+    return type(robot)(replace(d, **parts, home=home, configurations=named))
+
+
+def _plain_names(names: list[str], taken: set[str], scope: str) -> dict[str, str]:
+    taken, plain = set(taken), {}
+    for name in names:
+        one = name.replace(scope, "_") if scope else name
+        while one in taken or (one != name and one in names):
+            one += "_"
+        taken.add(one)
+        plain[name] = one
+    return plain
 
 
 # ---- joints ----------------------------------------------------------------------------------------------------------
@@ -240,22 +281,26 @@ def add_drake(
         return False
     tendon = add(owner, "drake:tendon_constraint", name=spec.name)
     for joint, index, c in spec.terms:
-        one = add(tendon, "drake:tendon_constraint_joint", name=names[joint, index])
-        part(one, "tendon_constraint_joint_a", c[0]) if words else one.set("a", text_of(c[0]))
+        add(tendon, "drake:tendon_constraint_joint", name=names[joint, index], a=c[0])
     before = sum(c[0] * zero[joint][index] for joint, index, c in spec.terms) if zero else 0.0
     for bound in ("lower", "upper"):
         part(tendon, f"tendon_constraint_{bound}_limit", spec.offset - before)
     return True
 
 
-def mimic_of(spec: ConstraintSpec, names: dict[tuple[str, int], str]) -> tuple[str, str, float, float] | None:
-    """(follower, leader, multiplier, offset) of a coupler that says so."""
+def mimic_of(
+    spec: ConstraintSpec, names: dict[tuple[str, int], str], others: Container[str], driven: Container[str]
+) -> tuple[str, str, float, float] | None:
+    """(follower, leader, multiplier, offset) of a coupler that says so, the follower none of `others`, and passive if one of them is."""
     if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
         return None
-    (a, i, (p, *more)), (b, k, (r, *others)) = spec.terms
-    if any(more) or any(others) or p == 0.0 or (a, i) not in names or (b, k) not in names:
+    if any((joint, index) not in names or any(c[1:]) for joint, index, c in spec.terms):
         return None
-    return names[a, i], names[b, k], -r / p, spec.offset / p
+    ways = []
+    for (a, i, (p, *_)), (b, k, (r, *_)) in (spec.terms, spec.terms[::-1]):
+        if p != 0.0 and names[a, i] not in others:
+            ways.append((a in driven, (names[a, i], names[b, k], -r / p, spec.offset / p)))
+    return min(ways, key=lambda way: way[0])[1] if ways else None
 
 
 def frame_along(direction: ArrayLike) -> Transform:

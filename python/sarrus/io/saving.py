@@ -13,7 +13,7 @@ from . import complete, write_mjcf, write_sdf, write_urdf
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-WRITERS: dict[str, Callable[..., None]] = {
+WRITERS: dict[str, Callable[..., list[Path]]] = {
     ".json": complete.save,
     ".urdf": write_urdf.save,
     ".xml": write_mjcf.save,
@@ -21,12 +21,12 @@ WRITERS: dict[str, Callable[..., None]] = {
 }
 
 
-def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
-    """Write a mechanism to a file; as :meth:`sarrus.Mechanism.save`."""
+def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False) -> list[Path]:
+    """Write a mechanism to a file, as :meth:`sarrus.Mechanism.save`; returns the files that were written."""
     file = Path(os.fsdecode(path))
     suffix = file.suffix.lower()
     if suffix not in WRITERS:
         raise ModelError(
             f"{file}: cannot write {suffix or 'a file without suffix'}; {', '.join(WRITERS)} can be written"
         )
-    WRITERS[suffix](robot, file, lossy=lossy)
+    return WRITERS[suffix](robot, file, lossy=lossy)

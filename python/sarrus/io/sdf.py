@@ -53,7 +53,7 @@ _MODEL = (
     "name canonical_link placement_frame | pose static link joint frame model include drake:joint (self_collide allow_auto_disable "
     f"enable_wind plugin gripper audio drake:collision_filter_group) {' '.join(drake.TAGS)}"
 )
-_AXIS = "| xyz limit dynamics mimic use_parent_model_frame initial_position"
+_AXIS = "| xyz limit dynamics mimic use_parent_model_frame"
 KNOWN = grammar(
     {
         "sdf": "version | world model (light actor)",
@@ -168,6 +168,7 @@ class _Scene:
     folders: dict[str, str] = field(default_factory=dict)  # of the documents
     reading: tuple[str, ...] = ()  # files that include one another, down to this one
     poses: dict[str, Transform] = field(default_factory=lambda: {"world": Transform()})
+    bodies: dict[str, str] = field(default_factory=lambda: {"world": "world"})  # that frames are attached to
 
     # what documents hold
 
@@ -205,7 +206,8 @@ class _Scene:
                 owner.fail(f"has no model {wanted!r}{did_you_mean(wanted, tops)}")
             return wanted
         tied = any(joint.scope == "" and "world" not in joint.ends for joint in self.joints)
-        moving = [top for top in tops if any(_in(link, top) and link not in self.static for link in self.links)]
+        loose = {link.partition("::")[0] for link in self.links if link not in self.static}
+        moving = [top for top in tops if top in loose]
         if len(moving) > 1 and not tied:
             owner.fail(
                 f"has {len(moving)} models that move, {listed(moving)}: say which one is wanted, model={moving[0]!r}"
@@ -406,15 +408,20 @@ class _Scene:
 
     def body(self, key: str, element: Element) -> str:
         """The link that a frame is attached to, or "world"."""
-        way = set()
-        while key != "world" and key not in self.links:
+        way: dict[str, None] = {}
+        while key not in self.bodies:
+            if key in self.links:
+                self.bodies[key] = key
+                break
             if key in way:
                 self.frames[key].element.fail("is attached to itself")
-            way.add(key)
+            way[key] = None
             key = self.known(element, key).on
             if not key:
                 element.fail(f"refers to {next(iter(way))!r}, a model without links")
-        return key
+        link = self.bodies[key]
+        self.bodies.update(dict.fromkeys(way, link))
+        return link
 
     def on_body(self, key: str, element: Element) -> tuple[str, Transform]:
         """The link that a frame is attached to, or "world", and the frame's pose there."""
@@ -668,7 +675,9 @@ def _built(scene: _Scene, root: Element, top: str, floating_base: bool | None) -
 
     still = {"world", *scene.static}
     ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
-    moving = [joint for joint in scene.joints if _in(joint.name, top) and not still.issuperset(ends[joint.name])]
+    moving = [
+        joint for joint in scene.joints if not still.issuperset(ends[joint.name]) and _is_of(joint, ends, body, top)
+    ]
     hinges = [joint for joint in moving if not joint.is_gearbox]
     couplers = [*_mimics(scene, hinges, top), *_gearboxes(scene, moving, ends, top)]
     coupled = {name for coupler in couplers for name, _ in coupler.terms}
@@ -684,13 +693,13 @@ def _built(scene: _Scene, root: Element, top: str, floating_base: bool | None) -
             builder.add_joint(
                 _new(f"{body[key]}_to_ground", taken), joints.Fixed(), "ground", body[key], at_parent=at_pose
             )
-    for key in _afloat(scene, links, [ends[joint.name] for joint in hinges]):
-        pose, name = scene.pose(key, links[key]), _new("root_joint", taken)
-        if name != "root_joint":
+    for k, key in enumerate(_afloat(scene, links, [ends[joint.name] for joint in hinges])):
+        pose, name = scene.pose(key, links[key]), _new(f"root_joint_{body[key]}" if k else "root_joint", taken)
+        if k:
             links[key].note(
                 f"{links[key]} is joined neither to the ground nor to what stands before it: it floats by itself"
             )
-        if floating_base is False and name == "root_joint":
+        if floating_base is False and k == 0:
             builder.add_joint(name, joints.Fixed(), "ground", body[key], at_parent=pose)
         else:
             builder.add_joint(name, joints.Free(), "ground", body[key])
@@ -736,6 +745,16 @@ def _built(scene: _Scene, root: Element, top: str, floating_base: bool | None) -
     faults = _dress(scene, builder, {body[key]: (key, link) for key, link in links.items()})
     builder.warnings += [*(note for document in scene.documents for note in document.notes), *faults]
     return builder
+
+
+def _is_of(joint: _Joint, ends: dict[str, tuple[str, ...]], body: dict[str, str], top: str) -> bool:
+    """Whether a joint is the model's own, or one of the world that holds it."""
+    if joint.scope:
+        return _in(joint.name, top)
+    read = [end in body for end in ends[joint.name]]
+    if any(end in body for end in ends[joint.name] if end != "world") and not all(read):
+        joint.element.note(f"{joint.element} leads to another model than {top!r}, which is not read: it holds nothing")
+    return all(read)
 
 
 def _short(key: str, top: str) -> str:

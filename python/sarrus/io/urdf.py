@@ -15,13 +15,17 @@ What becomes of each part of a file:
 `<dynamics>`                  damping, friction: part of what inverse dynamics returns
 `<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both kept in the tree;
                               otherwise a warning, and the joint moves freely
-the root link                 is fixed to the ground, or floats, by a joint "root_joint", the first of all
+a link that is no joint's     is fixed to the ground, or floats, by a joint "root_joint", the first of all; of several such links the others
+child                         float by joints "root_joint_<link>", with a warning. "world" is the ground where it is no link
 a link called "ground"        becomes the body "ground_link", with a warning: "ground" is the world
 `<visual>`                    what `sarrus.view` shows: box, cylinder, sphere, mesh. A faulty one is left out, with a warning. Mesh
                               files are not looked for until they are shown: not in the folder alone, see `sarrus.load`
 `<material>`                  the colour of a visual, there or by name; its texture is not read, a mesh keeps its own
-collision, transmission,      known, and of no concern to the dynamics
-gazebo, ros2_control, sensor,
+<loop>, <loop_joint>, …       what people add to close loops: :mod:`sarrus.io.urdf_loops`
+drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.drake`; <frame>: a frame
+transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
+                              move are driven, but for those that follow another
+collision, gazebo, sensor,    known, and of no concern to the dynamics, but for joints and springs in <gazebo>
 calibration, safety_controller
 anything else                 a warning
 ============================  =====================================================================================
@@ -130,9 +134,9 @@ def read(
             builder.add_body(body[name], _inertia(link))
     taken = set(joint_elements)
     anchored = WORLD not in links and any(parent == WORLD for parent, _ in ends.values())
-    for root in _roots(robot, links, ends, anchored, bool(floating_base)):
-        name = _new("root_joint", taken)
-        floats = bool(floating_base) if len(taken) == len(ends) + 1 and not anchored else True
+    for k, root in enumerate(_roots(robot, links, ends, anchored, bool(floating_base))):
+        name = _new(f"root_joint_{body[root]}" if k else "root_joint", taken)
+        floats = floating_base or anchored or k > 0
         builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", body[root])
 
     made = {}

@@ -16,8 +16,10 @@ All become joints that close a loop, so that q holds the coordinates of the URDF
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -138,12 +140,12 @@ def loop_couplings(
     for name, (parent, child) in ends.items():
         above.setdefault(child, (name, parent))
 
-    def way(to: str) -> list[str]:
+    def way(to: str) -> dict[str, None]:
         found: dict[str, None] = {}
         while to in above and above[to][0] not in found:
             name, to = above[to]
             found[name] = None
-        return list(found)
+        return found
 
     for element in robot.all("coupling"):
         element.look_for_unknown()
@@ -159,6 +161,8 @@ def loop_couplings(
 def gazebo_joints(robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform]) -> Iterator[Closure]:
     """The SDF joints in <gazebo>, whose frame is told in the child link and turned and placed as links are at q = 0."""
     for block in robot.all("gazebo"):
+        for spring in block.all("springStiffness", "springReference", "turnGravityOff"):
+            spring.note(f"<{spring.tag}> in <gazebo> is not read")
         for element in block.all("joint"):
             _read_as_sdf(element)
             element.look_for_unknown()
@@ -233,13 +237,18 @@ class Sidecar:
         return side._filled(side._yaml(path))
 
     def _yaml(self, path: Path) -> Mapping[str, Any]:
+        if path.stat().st_size > LARGEST:
+            self.fail(f"is larger than {LARGEST} bytes: no file of loops")
+        found: object = None
+        with suppress(ValueError, RecursionError):
+            found = json.loads(path.read_bytes())
+        if found is not None:  # JSON is YAML, and what `Mechanism.save` writes
+            return self._mapping(found)
         try:
             import yaml
         except ImportError:
             cure = 'pip install "sarrus[yaml]", or give loops= as a dict'
             raise ModuleNotFoundError(f"{path}: loops in a file need PyYAML: {cure}", name="yaml") from None
-        if path.stat().st_size > LARGEST:
-            self.fail(f"is larger than {LARGEST} bytes: no file of loops")
         text, how, depth = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
         try:
             for n, event in enumerate(
@@ -253,6 +262,9 @@ class Sidecar:
             read: object = yaml.load(text, Loader=how)
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             self.fail(f"not well-formed YAML: {' '.join(str(error).split())[:200]}")
+        return self._mapping(read)
+
+    def _mapping(self, read: object) -> Mapping[str, Any]:
         if not isinstance(read, Mapping):
             self.fail(f"wants keys such as closed_loop; got a {type(read).__name__}")
         return read

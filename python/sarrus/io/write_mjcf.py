@@ -1,7 +1,7 @@
 """MJCF, as MuJoCo reads it.
 
 ============================  ==========================================================================================================
-bodies                        bodies, nested along the tree; a joint's coordinates are those that it has here, in degrees of nothing
+bodies                        bodies, nested along the tree
 joints                        hinges, slides and balls; those of several axes several, which MuJoCo takes one after the other; a Free joint
                               from the ground a freejoint; a screw a hinge and a slide that an equality ties
 loops                         equalities between sites, which lie where the joint's frames are: Fixed a weld, Spherical a connect, Revolute
@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from .._arrays import Array
 from ..description import Box, CouplerSpec, Cylinder, DistanceSpec, JointSpec, Sphere
 from ..spatial import Inertia, Rotation, Transform
+from .document import free_name
 from .outline import (
     Axis,
     Element,
@@ -39,6 +40,7 @@ from .outline import (
     listed,
     number_of,
     tree_links,
+    with_plain_names,
 )
 
 if TYPE_CHECKING:
@@ -49,12 +51,14 @@ __all__ = ["save"]
 SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than MuJoCo's mjMINVAL = 1e-15
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("MJCF")
+    robot = with_plain_names(robot, losses)
     text = document(_Writer(robot, losses).root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
+    return [path]
 
 
 class _Writer:
@@ -67,9 +71,10 @@ class _Writer:
         self.body: dict[str, Element] = {"ground": world}
         self.names = {spec.name for spec in d.joints}
         self.coordinates: dict[str, dict[int, str]] = {}  # joint -> index -> the name of MuJoCo's joint
-        self.order: list[Link] = []  # as MuJoCo stacks their coordinates
+        self.link_to: dict[str | None, Link] = {}
         self.inertia = {body.name: body.inertia for body in d.bodies}
         self.equality, self.tendon, self.actuator = (ET.Element(tag) for tag in ("equality", "tendon", "actuator"))
+        self.sites: set[str] = set()
         self.thin = False
         links = tree_links(robot)
         below: dict[str, list[Link]] = {}
@@ -78,6 +83,7 @@ class _Writer:
         stack = list(reversed(below.get("ground", [])))
         while stack:  # depth first, as MuJoCo counts
             link = stack.pop()
+            self.link_to[link.far] = link
             self._body(link)
             stack += reversed(below.get(link.far, []))
         massless = [n for n, I in self.inertia.items() if I.mass == 0.0 and not self._carries(n, below)]
@@ -121,8 +127,10 @@ class _Writer:
 
     def _body(self, link: Link) -> None:
         name, joint, spec = link.far, link.joint, link.spec
-        place = link.place
-        element = self.body[name] = add(self.body[link.near], "body", name=name, **_placed(place))
+        near, place = link.near, link.place
+        if joint.kind == "Free" and near != "ground":  # which holds nothing: it floats in the world as well
+            near, place = "ground", Transform.from_matrix(self.robot.pose(self.robot.neutral(), name))
+        element = self.body[name] = add(self.body[near], "body", name=name, **_placed(place))
         if joint.kind == "Free":
             self._free(link, element)
         elif joint.kind == "Spherical":
@@ -136,7 +144,6 @@ class _Writer:
             given = {"damping": joint.damping[0], "frictionloss": joint.friction[0]}
             given |= {"armature": joint.armature[0], "stiffness": joint.stiffness[0]}
             add(element, "joint", name=spec.name, type="ball", pos=point, **{k: x for k, x in given.items() if x})
-            self.order.append(link)
             if link.end.inverse().rotation.tolist() != np.eye(3).tolist():
                 self.losses.minor.append(f"the axes in which '{spec.name}' counts its coordinates: they are the body's")
         elif joint.nv:
@@ -150,16 +157,13 @@ class _Writer:
 
     def _free(self, link: Link, element: Element) -> None:
         spec = link.spec
-        if link.near != "ground":
-            self.losses.motion.append(f"joint '{spec.name}', Free from '{link.near}' instead of the ground")
         if has_passive(spec.joint):
             self.losses.motion.append(f"{', '.join(has_passive(spec.joint))} of Free joint '{spec.name}'")
-        if link.backward or link.place != Transform():
+        if link.backward or link.near != "ground" or link.place != Transform():
             self.losses.minor.append(
                 f"where the frames of Free joint '{spec.name}' sit: its coordinates are the body's pose in the world"
             )
         add(element, "freejoint", name=spec.name)
-        self.order.append(link)
 
     def _note_inverse(self, link: Link) -> None:
         if link.backward:
@@ -170,7 +174,9 @@ class _Writer:
     def _axes(self, link: Link, element: Element) -> None:
         spec, joint = link.spec, link.joint
         names = (
-            [f"{spec.name}", f"{spec.name}_slide"] if joint.kind == "Helical" else coordinate_names(link, self.names)
+            [spec.name, free_name(f"{spec.name}_slide", self.names)]
+            if joint.kind == "Helical"
+            else coordinate_names(link, self.names)
         )
         known = self.coordinates[spec.name] = {}
         for axis, name in zip(link.axes, names, strict=True):
@@ -195,7 +201,6 @@ class _Writer:
                 joint2=names[0],
                 polycoef=(0, vars(joint)["pitch"], 0, 0, 0),
             )
-        self.order.append(link)
         if spec.actuated:
             for axis in link.axes[:1] if joint.kind == "Helical" else link.axes:
                 most = number_of(link, axis, "effort_limit", np.inf)
@@ -219,8 +224,6 @@ class _Writer:
         return given
 
     def _inertial(self, element: Element, inertia: Inertia) -> None:
-        if inertia.mass == 0.0 and not inertia.about_com.any():
-            return
         I = inertia.about_com
         if np.array_equal(I, np.diag(np.diag(I))):
             moments, turned = np.diag(I), None
@@ -232,7 +235,7 @@ class _Writer:
         low, middle, high = np.sort(moments)
         if 0.0 < high - (low + middle) <= 10 * rounding:  # of a flat body, whose largest is the sum of the others
             moments[moments.argmax()] = low + middle
-        self.thin |= bool((moments < SMALLEST).any())
+        self.thin |= bool((moments < SMALLEST).any()) and inertia.mass > 0.0
         add(element, "inertial", pos=inertia.com, quat=turned, mass=inertia.mass, diaginertia=moments)
         if not inertia.is_physical():
             self.losses.minor.append(
@@ -242,6 +245,9 @@ class _Writer:
     # ---- what else ---------------------------------------------------------------------------------------------------
 
     def _site(self, body: str, name: str, place: Transform) -> str:
+        while name in self.sites:
+            name += "_"
+        self.sites.add(name)
         add(self.body[body], "site", name=name, **_placed(place))
         return name
 
@@ -332,15 +338,15 @@ class _Writer:
         if len(linear) < len(named):
             return False
         tendon = add(self.tendon, "fixed", name=spec.name)
-        for name, c in named:
-            add(tendon, "joint", joint=name, coef=c[0])
+        for name, coefficients in named:
+            add(tendon, "joint", joint=name, coef=coefficients[0])
         add(self.equality, "tendon", name=spec.name, tendon1=spec.name, polycoef=(spec.offset, 0, 0, 0, 0))
         return True
 
     def _qpos(self, q: Array) -> list[float]:
         """As MuJoCo stacks it; positions before quaternions, whose real part comes first, of a body and not of its joint's frame."""
         x: list[float] = []
-        for link in self.order:
+        for link in (self.link_to[body.get("name")] for body in self.body["ground"].iter("body")):
             own, joint = q[self.robot.joint(link.spec.name).q_slice], link.joint
             if joint.quaternion:
                 near, far = (Transform.from_matrix(self.robot.pose(q, body)) for body in (link.near, link.far))

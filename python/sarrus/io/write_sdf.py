@@ -45,6 +45,7 @@ from .outline import (
     mimic_of,
     number_of,
     text_of,
+    with_plain_names,
 )
 
 if TYPE_CHECKING:
@@ -55,13 +56,15 @@ __all__ = ["save"]
 NATIVE = {"Revolute": "revolute", "Prismatic": "prismatic", "Helical": "screw", "Universal": "universal"}
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("SDF")
     losses.look_for_idle(robot, gravity=True)
+    robot = with_plain_names(robot, losses, apart=True, scope="::")
     text = document(_Writer(robot, losses, path).root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
+    return [path]
 
 
 class _Writer:
@@ -73,7 +76,7 @@ class _Writer:
             _word(owner, "gravity", d.gravity)
         self.model = add(owner, "model", name=robot.name)
         self.links = {body.name for body in d.bodies} | {frame.name for frame in d.frames} | {s.name for s in d.joints}
-        self.joints = {spec.name for spec in d.joints}
+        self.joints = self.links  # which share their names
         self.names: dict[tuple[str, int], str] = {}  # of coordinates with a joint of one axis
         self.axis_of: dict[str, Element] = {}
         q = self._zero()
@@ -96,11 +99,10 @@ class _Writer:
             _pose(element, frame.placement)
         followers: set[str] = set()
         for c in d.constraints:
-            mimic = mimic_of(c, self.names)
-            if mimic and mimic[0] not in followers:
+            if mimic := mimic_of(c, self.names, followers, robot.actuated):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
-                (a, i, _), (b, k, _) = c.terms  # type: ignore[attr-defined]
+                (a, i), (b, k) = (next(key for key, name in self.names.items() if name == end) for end in mimic[:2])
                 element = add(self.axis_of[follower], "mimic", joint=leader, axis="axis")
                 _word(element, "multiplier", multiplier)
                 _word(element, "offset", offset + multiplier * self.zero[b][k] - self.zero[a][i])
@@ -118,7 +120,8 @@ class _Writer:
         """The configuration of the file's pose."""
         robot = self.robot
         q = robot.neutral()
-        if not robot.nc or np.abs(robot.loop_residual(q, time=0.0)).max() < 1e-12:
+        links = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
+        if not links or np.abs(robot.loop_residual(q, time=0.0)[np.concatenate(links)]).max() < 1e-12:
             return q
         try:
             q = robot.assemble(time=0.0)
@@ -151,14 +154,11 @@ class _Writer:
             _word(tensor, f"i{'xyz'[i]}{'xyz'[k]}", I[i, k])
 
     def _free(self, spec: JointSpec) -> None:
-        if "ground" not in spec.bodies:
-            self.losses.motion.append(f"joint '{spec}'")
-        else:
-            if lost := has_passive(spec.joint):
-                self.losses.motion.append(f"{', '.join(lost)} of joint '{spec.name}' (Free)")
-            if spec.actuated:
-                self.losses.minor.append(f"that joint '{spec.name}' (Free) is actuated")
-            self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
+        if lost := has_passive(spec.joint):
+            self.losses.motion.append(f"{', '.join(lost)} of joint '{spec.name}' (Free)")
+        if spec.actuated:
+            self.losses.minor.append(f"that joint '{spec.name}' (Free) is actuated")
+        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 
@@ -236,8 +236,9 @@ class _Writer:
             if terms["stiffness"]:
                 _word(dynamics, "spring_reference", number_of(link, axis, "rest") - zero)
         if armature := number_of(link, axis, "armature"):
-            if tag == "axis2":
-                self.losses.motion.append(f"armature along the second axis of joint '{link.spec.name}'")
+            if link.spec.joint.kind == "Universal":
+                self.losses.motion.append(f"armature of joint '{link.spec.name}' (Universal)")
+                return
             _word(element, "drake:rotor_inertia", armature)
             _word(element, "drake:gear_ratio", 1.0)
 

@@ -44,6 +44,7 @@ from .outline import (
     mimic_of,
     number_of,
     tree_links,
+    with_plain_names,
 )
 
 if TYPE_CHECKING:
@@ -52,17 +53,21 @@ if TYPE_CHECKING:
 __all__ = ["save"]
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> None:
+def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, and one beside it where there are loops or passive joints, as :meth:`sarrus.Mechanism.save` says."""
     losses = Losses("URDF")
     losses.look_for_idle(robot)
+    robot = with_plain_names(robot, losses)
     writer = _Writer(robot, losses, path)
     text = document(writer.root)
     losses.settle(path, lossy)
     path.write_text(text, encoding="utf-8")
-    if sidecar := writer.sidecar():
-        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
-        path.with_suffix(".yaml").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")  # JSON is YAML
+    if not (sidecar := writer.sidecar()):
+        return [path]
+    beside = path.with_suffix(".yaml")
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
+    beside.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")  # JSON is YAML
+    return [path, beside]
 
 
 class _Writer:
@@ -76,7 +81,7 @@ class _Writer:
         self.coordinates: dict[tuple[str, int], str] = {}
         self.elements: dict[str, Element] = {}
         tree = tree_links(robot)
-        self.ground = self._new("world", self.links)
+        self.ground = self._new("world", self.links)  # a name that is free
         self.bare = self._root_joint(tree)
         if self.bare is None:
             add(self.root, "link", name=self.ground)
@@ -98,7 +103,7 @@ class _Writer:
             spec = robot.constraint(name).spec
             if isinstance(spec, JointSpec):
                 self._closing(spec)
-            elif (mimic := mimic_of(spec, self.coordinates)) and mimic[0] not in followers:
+            elif mimic := mimic_of(spec, self.coordinates, followers, robot.actuated):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
                 add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
@@ -135,8 +140,8 @@ class _Writer:
         """The joint that need not be written: Fixed, in place, and all there is on the ground."""
         d = self.robot.description
         here = [link for link in tree.values() if link.near == "ground"]
-        held = [body for c in (*d.constraints, *d.joints) for body in c.bodies]
-        held += [place.body for place in (*d.frames, *d.visuals)]
+        held = [body for c in d.constraints for body in c.bodies] + [body for j in d.joints for body in j.bodies]
+        held += [frame.body for frame in d.frames] + [visual.body for visual in d.visuals]
         held += [end[0] for spring in d.springs for end in (spring.first, spring.second)]
         if len(here) == 1 and held.count("ground") == 1 and here[0].joint.nv == 0 and here[0].place == IDENTITY:
             return here[0].spec.name

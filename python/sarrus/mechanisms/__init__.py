@@ -53,6 +53,7 @@ Lattices, of as many cells as one likes:
 `chain_mail`            rings tied to their neighbours
 `tensegrity_prism`      struts that do not touch
 `hoberman_ring`         scissors of bent bars: it grows and stays a ring
+`hoberman_sphere`       three such rings, with hubs where they cross
 `miura_fold`            hinged parallelograms: folded in two directions at once
 ======================  ======================================================================================
 
@@ -87,7 +88,7 @@ SpaceDyn's applications, robots whose base moves:
 from .hand import three_finger_hand
 from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .ladders import four_bar_ladder
-from .lattices import chain_mail, hoberman_ring, miura_fold, net, ring, tensegrity_prism
+from .lattices import chain_mail, hoberman_ring, hoberman_sphere, miura_fold, net, ring, tensegrity_prism
 from .legs import biped_leg, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
 from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
@@ -114,6 +115,7 @@ __all__ = [
     "goldberg_5r",
     "goldberg_6r",
     "hoberman_ring",
+    "hoberman_sphere",
     "hslm",
     "macro_micro_arm",
     "miura_fold",

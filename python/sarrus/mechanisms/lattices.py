@@ -12,7 +12,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..building.builder import Builder
-from ..description.joints import Free, Revolute, Spherical, Universal
+from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..spatial import Inertia
 from .drawing import in_space, positive, whole
@@ -20,7 +20,7 @@ from .drawing import in_space, positive, whole
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["chain_mail", "hoberman_ring", "miura_fold", "net", "ring", "tensegrity_prism"]
+__all__ = ["chain_mail", "hoberman_ring", "hoberman_sphere", "miura_fold", "net", "ring", "tensegrity_prism"]
 
 
 def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2) -> Mechanism:
@@ -294,6 +294,93 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
             before, after = in_space(ends[one][1]), in_space(ends[other][0])
             b.add_joint(f"{name}{k + 1}", Revolute("y"), one, other, at_parent=before, at_child=after)
     return b.build()
+
+
+def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> Mechanism:
+    """Hoberman's sphere: three of his rings at right angles, which share a hub, outside and inside, wherever two of them cross.
+
+    It grows and shrinks and stays a sphere. It hangs from its top hub, and the scissors next to that one are driven. Kutzbach counts
+    far fewer degrees of freedom than none; it has one.
+
+    Parameters
+    ----------
+    scissors : on a ring between two crossings, 1 or more
+    arm : of a bent bar, from its middle to either end [m]
+    mass : of a bent bar, and of a hub [kg]
+
+    Returns
+    -------
+    Mechanism with the bodies "left<c><k>" and "right<c><k>" (c = x, y, z, the axis of the ring; k from 1), "outer+z", "inner+z", ... (hubs);
+    the joints "hook" (welds the top hub to the ground), "middle<c><k>", and "<outer or inner><c><k>", from the bar before to the next one
+    or, at a crossing, "<...> in" and "<...> out" to the hub and on
+
+    Raises
+    ------
+    ModelError
+        No scissors; a size that is not positive.
+
+    References
+    ----------
+    Hoberman, Radial expansion/retraction truss structures, US patent 5024031, 1991.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.hoberman_sphere()
+    >>> mobility = robot.mobility(robot.assemble())
+    >>> len(robot.bodies), mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
+    (36, 1, 1)
+    """
+    whole("scissors", scissors, 1)
+    positive(arm=arm, mass=mass)
+    n = 4 * scissors
+    half = math.pi / n
+    fold = math.pi / 4 - math.pi / (3 * n)  # how far scissors are from the largest size
+    radius = arm * math.cos(fold) / math.sin(half)  # of the middles, whose ends then lie on the lines at +- half
+    b = Builder(f"Hoberman sphere of {3 * n} scissors")
+    signs = [sign + axis for axis in "xyz" for sign in "+-"]
+    for hub in (f"{where}{sign}" for where in ("outer", "inner") for sign in signs):
+        b.add_body(hub, Inertia.sphere(mass, arm / 10))
+    top = None
+    for c, normal in enumerate("xyz"):
+        names = "xyz"[c - 2], "xyz"[c - 1]  # of the axes in the ring's plane
+        plane = np.eye(3)[[c - 2, c - 1]]
+        ends: dict[
+            str, tuple[complex, complex]
+        ] = {}  # of a bar, from its middle: to the scissors before and to those after
+        middles = [radius * cmath.exp(1j * (2 * k + 1) * half) for k in range(n)]
+        for k, middle in enumerate(middles):
+            out = middle / radius
+            for side, turn in (("left", -fold), ("right", fold)):
+                corner = math.pi / 2 + half
+                both = arm * out * cmath.exp(1j * (turn - corner)), arm * out * cmath.exp(1j * (turn + corner))
+                ends[f"{side}{normal}{k + 1}"] = both
+                rods = (Inertia.rod(mass / 2, (0, 0, 0), _along(plane, z)) for z in both)
+                b.add_body(f"{side}{normal}{k + 1}", sum(rods, Inertia.zero()))
+            b.add_joint(f"middle{normal}{k + 1}", Revolute(normal), f"left{normal}{k + 1}", f"right{normal}{k + 1}")
+        for k in range(n):
+            for where, one, other in (("outer", "left", "right"), ("inner", "right", "left")):
+                one, other = f"{one}{normal}{k + 1}", f"{other}{normal}{(k + 1) % n + 1}"
+                before, after = _along(plane, ends[one][1]), _along(plane, ends[other][0])
+                name, crossing = f"{where}{normal}{k + 1}", (k + 1) % scissors == 0
+                if not crossing:
+                    b.add_joint(name, Revolute(normal), one, other, at_parent=before, at_child=after)
+                    continue
+                quarter = (k + 1) // scissors % 4
+                hub = f"{where}{'+-'[quarter // 2]}{names[quarter % 2]}"
+                b.add_joint(
+                    f"{name} in", Revolute(normal), hub, one, at_child=before, actuated=top is None and hub == "outer+z"
+                )
+                b.add_joint(f"{name} out", Revolute(normal), hub, other, at_child=after)
+                if hub == "outer+z" and top is None:
+                    top = _along(plane, middles[k] + ends[one][1])
+    b.add_joint("hook", Fixed(), "ground", "outer+z", at_parent=top)
+    return b.build()
+
+
+def _along(plane: Array, z: complex) -> Array:
+    """The point (3,) of a plane, of which two axes are given."""
+    return np.asarray(z.real * plane[0] + z.imag * plane[1])
 
 
 def miura_fold(

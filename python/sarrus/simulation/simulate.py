@@ -58,7 +58,7 @@ def simulate(
         "rk4" : Runge and Kutta's, on the coordinates
         "rkmk4" : the same on the exponential's argument (Munthe-Kaas)
         "dopri5" : Dormand and Prince 5(4), steps as long as rtol and atol allow, dense output
-        "implicit_midpoint" : symmetric and A-stable, for long runs and stiff forces
+        "implicit_midpoint" : symmetric and A-stable, for long runs and stiff forces; keeps the momentum of what floats to rounding
         "independent" : rk4 in independent coordinates, which are chosen anew at each step; the loops give the others
     dt : step [s]; for "dopri5" the first step and the spacing of samples
     rtol, atol : of "dopri5", for q as a displacement and for v

@@ -112,7 +112,7 @@ def test_info_of_a_tree_of_the_gallery(capsys):
     assert "degrees of freedom  1\n" in out and "loops" not in out and "Mobility" not in out
 
 
-def test_info_of_loops_that_cannot_close(write, capsys, monkeypatch):
+def test_info_of_loops_that_cannot_close(tmp_path, capsys, monkeypatch):
     """All that is known without a configuration, and why there is none."""
     b = sarrus.Builder("too short")
     b.add_body("a", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
@@ -127,8 +127,9 @@ def test_info_of_loops_that_cannot_close(write, capsys, monkeypatch):
         at_parent=(9, 0, 0),
         at_child=(1, 0, 0),
     )
-    monkeypatch.setattr(commands, "load", lambda path, floating_base: b.build())
-    assert main(["info", "short.urdf"]) == 0
+    monkeypatch.chdir(tmp_path)
+    b.build().save("short.json")
+    assert main(["info", "short.json"]) == 0
     out = capsys.readouterr().out
     assert "degrees of freedom  unknown (nq = 2, nv = 2)" in out and "mass                2 kg" in out
     assert "no configuration was found that closes all loops" in out
@@ -242,6 +243,108 @@ def test_demo_without_docstrings(short, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(sarrus.mechanisms.pendulum, "__doc__", None)
     assert main(["demo", "pendulum", "-o", str(tmp_path / "x.png")]) == 0
     assert capsys.readouterr().out.startswith("pendulum\n")
+
+
+# --- check, convert -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_suspicious(capsys):
+    assert main(["check", "double_pendulum"]) == 0
+    assert capsys.readouterr().out == "double pendulum: nothing suspicious\n"
+
+
+SUSPICIOUS = {
+    "unknown tag": (UNKNOWN_TAG, "robot.urdf:8: <colour> in <robot> is not read"),
+    "next to no mass": (ROBOT.replace('value="1"', 'value="1e-9"'), "next to no mass, from 1e-09 kg on beside 3 kg"),
+    "no mass": (ROBOT.replace('value="1"', 'value="0"').replace('value="3"', 'value="0"'), "no body has any mass"),
+    "grams and millimetres": (
+        ROBOT.replace('izz="0.1"', 'izz="1e6"').replace('iyy="0.1"', 'iyy="1e6"'),
+        "is it in kg m²? left, right",
+    ),
+    "millimetres": (ROBOT.replace("<mass", '<origin xyz="900 0 0"/><mass'), "is it in m? left, right"),
+    "outside of limits": (ROBOT.replace('lower="-1"', 'lower="1"'), "joint 'handle' starts outside of its limits"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), SUSPICIOUS.values(), ids=SUSPICIOUS)
+def test_suspicious(write, capsys, text, said):
+    assert main(["check", write(text)]) == 1
+    out = capsys.readouterr().out
+    assert said in out and out.startswith("dumbbell: ")
+
+
+def four_bar(tilt, length=0.9):
+    b = sarrus.mechanisms.four_bar().to_builder()
+    b.set_joint("pivot", at_parent=sarrus.Transform.from_rpy(tilt, 0, 0, (1, 0, 0)))
+    b.set_joint("pin2", at_child=(length, 0, 0))
+    return b.build()
+
+
+@pytest.mark.parametrize(
+    ("robot", "said"),
+    [
+        (four_bar(0.0), ["four-bar: 1 suspicious thing", "3 of 5 rows are redundant", "pin2: z"]),
+        (four_bar(0.0, 9.0), ["open loops: no configuration was found that closes all loops"]),
+        (
+            four_bar(1e-7),
+            ["rows contradict one another by rounding, or nearly", "and 1 within 0.003", "robot.loosened()"],
+        ),
+    ],
+)
+def test_suspicious_loops(tmp_path, capsys, robot, said):
+    robot.save(tmp_path / "robot.json")
+    assert main(["check", str(tmp_path / "robot.json")]) == 1
+    out = capsys.readouterr().out
+    assert all(text in out for text in said), out
+
+
+def test_convert_there_and_back(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for names in (
+        ("four_bar", "a.json"),
+        ("a.json", "b.json"),
+        ("b.json", "c.urdf"),
+        ("b.json", "d.xml"),
+        ("d.xml", "e.sdf"),
+    ):
+        assert main(["convert", *names]) == 0
+    assert main(["convert", "c.urdf", "f.json", "--loops", "c.yaml"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "wrote a.json", "wrote b.json", "wrote c.urdf and c.yaml", "wrote d.xml", "wrote e.sdf", "wrote f.json",
+    ]  # fmt: skip
+    assert "sarrus: c.urdf: URDF cannot say, and the file does not: configurations 'home'" in err.splitlines()
+    assert sarrus.load("b.json") == sarrus.mechanisms.four_bar()
+    assert sarrus.load("f.json").loop_joints == ("pin2_A pin2_B",)
+
+
+def test_convert_says_what_is_lost(tmp_path, capsys):
+    wanted = "MJCF cannot say: constraint 'contact: Rolling"
+    assert main(["convert", "rolling_disc", str(tmp_path / "a.xml")]) == 1
+    assert wanted in capsys.readouterr().err and not list(tmp_path.iterdir())
+    assert main(["convert", "rolling_disc", str(tmp_path / "a.xml"), "--lossy"]) == 0
+    assert "the file does not: constraint 'contact: Rolling" in capsys.readouterr().err
+
+
+def test_convert_takes_what_can_be_written(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["convert", "four_bar", "a.step"])
+    assert end.value.code == 2 and "does not end in .json, .urdf, .xml or .sdf" in capsys.readouterr().err
+    assert main(["convert", "four_bar", "no/such/folder/a.json"]) == 1
+
+
+def test_loops_are_for_files(capsys):
+    with pytest.raises(SystemExit):
+        main(["info", "four_bar", "--loops", "a.yaml"])
+    assert "--loops is for model files; 'four_bar' is of the gallery" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".json", ".sdf", ".xml"])
+def test_info_and_simulate_take_all_formats(tmp_path, capsys, suffix):
+    name = str(tmp_path / f"a{suffix}")
+    sarrus.mechanisms.double_pendulum().save(name)
+    assert main(["info", name]) == 0 and main(["simulate", name, "--time", "0.01"]) == 0
+    assert "degrees of freedom  2" in capsys.readouterr().out
 
 
 # --- simulate -----------------------------------------------------------------------------------------------------

@@ -57,9 +57,13 @@ TAKES = {
     "jacobian_derivative": "q v frame",
     "operational_inertia_inverse": "q frame",
     "omega": "q frame",
+    "generalized_jacobian": "q frame",
+    "generalized_jacobian_derivative": "q v frame",
+    "momentum_velocity": "q v momentum",
 }
 every_function = pytest.mark.parametrize("name", TAKES)
 SOLVING = {"forward_dynamics", "mass_matrix_inverse", "operational_inertia_inverse", "omega"}
+DIVIDING = SOLVING | {"generalized_jacobian", "generalized_jacobian_derivative", "momentum_velocity"}
 
 
 def make_robot():
@@ -77,6 +81,8 @@ def arguments(name, robot=ROBOT, lead=(), seed=0):
     for word in TAKES[name].split():
         if word == "frame":
             given.append(FRAME)
+        elif word == "momentum":
+            given.append(rng.normal(size=(*lead, 6)))
         else:
             rows = [random_state(robot, rng)[0 if word[0] == "q" else 1] for _ in range(count)]
             width = robot.nq if word[0] == "q" else robot.nv
@@ -86,7 +92,7 @@ def arguments(name, robot=ROBOT, lead=(), seed=0):
 
 def tolerance(name):
     """What is solved for carries the rounding of the mass matrix times its condition number."""
-    return 4 * EPS * np.linalg.cond(ROBOT.mass_matrix(arguments(name)[0])) if name in SOLVING else ROUNDING
+    return 4 * EPS * np.linalg.cond(ROBOT.mass_matrix(arguments(name)[0])) if name in DIVIDING else ROUNDING
 
 
 def row(args, *index):

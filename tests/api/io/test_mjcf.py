@@ -116,7 +116,7 @@ def test_terms_of_joints():
 def test_spring_and_damper_by_time_constant_and_ratio():
     """Time constant 0.5 s, damping ratio 0.8: x'' + 2/0.5 x' + x/(0.5 0.8)^2 = 0 of the joint's inertia, here 3."""
     j = joint_of(model(body("a", '<joint name="j" armature="2" springdamper="0.5 0.8" stiffness="9" damping="9"/>')))
-    assert_allclose((j.damping[0], j.stiffness[0]), [3 * 4, 3 / 0.16])
+    assert_allclose((j.damping[0], j.stiffness[0], j.rest[0]), [3 * 4, 3 / 0.16, 0])
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,12 @@ def test_names_that_are_missing_or_taken():
     robot = sarrus.loads(
         model(
             f"<body>{MASS}<joint/><joint/></body>" + body("ground", '<joint name="body1_hinge__"/>'),
-            '<equality><connect body1="ground" anchor="0 0 0"/><joint joint1="body1_hinge__" name="body1_hinge"/></equality>',
+            '<equality><connect body1="ground" anchor="0 0 0"/><joint joint1="body1_hinge__" name="body1_hinge"/>'
+            '<joint joint1="body1_hinge__" name="body1_hinge__"/></equality>',
         )
     )
     assert robot.joints == ("body1_hinge2", "body1_hinge3", "body1_hinge__")
-    assert robot.constraints == ("ground_body to ground", "body1_hinge")
+    assert robot.constraints == ("ground_body to ground", "body1_hinge", "body1_hinge__2")
     assert "becomes body 'ground_body'" in robot.warnings[0]
 
 
@@ -495,6 +496,15 @@ def test_what_is_not_read_is_told_once_by_kind():
     ]
 
 
+def test_ranges_that_hold_only_if_told():
+    """With autolimits false, a range needs its limited="true"."""
+    text = model(body("a", '<joint name="j" range="-1 1" {}/>'), '<compiler angle="radian" autolimits="false"/>')
+    assert joint_of(text.format("")).limits is None
+    assert "range of <joint> is not read: autolimits is false" in sarrus.loads(text.format("")).warnings[0]
+    assert_allclose(np.ravel(joint_of(text.format('limited="true"')).limits), [-1, 1])
+    assert joint_of(text.format('limited="false"').replace('autolimits="false"', "")).limits is None
+
+
 def test_flags_switch_terms_off():
     text = model(
         body("a", '<joint name="j" damping="1" stiffness="2" frictionloss="3" range="-1 1"/>'), "<option>{}</option>"
@@ -529,7 +539,7 @@ BAD = {
     "class twice": (model("", "<default><default class='a'/><default class='a'/></default>"), "needs a class of its own: there is another 'a'"),
     "class without a name": (model("", "<default><default/></default>"), "<default> needs a class of its own"),
     "main by another name": (model("", "<default class='a'/>"), "is the outermost, whose class is 'main', and calls it 'a'"),
-    "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the name of another in line 2"),
+    "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the name of another: <string>:2"),
     "two joints of a name": (model(body("a", '<joint name="j"/><joint name="j"/>')), "<joint name='j'> has the name of another"),
     "world by name": (model(body("world")), "<body name='world'> has the name of the world"),
     "two orientations": (model(body("a", attributes='euler="0 0 0" quat="1 0 0 0"')), "tells its orientation twice: by quat and by euler"),
@@ -543,9 +553,10 @@ BAD = {
     "inertial without moments": (model('<body name="a"><inertial pos="0 0 0" mass="1"/></body>'), "wants either diaginertia or fullinertia"),
     "inertial without pos": (model('<body name="a"><inertial mass="1" diaginertia="1 1 1"/></body>'), "<inertial> of <body name='a'> has no pos"),
     "two inertials": (model(body("a", MASS)), "<inertial> of <body name='a'> stands there twice"),
-    "mass from a mesh": (model('<body name="a"><geom type="mesh" mesh="m"/></body>'), "gives <body name='a'> its mass by mesh 'm'.*from_mujoco"),
+    "mass from a mesh": (model('<body name="a"><geom type="mesh" mesh="m"/></body>'), "gives <body name='a'> its mass by mesh 'm', which is not there"),
     "free and hinged": (model(body("a", "<freejoint/><joint/>")), "is free, and not the only joint of a body of the world"),
     "free on a body": (model(body("a", body("b", "<freejoint/>"))), "is free, and not the only joint"),
+    "joint of the world": (model("<joint/>"), "<joint> is of the world, which does not move"),
     "attach": (model('<attach model="x" body="y"/>'), "<attach> makes bodies, which is not read: let MuJoCo compile the file"),
     "replicate": (model('<replicate count="2"/>'), "<replicate> makes bodies"),
     "global coordinates": (model(body("a"), '<compiler coordinate="global"/>'), "tells global coordinates"),
@@ -581,3 +592,86 @@ def test_chains_as_deep_as_they_are_long():
     text = "".join(f'<body name="b{k}" pos="0 0 1">{MASS}<joint/>' for k in range(n)) + "</body>" * n
     robot = sarrus.loads(model(text))
     assert_allclose(robot.pose(np.zeros(n), f"b{n - 1}")[2, 3], n)
+
+
+# --- masses from meshes -------------------------------------------------------------------------------------------
+
+
+def write_boxes(path, *boxes):
+    """A binary STL of boxes, each of half sizes about a centre; their triangles seen from outside, counterclockwise."""
+    faces = []
+    for half, center in boxes:
+        for k in range(3):
+            for sign in (-1, 1):
+                u, v, w = np.eye(3)[k] * sign, np.eye(3)[(k + 1) % 3], np.eye(3)[(k + 2) % 3] * sign
+                a, b, c, d = (u - v - w, u + v - w, u + v + w, u - v + w)
+                faces += [(a, b, c), (a, c, d)]
+        faces[-12:] = (np.array(faces[-12:]) * half + center).tolist()
+    record = np.zeros(len(faces), np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("rest", "<u2")]))
+    record["corners"] = faces
+    path.write_bytes(bytes(80) + np.uint32(len(faces)).tobytes() + record.tobytes())
+
+
+MESHES = """<mujoco><compiler meshdir="parts"/><asset><mesh file="part.stl" {}/></asset>
+  <worldbody><body name="a"><joint/><geom type="mesh" mesh="part" {} pos="0 0 1" euler="90 0 0"/></body></worldbody></mujoco>"""
+
+
+def with_mesh(tmp_path, *boxes, asset="", geom=""):
+    (tmp_path / "parts").mkdir(exist_ok=True)
+    write_boxes(tmp_path / "parts" / "part.stl", *boxes)
+    (tmp_path / "a.xml").write_text(MESHES.format(asset, geom))
+    return tmp_path / "a.xml"
+
+
+@pytest.mark.parametrize("way", ["legacy", "exact", "convex"])
+def test_mass_of_a_box_mesh(tmp_path, way):
+    """2 x 4 x 6 m about (1, 0, 0), drawn in half that size and mirrored; 1000 kg/m3."""
+    pytest.importorskip("trimesh")
+    path = with_mesh(tmp_path, ((0.5, 1, 1.5), (0.5, 0, 0)), asset=f'scale="2 2 -2" inertia="{way}"')
+    found = inertia(sarrus.load(path), "a")
+    assert_allclose((found.mass, *found.com), (48000, 1, 0, 1), atol=1e-9)
+    assert_allclose(found.about_com, np.diag([4000 * 52, 4000 * 20, 4000 * 40]), atol=1e-6)  # its y and z are turned
+    heavier = inertia(sarrus.load(with_mesh(tmp_path, ((1, 1, 1), (0, 0, 0)), geom='mass="6"')), "a")
+    assert_allclose((heavier.mass, *np.diag(heavier.about_com)), (6, 4, 4, 4))
+
+
+def test_mass_of_a_surface(tmp_path):
+    """A cube of edge 2: six faces of 4 m2, by 1 kg/m2; I = 10/9 m (edge/2)^2."""
+    pytest.importorskip("trimesh")
+    found = inertia(
+        sarrus.load(with_mesh(tmp_path, ((1, 1, 1), (0, 0, 0)), asset='inertia="shell"', geom='density="1"')), "a"
+    )
+    assert_allclose(found.mass, 24)
+    assert_allclose(found.about_com, 24 * 10 / 9 * np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("way", ["legacy", "exact", "convex", "shell"])
+def test_mass_of_any_mesh_is_that_of_mujoco(tmp_path, way):
+    mujoco = pytest.importorskip("mujoco")
+    pytest.importorskip("trimesh")
+    two = ((1, 0.5, 0.2), (0, 0, 0)), ((0.2, 0.3, 1), (0.7, 0, 1.5))
+    path = with_mesh(tmp_path, *two, asset=f'inertia="{way}" scale="1 -2 .5" refpos=".1 .2 .3" refquat="1 0 0 1"')
+    ours, theirs = (
+        inertia(r, "a") for r in (sarrus.load(path), sarrus.from_mujoco(mujoco.MjModel.from_xml_path(str(path))))
+    )
+    assert_allclose(ours.matrix, theirs.matrix, rtol=0, atol=1e-7 * abs(theirs.matrix).max())
+
+
+def test_meshes_that_give_no_mass(tmp_path, monkeypatch):
+    path = with_mesh(tmp_path, ((1, 1, 1), (0, 0, 0)))
+    text = path.read_text()
+
+    def refused(message, text=text):
+        path.write_text(text)
+        with pytest.raises(sarrus.ModelError, match=message):
+            sarrus.load(path)
+
+    refused("of a shape fitted to a mesh|by a shape fitted to a mesh", text.replace('type="mesh"', 'type="box"'))
+    refused(r"outside of the file's folder", text.replace('meshdir="parts"', 'meshdir="../parts"'))
+    refused("whose file 'parts.x/part.stl' is not there: .*from_mujoco", text.replace('"parts"', '"parts.x"'))
+    monkeypatch.setitem(__import__("sys").modules, "trimesh", None)
+    refused(r"<body name='a'> its mass by mesh 'part', which takes trimesh \(pip install 'sarrus\[view\]'\)")
+    monkeypatch.undo()
+    pytest.importorskip("trimesh")
+    (tmp_path / "parts" / "part.stl").write_bytes(b"solid nothing")
+    refused(r"a.xml:2: <geom> of <body name='a'>: (cannot read mesh|mesh) 'part.stl'")

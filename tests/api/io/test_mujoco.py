@@ -27,13 +27,14 @@ WORLD = """<worldbody>
         <geom type="cylinder" fromto="0 0 0 .3 .2 .1" size=".05"/> <geom type="ellipsoid" class="b" group="2"/>
         <frame pos="0 0 .3" quat="0 0 1 1">
           <geom type="sphere" pos="0 1 0" size=".05"/> <site name="tip" pos=".1 .1 .1"/>
-          <joint name="j3" axis="0 1 0" pos=".05 0 0"/>
+          <joint name="j3" axis="0 1 0" pos=".05 0 0"/> <joint name="j4" type="slide" axis="1 1 0" ref="0"/>
           <body name="hand" pos="0 0 .1" childclass="main">
             <joint name="ball" type="ball" pos="0 .1 0" stiffness="2" damping="0.3"/>
             <geom type="capsule" fromto="0 0 0 0 0 .4" size=".03"/> <geom type="box" group="4" mass="100"/>
             <site name="palm" quat="1 2 3 4" pos=".1 .2 .3"/>
             <body pos="0 0 .2"><geom size=".01"/><site name="deep" pos="0 0 .1"/></body>
           </body>
+          <body name="finger" pos="0 .1 .1"><joint name="j5" ref="3"/><geom size=".02"/></body>
         </frame>
       </body>
     </body>
@@ -80,7 +81,7 @@ EQUALITIES = {
     "tendons, linear": '<tendon tendon1="t2" tendon2="t1" polycoef="1 2"/>',
     "one tendon": '<tendon tendon1="t1"/>',
 }
-KEY = '<keyframe><key name="home" qpos="1 2 3 0.5 0.5 -0.5 0.5 1 2 3 4 0 1 0 0 5 6 7 1 1 1 1 0 0 0"/><key/></keyframe>'
+KEY = '<keyframe><key name="home" qpos="1 2 3 0.5 0.5 -0.5 0.5 1 2 3 4 8 0 1 0 0 9 5 6 7 1 1 1 1 0 0 0"/><key/></keyframe>'
 TEXT = f"<mujoco model='all'>{WORLD}{REST}{KEY}<equality>{''.join(EQUALITIES.values())}</equality></mujoco>"
 
 
@@ -254,6 +255,43 @@ def test_the_document_and_the_compiled_model_are_one():
     for name in read.configurations:
         assert_allclose(read.configuration(name), taken.configuration(name), atol=1e-14)
     assert [v.shape for v in ours.visuals] == [v.shape for v in theirs.visuals]
+
+
+def test_what_is_not_read_of_a_compiled_model():
+    text = f"""<mujoco><option density="1"><flag spring="disable" limit="disable"/></option>
+      <worldbody><body name="m" mocap="true"/><body name="ground" gravcomp=".5"><geom size="1"/>
+        <joint name="j" damping="1 2" stiffness="3 4" range="-1 1"/><site name="s"/></body></worldbody>
+      <tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>
+      <actuator><motor tendon="t"/><position joint="j"/></actuator>
+      <equality>{EQUALITIES["one joint"].replace("s1", "j").replace("<joint", "<joint name='j' active='false'")}
+        <joint name="j2" joint1="j"/></equality></mujoco>""".replace('<body name="m"', '<site name="w"/><body name="m"')
+    _, _, read, taken = both(text)
+    assert sorted(taken.warnings) == [
+        "MjModel: actuators that act on neither joints nor fixed tendons are not read",
+        "MjModel: body 'ground' becomes 'ground_body': 'ground' is the world",
+        "MjModel: body_gravcomp is not read",
+        "MjModel: control laws of actuators are not read",
+        "MjModel: dof_dampingpoly is not read",
+        "MjModel: equality j is inactive, and left out",
+        "MjModel: jnt_stiffnesspoly is not read",
+        "MjModel: limit is switched off, and left out",
+        "MjModel: mocap bodies stay where they are",
+        "MjModel: spring is switched off, and left out",
+        "MjModel: the drag of the medium is not read",
+    ]
+    for robot in (read, taken):
+        assert repr(robot.joint("j").type) == "Revolute('z', damping=1)"
+        assert robot.bodies == ("m", "ground_body")
+        assert robot.constraints == ("j2",)
+
+
+def test_an_equality_of_a_spatial_tendon_is_refused():
+    mujoco = pytest.importorskip("mujoco")
+    text = """<mujoco><worldbody><site name="w"/><body><geom size="1"/><joint/><site name="s" pos="1 0 0"/></body></worldbody>
+      <tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>
+      <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
+    with pytest.raises(sarrus.ModelError, match="equality e is of a flex or a spatial tendon"):
+        sarrus.from_mujoco(mujoco.MjModel.from_xml_string(text))
 
 
 def test_poses_and_mass_matrix():

@@ -426,6 +426,17 @@ def test_which_of_several_models():
     assert sarrus.loads(tied).nv == 7
 
 
+def test_joints_of_the_world_hold_models():
+    two = a_model(link("a"), name="one"), a_model("<static>true</static>", link("b"), name="two")
+    r = sarrus.loads(world(*two, joint("j", "world", "one::a")))
+    assert (r.name, r.joints, r.bodies) == ("one", ("j",), ("a",))
+    r = sarrus.loads(world(*two, joint("j", "two::b", "one::a")), model="one")
+    assert (
+        r.nv == 6
+        and "<joint name='j'> leads to another model than 'one', which is not read: it holds nothing" in r.warnings[0]
+    )
+
+
 def test_static_models_are_fixed():
     r = sarrus.loads(model("<static>1</static>", link("a", "1 0 0 0 0 0"), link("b"), joint("j", "a", "b")))
     assert r.nv == 0

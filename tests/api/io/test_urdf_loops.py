@@ -244,7 +244,7 @@ def test_an_undeclared_world_is_the_ground_and_other_roots_float():
 
 def test_of_several_roots_the_first_is_the_base():
     r = sarrus.loads(robot(link("A"), link("B")))
-    assert [r.joint(name).kind for name in ("root_joint", "root_joint_")] == ["Fixed", "Free"]
+    assert [r.joint(name).kind for name in ("root_joint", "root_joint_B")] == ["Fixed", "Free"]
     assert "<link name='B'> is no joint's child, and not the first such link: it floats by itself" in r.warnings[0]
     # two links that carry a third close a loop
     r = sarrus.loads(robot(*map(link, "ABC"), joint("j", "A", "C"), joint("k", "B", "C")))
@@ -290,6 +290,33 @@ def test_drake_s_joints_and_frames():
     assert_allclose(r.joint("s").type.pitch, 0.5 / (2 * np.pi))
     assert (r.joint("u").kind, r.frames[-1], r.warnings) == ("Universal", "tip", ())
     assert_allclose(r.pose([2 * np.pi, 0, 0], "tip")[:3, 3], [0, 0, 1.5], atol=1e-15)
+
+
+def test_drake_s_bushing_between_frames():
+    """Half of a stiffness of 5 N/m times the square of how far two frames are apart, and nothing of how they are turned."""
+    numbers = {
+        "torque_stiffness": "0 0 0",
+        "torque_damping": "0 0 0",
+        "force_stiffness": "5 5 5",
+        "force_damping": "0 0 0",
+    }
+    inside = "".join(f'<drake:bushing_{name} value="{value}"/>' for name, value in numbers.items())
+    frames = (
+        '<frame name="f" link="top" xyz="2 0 0" rpy="0 0 0"/>',
+        '<frame name="g" link="right" xyz="0 1 0" rpy="0 0 0"/>',
+    )
+    names = '<drake:bushing_frameA name="f"/><drake:bushing_frameC name="g"/>'
+    r = sarrus.loads(robot(*BARS, *frames, f"<drake:linear_bushing_rpy>{names}{inside}</drake:linear_bushing_rpy>"))
+    bare = sarrus.loads(robot(*BARS, *frames))
+    q = [0.1, 0.2, 0.3]
+    apart = r.pose(q, "f")[:3, 3] - r.pose(q, "g")[:3, 3]
+    assert r.nc == 0 and not r.warnings
+    assert_allclose(r.potential_energy(q) - bare.potential_energy(q), 2.5 * apart @ apart, rtol=1e-12)
+
+
+def test_springs_of_gazebo_are_told_of():
+    r = sarrus.loads(robot(*BARS, '<gazebo reference="j_top"><springStiffness>3</springStiffness></gazebo>'))
+    assert "<springStiffness> in <gazebo> is not read" in r.warnings[0]
 
 
 BAD = {

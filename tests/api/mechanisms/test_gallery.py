@@ -43,6 +43,7 @@ CLOSED = {
     "goldberg_6r": (gallery.goldberg_6r, 5, 5, 1),
     "hoberman_ring": (gallery.hoberman_ring, 12, 36, 1),
     "hoberman_ring(3)": (lambda: gallery.hoberman_ring(3), 6, 21, 1),
+    "hoberman_sphere": (gallery.hoberman_sphere, 35, 125, 1),
     "hslm": (gallery.hslm, 21, 18, 3),
     "hslm, reference member on a leg": (lambda: gallery.hslm(reference_free=False), 15, 12, 3),
     "miura_fold(2, 2)": (lambda: gallery.miura_fold(2, 2), 3, 5, 1),
@@ -256,6 +257,7 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.chain_mail(radius=0), "radius"),
         (lambda: gallery.tensegrity_prism(stiffness=np.nan), "stiffness"),
         (lambda: gallery.hoberman_ring(2), "n must"),
+        (lambda: gallery.hoberman_sphere(0), "scissors must"),
         (lambda: gallery.miura_fold(1, 3), "rows must be a whole number, 2 or more; got 1"),
         (lambda: gallery.miura_fold(fold=0.0), "fold must be between 0 and pi/2; got 0.0"),
         (lambda: gallery.sarrus_linkage(width=0), "width"),
@@ -688,6 +690,21 @@ def test_hoberman_ring_stays_a_ring(n):
     assert np.ptp(out[:, 0]) > 0.005
     np.testing.assert_allclose(centre[:, :2], 0.0, rtol=0, atol=8 * CLOSES)
     assert abs(centre[0, 2]) < CLOSES
+
+
+@pytest.mark.parametrize("scissors", [1, 2])
+def test_hoberman_sphere_stays_a_sphere(scissors):
+    """Its outer hubs stay at equal distances from the middle of them all, which grow and shrink, and no hub turns."""
+    robot = gallery.hoberman_sphere(scissors)
+    way = wander(robot, steps=10, step=0.02)
+    hubs = np.stack([robot.pose(way, f"outer{sign}{axis}") for axis in "xyz" for sign in "+-"], axis=1)
+    places = hubs[..., :3, 3] - hubs[..., :3, 3].mean(axis=1, keepdims=True)
+    out = np.linalg.norm(places, axis=2)
+    np.testing.assert_allclose(out, out[:, :1] * np.ones(6), rtol=0, atol=64 * CLOSES)
+    assert np.ptp(out[:, 0]) > 0.001
+    np.testing.assert_allclose(
+        hubs[..., :3, :3], np.broadcast_to(np.eye(3), (*out.shape, 3, 3)), rtol=0, atol=64 * CLOSES
+    )
 
 
 def test_miura_folds_in_both_directions_at_once():

@@ -22,12 +22,13 @@ from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import TimeOptions, Wrenches
 from ...errors import ModelWarning, StateError
 from ..actuation.efforts import Actuation
+from ..scaling import characteristic_length, sliding
 from .coordinates import Coordinates, chosen, showing, velocity_names
 from .projected import FreeMotions, applied, solutions, transposed
 
-# the largest steps [rad, m; of velocities relative to the largest], and how often they are halved: where a function has six digits a decade the
-# smallest are lost in rounding, where it is steep the largest in truncation, and those between are good
-STEP, HALVINGS = 0.05, 6
+# the largest step, in radians and parts of the mechanism's length (of velocities, of the largest), and how often it is halved: large steps suffer
+# from curvature, small ones from rounding, and between them one is good
+STEP, HALVINGS = 0.05, 10
 # of the largest entry of A
 DOUBTFUL = 1e-5
 # a velocity at which Coulomb friction has a direction, of the largest
@@ -129,8 +130,8 @@ class Linearization:
         """Eigenvalues of A, as frequencies, damping and shapes.
 
         They tell of stability where A stays the same along the motion: at rest, or in steady motion if the coordinates see it as steady. What
-        spins is a hinge of its own then, and not a free or ball joint, whose axes turn with it. Eigenvalues of zero that belong together (a vehicle's place, heading and speed) come out as small as the k-th root of rounding, k being
-        how many do: 1e-8 to 1e-4 per second.
+        spins is a hinge of its own then, and not a free or ball joint, whose axes turn with it. Eigenvalues of zero that belong together (a
+        vehicle's place, heading and speed) come out as small as the k-th root of rounding, k being how many do: 1e-8 to 1e-4 per second.
 
         Examples
         --------
@@ -145,7 +146,7 @@ class Linearization:
         order = np.lexsort((-eigenvalues.imag, eigenvalues.real, abs(eigenvalues)), axis=-1)
         eigenvalues = np.where(bad, np.nan, np.take_along_axis(eigenvalues, order, axis=-1))
         size = np.hypot(eigenvalues.real, eigenvalues.imag).astype(np.float64)
-        states = np.take_along_axis(np.swapaxes(vectors, -1, -2), order[..., None], axis=-2)
+        states: NDArray[np.complex128] = np.take_along_axis(np.swapaxes(vectors, -1, -2), order[..., None], axis=-2)
         shapes = states[..., : len(self.coordinates)] @ transposed(self.configuration_basis)
         largest = np.zeros((*shapes.shape[:-1], 1), dtype=np.complex128)
         if shapes.size:
@@ -153,7 +154,7 @@ class Linearization:
         largest[largest == 0.0] = 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
             damping = np.where(size > 0.0, -eigenvalues.real / size, np.nan)
-        return Modes(eigenvalues, size, damping, states / largest, shapes / largest, self)
+            return Modes(eigenvalues, size, damping, states / largest, shapes / largest, self)
 
 
 class LinearizedDynamics(Actuation):
@@ -182,7 +183,8 @@ class LinearizedDynamics(Actuation):
         ------
         StateError
             The state is off the loops; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
-            motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow.
+            motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow. Of
+            many states a bad one is NaN, but for friction and for coordinates that will not do.
 
         Warns
         -----
@@ -223,10 +225,12 @@ class LinearizedDynamics(Actuation):
         all_names = tuple(velocity_names(self)[k] for k in columns)
         G = np.broadcast_to(_dependence(free_q, E_q, all_names), (*lead, self.nv, len(columns)))
 
-        # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; nothing moves farther than a step
+        # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
         step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
-        fastest = np.maximum(1.0, abs(v).max(axis=-1, initial=0.0))[..., None, None]
-        reach_q, reach_v = 1.0 / _largest(G), fastest / _largest(W)
+        slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(self.joint(name).type) for name in self.joints)])
+        unit = np.where(slides, characteristic_length(self.description), 1.0)
+        fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
+        reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
         k, m, here = len(columns), len(names), (..., None, None, None, slice(None))
         away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, self.nv))], axis=-2)
         away_v = np.concatenate([np.zeros((*lead, k, self.nv)), transposed(W * reach_v)], axis=-2)
@@ -275,8 +279,8 @@ class LinearizedDynamics(Actuation):
             raise StateError(
                 f"no state near this one deviates along '{which}' and satisfies the constraints: is the position singular?"
             )
-        largest = abs(A).max(axis=(-2, -1), initial=1e-300)
-        off = (error.max(axis=(-2, -1), initial=0.0) / largest).max(initial=0.0)
+        relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
+        off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)
         if off > DOUBTFUL:
             fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
             warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
@@ -298,9 +302,9 @@ def _dependence(free: FreeMotions, E: Array, names: tuple[str, ...]) -> Array:
     return np.where(lost[..., None, None], np.nan, N @ found.inverse)
 
 
-def _largest(basis: Array) -> Array:
-    """How far a unit of each coordinate moves what it moves most, at least 1: (..., 1, k)."""
-    return np.asarray(np.maximum(1.0, abs(basis).max(axis=-2, keepdims=True, initial=0.0)))
+def _largest(basis: Array, unit: Array) -> Array:
+    """How many units a unit of each coordinate moves what it moves most: (..., 1, k)."""
+    return np.asarray(abs(basis / unit[:, None]).max(axis=-2, keepdims=True, initial=0.0))
 
 
 def _extrapolated(D: Array) -> tuple[Array, Array]:

@@ -1,0 +1,76 @@
+"""How far accelerations are off near a singular position, and how far they are said to be: ladders whose rods lie almost flat.
+
+The two branches of a flat parallelogram meet there. On each all rods turn by the same angle s, up or down, for ever, so q = turn + s u,
+v = s' u and a = s'' u with a constant u, and Lagrange's equation of the one freedom is s'' = u (tau - h) / (u M u), in which nothing
+cancels, however flat it is. Where it is flat, two freedoms are left, and the acceleration is that of the pseudo-inverse.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sarrus
+
+from .loop_models import almost_flat
+
+Array = NDArray[np.float64]
+TOLD_APART = 5e-8  # [rad] the square root of the regularisation
+
+
+def on_the_branch(robot: Any, q: Array, v: Array, tau: Array) -> Array:
+    """The accelerations (n, nv) there, exact to rounding."""
+    u = np.zeros(robot.nv)
+    for name in robot.joints:
+        u[robot.joint(name).v_slice] = 1 if robot.joint(name).parent == "ground" else -1
+    s = ((tau - robot.bias_forces(q, v)) @ u) / (robot.mass_matrix(q) @ u @ u)
+    return np.asarray(s[:, None] * u)
+
+
+def where_flat(robot: Any, q: Array, v: Array, tau: Array) -> Array:
+    """In the null space of J, whose entries that vanish there are set to zero."""
+    J, M, f = robot.constraint_jacobian(q), robot.mass_matrix(q), tau - robot.bias_forces(q, v)
+    out = np.empty_like(v)
+    for k, (Jk, gamma) in enumerate(zip(np.where(np.abs(J) < 1e-7, 0.0, J), robot.constraint_bias(q, v), strict=True)):
+        _, s, V = np.linalg.svd(Jk)
+        free = V[(s > 1e-6).sum() :].T
+        a = np.linalg.pinv(Jk, rcond=1e-6) @ gamma
+        out[k] = a + free @ np.linalg.solve(free.T @ M[k] @ free, free.T @ (f[k] - M[k] @ a))
+    return out
+
+
+def exact(robot: Any, angle: float, q: Array, v: Array, tau: Array) -> Array:
+    """Either, by the angle [rad]."""
+    return (on_the_branch if angle > TOLD_APART / 2 else where_flat)(robot, q, v, tau)
+
+
+def off(a: Array, truth: Array) -> Array:
+    """Relative errors (n,)."""
+    return np.asarray(np.linalg.norm(a - truth, axis=1) / np.linalg.norm(truth, axis=1))
+
+
+def plot(path: Path, states: int = 200) -> None:
+    """Medians of the error and of what is said of it, against the distance from flat; nothing where the status is "no answer"."""
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
+    angles = 10.0 ** np.arange(-1.0, -16.1, -0.25)
+    for n, style in ((1, "-"), (3, "--")):
+        robot = sarrus.mechanisms.four_bar_ladder(n)
+        found = np.full((2, len(angles)), np.nan)
+        for k, angle in enumerate(angles):
+            q, v, tau = map(np.array, almost_flat(robot, angle, states))
+            a, loops, status = robot.forward_dynamics(q, v, tau, return_reactions=True, return_status=True)
+            if (status == 0).mean() > 0.5:
+                error = off(a, exact(robot, angle, q, v, tau))
+                found[:, k] = np.median(error[status == 0]), np.median(loops.error[status == 0])
+        bars = "one parallelogram" if n == 1 else f"{n} in a row"
+        ax.loglog(angles, found[0], style, color="black", label=f"{bars}: error")
+        ax.loglog(angles, found[1], style, color="black", alpha=0.4, label=f"{bars}: LoopReactions.error")
+    ax.set_xlabel("distance from the singular position [rad]")
+    ax.set_ylabel("relative error of the acceleration")
+    ax.legend(frameon=False)
+    ax.figure.savefig(path, dpi=120)

@@ -1,0 +1,1 @@
+"""Mechanisms that nothing ties to the ground: momentum decides how their base moves."""

@@ -1,0 +1,268 @@
+"""Closing joints that hold no more than their loops need.
+
+Parts that do not fit exactly, a quarter turn of 1.57 or 3e-8 m, make rows contradict one another that would agree: what moved is held fast.
+A joint that closes a loop in fewer rows lets the parts be as they are. Which rows are needed is told by singular values: those of
+the scaled J (:mod:`sarrus.analysis.scaling`) above a tolerance count, r of them, and of all joints with more free parameters that is taken which
+has the fewest rows and with which the r-th singular value is largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._arrays import Array, checked_number
+from ...description.joints import BOUNDS, PARAMETERS, PASSIVE, Cylindrical, Gimbal, JointType, Spherical, axis_frame
+from ...description.specs import Description, JointSpec
+from ...errors import AssemblyError, ModelError, raise_no_such_name
+from ...spatial import Transform
+from ..assembly.position import Position
+from ..joint_targets import start_near
+from ..scaling import CLOSED, PRESENT, ScaledLoops, null_space
+from .report import MobilityAnalysis
+
+if TYPE_CHECKING:
+    from typing import Self
+
+# what these leave free, z along their axis
+FREE = {
+    "Fixed": "", "Revolute": "rz", "Prismatic": "tz", "Cylindrical": "rz tz", "Spherical": "rx ry rz", "Planar": "rz tx ty",
+}  # fmt: skip
+# a joint with fewer rows is good enough if the smallest singular value that counts keeps this share of itself
+SHARE = 0.1
+# samples of the motion, and their distance [rad, mean sizes of the bodies]
+SAMPLES, AWAY = 6, 0.4
+# rows that are redundant at a singular position only are open by the square of the distance from there, times something like that
+CURVED = 0.1
+
+
+class Loosening(Position, MobilityAnalysis):
+    """Making loops that are overconstrained hold what they need."""
+
+    def loosened(
+        self, q: ArrayLike | None = None, *, tolerance: float = 3e-3, joints: Iterable[str] | None = None
+    ) -> Self:
+        """The mechanism with looser joints closing its loops, where rows say what others say: exactly, or but for errors of the parts.
+
+        Each becomes the joint with the fewest rows that leave, with all others, the same freedoms: a hinge that closes a planar loop a
+        ball in a slot, say. All else, the tree and q among it, stays. The new mechanism's last `warnings` tell what was changed: the joints,
+        the gap between singular values that count and those that do not, the closing error before and after, and how far the rows that
+        were left out are open nearby. Nothing to loosen: the mechanism itself.
+
+        Parameters
+        ----------
+        q : (nq,) configuration that closes the loops up to the tolerance; default: the home where it does, else that of
+            assemble(tolerance=tolerance)
+        tolerance : singular values up to this one (of rows that could be of size 1) count as zero, and loops as closed up to this one
+            [rad, mean sizes of the bodies]
+        joints : names of the closing joints that may become looser; default: all
+
+        Raises
+        ------
+        AssemblyError
+            The loops are open by more than the tolerance, or the loosened ones do not close.
+        NameNotFoundError
+            A name is no closing joint's.
+        ModelError
+            No joint can be loosened; nearby, the rows that were left out are open by more than ten times the
+            tolerance, and by as much as the way bends: they are not redundant there, as q is a singular position.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> loose = fourbar.loosened()
+        >>> fourbar.nc, loose.nc, loose.mobility(loose.assemble()).degrees_of_freedom
+        (5, 2, 1)
+        >>> print(loose.warnings[0])
+        loosened: 'pin2' closes its loop in 2 rows as Gimbal(('rx', 'ry', 'rz', 'tz'), [0, 0, 0, 0, 0, 0]) instead of 5 as Revolute('y')
+        """
+        tolerance = checked_number("tolerance", tolerance)
+        if q is None:
+            # home where it will do: assembling goes to where parts fit best, and that may be a singular position
+            q = start_near(self, None, {}, 0.0)
+            if _singular_values(self, q)[1] > tolerance:
+                q = self.assemble(tolerance=tolerance, time=0.0)
+        q = self.normalize(q)
+        allowed = self.loop_joints if joints is None else tuple(joints)
+        for name in allowed:
+            if name not in self.loop_joints:
+                raise_no_such_name("closing joint", name, self.loop_joints)
+        s, residual = _singular_values(self, q)
+        if residual > tolerance:
+            limit = f"the tolerance is {tolerance:g}"
+            raise AssemblyError(f"q leaves the loops open by {residual:.2g} of the mechanism's size; {limit}")
+        needed = int((s > tolerance * max(1.0, s.max(initial=0.0))).sum())
+        if needed == self.nc:
+            return self
+        least, loose = SHARE * s[needed - 1] if needed else 0.0, _with_its_tree(self)
+        said: list[str] = []
+        for name in reversed(allowed):
+            if (looser := _loosest(loose, name, q, needed, least)) is not None:
+                said.append(_change(loose, looser, name))
+                loose = looser
+        stay = [
+            f"'{j.name}' stays as it is ({why})"
+            for j in self.description.joints
+            if j.name in allowed and (why := _why_not(j))
+        ]
+        if not said:
+            fault = f"though {self.nc - needed} of {self.nc} rows are redundant within {tolerance:g}"
+            cure = (
+                "which joints close is chosen by tree= and loop=" if stay else "they are not in joints that close loops"
+            )
+            raise ModelError("; ".join([f"no joint of '{self.name}' can be loosened, {fault}", *stay, cure]))
+        there = np.asarray(loose.assemble(q, time=0.0))
+        (worst, row), after = _left_open(self, loose, there), _singular_values(loose, there)[1]
+        if worst > max(10.0 * tolerance, CURVED * AWAY**2):
+            raise ModelError(
+                f"'{self.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size "
+                f"without the rows that are redundant here within {tolerance:g}; give another q"
+            )
+        zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and no other is there"
+        counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
+        left = [f"{loose.nc - needed} redundant rows are left", *stay] if loose.nc > needed else []
+        said += [
+            f"loosened within {tolerance:g}: {'; '.join([counts, *left])}",
+            f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by "
+            f"{worst:.1g} nearby",
+        ]
+        warnings = (*self.description.warnings, *said)
+        return type(self)(replace(loose.description, warnings=warnings), substructures=self._substructures)
+
+
+def _change(robot: Loosening, looser: Loosening, name: str) -> str:
+    """What was done to a joint."""
+    was, many = robot.joint(name).type, len(robot.constraint(name).row_names)
+    if name not in looser.constraints:
+        return f"loosened: '{name}' is left out, with no row, instead of {many} as {was}"
+    now, few = looser.joint(name).type, len(looser.constraint(name).row_names)
+    return f"loosened: '{name}' closes its loop in {few} rows as {now} instead of {many} as {was}"
+
+
+def _again(robot: Loosening, description: Description) -> Loosening:
+    return type(robot)(description, substructures=robot._substructures)
+
+
+def _with_its_tree(robot: Loosening) -> Loosening:
+    """The same, whose tree stays what it is when joints change."""
+    d = robot.description
+    kept = (replace(j, tree=j.name in robot.joints and not j.laws, loop=j.name in robot.loop_joints) for j in d.joints)
+    return _again(robot, replace(d, joints=tuple(kept)))
+
+
+def _singular_values(robot: Loosening, q: Array) -> tuple[Array, float]:
+    """Of the scaled J, and the largest scaled residual."""
+    loops = ScaledLoops(robot, q, 0.0)
+    return np.abs(np.linalg.svd(loops.jacobian(q), compute_uv=False)), float(np.abs(loops.residual(q)).max(initial=0.0))
+
+
+def _loosest(robot: Loosening, name: str, q: Array, needed: int, least: float) -> Loosening | None:
+    """With that joint as loose as it can be while `needed` singular values stay above the least; None if it stays what it is."""
+    spec = next(j for j in robot.description.joints if j.name == name)
+    if _why_not(spec):
+        return None
+    rows, free = robot.constraint(name).rows, FREE[spec.joint.kind].split()
+    others = np.delete(ScaledLoops(robot, q, 0.0).jacobian(q), rows, axis=0)
+    rank = int((np.linalg.svd(others, compute_uv=False) > least).sum())
+    for count in range(max(0, needed - rank), rows.stop - rows.start):
+        best, largest = None, least
+        for candidate in _looser(robot, spec, free, count, q):
+            joints = (candidate if j.name == name else j for j in robot.description.joints)
+            other = _again(robot, replace(robot.description, joints=tuple(j for j in joints if j is not None)))
+            s = _singular_values(other, q)[0]
+            if needed == 0 or (len(s) >= needed and s[needed - 1] >= largest):
+                best, largest = other, s[needed - 1] if needed else 0.0
+        if best is not None:
+            return best
+    return None
+
+
+def _why_not(spec: JointSpec) -> str:
+    """What keeps a joint from being loosened, if something does."""
+    if spec.laws or spec.actuated:
+        return "it follows laws" if spec.laws else "it has a motor"
+    if spec.joint.kind not in FREE:
+        return f"{spec.joint.kind} has no looser kin"
+    return (
+        "no looser joint has its velocities, which damping, friction or a spring need"
+        if _has_terms(spec.joint) and spec.joint.kind in ("Spherical", "Planar")
+        else ""
+    )
+
+
+def _has_terms(joint: JointType) -> bool:
+    return any(getattr(joint, term).any() for term in PASSIVE)
+
+
+def _looser(robot: Loosening, spec: JointSpec, free: list[str], rows: int, q: Array) -> Iterator[JointSpec | None]:
+    """Joints in its place with that many rows; None: none at all."""
+    joint, given = spec.joint, vars(spec.joint)
+    if rows == 0:
+        if not _has_terms(joint):
+            yield None
+        return
+    axis = next((given[key] for key in ("axis", "normal") if key in given), None)
+    in_parent = in_child = Transform() if axis is None else Transform(axis_frame(axis))
+    if (
+        joint.kind == "Spherical"
+    ):  # no axis is its own: take those along which it strains, and turn the frames into line
+        U, s, _ = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q))
+        stress = U[robot.constraint(spec.name).rows, int((s > 1e-3 * s.max(initial=0.0)).sum()) :]
+        turned = np.linalg.svd(stress)[0]
+        in_child = Transform(turned * np.sign(np.linalg.det(turned)))
+        R_P, R_C = (
+            robot.pose(q, body)[:3, :3] @ at.rotation
+            for body, at in ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
+        )
+        in_parent = Transform(R_P.T @ R_C @ in_child.rotation)
+    for more in combinations([p for p in PARAMETERS if p not in free], 6 - rows - len(free)):
+        those = [p for p in PARAMETERS if p in free or p in more]
+        at_parent, at_child = spec.at_parent @ in_parent, spec.at_child @ in_child
+        yield replace(spec, joint=_gimbal(joint, free, those), at_parent=at_parent, at_child=at_child)
+
+
+def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
+    """The joint in which `those` are free, z along its axis, with the terms and limits of the one in which `free` are."""
+    order = [p for p in PARAMETERS if p in free]
+
+    def spread(values: Array, rest: float) -> list[float]:
+        return [float(values[order.index(p)]) if p in order else rest for p in those]
+
+    terms = (
+        {name: spread(getattr(joint, name), 0.0) for name in PASSIVE}
+        if joint.kind not in ("Spherical", "Planar")
+        else {}
+    )
+    bounds = {
+        name: spread(getattr(joint, name), np.inf) for name in BOUNDS if getattr(joint, name) is not None and terms
+    }
+    if joint.limits is not None and terms:
+        bounds["limits"] = [spread(joint.limits[0], -np.inf), spread(joint.limits[1], np.inf)]  # type: ignore[list-item]
+    if tuple(those) == ("rx", "ry", "rz"):
+        return (
+            Spherical() if not any(any(x) for x in terms.values()) and not bounds else Gimbal(those, **terms, **bounds)
+        )
+    if tuple(those) == ("rz", "tz"):
+        return Cylindrical("z", **terms, **bounds)
+    return Gimbal(those, **terms, **bounds)
+
+
+def _left_open(robot: Loosening, loose: Loosening, q: Array) -> tuple[float, str]:
+    """How far a row of the mechanism is open, at most, where the loosened one goes nearby; and which."""
+    loops, held, rng = ScaledLoops(robot, q, 0.0), ScaledLoops(loose, q, 0.0), np.random.default_rng(0)
+    motions, states = null_space(held.jacobian(q), PRESENT), [q]
+    if motions.size:
+        x = rng.standard_normal((SAMPLES, motions.shape[1])) @ motions.T
+        near, left = held.close(held.step(q, AWAY * x / np.abs(x).max(axis=1, keepdims=True)))
+        states += list(near[left < CLOSED])
+    residuals = np.abs(np.array([loops.residual(state) for state in states]))
+    if not residuals.size:
+        return 0.0, ""
+    worst = np.unravel_index(residuals.argmax(), residuals.shape)
+    return float(residuals[worst]), robot._row_names[int(worst[1])]

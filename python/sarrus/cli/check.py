@@ -1,0 +1,98 @@
+"""What of a mechanism is suspicious: `sarrus check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from .._arrays import Array
+from .._core import tolerances
+from ..analysis.joint_targets import start_near
+from ..analysis.scaling import ScaledLoops, characteristic_length
+from ..errors import SarrusError
+from ..mechanism import Mechanism
+
+# a millionth of the whole, as of a link of 1e-9 kg: accelerations then have ten digits less than the numbers
+LIGHT = 1e-6
+# radius of gyration, or distance of the centre of mass, in sizes of the bodies: a tensor in g mm², a mesh in mm
+FAR = 100.0
+# rows that depend on one another but for rounding in the file
+ROUNDED = 3e-3
+
+
+def suspicious(robot: Mechanism) -> Iterator[str]:
+    """A line for each kind of thing that somebody should look at."""
+    yield from robot.warnings
+    yield from _of_masses(robot)
+    start = start_near(robot, None, {}, 0.0)
+    for name in robot.joints:
+        limits, own = robot.joint(name).type.limits, start[robot.joint(name).q_slice]
+        if limits is not None and not ((limits[0] <= own) & (own <= limits[1])).all():
+            yield f"joint '{name}' starts outside of its limits"
+    if robot.nc:
+        yield from _of_loops(robot)
+
+
+def _of_masses(robot: Mechanism) -> Iterator[str]:
+    bodies, size = robot.description.bodies, characteristic_length(robot.description)
+    heaviest = max((body.inertia.mass for body in bodies), default=0.0)
+    if heaviest == 0.0:
+        yield "no body has any mass"
+    light = [b for b in bodies if 0.0 < b.inertia.mass < LIGHT * heaviest]
+    if light:
+        least = min(b.inertia.mass for b in light)
+        yield f"next to no mass, from {least:.2g} kg on beside {heaviest:.3g} kg, which costs digits of accelerations: {_names(light)}"
+    strange = [b for b in bodies if not b.inertia.is_physical() and not any(f"'{b.name}'" in w for w in robot.warnings)]
+    if strange:
+        yield f"inertia that no body has: {_names(strange)}"
+    massive = [b for b in bodies if b.inertia.mass > 0.0]
+    wide = [b for b in massive if b.inertia.principal_moments.max() > b.inertia.mass * (FAR * size) ** 2]
+    if wide:
+        yield f"inertia of bodies {FAR:g} times as large as the mechanism's ({size:.2g} m); is it in kg m²? {_names(wide)}"
+    off = [b for b in massive if np.abs(b.inertia.com).max() > FAR * size]
+    if off:
+        yield f"centre of mass {FAR:g} times as far off as bodies are large ({size:.2g} m); is it in m? {_names(off)}"
+
+
+def _of_loops(robot: Mechanism) -> Iterator[str]:
+    try:
+        q = robot.assemble(time=0.0)
+    except SarrusError as error:
+        yield f"open loops: {error}"
+        found, status = robot.assemble(time=0.0, tolerance=ROUNDED, return_status=True)
+        if status == 0:
+            yield from _of_rounding(robot, found)
+        return
+    report = robot.mobility(q, time=0.0)
+    if report.redundant:
+        rows = f"{report.redundant} of {robot.nc} rows are redundant, so that some reactions are not determined"
+        yield f"{rows}: {_listed(report.redundant_rows)}"
+    yield from report.warnings
+    yield from _of_rounding(robot, q)
+    if report.degrees_of_freedom == 0:
+        yield "nothing can move"
+    elif report.idle:
+        yield f"joints that cannot move: {_listed(report.idle)}"
+
+
+def _of_rounding(robot: Mechanism, q: Array) -> Iterator[str]:
+    s = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q), compute_uv=False)
+    rank, loose = (int((s > limit * max(1.0, s.max())).sum()) for limit in (tolerances.negligible, ROUNDED))
+    if loose < rank:
+        values = (
+            f"the singular value {s[loose - 1]:.2g} is followed by {s[loose]:.2g}"
+            if loose
+            else f"the largest singular value is {s[0]:.2g}"
+        )
+        freedoms = f"{robot.nv - rank} degrees of freedom, and {robot.nv - loose} within {ROUNDED:g}"
+        yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. robot.loosened() takes joints that hold less"
+
+
+def _names(bodies: Iterable[object]) -> str:
+    return _listed([body.name for body in bodies])  # type: ignore[attr-defined]
+
+
+def _listed(names: Iterable[str], most: int = 8) -> str:
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,297 @@
+"""MJCF as a document: includes, classes of defaults, settings that hold for all of it, and how poses are written in it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import ModelError, did_you_mean
+from ..spatial import Rotation, Transform
+from .document import Element, at, grammar, parse
+from .mujoco import FLAGS
+
+__all__ = ["DEEPEST", "DRIVES", "KNOWN", "WAY_OUT", "Document", "include", "referred"]
+
+DEEPEST = 500  # what MuJoCo reads; a chain of bodies is nested as deep as it is long
+WAY_OUT = "let MuJoCo compile the file, and take sarrus.from_mujoco(mujoco.MjModel.from_xml_path(...))"
+
+ORIENTATION = ("quat", "euler", "axisangle", "xyaxes", "zaxis")
+_ORIENTED = " ".join(ORIENTATION)
+_JOINT = """type pos axis range limited ref springref stiffness damping frictionloss armature actuatorfrcrange actuatorfrclimited
+    springdamper springyield (group margin solreflimit solimplimit solreffriction solimpfriction actuatorgravcomp user)"""
+_GEOM = f"""type size pos {_ORIENTED} fromto mass density shellinertia mesh material rgba group (contype conaffinity condim priority
+    friction solmix solref solimp margin gap hfield fitscale fluidshape fluidcoef user adhesion castshadow surfacevel)"""
+_SITE = f"pos {_ORIENTED} fromto (type size group material mesh rgba user)"
+_TENDON = """(range limited margin group material rgba width user solreflimit solimplimit solreffriction solimpfriction
+    actuatorfrclimited actuatorfrcrange springlength springyield)"""
+_EQUALITY = "name class active (solref solimp)"
+_INSIDE = "frame body joint freejoint geom site inertial composite flexcomp attach replicate (camera light plugin)"
+_DRIVES = "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion dcmotor plugin"
+DRIVES = tuple(_DRIVES.split())
+_ACTUATOR = """joint jointinparent tendon site body slidersite cranksite refsite gear ctrlrange ctrllimited forcerange forcelimited armature
+    damping gaintype biastype dyntype gainprm (actdim actearly actlimited actrange area bias biasprm class cogging controller
+    cranklength dampratio delay diameter dynprm ffrange force fpmax fvmax gain group imax inductance inheritrange input
+    instance interp ki kp kv lengthrange lmax lmin lugre motorconst name nominal nsample plugin posrange range resistance
+    saturation scale slewmax tausmooth thermal timeconst user velrange vmax)"""
+
+KNOWN = grammar(
+    {
+        "mujoco": """model | compiler option default asset worldbody equality tendon actuator keyframe deformable
+            (size visual statistic sensor contact custom extension)""",
+        "compiler": """angle eulerseq autolimits inertiafromgeom inertiagrouprange boundmass boundinertia balanceinertia settotalmass
+            meshdir assetdir strippath coordinate alignfree (texturedir discardvisual usethread fusestatic conflict fitaabb
+            passthrough saveinertial savecompiled savecanonical) | (lengthrange)""",
+        "option": """gravity density viscosity wind (actuatorgroupdisable apirate ccd_iterations ccd_tolerance collision cone impratio integrator
+            iterations jacobian ls_iterations ls_tolerance magnetic mpr_iterations mpr_tolerance noslip_iterations noslip_tolerance
+            o_friction o_margin o_solimp o_solref sdf_initpoints sdf_iterations sleep_tolerance solver timestep tolerance) | flag""",
+        "flag": f"""{" ".join(FLAGS)} passive (contact clampctrl warmstart filterparent actuation refsafe sensor midphase eulerdamp autoreset
+            nativeccd island multiccd override energy fwdinv invdiscrete sleep diagexact ipc speculative sensornoise) |""",
+        "default": f"""class | default joint geom site equality tendon mesh material {_DRIVES}
+            (texture camera light pair skin)""",
+        "asset": "| mesh material (hfield skin texture model)",
+        "mesh": "name class file scale inertia refpos refquat (content_type face material maxhullvert normal params smoothnormal texcoord "
+        "vertex builtin) | (plugin)",
+        "material": "name class rgba (emission metallic reflectance roughness shininess specular texrepeat texture texuniform) | (layer)",
+        "worldbody": f"| {_INSIDE}",
+        "body": f"name childclass pos {_ORIENTED} mocap gravcomp (fuse simple sleep user) | {_INSIDE}",
+        "frame": f"name childclass pos {_ORIENTED} | {_INSIDE}",
+        "inertial": f"pos {_ORIENTED} mass diaginertia fullinertia |",
+        # the same tag in a body, an equality and a tendon
+        "joint": f"name class {_JOINT} joint coef active joint1 joint2 polycoef (solref solimp) |",
+        "freejoint": "name align (group) |",
+        "geom": f"name class {_GEOM} | (plugin)",
+        "site": f"name class {_SITE} |",
+        "equality": "active (solref solimp) | connect weld joint tendon flex flexvert flexstrain distance",
+        "connect": f"{_EQUALITY} body1 body2 anchor site1 site2 |",
+        "weld": f"{_EQUALITY} body1 body2 anchor relpose torquescale site1 site2 |",
+        "tendon": f"{_EQUALITY} tendon1 tendon2 polycoef {_TENDON} stiffness damping armature frictionloss | fixed spatial",
+        "fixed": f"name class stiffness damping armature frictionloss {_TENDON} | joint",
+        "spatial": f"name class stiffness damping armature frictionloss {_TENDON} | (site geom pulley)",
+        "actuator": f"| {_DRIVES}",
+        **dict.fromkeys(DRIVES, f"{_ACTUATOR} | (config)"),
+        "keyframe": "| key",
+        "key": "name qpos (time qvel act ctrl mpos mquat plastic) |",
+    }
+)
+# numbers of which a file may give the first few: the others are those of the default
+PARTIAL = ("size", "stiffness", "damping", "polycoef", "gear", "gainprm")
+
+
+def include(root: Element, beside: str | None) -> None:
+    """Put in place of each <include> what is in its file."""
+    first = (
+        {}
+        if beside is None
+        else {os.path.normcase(os.path.join(os.path.abspath(beside), root.source)): "the main file"}
+    )
+    pending = [root]
+    while pending:
+        element = pending.pop()
+        k = 0
+        while k < len(element.children):
+            include = element.children[k]
+            if include.tag != "include":
+                k += 1
+                continue
+            if beside is None:
+                include.fail("needs a folder to look in: sarrus.load reads files")
+            folder, name = os.path.abspath(beside), include.text("file")
+            path = os.path.normpath(os.path.join(folder, name))
+            if "\0" in path or not path.startswith(os.path.join(folder, "")):
+                include.fail(f"leaves the folder of the main file: {name!r}")
+            if (key := os.path.normcase(path)) in first:
+                include.fail(f"names {name!r} again: {first[key]} has it, and a file may be there once")
+            first[key] = f"{include.source}:{include.line}"
+            try:
+                with open(path, "rb") as file:
+                    text = file.read()
+            except OSError as error:
+                include.fail(f"cannot read {name!r}: {error.strerror}")
+            part = parse(text, os.path.relpath(path, folder), KNOWN, deepest=DEEPEST, notes=root.notes)
+            for child in part.children:
+                child.owner = element
+            element.children[k : k + 1] = part.children
+        pending += element.children
+
+
+Attributes = dict[str, str]
+
+
+def _merged(own: Mapping[str, str], inherited: Mapping[str, str]) -> Attributes:
+    """Attributes with those of a class below them."""
+    if any(name in own for name in ORIENTATION):  # there are five ways to tell one
+        inherited = {name: value for name, value in inherited.items() if name not in ORIENTATION}
+    merged = {**inherited, **own}
+    for name in PARTIAL:
+        if name in own and name in inherited:
+            words = own[name].split(None, 10)
+            merged[name] = " ".join(words + inherited[name].split(None, 10)[len(words) : 10])
+    return merged
+
+
+def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
+    """Of each class, the attributes that it has for a tag; all actuators share one set."""
+    classes: dict[str, dict[str, Attributes]] = {"main": {}}
+    pending = [(section, "") for section in reversed(sections)]
+    while pending:
+        section, parent = pending.pop()
+        section.look_for_unknown()
+        name = section.get("class") or ("" if parent else "main")
+        if not parent and name != "main":
+            section.fail(f"is the outermost, whose class is 'main', and calls it {name!r}")
+        if not name or (parent and name in classes):
+            section.fail("needs a class of its own" + (f": there is another {name!r}" if name else ""))
+        own = classes[name] = {**classes[parent or name]}
+        for child in section.children:
+            if child.tag == "default":
+                continue
+            if child.tag not in KNOWN:
+                continue
+            child.look_for_unknown()
+            for attribute in PARTIAL:
+                child.several(attribute, 10, ())
+            tag = "actuator" if child.tag in DRIVES else child.tag
+            known = {name: value for name, value in child.attributes.items() if name in KNOWN[child.tag][0]}
+            own[tag] = _merged(known, own.get(tag, {}))
+        pending += [(child, name) for child in reversed(section.all("default"))]
+    return classes
+
+
+class Document:
+    """What holds for a whole document: settings, classes, assets."""
+
+    def __init__(self, root: Element, beside: str) -> None:
+        root.look_for_unknown()
+        self.root, self.notes, self.beside = root, root.notes, beside
+        self.compiler, self.option, self.flag = (self.settings(tag) for tag in ("compiler", "option", "flag"))
+        self.angle = math.radians(1.0) if self.compiler.word("angle", "degree radian", "degree") == "degree" else 1.0
+        self.autolimits = self.compiler.truth("autolimits", True)
+        self.eulerseq = self.compiler.get("eulerseq") or "xyz"
+        if len(self.eulerseq) != 3 or set(self.eulerseq.lower()) - set("xyz"):
+            self.compiler.fail(f"wants three letters of xyzXYZ in eulerseq, not {self.eulerseq[:60]!r}")
+        if self.compiler.get("coordinate") == "global":
+            self.compiler.fail("tells global coordinates, which MuJoCo has given up too")
+        for switch in ("alignfree", "strippath"):
+            if self.compiler.truth(switch, False):
+                self.compiler.note(f"{switch} is not read")
+        self.off = {
+            name for name in (*FLAGS, "passive") if self.flag.word(name, "enable disable", "enable") == "disable"
+        }
+        self.off |= {"equality", "frictionloss", "limit"} if "constraint" in self.off else set()
+        self.off |= {"spring", "damper"} if "passive" in self.off else set()
+        for name in sorted(self.off):
+            self.flag.note(f"{name} is switched off, and left out")
+        self.classes = _classes(root.all("default"))
+        self.meshes, self.materials = self.assets("mesh"), self.assets("material")
+
+    def settings(self, tag: str) -> Element:
+        """All elements of the document that set something, in one: later ones win."""
+        owners = self.root.all("option") if tag == "flag" else [self.root]
+        found = [element for owner in owners for element in owner.all(tag)]
+        for element in found:
+            element.look_for_unknown()
+        attributes = {name: value for element in found for name, value in element.attributes.items()}
+        return replace(found[-1] if found else self.root, tag=tag, attributes=attributes)
+
+    def assets(self, tag: str) -> dict[str, Element]:
+        found = {}
+        for owner in self.root.all("asset"):
+            owner.look_for_unknown()
+            for element in owner.all(tag):
+                element.look_for_unknown()
+                stem = os.path.splitext(os.path.basename((element.get("file") or "").replace("\\", "/")))[0]
+                found[element.get("name") or stem] = self.classed(element)
+        return found
+
+    def grouped(self, section: str) -> list[Element]:
+        """What is in the sections of that name, with the attributes of classes."""
+        found = []
+        for owner in self.root.all(section):
+            owner.look_for_unknown()
+            for element in owner.children:
+                if element.tag in KNOWN[section][1]:
+                    if element.tag in KNOWN:
+                        element.look_for_unknown()
+                    found.append(self.classed(element, tag=section))
+        return found
+
+    def classed(self, element: Element, childclass: str = "", tag: str = "") -> Element:
+        """The element with the attributes of its class, or else of the nearest childclass around it."""
+        name = element.get("class") or childclass or "main"
+        if name not in self.classes:
+            element.fail(f"has an unknown class {name!r}{did_you_mean(name, self.classes)}")
+        return replace(element, attributes=_merged(element.attributes, self.classes[name].get(tag or element.tag, {})))
+
+    def pose(self, element: Element) -> Transform:
+        return Transform(self.orientation(element), element.numbers("pos", 3, (0.0, 0.0, 0.0)))
+
+    def orientation(self, element: Element) -> Rotation:
+        told = [name for name in ORIENTATION if name in element.attributes]
+        if not told:
+            return Rotation()
+        if len(told) > 1:
+            element.fail(f"tells its orientation twice: by {told[0]} and by {told[1]}")
+        x = element.numbers(told[0], {"quat": 4, "axisangle": 4, "xyaxes": 6}.get(told[0], 3))
+        if told[0] == "euler":
+            R = Rotation()
+            for letter, angle in zip(self.eulerseq, x, strict=True):
+                turn = Rotation.from_axis_angle(letter.lower(), angle * self.angle)
+                R = R @ turn if letter.islower() else turn @ R  # about its own axis, or a fixed one
+            return R
+        with at(element):
+            if told[0] == "quat":
+                return Rotation.from_quaternion((*x[1:], x[0]))
+            if told[0] == "axisangle":
+                return Rotation.from_axis_angle(x[:3], x[3] * self.angle)
+            if told[0] == "zaxis":
+                return _from_z(x)
+            first, y = np.array(x[:3]), np.array(x[3:])
+            first = first / (np.linalg.norm(first) or 1.0)
+            y = y - first * (first @ y)
+            y = y / (np.linalg.norm(y) or 1.0)
+            return Rotation(np.stack([first, y, np.cross(first, y)], axis=1))
+
+    def between(self, element: Element) -> tuple[Transform, float]:
+        """Frame in the middle between two points, z along them, and half their distance."""
+        ends = np.reshape(element.numbers("fromto", 6), (2, 3))
+        along = ends[0] - ends[1]
+        length = float(np.linalg.norm(along))
+        if not 0.0 < length < math.inf:
+            element.fail("has the same point twice in fromto, or points too far away")
+        return Transform(_from_z(along), ends.mean(axis=0)), length / 2.0
+
+    def mesh_file(self, mesh: Element) -> str:
+        """As it would be found from the file's folder."""
+        return os.path.join(self.compiler.get("meshdir") or self.compiler.get("assetdir") or "", mesh.text("file"))
+
+    def named(self, tags: Sequence[str]) -> dict[str, Element]:
+        """Elements in the world by their names, each there once."""
+        named: dict[str, Element] = {}
+        pending = list(self.root.all("worldbody"))
+        while pending:
+            element = pending.pop()
+            pending += element.children
+            name = element.get("name")
+            if name and element.tag in tags and named.setdefault(name, element) is not element:
+                element.fail(f"has the name of another: {named[name].source}:{named[name].line}")
+        return named
+
+
+def referred(element: Element, attribute: str, known: Mapping[str, object]) -> str:
+    name = element.text(attribute)
+    if name not in known:
+        element.fail(f"names the {attribute} {name!r}, which is not there{did_you_mean(name, known)}")
+    return name
+
+
+def _from_z(along: Sequence[float] | np.ndarray) -> Rotation:
+    """The least rotation that takes z there; about x by half a turn for -z."""
+    x, y, z = (np.asarray(along) / (np.abs(along).max() or 1.0)).tolist()
+    across = math.hypot(x, y)
+    if across == 0.0 == z:
+        raise ModelError("a direction of zero length")
+    return Rotation.from_axis_angle((-y, x, 0.0) if across > 1e-10 * abs(z) else "x", math.atan2(across, z))

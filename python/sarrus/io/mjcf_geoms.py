@@ -1,0 +1,190 @@
+"""Geoms of MJCF: the masses that bodies without an `<inertial>` have of them, and what bodies look like."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .._arrays import Array
+from ..building.builder import Builder
+from ..description.specs import Mesh
+from ..errors import ModelError, did_you_mean
+from ..spatial import Inertia, Rotation, Transform
+from .document import Element, at
+from .mesh_inertia import mass_properties, triangles
+from .mjcf_document import WAY_OUT, Document, referred
+from .mujoco import HERE, HIDDEN, inertia_of, show
+
+__all__ = ["Geom", "body_inertia", "geom_of", "show_geom"]
+
+# geoms that have a mass of their own, and how many numbers tell their size
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+
+
+class Geom(NamedTuple):
+    """A shape in a body; of a kind "fitted" where it is a mesh's."""
+
+    element: Element
+    kind: str
+    size: tuple[float, ...]
+    place: Transform
+
+
+def geom_of(document: Document, element: Element, frame: Transform) -> Geom:
+    kind = element.word("type", "plane hfield sphere capsule ellipsoid cylinder box mesh sdf", "sphere")
+    size = element.several("size", 3, ())
+    if "mesh" in element.attributes and kind != "mesh":
+        return Geom(element, "fitted", size, HERE)
+    if "fromto" in element.attributes and kind in ("capsule", "cylinder", "ellipsoid", "box"):
+        place, half = document.between(element)
+        size = (*size[:1], half) if kind in ("capsule", "cylinder") else (*size[:1], *size[:1], half)
+    else:
+        place = document.pose(element)
+    needed = SIZES.get(kind, 0)
+    if len(size) < needed or min(size[:needed], default=1.0) <= 0.0:
+        has = " ".join(map(str, size)) or "none"
+        element.fail(f"of type {kind} wants {needed} positive numbers in size, and has {has}")
+    return Geom(element, kind, size, frame @ place)
+
+
+# --- inertias ---------------------------------------------------------------------------------------------------------
+
+
+def body_inertia(
+    document: Document, body: Element, told: Sequence[tuple[Element, Transform]], geoms: Sequence[Geom]
+) -> Inertia:
+    """As its <inertial> tells it, with the pose of the frame around that; or of all its geoms."""
+    way = document.compiler.word("inertiafromgeom", "true false auto", "auto")
+    low, high = document.compiler.numbers("inertiagrouprange", 2, (0.0, 5.0))
+    if len(told) > 1:
+        told[1][0].fail(f"stands there twice; first in line {told[0][0].line}")
+    heavy = [geom for geom in geoms if low <= geom.element.number("group", 0.0) <= high]
+    if told and not (way == "true" and heavy):
+        return _bounded(document, _told(document, *told[0]))
+    if way == "false":
+        body.fail("has no <inertial>, and inertiafromgeom is false")
+    inertia = Inertia.zero()
+    for geom in heavy:
+        inertia = inertia + _of_geom(document, geom, body)
+    return _bounded(document, inertia)
+
+
+def _told(document: Document, element: Element, frame: Transform) -> Inertia:
+    place = frame @ Transform(document.orientation(element), element.numbers("pos", 3))
+    mass = element.number("mass")
+    if mass < 0.0:
+        element.fail(f"has a negative mass: {mass:g} kg")
+    if ("diaginertia" in element.attributes) == ("fullinertia" in element.attributes):
+        element.fail("wants either diaginertia or fullinertia")
+    if "diaginertia" in element.attributes:
+        about_com = np.diag(element.numbers("diaginertia", 3))
+    else:
+        xx, yy, zz, xy, xz, yz = element.numbers("fullinertia", 6)
+        about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    R = place.rotation
+    with at(element):
+        return inertia_of(mass, place.translation, R @ about_com @ R.T, lambda text: element.note(f"{element}: {text}"))
+
+
+def _bounded(document: Document, inertia: Inertia) -> Inertia:
+    """What the compiler's settings make of it."""
+    least, thin = document.compiler.number("boundmass", 0.0), document.compiler.number("boundinertia", 0.0)
+    balance = document.compiler.truth("balanceinertia", False)
+    if not (least > inertia.mass or thin > 0.0 or balance):
+        return inertia
+    moments, axes = np.linalg.eigh(inertia.about_com)
+    moments = np.maximum(moments, thin)
+    if balance and 2.0 * moments.max() > moments.sum():
+        moments[:] = moments.mean()
+    return Inertia(max(inertia.mass, least), inertia.com, axes @ np.diag(moments) @ axes.T, check=False)
+
+
+def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
+    element = geom.element
+    mass = element.number("mass") if "mass" in element.attributes else None
+    density = element.number("density", 1000.0)
+    if geom.kind in ("plane", "hfield") or (density if mass is None else mass) == 0.0:
+        return Inertia.zero()
+    if geom.kind in ("fitted", "sdf") or element.truth("shellinertia", False):
+        what = "the surface of a shape" if geom.kind in SIZES else "a shape fitted to a mesh"
+        element.fail(f"gives {body} its mass by {what}, which is not read: write an <inertial>, or {WAY_OUT}")
+    with at(element):
+        volume, com, moments = _of_mesh(document, element, body) if geom.kind == "mesh" else _solid(*geom[1:3])
+        mass = density * volume if mass is None else mass
+        if mass < 0.0:
+            element.fail(f"has a negative mass: {mass:g} kg")
+        return Inertia(mass, com, mass / volume * moments).transformed(geom.place)
+
+
+def _solid(kind: str, size: tuple[float, ...]) -> tuple[float, Array, Array]:
+    """Volume, centre of mass, and inertia about it by unit density."""
+    a, b, c = (*size, 0.0, 0.0)[:3]  # radius and half length, or three half sizes
+    if kind in ("sphere", "ellipsoid"):
+        a, b, c = (a, a, a) if kind == "sphere" else (a, b, c)
+        volume, spread = 4.0 / 3.0 * math.pi * a * b * c, np.array([a * a, b * b, c * c]) / 5.0
+    elif kind == "box":
+        volume, spread = 8.0 * a * b * c, np.array([a * a, b * b, c * c]) / 3.0
+    else:
+        middle, ends = math.pi * a * a * 2.0 * b, (4.0 / 3.0 * math.pi * a * a * a if kind == "capsule" else 0.0)
+        volume = middle + ends
+        across = (middle * a * a / 4.0 + ends * a * a / 5.0) / volume
+        along = (middle * b * b / 3.0 + ends * (a * a / 5.0 + b * b + 0.75 * a * b)) / volume
+        spread = np.array([across, across, along])
+    return volume, np.zeros(3), volume * np.diag(spread.sum() - spread)
+
+
+def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float, Array, Array]:
+    """The same of a mesh, in its frame."""
+    name = element.get("mesh") or ""
+    mesh, fault = document.meshes.get(name), f"gives {body} its mass by mesh {name!r}"
+    if mesh is None:
+        element.fail(f"{fault}, which is not there{did_you_mean(name, document.meshes)}")
+    folder, file = os.path.abspath(document.beside), document.mesh_file(mesh)
+    path = os.path.normpath(os.path.join(folder, file))
+    cure = f"write an <inertial>, or {WAY_OUT}"
+    if "\0" in path or not path.startswith(os.path.join(folder, "")):
+        element.fail(f"{fault}, outside of the file's folder: copy it there, {cure}")
+    if not os.path.isfile(path):
+        element.fail(f"{fault}, whose file {file!r} is not there: {cure}")
+    way = mesh.word("inertia", "convex exact legacy shell", "legacy")
+    try:
+        corners = triangles(Path(path), hull=way == "convex")
+    except ImportError:
+        element.fail(f"{fault}, which takes trimesh (pip install 'sarrus[view]'): {cure}")
+    w, x, y, z = mesh.numbers("refquat", 4, (1.0, 0.0, 0.0, 0.0))
+    scale, R = np.array(mesh.numbers("scale", 3, (1.0, 1.0, 1.0))), Rotation.from_quaternion((x, y, z, w)).matrix
+    corners = (corners - mesh.numbers("refpos", 3, (0.0, 0.0, 0.0))) @ R * scale
+    return mass_properties(corners if scale.prod() > 0.0 else corners[:, ::-1], way)  # a mirror turns faces inside out
+
+
+# --- looks ------------------------------------------------------------------------------------------------------------
+
+
+def show_geom(document: Document, builder: Builder, body: str, geom: Geom) -> None:
+    """Whatever is wrong with looks, one can compute with the robot: faults become warnings."""
+    element = geom.element
+    if element.number("group", 0.0) >= HIDDEN or geom.kind in ("plane", "hfield"):
+        return
+    try:
+        with at(element):
+            material = document.materials.get(element.get("material") or "")
+            owner = element if "rgba" in element.attributes or material is None else material
+            color = owner.numbers("rgba", 4, (0.5, 0.5, 0.5, 1.0))
+            if geom.kind != "mesh":
+                if not show(builder, body, geom.kind, geom.size, geom.place, color):
+                    element.note(f"a geom of type {geom.kind} is not shown")
+                return
+            mesh = document.meshes[referred(element, "mesh", document.meshes)]
+            if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
+                mesh.fail("has a refpos or refquat")
+            x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
+            shape = Mesh(document.mesh_file(mesh), (x, y, z), document.beside)
+            builder.add_visual(body, shape, geom.place, color=color)
+    except ModelError as error:
+        place, fault = str(error).split(": ", 1)
+        element.notes.add(place, f"{fault}; it is not shown")
