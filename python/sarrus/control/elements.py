@@ -198,8 +198,8 @@ class Thruster:
     >>> robot = sarrus.mechanisms.free_flyer()
     >>> push = sarrus.control.Thruster("satellite", 30.0, "x", limits=(0.0, 20.0))
     >>> run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 1.0, push)
-    >>> run.momentum[-1, 3:].round(6).tolist()                # 20 N for a second; it has turned a little
-    [19.999995, 0.0, 0.010877]
+    >>> (run.momentum[-1, 3:].round(3) + 0.0).tolist()                # 20 N for a second; it has turned a little
+    [20.0, 0.0, 0.001]
     """
 
     frame: str
