@@ -102,8 +102,8 @@ JointDescription joint(const Kind& k, Random& random) {
   return j;
 }
 
-/// Every joint type twice, every body on an earlier one; the joints are added in another order than outward.
-Description every_joint(unsigned seed) {
+/// Every joint type twice, every body on an earlier one; the joints are added in another order than outward. What floats has one at the ground.
+Description every_joint(unsigned seed, bool floats = false) {
   Random random{std::mt19937_64(seed)};
   Description d;
   d.name = "every joint", d.gravity = random.vector(9.81);
@@ -112,7 +112,8 @@ Description every_joint(unsigned seed) {
     const std::string name = "body" + std::to_string(i);
     d.bodies.push_back({name, random.inertia()});
     JointDescription j = joint(kinds[i % types], random);
-    const int onto = i == 0 ? -1 : static_cast<int>(random(std::max(-1.0, i - 3.0), i - 1e-9) + 1.0) - 1;
+    const int drawn = i == 0 ? -1 : static_cast<int>(random(std::max(-1.0, i - 3.0), i - 1e-9) + 1.0) - 1;
+    const int onto = floats && i > 0 ? std::max(drawn, 0) : drawn;
     j.name = "joint" + std::to_string(i), j.child = name, j.parent = onto < 0 ? "ground" : "body" + std::to_string(onto);
     if (i % 3 == 1) std::swap(j.parent, j.child);  // any joint may point towards the ground
     d.joints.push_back(j);
@@ -538,7 +539,7 @@ void simulations(const Mechanism& m, const States& states) {
 int main() {
   Description cut = every_constraint(5);
   cut.substructures = 1;
-  for (const Description& d : {every_joint(1), every_joint(2), every_constraint(5), cut, welded()}) {
+  for (const Description& d : {every_joint(1), every_joint(2), every_joint(4, true), every_constraint(5), cut, welded()}) {
     const Mechanism m(d);
     States states(m, 11, 3);  // no multiple of any number of lanes: the last packet is not full
     many_say_what_one_says(m, states);

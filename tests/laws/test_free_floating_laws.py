@@ -80,7 +80,7 @@ def test_momentum_is_the_given_one_and_frames_move_by_it(robot, axes, seed):
 @given(floating, REPRESENTATION, seeds())
 def test_its_derivative_is_its_rate(robot, axes, seed):
     q, v, _ = random_state(robot, np.random.default_rng(seed))
-    v = v / max(1.0, np.abs(v).max())
+    v = 0.3 * v / max(1.0, np.abs(v).max())  # the inverse of an inertia has steeper derivatives than sines and cosines
     expected = rate(robot.generalized_jacobian(path(robot, q, v), "tool", expressed_in=axes))
     found = robot.generalized_jacobian_derivative(q, v, "tool", expressed_in=axes)
     assert_equal(found, expected, 1e3 * DIFFERENCING)

@@ -19,7 +19,7 @@ from ..description.specs import BodySpec, Description, JointSpec
 from ..errors import ModelError, raise_no_such_name
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .parts import Parts, check_name
+from .parts import Parts
 from .values import Placement, checked_placement, joint_coordinates
 
 PARTS = ("bodies", "joints", "frames", "constraints", "springs", "visuals", "home")
@@ -194,7 +194,10 @@ class Changes(Parts):
         >>> b.build().nv
         10
         """
-        prefix = check_name("prefix", prefix)
+        given: object = prefix
+        if not isinstance(given, str) or not given:
+            wanted = "a prefix for the names of what is attached, such as 'left_'"
+            raise ModelError(f"attach needs {wanted}; got {given!r}")
         if not isinstance(other, Mechanism | Changes):
             raise ModelError(f"attach takes a Mechanism or a Builder; got {other!r}")
         d, mine = other.description if isinstance(other, Mechanism) else other._described(), self._described()

@@ -77,7 +77,9 @@ class Parts:
 
     def _new(self, kind: str, name: object) -> tuple[str, str]:
         """A new name, and what errors call its owner. Joints and constraints share one space, bodies and frames another."""
-        name = check_name(kind, name)
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"a {kind} needs a name; got {name!r}")
+        check_printable(kind, name)
         if kind == "body" and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
@@ -139,10 +141,3 @@ class Parts:
         for name, coordinates in given.items():
             checked[name] = joint_coordinates(self._tree_joint(name, of).joint, coordinates, f"{of}: joint {name!r}")
         return checked
-
-
-def check_name(kind: str, name: object) -> str:
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"a {kind} needs a name; got {name!r}")
-    check_printable(kind, name)
-    return name

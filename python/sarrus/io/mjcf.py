@@ -18,8 +18,9 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<key>`                        a configuration: ``robot.configuration("home")``
 mocap bodies, inactive         stay where they are, are left out; both with a warning
 equalities
-`<attach>`, `<replicate>`,     refused: they make bodies. MuJoCo compiles them, for :func:`sarrus.from_mujoco`
-`<composite>`, `<flexcomp>`
+`<replicate>`                  copies, with numbers behind their names; equalities and the like name one of them, and are not copied
+`<attach>`, `<composite>`,     refused: they make bodies. MuJoCo compiles them, for :func:`sarrus.from_mujoco`
+`<flexcomp>`
 visual, statistic, sensor,     known, and of no concern to the dynamics
 contact, custom, size, ...
 anything else                  a warning
@@ -136,7 +137,7 @@ class _Reader(Document):
         pending = [(child, HERE, childclass) for child in reversed(element.children)]
         while pending:
             child, frame, of_child = pending.pop()
-            if child.tag in ("composite", "flexcomp", "attach", "replicate"):
+            if child.tag in ("composite", "flexcomp", "attach"):
                 child.fail(f"makes bodies, which is not read: {WAY_OUT}")
             if child.tag != "frame":
                 yield child, frame, of_child

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from .document import Element, at, grammar, parse
+from .document import MOST, Element, at, grammar, parse
 from .mujoco import FLAGS
 
 __all__ = ["DEEPEST", "DRIVES", "KNOWN", "WAY_OUT", "Document", "include", "referred"]
@@ -58,6 +58,7 @@ KNOWN = grammar(
         "material": "name class rgba (emission metallic reflectance roughness shininess specular texrepeat texture texuniform) | (layer)",
         "worldbody": f"| {_INSIDE}",
         "body": f"name childclass pos {_ORIENTED} mocap gravcomp (fuse simple sleep user) | {_INSIDE}",
+        "replicate": f"count sep offset euler | {_INSIDE}",
         "frame": f"name childclass pos {_ORIENTED} | {_INSIDE}",
         "inertial": f"pos {_ORIENTED} mass diaginertia fullinertia |",
         # the same tag in a body, an equality and a tendon
@@ -187,6 +188,39 @@ class Document:
             self.flag.note(f"{name} is switched off, and left out")
         self.classes = _classes(root.all("default"))
         self.meshes, self.materials = self.assets("mesh"), self.assets("material")
+        self.replicate()
+
+    def replicate(self) -> None:
+        """Put in place of each <replicate> frames, one step behind the other, with what is in it and a number behind its names."""
+        order, made = [self.root], 0
+        for element in order:
+            order += element.children
+        for owner in reversed(order):  # what is inside of another one comes first
+            for k, element in reversed([*enumerate(owner.children)]):
+                if element.tag != "replicate":
+                    continue
+                element.look_for_unknown()
+                count = element.number("count")
+                if count < 1.0 or count != int(count):
+                    element.fail(f"wants a count of one or more, not {count:g}")
+                inside = [replace(element, tag="frame", attributes={})]
+                for part in inside:
+                    inside += part.children
+                made += int(count) * len(inside)
+                if made > MOST:
+                    element.fail(f"makes too many elements: a model may have {MOST}")
+                angles = np.array(element.numbers("euler", 3, (0.0, 0.0, 0.0)))
+                offset = np.array(element.numbers("offset", 3, (0.0, 0.0, 0.0)))
+                frames, place = list[Element](), np.zeros(3)
+                for i in range(int(count)):
+                    suffix = f"{element.get('sep') or ''}{i:0{len(str(int(count)))}d}"
+                    frames.append(_copied(inside[0], suffix))
+                    R = self.turned((i * angles).tolist())
+                    x, y, z, w = R.quaternion.tolist()
+                    pos = " ".join(map(repr, place.tolist()))
+                    frames[-1].attributes |= {"pos": pos, "quat": f"{w!r} {x!r} {y!r} {z!r}"}
+                    place = place + R.apply(offset)
+                owner.children[k : k + 1] = frames
 
     def settings(self, tag: str) -> Element:
         """All elements of the document that set something, in one: later ones win."""
@@ -237,11 +271,7 @@ class Document:
             element.fail(f"tells its orientation twice: by {told[0]} and by {told[1]}")
         x = element.numbers(told[0], {"quat": 4, "axisangle": 4, "xyaxes": 6}.get(told[0], 3))
         if told[0] == "euler":
-            R = Rotation()
-            for letter, angle in zip(self.eulerseq, x, strict=True):
-                turn = Rotation.from_axis_angle(letter.lower(), angle * self.angle)
-                R = R @ turn if letter.islower() else turn @ R  # about its own axis, or a fixed one
-            return R
+            return self.turned(x)
         with at(element):
             if told[0] == "quat":
                 return Rotation.from_quaternion((*x[1:], x[0]))
@@ -254,6 +284,13 @@ class Document:
             y = y - first * (first @ y)
             y = y / (np.linalg.norm(y) or 1.0)
             return Rotation(np.stack([first, y, np.cross(first, y)], axis=1))
+
+    def turned(self, angles: Sequence[float]) -> Rotation:
+        R = Rotation()
+        for letter, angle in zip(self.eulerseq, angles, strict=True):
+            turn = Rotation.from_axis_angle(letter.lower(), angle * self.angle)
+            R = R @ turn if letter.islower() else turn @ R  # about its own axis, or a fixed one
+        return R
 
     def between(self, element: Element) -> tuple[Transform, float]:
         """Frame in the middle between two points, z along them, and half their distance."""
@@ -279,6 +316,19 @@ class Document:
             if name and element.tag in tags and named.setdefault(name, element) is not element:
                 element.fail(f"has the name of another: {named[name].source}:{named[name].line}")
         return named
+
+
+def _copied(element: Element, suffix: str) -> Element:
+    """With all that is in it, and the suffix behind its names."""
+    copy = replace(element, attributes=dict(element.attributes))
+    pending = [copy]
+    while pending:
+        part = pending.pop()
+        if "name" in part.attributes:
+            part.attributes["name"] += suffix
+        part.children = [replace(child, attributes=dict(child.attributes), owner=part) for child in part.children]
+        pending += part.children
+    return copy
 
 
 def referred(element: Element, attribute: str, known: Mapping[str, object]) -> str:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -846,24 +846,40 @@ def _mimics(scene: _Scene, hinges: list[_Joint], top: str) -> Iterator[_Coupler]
 
 
 def _gearboxes(scene: _Scene, moving: list[_Joint], ends: dict[str, tuple[str, ...]], top: str) -> Iterator[_Coupler]:
-    """theta2 = -ratio theta1, the angles from the reference body to parent and child, about axis and axis2."""
-    hinges = {ends[j.name]: j for j in moving if j.element.get("type") in ("revolute", "continuous")}
+    hinges = {
+        (ends[j.name][0], ends[j.name][1]): (_short(j.name, top), _in_world(scene, j, j.element.child("axis")))
+        for j in moving
+        if j.element.get("type") in ("revolute", "continuous")
+    }
     for gear in (joint for joint in moving if joint.is_gearbox):
         element = gear.element
         reference = scene.body(scene.named(element.needed("gearbox_reference_body"), gear.scope, gear.model), element)
-        ratio = element.needed("gearbox_ratio").number(None)
-        terms: dict[tuple[str, int], float] = {}
-        for end, tag, factor in zip(ends[gear.name], ("axis", "axis2"), (ratio, 1.0), strict=True):
-            about = element.child(tag) or element.needed("axis")
-            forward, back = hinges.get((reference, end)), hinges.get((end, reference))
-            hinge = forward or back
-            if hinge is None:
-                element.fail(f"couples {end!r} and {reference!r}, which no revolute joint connects")
-            along = np.dot(_in_world(scene, hinge, hinge.element.child("axis")), _in_world(scene, gear, about))
-            if abs(along) < 0.999:  # files write 1.57 for a quarter turn
-                about.fail(f"is not parallel to that of joint {hinge.name!r}, whose angle it couples")
-            terms[_short(hinge.name, top), 0] = factor * math.copysign(1.0, along) * (1.0 if forward else -1.0)
-        yield _Coupler(element, _short(gear.name, top), terms, 0.0)
+        terms = gear_terms(element, reference, ends[gear.name], hinges, partial(_in_world, scene, gear))
+        yield _Coupler(element, _short(gear.name, top), {(name, 0): factor for name, factor in terms.items()}, 0.0)
+
+
+def gear_terms(
+    element: Element, reference: str, ends: Sequence[str], hinges: Mapping[tuple[str, str], tuple[str, Vector]],
+    in_world: Callable[[Element], Vector],
+) -> dict[str, float]:  # fmt: skip
+    """Coefficients of joints in theta2 + ratio theta1 = 0, the angles from the reference body to parent and child, about axis and axis2.
+
+    `hinges` are the names and axes in the world of the revolute joints that lead from one body to another.
+    """
+    ratio = element.needed("gearbox_ratio").number(None)
+    terms: dict[str, float] = {}
+    for end, tag, factor in zip(ends, ("axis", "axis2"), (ratio, 1.0), strict=True):
+        about = element.child(tag) or element.needed("axis")
+        sign = 1.0 if (reference, end) in hinges else -1.0
+        hinge = hinges.get((reference, end)) or hinges.get((end, reference))
+        if hinge is None:
+            element.fail(f"couples {end!r} and {reference!r}, which no revolute joint connects")
+        name, axis = hinge
+        along = float(axis @ in_world(about))
+        if abs(along) < 0.999:  # files write 1.57 for a quarter turn
+            about.fail(f"is not parallel to that of joint {name!r}, whose angle it couples")
+        terms[name] = factor * sign * math.copysign(1.0, along)
+    return terms
 
 
 def _in_world(scene: _Scene, joint: _Joint, axis: Element | None) -> Vector:

@@ -50,7 +50,17 @@ from . import drake
 from .document import Element, at, by_name, free_name, grammar, listed, parse, placed_inertia
 from .urdf_loops import KNOWN as LOOPS_KNOWN
 from .urdf_loops import TAGS as LOOP_TAGS
-from .urdf_loops import Loops, Sidecar, closures, driven_joints, gazebo_joints, loop_couplings, unread_sidecar
+from .urdf_loops import (
+    Closure,
+    Coupling,
+    Loops,
+    Sidecar,
+    closures,
+    driven_joints,
+    gazebo_joints,
+    loop_couplings,
+    unread_sidecar,
+)
 
 __all__ = ["read"]
 
@@ -145,7 +155,15 @@ def read(
             made[name] = _joint(element)
     pairs = sidecar.retype(made)
     mimics = _mimics({name: joint_elements[name] for name in made if name not in sidecar.retyped}, made)
-    couplings = list(loop_couplings(robot, body, ends))
+    asked = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
+    at_zero = _at_zero(body, joint_elements, ends) if asked else {}
+    hinges = {
+        ends[name]: (name, at_zero[ends[name][1]].rotation @ joint.axis)
+        for name, joint in made.items()
+        if asked and isinstance(joint, joints.Revolute)
+    }
+    gazebo = list(gazebo_joints(robot, body, at_zero, hinges))
+    couplings = [*loop_couplings(robot, body, ends), *(tie for tie in gazebo if isinstance(tie, Coupling))]
     coupled = {name for follower, mimic in mimics.items() for name in (follower, mimic.leader)} | drake.coupled(robot)
     coupled |= {name for coupling in couplings for name in coupling.terms}
     motors, bodies = _motors(robot, sidecar, made, pairs), set(body.values())
@@ -164,14 +182,14 @@ def read(
             builder.add_joint(
                 name, joint, parent, child, at_parent=_origin(element), actuated=driven, tree=name in coupled
             )
-    at_zero = _at_zero(body, joint_elements, ends)
-    for closure in (
-        *closures(robot, body, _of_type, _origin_of, at_zero), *gazebo_joints(robot, body, at_zero),
-        *sidecar.closures(body, ends),
-    ):  # fmt: skip
+    hinged = (tie for tie in gazebo if isinstance(tie, Closure))
+    for closure in (*closures(robot, body, _of_type, _origin_of, at_zero), *hinged, *sidecar.closures(body, ends)):
         with at(closure.element or robot):
             (parent, X_A), (child, X_B), name = closure.parent, closure.child, _new(closure.name, taken)
             builder.add_joint(name, closure.joint, body[parent], body[child], at_parent=X_A, at_child=X_B, loop=True)
+    for name in dict.fromkeys(name for loop in sidecar.loops for name in loop[:2] if name not in body):
+        with at(joint_elements[name]):
+            builder.add_frame(name, body[ends[name][1]])  # of a joint: that of its child
     for name, mimic in mimics.items():
         coupler = _new(f"{name} mimics {mimic.leader}", taken)  # "a mimics b" may follow c, and a "b mimics c"
         with at(joint_elements[name]):

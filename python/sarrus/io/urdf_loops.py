@@ -25,6 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..description import joints
 from ..description.joints import axis_frame
 from ..errors import ModelError, did_you_mean
@@ -48,6 +51,9 @@ KNOWN = {
     "child_axis": "xyz |",
 }
 TAGS = ("loop", "loop_joint", "constraint")
+
+
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -158,8 +164,14 @@ def loop_couplings(
         yield Coupling(element, element.text("name"), terms)
 
 
-def gazebo_joints(robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform]) -> Iterator[Closure]:
-    """The SDF joints in <gazebo>, whose frame is told in the child link and turned and placed as links are at q = 0."""
+def gazebo_joints(
+    robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform],
+    hinges: Mapping[tuple[str, str], tuple[str, Vector]],
+) -> Iterator[Closure | Coupling]:  # fmt: skip
+    """The SDF joints in <gazebo>, whose frame is told in the child link and turned and placed as links are at q = 0.
+
+    `hinges` are the names and axes in the world of the revolute joints that lead from one link to another.
+    """
     for block in robot.all("gazebo"):
         for spring in block.all("springStiffness", "springReference", "turnGravityOff"):
             spring.note(f"<{spring.tag}> in <gazebo> is not read")
@@ -167,22 +179,42 @@ def gazebo_joints(robot: Element, links: Mapping[str, object], at_zero: Mapping[
             _read_as_sdf(element)
             element.look_for_unknown()
             with at(element):
-                parent, child = (_link(end, end.words(), links) for end in map(element.needed, ("parent", "child")))
-                pose = element.child("pose")
-                X_C = Transform() if pose is None else sdf.pose_of(pose)
-                X_W = at_zero[child] @ X_C
+                yield _gazebo_joint(element, links, at_zero, hinges)
 
-                def turned(xyz: Element, X_W: Transform = X_W) -> Rotation | None:
-                    told = xyz.get("expressed_in")
-                    if not told and not (xyz.owner is not None and sdf.axis_in_model(xyz.owner)):
-                        return None
-                    frame = "world" if told in (None, "", "__model__") else _link(xyz, told, links)
-                    return Rotation(X_W.rotation.T @ at_zero[frame].rotation)
 
-                made, _ = sdf.joint_type(element, partial(sdf.axis_direction, turned=turned))
-                yield Closure(
-                    element, element.text("name"), made, (parent, at_zero[parent].inverse() @ X_W), (child, X_C)
-                )
+def _gazebo_joint(
+    element: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform],
+    hinges: Mapping[tuple[str, str], tuple[str, Vector]],
+) -> Closure | Coupling:  # fmt: skip
+    parent, child = (_link(end, end.words(), links) for end in map(element.needed, ("parent", "child")))
+
+    def in_world(told: str | None, where: Element) -> Transform:
+        """Pose of a frame: of a link, or of the model."""
+        return Transform() if told in (None, "", "__model__") else at_zero[_link(where, told, links)]
+
+    X_W, pose = at_zero[child], element.child("pose")
+    if pose is not None:
+        told = pose.get("relative_to") or pose.get("frame")
+        X_W = (in_world(told, pose) if told else X_W) @ sdf.pose_of(pose)
+
+    def turned(xyz: Element) -> Rotation | None:
+        told = xyz.get("expressed_in")
+        if not told and not (xyz.owner is not None and sdf.axis_in_model(xyz.owner)):
+            return None
+        return Rotation(X_W.rotation.T @ in_world(told, xyz).rotation)
+
+    name, direction = element.text("name"), partial(sdf.axis_direction, turned=turned)
+    if element.text("type") == "gearbox":
+        body = element.needed("gearbox_reference_body")
+        reference = _link(body, body.words(), links)
+
+        def about(axis: Element) -> Vector:
+            return np.asarray(X_W.rotation @ joints.unit_axis(direction(axis)))
+
+        return Coupling(element, name, sdf.gear_terms(element, reference, (parent, child), hinges, about))
+    made, _ = sdf.joint_type(element, direction)
+    X_P, X_C = (at_zero[link].inverse() @ X_W for link in (parent, child))
+    return Closure(element, name, made, (parent, X_P), (child, X_C))
 
 
 def _read_as_sdf(element: Element) -> None:
@@ -231,9 +263,12 @@ class Sidecar:
         if not isinstance(loops, str | os.PathLike):
             raise ModelError(f"loops is the name of a YAML file, or a dict; got {loops!r}")
         path = Path(os.fsdecode(loops))
-        if not path.is_file() and (Path(beside) / path).is_file():
-            path = Path(beside) / path
+        near = Path(beside) / path
         side = cls(path.name)
+        if not path.is_file() and near.is_file():
+            path = near
+        elif near.is_file() and not near.samefile(path):
+            side.note(f"read in the working directory, though there is another one beside the URDF, {str(near)!r}")
         return side._filled(side._yaml(path))
 
     def _yaml(self, path: Path) -> Mapping[str, Any]:

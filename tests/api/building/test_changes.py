@@ -245,7 +245,7 @@ REFUSED = {
     "remove no constraint": (scene, lambda b: b.remove_constraint("wrist"), NameNotFoundError, "no constraint is named 'wrist'"),
     "remove no frame": (scene, lambda b: b.remove_frame("hand"), NameNotFoundError, "no frame is named 'hand'"),
     "remove no spring": (scene, lambda b: b.remove_spring(3), NameNotFoundError, "no spring is named '3'"),
-    "attach without a prefix": (scene, lambda b: b.attach(scene(), prefix=""), ModelError, "a prefix needs a name; got ''"),
+    "attach without a prefix": (scene, lambda b: b.attach(scene(), prefix=""), ModelError, "attach needs a prefix for the names of what is attached"),
     "attach no robot": (scene, lambda b: b.attach("robot.urdf", prefix="a"), ModelError, "takes a Mechanism or a Builder; got 'robot.urdf'"),
     "attach to nobody": (scene, lambda b: b.attach(scene(), prefix="a", body="leg"), NameNotFoundError, "what attaches 'scene': no body is named 'leg'"),
     "attach nowhere": (scene, lambda b: b.attach(scene(), prefix="a", at=(1, 2)), ModelError, "what attaches 'scene': at must be a Transform"),

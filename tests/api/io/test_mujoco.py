@@ -257,6 +257,19 @@ def test_the_document_and_the_compiled_model_are_one():
     assert [v.shape for v in ours.visuals] == [v.shape for v in theirs.visuals]
 
 
+def test_replicas():
+    inside = """<replicate count="2" sep="-" offset="1 0 0" euler="0 90 0"><body name="b" pos="0 .5 0">
+        <joint name="j" pos=".1 0 0"/><geom size=".1"/><site name="s"/></body></replicate>"""
+    text = f"""<mujoco><compiler eulerseq="zyx"/><worldbody><body name="base"><joint/><geom size="1"/>
+      <replicate count="10" offset="0 1 0" euler="20 0 30">{inside}<body><geom size=".2"/></body></replicate></body>
+      <replicate count="3" offset="0 0 1"><body name="f" pos="1 1 1"><freejoint/><geom type="box" size=".1 .2 .3"/></body></replicate>
+      </worldbody></mujoco>"""
+    mujoco, model, read, taken = both(text)
+    assert read.bodies == taken.bodies
+    assert read.joints == taken.joints
+    compare(mujoco, model, read)
+
+
 def test_what_is_not_read_of_a_compiled_model():
     text = f"""<mujoco><option density="1"><flag spring="disable" limit="disable"/></option>
       <worldbody><body name="m" mocap="true"/><body name="ground" gravcomp=".5"><geom size="1"/>

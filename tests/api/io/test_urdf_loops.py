@@ -84,8 +84,8 @@ def test_axes_are_told_in_the_frame_of_the_parent_alone():
     assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
 
 
-def test_gazebo_joints_may_hold_the_world_and_axes_of_the_model():
-    text = """<gazebo><joint name="pin" type="prismatic"><parent>world</parent><child>top</child><pose>1 0 0 0 0 0</pose>
+def test_gazebo_joints_may_hold_the_world_and_have_axes_in_the_model():
+    text = """<gazebo><joint name="pin" type="prismatic"><parent>world</parent><child>top</child><pose>1 0 0 0 0 1.5707963267948966</pose>
               <axis><xyz>1 0 0</xyz><use_parent_model_frame>1</use_parent_model_frame></axis></joint></gazebo>"""
     r = sarrus.loads(
         robot(*BARS[:-1], '<link name="world_"/>', joint("w", "base", "world_", kind="fixed"), text, BARS[-1])
@@ -93,7 +93,19 @@ def test_gazebo_joints_may_hold_the_world_and_axes_of_the_model():
     spec = next(j for j in r.description.joints if j.name == "pin")
     assert (spec.parent, spec.child) == ("ground", "top")
     assert_allclose(spec.at_parent.translation, [1, 1, 0])
-    assert_allclose(spec.joint.axis, [1, 0, 0])
+    assert_allclose(spec.joint.axis, [0, -1, 0], atol=1e-15)  # its frame is a quarter turn from the model's
+
+
+def test_gazebo_joints_may_be_placed_relative_to_a_link_and_be_gearboxes():
+    """Bars that turn against each other: left = -2 right."""
+    text = HINGES["Gazebo"].replace("<pose>0 1 0 0 0 0</pose>", '<pose relative_to="top">2 0 0 0 0 0</pose>')
+    r = sarrus.loads(robot(*BARS, text))
+    assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
+    text = """<gazebo><joint name="gear" type="gearbox"><parent>right</parent><child>left</child><gearbox_ratio>2</gearbox_ratio>
+              <gearbox_reference_body>base</gearbox_reference_body><axis><xyz>0 0 1</xyz></axis></joint></gazebo>"""
+    r = sarrus.loads(robot(*BARS, text))
+    assert (r.constraints, r.warnings) == (("gear",), ())
+    assert_allclose(r.assemble(fixed={"j_right": 0.1, "j_top": 0.0}), [-0.2, 0, 0.1], atol=1e-12)
 
 
 def test_coupling_of_two_ways():
@@ -111,6 +123,10 @@ def test_coupling_of_two_ways():
     assert_allclose(r.loop_residual([0.1, 0.2, 0.9]), 0.0, atol=1e-15)
     assert abs(r.loop_residual([0.1, 0.2, 0.3])[0]) > 0.5
     assert not r.warnings
+    # both hang on A, which counts on neither
+    links[-1] = joint("c", "A", "C")
+    r = sarrus.loads(robot(*links, text))
+    assert_allclose(r.loop_residual([0.1, 0.2, 0.6]), 0.0, atol=1e-15)
 
 
 # --- sidecars --------------------------------------------------------------------------------------------------------
@@ -127,6 +143,7 @@ def test_sidecar_as_a_dict():
         r = sarrus.loads(robot(*BARS, *ENDS), loops={"closed_loop": [names], "type": ["6d"], "name_mot": ["j_left"]})
         assert r.actuated == ("j_left",)
         assert (r.nc, r.loop_joints) == (6, (" ".join(names),))
+        assert set(names) <= set(r.frames)
         assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3, -0.3], atol=1e-12)
 
 
@@ -172,6 +189,11 @@ def test_a_sidecar_in_a_file(tmp_path, monkeypatch):
     for loops in ("robot.yaml", tmp_path / "robot.yaml"):
         r = sarrus.load(tmp_path / "r.urdf", loops=loops)
         assert (r.nc, r.warnings) == (3, ())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "robot.yaml").write_text("name_mot: ['j_left']")
+    r = sarrus.load(tmp_path / "r.urdf", loops="robot.yaml")
+    assert r.nc == 0 and "read in the working directory, though there is another one beside the URDF" in r.warnings[0]
     r = sarrus.load(tmp_path / "r.urdf")
     assert r.nc == 0
     assert r.warnings == (

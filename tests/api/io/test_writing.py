@@ -480,6 +480,32 @@ def test_configurations_are_keyframes(tmp_path):
     assert set(other.configurations) >= {"home", "up"} and other.configuration("up").tolist() == [1.0]
 
 
+@pytest.mark.parametrize("tendon", [False, True])
+def test_what_counts_from_where_an_sdf_is_closed(tendon, tmp_path):
+    """Limits, springs and couplers of a five-bar whose loop is open where all coordinates are zero."""
+    plain = sarrus.mechanisms.five_bar()
+    start = plain.assemble()
+    q0 = {name: float(start[plain.joint(name).q_slice][0]) for name in plain.joints}
+    b = plain.to_builder()
+    b.set_joint(
+        "left_motor",
+        sarrus.Revolute("y", limits=(q0["left_motor"] - 0.5, q0["left_motor"] + 0.25), stiffness=30.0, rest=0.3),
+    )
+    third = {"left_elbow": 0.5} if tendon else {}
+    terms = {"left_motor": 1.0, "right_motor": 0.7, **third}
+    b.add_coupler("gear", terms, offset=sum(c * q0[name] for name, c in terms.items()))
+    robot = b.build()
+    assert min(abs(q0[name]) for name in terms) > 0.1
+    save(robot, tmp_path / "a.sdf")
+    other = sarrus.load(tmp_path / "a.sdf")
+    q = robot.assemble()
+    assert_allclose(other.loop_residual(other.neutral()), 0.0, atol=1e-12)
+    low, high = (float(bound[0]) for bound in other.joint("left_motor").type.limits)
+    zero = float(q[robot.joint("left_motor").q_slice][0])
+    assert_allclose((low, high), (q0["left_motor"] - 0.5 - zero, q0["left_motor"] + 0.25 - zero), atol=1e-12)
+    check_accelerations(robot, other, q)
+
+
 @pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
 def test_names_that_mean_something_else_there(suffix, tmp_path):
     """A body called "world", one as in a nested model, and a joint with the name of its body."""

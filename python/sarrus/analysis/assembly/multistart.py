@@ -118,11 +118,12 @@ def why_open(search: Search, q: Array) -> str:
     )
     if constraint.bodies:
         turns = np.array(["rotation" in row for row in constraint.row_names])
-        apart = {
-            unit: float(np.linalg.norm(phi[constraint.rows][those]))
-            for unit, those in (("m", ~turns), ("rad", turns))
-            if those.any()
-        }
+        with np.errstate(over="ignore"):
+            apart = {
+                unit: float(np.linalg.norm(phi[constraint.rows][those]))
+                for unit, those in (("m", ~turns), ("rad", turns))
+                if those.any()
+            }
         text += f", its closest approach {' and '.join(f'{x:.3g} {unit}' for unit, x in apart.items())}"
     others = [other for other in off if other != name and off[other] > 0.1 * off[name]]
     if others:
