@@ -34,6 +34,7 @@ __all__ = [
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
 MOST = 50000  # elements; a humanoid robot has a thousand
+WITH_TEXT = ("sdf", "gazebo", "model")  # from these on: before them all is said in attributes
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
@@ -103,7 +104,7 @@ class Element:
         return [child for child in self.children if child.tag in tags]
 
     def child(self, tag: str) -> Element | None:
-        found = self.all(tag)
+        found = [child for child in self.children if child.tag == tag]
         if len(found) > 1:
             found[1].fail(f"stands there twice; first in line {found[0].line}")
         if not found:
@@ -188,6 +189,8 @@ def parse(
         (root if owner is None else owner.children).append(element)
         stack.append(element)
         count += 1
+        if tag in WITH_TEXT:
+            parser.CharacterDataHandler = written
         if len(stack) > deepest:
             element.fail(f"is nested deeper than {deepest} elements")
         if count > MOST:
@@ -203,7 +206,7 @@ def parse(
         raise ModelError(f"{source}:{parser.CurrentLineNumber}: a model file needs no DOCTYPE and no entities: refused")
 
     parser.StartElementHandler, parser.EndElementHandler = start, lambda _: stack.pop()
-    parser.StartDoctypeDeclHandler, parser.CharacterDataHandler = refuse, written
+    parser.StartDoctypeDeclHandler, parser.buffer_text = refuse, True
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:

@@ -322,6 +322,8 @@ AXIAL = {
 
 def _joint(element: Element) -> joints.JointType:
     element.look_for_unknown()
+    if element.get("type") == "fixed":  # whatever axis or limit its writer left there
+        return joints.Fixed()
     axis = element.child("axis")
     direction = (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3)
     kind = element.text("type")
@@ -334,7 +336,7 @@ def _joint(element: Element) -> joints.JointType:
 
 def _of_type(element: Element, kind: str, direction: tuple[float, ...]) -> joints.JointType:
     """A joint with the limits and losses of its element."""
-    if kind == "fixed":  # whatever axis or limit its writer left there
+    if kind == "fixed":
         return joints.Fixed()
     properties: dict[str, Any] = {**_limits(element, kind), **_losses(element)}
     if kind == "floating":
