@@ -50,12 +50,17 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
   for_each("efforts", [&](const py::tuple& t) { list.add_effort(t[0].cast<int>(), to_law(t[1])); });
   for_each("stictions", [&](const py::tuple& t) { list.add_stiction(t[0].cast<int>()); });
   for_each("contacts", [&](const py::tuple& t) {
-    list.add_contact(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_vec3(t[2]), t[3].cast<double>(),
-                     t[4].cast<double>());
+    const auto& frame = m.frames().at(t[0].cast<std::string>());
+    const auto offset = t[3].cast<double>(), radius = t[4].cast<double>();
+    if (t[5].is_none()) return list.add_contact(frame, to_vec3(t[1]), to_vec3(t[2]), offset, radius);
+    list.add_contact(frame, to_vec3(t[1]), to_vec3(t[2]), offset, radius, to_law(t[5]), to_vec3(t[6]));
   });
   for_each("end_stops", [&](const py::tuple& t) {
     list.add_end_stop(t[0].cast<int>(), t[1].cast<int>(), t[2].cast<bool>(), t[3].cast<double>());
   });
+  for_each("thrusters",
+           [&](const py::tuple& t) { list.add_thruster(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_law(t[2])); });
+  for_each("wheels", [&](const py::tuple& t) { list.add_wheel(t[0].cast<int>(), t[1].cast<double>(), to_law(t[2])); });
   std::vector<Law> targets;
   for_each("computed_torque", [&](const py::tuple& t) { targets.push_back(to_law(t)); });
   if (!targets.empty()) list.add_computed_torque(std::move(targets));

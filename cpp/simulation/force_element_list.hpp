@@ -34,6 +34,18 @@ class ForceElementList {
                    double radius) {
     contacts_.push_back({frame.link, frame.X.R * center + frame.X.p, normal, offset, radius, read(5)});
   }
+  /// The same with ground that is higher than the plane by a law of the distance along . x, across the normal.
+  void add_contact(const Mechanism::PlacedFrame& frame, const Vec3<double>& center, const Vec3<double>& normal, double offset,
+                   double radius, Law height, const Vec3<double>& along) {
+    add_contact(frame, center, normal, offset, radius);
+    contacts_.back().height = keep(std::move(height)), contacts_.back().along = along;
+  }
+  /// Along an axis of a frame, at its origin. Parameters: least and greatest force.
+  void add_thruster(const Mechanism::PlacedFrame& frame, const Vec3<double>& axis, Law thrust) {
+    thrusters_.push_back({frame.link, frame.X.p, frame.X.R * axis, keep(std::move(thrust)), read(2)});
+  }
+  /// Of a wheel with this inertia about its axis. Parameters: greatest torque and momentum.
+  void add_wheel(int iv, double inertia, Law torque) { wheels_.push_back({iv, inertia, keep(std::move(torque)), read(2)}); }
   /// Parameters: lower and upper limit, stiffness, damping.
   void add_end_stop(int iq, int iv, bool turns = false, double near = 0.0) {
     end_stops_.push_back({iq, iv, read(4), turns, near});
@@ -51,7 +63,7 @@ class ForceElementList {
     const auto any = [nv](const auto& list) {
       return std::any_of(list.begin(), list.end(), [nv](const auto& e) { return e.iv >= nv; });
     };
-    return any(controllers_) || any(efforts_) || any(stictions_) || any(end_stops_);
+    return any(controllers_) || any(efforts_) || any(stictions_) || any(end_stops_) || any(wheels_);
   }
 
   ForceElements all() const {
@@ -61,6 +73,8 @@ class ForceElementList {
     a.stictions = size(stictions_), a.stiction = stictions_.data();
     a.contacts = size(contacts_), a.contact = contacts_.data();
     a.end_stops = size(end_stops_), a.end_stop = end_stops_.data();
+    a.thrusters = size(thrusters_), a.thruster = thrusters_.data();
+    a.wheels = size(wheels_), a.wheel = wheels_.data();
     a.effort_limit = effort_limits_.empty() ? nullptr : effort_limits_.data();
     a.target = targets_.empty() ? nullptr : targets_.data();
     return a;
@@ -82,6 +96,8 @@ class ForceElementList {
   std::vector<Stiction> stictions_;
   std::vector<Contact> contacts_;
   std::vector<EndStop> end_stops_;
+  std::vector<Thruster> thrusters_;
+  std::vector<ReactionWheel> wheels_;
   std::vector<double> effort_limits_;
 };
 

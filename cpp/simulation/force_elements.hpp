@@ -1,11 +1,14 @@
 // Force elements of a simulation, besides gravity and what joints have: controllers, prescribed efforts, friction that sticks, contact with
-// planes, end stops. Each adds to the generalised force; some have an internal state z, whose rate they give.
+// the ground, end stops, thrusters, reaction wheels. Each adds to the generalised force; some have an internal state z, whose rate they give.
 //
 //   controller   u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q, within limits, where z rests rather than drive u beyond them
 //   stiction     bristles that bend by z: z-dot = v - |v| z s0/F(v), friction s0 z + min(s1, F/|v|) z-dot   (Canudas de Wit et al. 1995)
 //   computed     tau = M (g-double-dot + kd (g-dot - v) + kp (g - q)) + h, on trees        (Li and Wu 4.4; Murray, Li and Sastry 4.5)
 //   end stop     k d + c d-dot beyond a limit, with |c d-dot| at most k d: so it never pulls, and sets in without a jump
-//   contact      k d^n (1 + c d-dot) along the normal (Hunt and Crossley 1975), Coulomb friction made smooth at slip speed v_s
+//   contact      k d^n (1 + c d-dot) along the normal (Hunt and Crossley 1975), Coulomb friction made smooth at slip speed v_s; d is how deep
+//                a sphere is in a plane, or in ground whose height is a law of the distance along a line
+//   thruster     f(t) within limits, along an axis that goes with the body
+//   wheel        u(t), and what others ask of its motor, within limits: no faster than it would reach its greatest momentum in 10 ms
 //
 // Numbers that a sweep may vary are read from a row of parameters, so that every lane can have its own.
 #pragma once
@@ -51,12 +54,33 @@ template <class T> Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& 
   return u;
 }
 
+/// How far a point at this height over the plane is from ground that rises from it, z = h(s); n becomes the ground's normal. The nearest place
+/// on the ground is where the way there is across its slope, (s - at) + (h - height) h' = 0, by Newton's method from below the point.
+template <class T> T above_ground(const Contact& c, const T& height, const Vec3<T>& center, Vec3<T>& n) {
+  const Vec3<T> along = cast<T>(c.along);
+  const T at = dot(along, center);
+  T s = at, g[3];
+  for (int k = 0; k < 8; ++k) {
+    evaluate(*c.height, &s, g);
+    const T steep = T(1.0) + g[1] * g[1];
+    // in a valley as narrow as the way there two places are equally near: then without the curvature
+    s -= ((s - at) + (g[0] - height) * g[1]) / most(steep + (g[0] - height) * g[2], T(0.5) * steep);
+  }
+  evaluate(*c.height, &s, g);
+  const T cosine = T(1.0) / sqrt(T(1.0) + g[1] * g[1]);
+  n = (n - along * g[1]) * cosine;
+  return (height - g[0] + (s - at) * g[1]) * cosine;
+}
+
 template <class T>
 void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* parameter, const T* v, T* tau,
                  const T& weight, T& pressing) {
   const Transform<T>& X = state.X[c.link];
-  const Vec3<T> n = cast<T>(c.normal), center = X.p + X.R * cast<T>(c.center);
-  const T depth = T(c.radius + c.offset) - dot(n, center);
+  Vec3<T> n = cast<T>(c.normal);
+  const Vec3<T> center = X.p + X.R * cast<T>(c.center);
+  T height = dot(n, center) - T(c.offset);  // of the centre, above the plane or along the ground's normal
+  if (c.height) height = above_ground(c, height, center, n);
+  const T depth = T(c.radius) - height;
   const auto touches = depth > T(0.0);
   if (!any(touches)) return;
   pressing += select(touches, weight, T(0.0));
@@ -125,13 +149,37 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     pressing += select(room > T(0.0), T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
-  if (elements.contacts == 0) return;
+  for (int i = 0; i < elements.wheels; ++i) {
+    T g[3];
+    evaluate(*elements.wheel[i].torque, &time, g);
+    motor[elements.wheel[i].iv] += g[0];
+  }
+  if (elements.contacts + elements.thrusters == 0) return;
   const Arena::Scope scope(arena);
   const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
   for (int i = 0; i < elements.contacts; ++i) {
     const Contact& c = elements.contact[i];
     add_contact(tree, state, c, parameter + c.parameter, v, tau, T(weight), pressing);
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
+  }
+  for (int i = 0; i < elements.thrusters; ++i) {
+    const Thruster& c = elements.thruster[i];
+    const T* p = parameter + c.parameter;
+    const Transform<T>& X = state.X[c.link];
+    T g[3];
+    evaluate(*c.thrust, &time, g);
+    const T force = least(most(g[0], p[0]), p[1]);
+    add_point_force(tree, state, c.link, Vec3<T>(X.p + X.R * cast<T>(c.at)), Vec3<T>(X.R * cast<T>(c.axis) * force), tau);
+  }
+}
+
+/// What reaction wheels give of what is asked of their motors: beyond the greatest momentum they are braked.
+template <class T> void saturate(const ForceElements& elements, const T* parameter, const T* v, T* motor) {
+  for (int i = 0; i < elements.wheels; ++i) {
+    const ReactionWheel& c = elements.wheel[i];
+    const T *p = parameter + c.parameter, h = v[c.iv] * T(c.inertia);
+    const T within = least(most(motor[c.iv], (-p[1] - h) * T(100.0)), (p[1] - h) * T(100.0));
+    motor[c.iv] = least(most(within, -p[0]), p[0]);
   }
 }
 

@@ -26,12 +26,30 @@ struct Stiction {
   int iv, iz;
   int parameter;  // sliding and sticking friction, Stribeck's velocity, stiffness s0 and damping s1 of the bristles
 };
-/// A sphere (or, of no radius, a point) of a body against a plane of the world.
+/// A sphere (or, of no radius, a point) of a body against a plane of the world, or ground that is higher than it by a law.
 struct Contact {
   int link;
   Vec3<double> center, normal;  // in the body; in the world
   double offset, radius;        // the plane is at normal . x = offset
   int parameter;                // k, n, c, friction, v_s
+  const Law* height = nullptr;  // of the distance along . x; null: the plane
+  Vec3<double> along = Vec3<double>::Zero();
+};
+
+/// A force along an axis of a body.
+struct Thruster {
+  int link;
+  Vec3<double> at, axis;  // in the body
+  const Law* thrust;
+  int parameter;  // least and greatest force
+};
+
+/// A motor that turns a wheel: it gives way where the wheel would have more momentum than it may.
+struct ReactionWheel {
+  int iv;
+  double inertia;  // about its axis
+  const Law* torque;
+  int parameter;  // greatest torque and momentum
 };
 
 /// A spring and a damper where a coordinate is beyond its limits; they push back, and never pull.
@@ -43,12 +61,14 @@ struct EndStop {
 };
 
 struct ForceElements {
-  int controllers, efforts, stictions, contacts, end_stops;
+  int controllers, efforts, stictions, contacts, end_stops, thrusters, wheels;
   const Controller* controller;
   const PrescribedEffort* effort;
   const Stiction* stiction;
   const Contact* contact;
   const EndStop* end_stop;
+  const Thruster* thruster;
+  const ReactionWheel* wheel;
   const double*
       effort_limit;  // of every velocity, those of joints that close loops too: what controllers give in all is kept within it; or null
   const Law* const* target;  // computed torque: of every velocity, or null

@@ -78,7 +78,8 @@ template <class T> struct System {
     const double* limit = plan.force_elements.effort_limit;
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
-    T *along = all.J ? arena.template take<T>(all.nv) : tau, *motor = limit || demanded ? arena.template take<T>(all.nv) : along;
+    T *along = all.J ? arena.template take<T>(all.nv) : tau,
+      *motor = limit || demanded || plan.force_elements.wheels > 0 ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
     apply(tree, arena, plan.force_elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing);
     if constexpr (std::is_same_v<T, double>)
@@ -89,6 +90,7 @@ template <class T> struct System {
         for (int k = 0; k < all.nv; ++k) demanded[k] = motor[k];
         kept = plan.method != Method::implicit_midpoint;
       }
+      saturate(plan.force_elements, parameter, all.v, motor);
       for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
     }
     for (int k = 0; all.J && k < tree.nv; ++k) {

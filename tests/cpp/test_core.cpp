@@ -474,16 +474,20 @@ void simulations(const Mechanism& m, const States& states) {
   const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0, false};
   const PrescribedEffort effort = {0, &law};
   const Stiction stiction = {t.nv - 1, 1, 5};
-  const Contact contact = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10};
+  const Contact contact = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10,
+                           &law,        vec3<double>(1.0, 0.0, 0.0)};
+  const Thruster thruster = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 1.0, 0.0), &law, 19};
+  const ReactionWheel wheel = {t.nv - 1, 0.1, &law, 21};
   const EndStop end_stop = {controller.iq, controller.iv, 15, false, 0.0};
-  const double parameter[] = {3.0, 2.0, 1.0, -1.0, 1.0,  0.2,  0.3, 0.01, 50.0, 1.0,
-                              1e3, 1.5, 0.3, 0.5,  1e-2, -0.5, 0.5, 50.0, 2.0};
+  const double parameter[] = {3.0, 2.0, 1.0,  -1.0, 1.0, 0.2,  0.3, 0.01, 50.0, 1.0, 1e3, 1.5,
+                              0.3, 0.5, 1e-2, -0.5, 0.5, 50.0, 2.0, 0.0,  0.2,  0.1, 0.05};
   const std::vector<double> effort_limit(t.nv + t.loop_nv, 0.2);
   const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5, false, 0.0},
                           {Quantity::effort, controller.iv, -0.1, 0.1, false, 0.0}};
   Plan plan{};
-  plan.force_elements = {1,       1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, effort_limit.data(),
-                         nullptr, 0, 2, 19};
+  plan.force_elements = {
+      1,       1, 1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, &thruster, &wheel, effort_limit.data(),
+      nullptr, 0, 2, 23};
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
   std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
   plan.self = &pfaffian_values;

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sarrus
-from sarrus.control import PID, EndStop, PrescribedEffort, Stiction
+from sarrus.control import PID, EndStop, PrescribedEffort, ReactionWheel, Stiction
 from tests.effort import examples
 from tests.laws.test_choice_laws import recut
 from tests.laws.test_laws import assert_equal
@@ -279,6 +279,7 @@ ELEMENTS = {
     "effort": lambda name: PrescribedEffort(name, 2.0),
     "Stiction": lambda name: Stiction(name, 0.5, 0.8, 0.05, 200.0),
     "EndStop": lambda name: EndStop(name, (-1.7, -0.7), 400.0, 5.0),
+    "ReactionWheel": lambda name: ReactionWheel(name, 4.0, 2.0, 0.3),
 }
 
 

@@ -349,12 +349,16 @@ def test_bricard_half_the_step(bricard):
 NAMES = (
     "four_bar_motors",
     "four_link_chain",
+    "free_flyer",
     "hslm",
     "iftomm",
     "lattices",
+    "macro_micro_arm",
     "rolling_disc",
+    "rover",
     "sweep",
     "three_rrr",
+    "touch_down",
     "two_links",
 )
 

@@ -94,9 +94,13 @@ def test_pages(page, tmp_path, monkeypatch):
 
 
 def test_pages_have_examples():
-    assert {"README.md", "docs/closed-chains.md", "docs/linearisation.md", "docs/simulation.md"} <= {
-        page for page in PAGES if python_blocks(page)
-    }
+    assert {
+        "README.md",
+        "docs/closed-chains.md",
+        "docs/linearisation.md",
+        "docs/simulation.md",
+        "docs/spacedyn.md",
+    } <= {page for page in PAGES if python_blocks(page)}
 
 
 @pytest.mark.parametrize("page", PAGES)

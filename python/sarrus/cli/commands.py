@@ -151,7 +151,7 @@ def _let_go(name: str, output: Path) -> None:
     print(": ".join(filter(None, (name, _described(name)))))
     _print_facts({"bodies": len(robot.bodies), **_counts(robot, q)})
     how = "from rest"
-    if np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-6:  # it would stay where it is
+    if np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # it would stay where it is, or nearly so
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
         v /= np.abs(v).max()
         how = "pushed"

@@ -1,5 +1,5 @@
 """Force elements of a simulation, which run in C++: controllers, prescribed efforts, sticking friction, contact,
-end stops.
+end stops, thrusters, reaction wheels.
 
 Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Their numbers may be arrays (runs,) for
 :func:`~sarrus.simulate_many`. Targets are :mod:`laws <sarrus.laws>` of time, or numbers.
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import checked_number
-from ..description.joints import middle, unit_axis
+from ..description.joints import Revolute, middle, unit_axis
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError
 from ..laws import Law, as_law, law_terms
@@ -37,7 +37,9 @@ __all__ = [
     "EndStop",
     "Path",
     "PrescribedEffort",
+    "ReactionWheel",
     "Stiction",
+    "Thruster",
     "path_through",
     "rest_to_rest",
 ]
@@ -121,13 +123,16 @@ class Stiction:
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """A point or sphere of a body against a plane of the world: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
+    """A point or sphere of a body against the ground: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
 
     Attributes
     ----------
     frame : body or frame; its origin is the centre
     radius : [m]; 0: a point
     normal, offset : the plane normal . x = offset; an axis or a vector, away from what is solid [m]
+    height : of rough ground above that plane [m], a law of the distance along . x [m]; None: the plane. What is touched is the nearest place,
+        found from below the centre: valleys must be wider than the sphere
+    along : the direction in which the ground's height changes, across the normal
     stiffness, exponent, dissipation : k [N/m^n], n, c [s/m]
     friction, slip_velocity : coefficient, and the speed at which friction has 0.7 of it [m/s]
     """
@@ -141,6 +146,8 @@ class Contact:
     dissipation: Number = 0.5
     friction: Number = 0.6
     slip_velocity: Number = 1e-3
+    height: Law | None = None
+    along: Any = "x"
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +180,67 @@ class EndStop:
     index: int = 0
 
 
-ForceElement = PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop
+@dataclass(frozen=True, eq=False)
+class Thruster:
+    """A force along an axis of a frame, at its origin: it goes with the body, and pushes to one side only.
+
+    Attributes
+    ----------
+    frame : body or frame
+    thrust : law, or number [N]; kept within limits
+    axis : of the frame, "x", "-z" or a vector: the direction of the force on the body
+    limits : (least, greatest) thrust [N]; infinity: none
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.free_flyer()
+    >>> push = sarrus.control.Thruster("satellite", 30.0, "x", limits=(0.0, 20.0))
+    >>> run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 1.0, push)
+    >>> (run.momentum[-1, 3:].round(3) + 0.0).tolist()                # 20 N for a second; it has turned a little
+    [20.0, 0.0, 0.001]
+    """
+
+    frame: str
+    thrust: Law | float
+    axis: Any = "x"
+    limits: tuple[Number, Number] = (0.0, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class ReactionWheel:
+    """A wheel's motor, of limited torque, on a wheel of limited momentum.
+
+    Whatever is asked of the joint's motor, by this element, others or a function of the caller, is kept within ``torque_limit``. Towards its
+    greatest momentum the wheel goes no faster than it would reach it in 10 ms; beyond, it is braked.
+
+    Attributes
+    ----------
+    joint : that turns the wheel, Revolute
+    torque : law, or number, on the wheel [N m]
+    torque_limit : [N m]
+    momentum_limit : of the wheel's inertia about the joint's axis, times the joint's velocity [N m s]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.free_flyer(wheels=True)
+    >>> wheel = sarrus.control.ReactionWheel("z axle", 0.5, torque_limit=0.2, momentum_limit=0.3)
+    >>> run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 3.0, wheel)
+    >>> speed = run.v[:, robot.joint("z axle").v_slice][:, 0]  # of 5 kg with a radius of 0.15 m
+    >>> (0.05625 * speed[[0, 500, 1000, 3000]]).round(3).tolist()
+    [0.0, 0.1, 0.2, 0.3]
+    """
+
+    joint: str
+    torque: Law | float = 0.0
+    torque_limit: Number = np.inf
+    momentum_limit: Number = np.inf
+
+
+ForceElement = PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop | Thruster | ReactionWheel
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
@@ -206,7 +273,17 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
     return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))
 
 
-KINDS = ("controllers", "efforts", "stictions", "contacts", "end_stops", "effort_limits", "computed_torque")
+KINDS = (
+    "controllers",
+    "efforts",
+    "stictions",
+    "contacts",
+    "end_stops",
+    "thrusters",
+    "wheels",
+    "effort_limits",
+    "computed_torque",
+)
 
 
 @dataclass
@@ -244,6 +321,7 @@ def force_elements(
     made = ForceElements()
     made.terms["effort_limits"] = list(effort_limits)
     groups: dict[str, list[list[Numbers]]] = {kind: [] for kind in KINDS}
+    wheels: set[str] = set()
     for element in elements:
         numbers: list[Numbers] = []
         term: tuple[Any, ...]
@@ -268,7 +346,7 @@ def force_elements(
             if radius < 0.0:
                 raise ModelError(f"radius of Contact must not be negative; got {radius!r}")
             kind = "contacts"
-            term = (element.frame, (0.0, 0.0, 0.0), tuple(unit_axis(element.normal)), offset, radius)
+            term = (element.frame, (0.0, 0.0, 0.0), tuple(unit_axis(element.normal)), offset, radius, *_ground(element))
             signs = {"dissipation": NOT_NEGATIVE, "friction": NOT_NEGATIVE, "slip_velocity": POSITIVE}
             numbers = _numbers(element, stiffness=POSITIVE, exponent=POSITIVE, **signs)
         elif isinstance(element, EndStop):
@@ -276,6 +354,22 @@ def force_elements(
             kind, numbers = "end_stops", _end_stop(mechanism, element, iv)
             between = middle(float(np.mean(numbers[0])), float(np.mean(numbers[1])))
             term = iq, iv, loses_turns(mechanism, element.joint, element.index), between
+        elif isinstance(element, Thruster):
+            if element.frame not in mechanism.frames:
+                mechanism.pose(mechanism.neutral(), element.frame)
+            law = law_terms(as_law(element.thrust, f"thrust of '{element.frame}'"))
+            kind, term = "thrusters", (element.frame, tuple(unit_axis(element.axis)), law)
+            numbers = _limits(element, element.limits)
+        elif isinstance(element, ReactionWheel):
+            law = law_terms(as_law(element.torque, f"torque of '{element.joint}'"))
+            kind, term = (
+                "wheels",
+                (_velocity(mechanism, element.joint, 0), _inertia_of_wheel(mechanism, element.joint), law),
+            )
+            if element.joint in wheels:
+                raise ModelError(f"joint '{element.joint}' has one ReactionWheel; there are several")
+            wheels.add(element.joint)
+            numbers = _greatest(element, "torque_limit", "momentum_limit")
         elif isinstance(element, ComputedTorque):
             kind = "computed_torque"
             if made.terms[kind]:
@@ -350,6 +444,41 @@ def _index(name: str, count: int, index: Any, what: str) -> int:
     return int(index)
 
 
+def _ground(element: Contact) -> tuple[Any, ...]:
+    """Law and direction of the ground's height."""
+    if element.height is None:
+        return None, (0.0, 0.0, 0.0)
+    along, normal = unit_axis(element.along), unit_axis(element.normal)
+    if not abs(along @ normal) < 1e-9:
+        raise ModelError(f"along of Contact must be across its normal; got {element.along!r} and {element.normal!r}")
+    return law_terms(as_law(element.height, "height of Contact")), tuple(along)
+
+
+def _inertia_of_wheel(mechanism: LoopFunctions, name: str) -> float:
+    """About the joint's axis."""
+    joint = mechanism.joint(name)
+    spec = next(j for j in mechanism.description.joints if j.name == name)
+    if not isinstance(spec.joint, Revolute):
+        raise ModelError(f"a ReactionWheel needs a Revolute joint; '{name}' is {joint.type}")
+    wheel = next(b for b in mechanism.description.bodies if b.name == spec.child)
+    about = wheel.inertia.transformed(spec.at_child.inverse()).about_origin
+    return float(spec.joint.axis @ about @ spec.joint.axis)
+
+
+def _greatest(element: ReactionWheel, *names: str) -> list[Numbers]:
+    """Numbers that are not negative, or infinite."""
+    arrays = []
+    for name in names:
+        value, what = getattr(element, name), f"{name} of {type(element).__name__}"
+        x = _array(what, value, finite=False)
+        if x.ndim > 1:
+            raise ShapeError(f"{what} is a number, or (runs,); got {x.shape}")
+        if not (x >= 0.0).all():  # so that NaN fails too
+            raise ModelError(f"{what} must not be negative; got {value!r}")
+        arrays.append(x)
+    return arrays
+
+
 def _stiction(element: Stiction) -> list[Numbers]:
     if element.sticking is None:
         element = replace(element, sticking=element.sliding)
@@ -393,7 +522,7 @@ def _felt_inertia(mechanism: LoopFunctions, iv: int) -> float:
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _limits(element: PID | EndStop, limits: Any) -> list[Numbers]:
+def _limits(element: PID | EndStop | Thruster, limits: Any) -> list[Numbers]:
     what = f"limits of {type(element).__name__}"
     if not isinstance(limits, (tuple, list, np.ndarray)) or len(limits) != 2:
         raise ModelError(f"{what} are two, (lower, upper); got {limits!r}")

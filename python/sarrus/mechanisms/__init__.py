@@ -74,6 +74,15 @@ Contact with the world:
 `strandbeest_leg`       walks by turning a crank
 `biped_leg`             a knee of crossed links, on a floating base
 ======================  ======================================================================================
+
+SpaceDyn's applications, robots whose base moves:
+
+======================  ======================================================================================
+`free_flyer`            a satellite with an arm and two flexible solar paddles
+`macro_micro_arm`       a small arm on a long one that gives way
+`sampler`               a spacecraft that touches an asteroid with a horn
+`rover`                 six wheels on rockers and bogies
+======================  ======================================================================================
 """
 
 from .hand import three_finger_hand
@@ -86,6 +95,7 @@ from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
 from .parallel import delta, five_bar, stewart, three_rrr
 from .pendulums import double_pendulum, pendulum
 from .rolling import rolling_disc, whipple_bicycle
+from .space import free_flyer, macro_micro_arm, rover, sampler
 from .stanford import stanford_arm
 from .thesis import four_link_chain, hslm, two_links
 
@@ -101,11 +111,13 @@ __all__ = [
     "four_bar",
     "four_bar_ladder",
     "four_link_chain",
+    "free_flyer",
     "goldberg_5r",
     "goldberg_6r",
     "hoberman_ring",
     "hoberman_sphere",
     "hslm",
+    "macro_micro_arm",
     "miura_fold",
     "myard",
     "net",
@@ -113,6 +125,8 @@ __all__ = [
     "pendulum",
     "ring",
     "rolling_disc",
+    "rover",
+    "sampler",
     "sarrus_linkage",
     "schatz",
     "scissor_lift",

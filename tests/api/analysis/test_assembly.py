@@ -21,7 +21,16 @@ KNOWN = 1e-12
 GALLERY = {
     name: getattr(gallery, name)
     for name in gallery.__all__
-    if name not in ("pendulum", "double_pendulum", "stanford_arm", "four_bar_ladder")
+    if name
+    not in (
+        "pendulum",
+        "double_pendulum",
+        "stanford_arm",
+        "free_flyer",
+        "macro_micro_arm",
+        "sampler",
+        "four_bar_ladder",
+    )
 } | {
     "ladder of welds": lambda: gallery.four_bar_ladder(4, closing="weld"),
     "ladder of pins": lambda: gallery.four_bar_ladder(8),

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, Stiction
+from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, ReactionWheel, Stiction, Thruster
 from tests.oracles.steps import rk4
 from tests.small_mechanisms import METHODS, double_pendulum, four_bar, slider, table
 
@@ -191,6 +191,116 @@ def test_a_contact_acts_as_its_wrench_would():
     assert_allclose(tau, J_point.T @ force, rtol=1e-10, atol=1e-10)
 
 
+def test_ground_that_slopes_is_a_plane_that_leans():
+    """A height of 0.3 x over the level plane, and the plane across (-0.3, 0, 1): all numbers of a run agree."""
+    b = sarrus.Builder("ball")
+    b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
+    b.add_joint("fly", sarrus.Free(), "ground", "ball")
+    robot = b.build()
+    q, v = [0, 0, 0, 1, 0.1, 0.0, 0.25], [0, 3.0, 0, 1.0, 0.2, 0]
+    how = {"radius": 0.2, "stiffness": 1e4, "slip_velocity": 0.02}
+    slope = sarrus.laws.polynomial(0.05, 0.3)
+    runs = [
+        sarrus.simulate(robot, q, v, 0.3, contact, method="rk4", dt=2e-4)
+        for contact in (
+            Contact("ball", height=slope, **how),
+            Contact("ball", normal=(-0.3, 0, 1), offset=0.05 / np.hypot(0.3, 1), **how),
+        )
+    ]
+    assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
+    assert np.abs(runs[0].q[-1, 4:] - np.array([0.1, 0.0, 0.25])).max() > 0.1
+
+
+def test_rough_ground_gives_back_what_it_took():
+    """Without friction and dissipation its force has a potential, k d^(n+1)/(n+1) of the depth at the nearest place."""
+    robot, k, radius = table(), 2e4, 0.1
+    ground = sarrus.laws.harmonic(0.05, rate=4.0)  # its narrowest valleys have a radius of 1.25 m
+    frictionless = {"stiffness": k, "dissipation": 0.0, "friction": 0.0, "exponent": 1.0}
+    contact = Contact("block", radius=radius, height=ground, **frictionless)
+    run = sarrus.simulate(robot, [0.0, 0.2], [2.0, 0.0], 2.0, contact, method="rk4", dt=2e-4)
+    s = np.linspace(-0.3, run.q[:, 0].max() + 0.3, 4001)
+    near = np.array([np.hypot(s - x, ground(s) - z).min() for x, z in run.q[::10]])
+    below = run.q[::10, 1] < ground(run.q[::10, 0])
+    depth = np.maximum(radius - np.where(below, -near, near), 0.0)
+    energy = run.energy[::10] + k * depth**2 / 2
+    assert (depth > 0.0).sum() > 20 and np.ptp(run.v[:, 0]) > 0.5  # it bounces from slopes, to and fro
+    assert_allclose(energy, energy[0], rtol=2e-4)  # of steps and of the search's grid
+
+
+def satellite_with_wheel():
+    b = sarrus.Builder("satellite", gravity=(0, 0, 0))
+    b.add_body("satellite", sarrus.Inertia(10.0, (0.1, 0, 0), np.diag([1.0, 2.0, 1.5])))
+    b.add_body("wheel", sarrus.Inertia.cylinder(1.0, 0.2, 0.05, "z"))
+    b.add_joint("base", sarrus.Free(), "ground", "satellite")
+    at = sarrus.Transform.from_rpy(0.0, 0.3, 0.0, (0.0, 0.0, 0.2))
+    b.add_joint("axle", sarrus.Revolute("z"), "satellite", "wheel", at_parent=at)
+    b.add_frame("nozzle", "satellite", sarrus.Transform.from_rpy(0.5, -0.4, 0.2, (-0.3, 0.2, 0.1)))
+    return b.build()
+
+
+@pytest.mark.parametrize(("asked", "given"), [(3.0, 3.0), (7.0, 5.0), (-2.0, 0.5)])
+def test_a_thruster_acts_as_a_wrench_of_its_frame(asked, given):
+    """Along its axis, one way, within limits."""
+    robot = satellite_with_wheel()
+    rng = np.random.default_rng(2)
+    q, v = robot.random(rng), rng.normal(size=robot.nv)
+    run = sarrus.simulate(robot, q, v, 0.0, Thruster("nozzle", asked, "-y", limits=(0.5, 5.0)))
+    assert_allclose(run.tau[0], robot.jacobian(q, "nozzle").T @ [0, 0, 0, 0, -given, 0], atol=1e-13)
+    a = robot.forward_dynamics(q, v, np.zeros(7), wrenches={"nozzle": [0, 0, 0, 0, -given, 0]})
+    assert_allclose(run.a[0], a, rtol=1e-12)
+
+
+def test_thrust_over_time_is_momentum():
+    """A pulse of 2 N s, by a law that goes below zero, where nothing is given."""
+    robot = satellite_with_wheel()
+    pulse = sarrus.laws.Law((0.0, 0.5, 1.0), ((0.0,), (4.0,), (-4.0,)))
+    run = sarrus.simulate(robot, robot.neutral(), np.zeros(7), 2.0, Thruster("nozzle", pulse), dt=1e-3)
+    frame = run.frame("nozzle")
+    along = frame[:, :3, 0] * np.clip(pulse(run.t), 0.0, None)[:, None]
+    impulse = ((along[1:] + along[:-1]) / 2 * np.diff(run.t)[:, None]).sum(axis=0)
+    assert_allclose(run.momentum[-1, 3:], impulse, atol=2e-3)  # a step of the pulse's ends
+    assert np.linalg.norm(run.momentum[-1, 3:]) == pytest.approx(2.0, rel=1e-2)
+
+
+def test_a_wheel_saturates():
+    """Torque up to its limit until the momentum is full, whoever asks; momentum of all stays zero."""
+    robot, inertia = satellite_with_wheel(), 0.02  # 1 kg of radius 0.2 m
+    push = np.array([0.0] * 6 + [0.6])
+
+    def asks(t, q, v):
+        return push
+
+    for asked in ([ReactionWheel("axle", 0.6, 0.5, 0.25)], [ReactionWheel("axle", 0.0, 0.5, 0.25), asks]):
+        run = sarrus.simulate(robot, robot.neutral(), np.zeros(7), 2.0, asked)
+        assert_allclose(run.tau[[0, 100, 400], 6], 0.5, rtol=1e-12)
+        assert_allclose(inertia * run.v[-1, 6], 0.25, rtol=1e-6)
+        assert inertia * run.v[:, 6].max() < 0.25 * (1 + 1e-9)
+        assert abs(run.tau[-1, 6]) < 1e-6
+        assert np.abs(run.momentum).max() < 1e-12
+    # beyond it, it is braked
+    fast = sarrus.simulate(robot, robot.neutral(), [0, 0, 0, 0, 0, 0, 20.0], 1.0, ReactionWheel("axle", 0.6, 0.5, 0.25))
+    assert fast.tau[0, 6] == -0.5
+    assert_allclose(inertia * fast.v[-1, 6], 0.25, rtol=1e-6)
+
+
+def test_many_runs_of_thrusters_and_wheels_are_as_one_by_one():
+    robot = satellite_with_wheel()
+    limits, torques = np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.2, np.inf])
+    ground = sarrus.laws.harmonic(0.1, rate=1.0, offset=-0.5)
+
+    def acts(most, torque):
+        return [
+            Thruster("nozzle", 2.5, limits=(0.0, most)),
+            ReactionWheel("axle", 0.3, torque, 1.0),
+            Contact("satellite", 0.6, height=ground, stiffness=1e3, slip_velocity=0.1),
+        ]
+
+    runs = sarrus.simulate_many(robot, robot.neutral(), np.zeros(7), 0.5, acts(limits, torques), method="rk4")
+    for k in range(3):
+        one = sarrus.simulate(robot, robot.neutral(), np.zeros(7), 0.5, acts(limits[k], torques[k]), method="rk4")
+        assert_allclose(runs.q[k, -1], one.q[-1], rtol=1e-10, atol=1e-12)
+
+
 def test_a_controller_with_wrenches():
     """A wrench on a frame is what forward_dynamics calls one, beside tau."""
     robot, q, v = double_pendulum()
@@ -297,6 +407,25 @@ BAD_ELEMENTS = [
     (Contact("tip", friction=-1.0), sarrus.ModelError, "friction of Contact must not be negative"),
     (Contact("tip", slip_velocity=0.0), sarrus.ModelError, "slip_velocity of Contact must be positive"),
     (Contact("tip", normal=(0.0, 0.0, np.nan)), sarrus.ModelError, "three finite numbers"),
+    (Contact("tip", height=np.nan), sarrus.ModelError, "height of Contact .*nan"),
+    (Contact("tip", height=0.1, along=(1, 0, 1)), sarrus.ModelError, "along of Contact must be across its normal"),
+    (Thruster("nozzle", 1.0), sarrus.NameNotFoundError, "nozzle"),
+    (Thruster("tip", "full"), sarrus.ModelError, "thrust of 'tip' .*'full'"),
+    (Thruster("tip", 1.0, limits=(2.0, 1.0)), sarrus.ModelError, "limits of Thruster are"),
+    (Thruster("tip", 1.0, axis="w"), sarrus.ModelError, "'w'"),
+    (ReactionWheel("axle"), sarrus.NameNotFoundError, "axle"),
+    (
+        ReactionWheel("pivot", torque_limit=-1.0),
+        sarrus.ModelError,
+        "torque_limit of ReactionWheel must not be negative",
+    ),
+    (
+        ReactionWheel("pivot", momentum_limit=np.nan),
+        sarrus.ModelError,
+        "momentum_limit of ReactionWheel must not be neg",
+    ),
+    (ReactionWheel("pivot", torque=np.inf), sarrus.ModelError, "torque of 'pivot' .*inf"),
+    ([ReactionWheel("pivot"), ReactionWheel("pivot")], sarrus.ModelError, "'pivot' has one ReactionWheel"),
     (ComputedTorque({"elbow": 0.0}), sarrus.NameNotFoundError, "elbow"),
     (ComputedTorque([0.0]), sarrus.ModelError, r"targets of ComputedTorque map .*got \[0.0\]"),
     (ComputedTorque({"pivot": "up"}), sarrus.ModelError, "target of 'pivot' .*'up'"),

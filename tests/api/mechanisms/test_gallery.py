@@ -56,6 +56,8 @@ CLOSED = {
     "ring(8)": (lambda: gallery.ring(8), 24, 3, 21),
     "rolling_disc": (gallery.rolling_disc, 6, 3, 3),
     "rolling_disc, upright": (lambda: gallery.rolling_disc(upright=True), 4, 3, 2),
+    "rover": (gallery.rover, 16, 1, 15),
+    "rover, rolling": (lambda: gallery.rover(rolling=True), 16, 19, 1),
     "sarrus_linkage": (gallery.sarrus_linkage, 5, 5, 1),
     "schatz": (gallery.schatz, 5, 5, 1),
     "scissor_lift": (gallery.scissor_lift, 9, 20, 1),
@@ -77,7 +79,9 @@ CLOSED = {
     "whipple_bicycle": (gallery.whipple_bicycle, 9, 6, 3),
     "whipple_bicycle, other sizes": (lambda: gallery.whipple_bicycle(1.1, -0.02, 0.2), 9, 6, 3),
 }
-TREES = (gallery.pendulum, gallery.double_pendulum, gallery.stanford_arm)
+TREES = (
+    gallery.pendulum, gallery.double_pendulum, gallery.stanford_arm, gallery.free_flyer, gallery.macro_micro_arm, gallery.sampler,
+)  # fmt: skip
 closed = pytest.mark.parametrize("label", CLOSED)
 
 # rounding of a few sums of lengths and angles of order one
@@ -262,6 +266,13 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.three_finger_hand(object_height=1.0), "do not meet"),
         (lambda: gallery.strandbeest_leg(scale=0), "scale"),
         (lambda: gallery.biped_leg(shank=0), "shank"),
+        (lambda: gallery.free_flyer(panels=0), "panels must be a whole number, 1 or more; got 0"),
+        (lambda: gallery.free_flyer(frequency=0.0), "frequency"),
+        (lambda: gallery.free_flyer(wheels=3), "wheels must be True or False; got 3"),
+        (lambda: gallery.macro_micro_arm(stiffness=-1.0), "stiffness"),
+        (lambda: gallery.sampler(horn=0), "horn"),
+        (lambda: gallery.rover(wheel=np.nan), "wheel"),
+        (lambda: gallery.rover(rolling="yes"), "rolling must be True or False"),
     ],
 )
 def test_impossible_sizes(build, text):
@@ -859,6 +870,83 @@ def test_crossed_knee_has_a_moving_axis():
         center = leg.pose(q, "shank")[:3, 3] + np.cross(w, u) / (w @ w)
         axes.append(np.linalg.inv(leg.pose(q, "thigh")) @ [*center, 1])
     assert 1e-3 < np.linalg.norm(axes[1] - axes[0]) < 0.1
+
+
+# ---- robots whose base moves
+
+
+@pytest.mark.parametrize(("panels", "off"), [(4, 0.03), (16, 0.002)])
+def test_paddles_bend_as_beams_do(panels, off):
+    """Clamped, a paddle has the first frequency of a beam, to second order in a panel's share of the length."""
+    robot = gallery.free_flyer(panels=panels, frequency=0.3)
+    hinges = [robot.joint(f"left{k + 1} hinge") for k in range(panels)]
+    along = [hinge.v_slice.start for hinge in hinges]
+    M = robot.mass_matrix(home(robot))[np.ix_(along, along)]
+    K = np.diag([hinge.type.stiffness[0] for hinge in hinges])
+    squared = np.linalg.eigvals(np.linalg.solve(M, K)).real.min()
+    np.testing.assert_allclose(np.sqrt(squared) / (2 * np.pi), 0.3, rtol=off)
+
+
+def test_satellite_floats_and_its_wheels_turn_it():
+    robot = gallery.free_flyer(wheels=True)
+    assert robot.nv == gallery.free_flyer().nv + 3
+    tau = np.zeros(robot.nv)
+    tau[robot.joint("z axle").v_slice] = 0.1
+    a = robot.forward_dynamics(home(robot), np.zeros(robot.nv), tau)
+    assert a[2] < 0.0 < a[robot.joint("z axle").v_slice][0]  # against each other
+    rate = robot.centroidal_momentum_matrix(home(robot)) @ a
+    np.testing.assert_allclose(rate, 0.0, atol=1e-13)
+
+
+def test_long_arm_gives_way():
+    """A force at the wrist bends it by the compliance of its joints, which Jacobian and springs say: C = J K^-1 J^T."""
+    robot = gallery.macro_micro_arm(stiffness=1e5)
+    q, force = home(robot), np.array([0.2, 0.3, -0.4])  # [N]
+    J = robot.jacobian(q, "wrist", expressed_in="world_aligned")[3:, :3]
+    q[:3] = J.T @ force / 1e5
+    wrench = np.concatenate([np.zeros(3), robot.pose(q, "wrist")[:3, :3].T @ force])
+    left = robot.bias_forces(q, np.zeros(9), wrenches={"wrist": wrench})[:3]
+    np.testing.assert_allclose(left, 0.0, atol=2e-4)  # of 5 N m, as it turns by 5e-5 rad
+
+
+def test_horn_stands_on_the_asteroid():
+    robot = gallery.sampler(horn=0.8, gravity=1e-4)
+    rim = robot.kinematics(home(robot))
+    heights = [rim.pose(f"rim{k}")[2, 3] for k in (1, 2, 3, 4)]
+    np.testing.assert_allclose(heights, 0.0, atol=1e-15)
+    np.testing.assert_allclose(robot.gravity_forces(home(robot))[3:6], [0, 0, robot.mass * 1e-4], rtol=1e-12)
+
+
+def test_rover_wheels_bear_the_same():
+    """On level ground a sixth of the weight each, but for rockers' and bogies' own."""
+    robot = gallery.rover(rolling=True)
+    still = np.zeros(robot.nv)
+    _, held = robot.forward_dynamics(home(robot), still, still, return_reactions=True)
+    loads = held.multipliers
+    loads = loads[[robot.constraint(name).rows.start for name in robot.constraints if "wheel" in name]]
+    np.testing.assert_allclose(loads.sum(), robot.mass * 9.81, rtol=1e-10)
+    np.testing.assert_allclose(loads, robot.mass * 9.81 / 6, rtol=0.1)
+
+
+def test_rover_rolls_straight_ahead():
+    robot = gallery.rover(wheel=0.1, rolling=True)
+    v = robot.velocities(home(robot), {"left front axle": 2.0})
+    np.testing.assert_allclose(v[:6], [0, 0, 0, 0.2, 0, 0], atol=1e-12)
+    np.testing.assert_allclose([v[robot.joint(name).v_slice][0] for name in robot.actuated], 2.0, rtol=1e-12)
+
+
+def test_differential_halves_a_climb():
+    """The chassis pitches by the mean of what the two sides do."""
+    robot = gallery.rover()
+    q = wander(robot, steps=3)[-1]
+    pitches = {}
+    for body in ("chassis", "left rocker", "right rocker"):
+        axle = robot.pose(q, "chassis")[:3, 1]
+        v = freedoms(robot.constraint_jacobian(q))
+        pitches[body] = (v @ robot.jacobian(q, body, expressed_in="world_aligned")[:3].T) @ axle
+    mean = (pitches["left rocker"] + pitches["right rocker"]) / 2
+    np.testing.assert_allclose(pitches["chassis"], mean, atol=1e-14)
+    assert np.abs(pitches["left rocker"] - mean).max() > 0.1
 
 
 # ---- trees

@@ -1,0 +1,92 @@
+"""A satellite's solar paddles swing while its arm moves, and hardly where the arm moves so that the satellite stays. SpaceDyn 1999, figure 7(a).
+
+The arm's joints move from rest to rest in one direction; then along the part of it that the reaction null space leaves: there neither attitude nor
+height of the satellite change, which would bend the paddles. That motion is found on a satellite whose paddles are rigid, and
+stretched to as long a way of the joints. Both are then driven on the one whose paddles are chains on springs. Nothing acts from outside: momentum stays zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from showing import Panel, Path, command_line, figure, table
+
+import sarrus
+
+WAY = np.array([0.6, 0.5, -0.9, 0.8, -0.7, 0.5])  # of joint1 to joint6 [rad]
+STILL = "rx ry rz tz"  # of the satellite
+SECONDS = 5.0  # that the motion takes
+
+
+def rigid(robot: sarrus.Mechanism) -> sarrus.Mechanism:
+    """The same with its paddles locked."""
+    b = robot.to_builder()
+    for name in robot.joints:
+        if name.endswith("hinge"):
+            b.lock(name)
+    return b.build()
+
+
+def reactionless(robot: sarrus.Mechanism) -> tuple[np.ndarray, np.ndarray]:
+    """Times (n,) and angles (n, 6) of the arm along the null space, and as long a way as WAY."""
+    stiff, t = rigid(robot), np.linspace(0.0, SECONDS, 101)
+
+    def velocity(t: float, q: np.ndarray) -> np.ndarray:
+        s = min(t / SECONDS, 1.0)
+        along = stiff.reaction_null_space(q, STILL).projector @ WAY
+        return np.r_[
+            np.zeros(6), along * np.linalg.norm(WAY) / np.linalg.norm(along) * 30 * s**2 * (1 - s) ** 2 / SECONDS
+        ]
+
+    return t, stiff.free_floating_motion(stiff.assemble(), velocity, t, step=0.05).q[:, 7:13]
+
+
+def driven(laws: list[sarrus.laws.Law], duration: float) -> sarrus.Trajectory:
+    """The satellite with paddles that bend, its arm along these laws."""
+    b = sarrus.mechanisms.free_flyer().to_builder()
+    for k, law in enumerate(laws, 1):
+        b.add_prescribed_motion(f"law{k}", f"joint{k}", law)
+    robot = b.build()
+    return sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), duration, method="rk4", dt=5e-3)
+
+
+def main(output: Path | None = None, duration: float = 12.0) -> dict[str, float]:
+    """Plan, move, compare, draw."""
+    robot = sarrus.mechanisms.free_flyer()
+    home = robot.assemble()[7:13]
+    straight = [sarrus.control.rest_to_rest(x, x + way, SECONDS) for x, way in zip(home, WAY, strict=True)]
+    t, angles = reactionless(robot)
+    bent = [sarrus.laws.spline(np.r_[t, 2 * SECONDS], np.r_[x, x[-1]]) for x in angles.T]
+    runs = {"straight": driven(straight, duration), "reactionless": driven(bent, duration)}
+
+    def tip(run: sarrus.Trajectory) -> np.ndarray:
+        """By how much the end of the left paddle is bent out of its plane [m]."""
+        last = np.linalg.inv(run.frame("satellite")) @ run.frame("left3")
+        return (last @ [0.0, 2.0, 0.0, 1.0])[:, 2]
+
+    def turn(run: sarrus.Trajectory) -> np.ndarray:
+        """By how much the satellite has turned [rad]."""
+        return np.linalg.norm(sarrus.spatial.log(run.frame("satellite")[:, :3, :3]), axis=1)
+
+    bends, turns = ({name: of(run) for name, run in runs.items()} for of in (tip, turn))
+    after = runs["straight"].t >= min(SECONDS, 0.5 * duration)
+    found = {f"swing, {name}": float(np.ptp(bend[after])) for name, bend in bends.items()}
+    found |= {f"turn, {name}": float(x.max()) for name, x in turns.items()}
+    found |= {f"momentum, {name}": float(np.abs(run.momentum).max()) for name, run in runs.items()}
+    names = ("swing, {}", "turn, {}", "momentum, {}")
+    labels = ("paddle swings after the motion by [m]", "satellite turns by at most [rad]", "momentum, which is zero")
+    rows = [(label, [found[name.format(way)] for way in runs]) for label, name in zip(labels, names, strict=True)]
+    table("Free flyer", ["straight", "reactionless here"], rows)
+    figure(
+        "Solar paddles under the motion of an arm",
+        [
+            Panel("End of the left paddle, out of its plane", "m", runs["straight"].t, bends),
+            Panel("Satellite", "rad", runs["straight"].t, turns),
+            Panel("Joints, reactionless", "rad", t, {f"{k + 1}": x for k, x in enumerate(angles.T)}),
+        ],
+        output,
+    )
+    return found
+
+
+if __name__ == "__main__":
+    command_line(main)

@@ -1,0 +1,77 @@
+"""A rover with rockers and bogies climbs a step, with one side before the other. SpaceDyn 1999, figure 7(d).
+
+Six wheels touch ground that rises by 6 cm, nearly a wheel's radius; each motor follows its share of a steady speed. Beside it the
+ideal: wheels that roll without slip on level ground.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from showing import Panel, Path, command_line, figure, table
+
+import sarrus
+from sarrus.control import PID, Contact, rest_to_rest
+
+STEP, RAMP, RATE = 0.06, 0.2, 3.0  # height and length of the step [m], of the wheels [rad/s]
+BEGINS = {"left": 0.4, "right": 0.7}  # [m]
+
+
+def contacts(robot: sarrus.Mechanism) -> list[Contact]:
+    """Wheels on the ground of their side."""
+    ground = {side: rest_to_rest(0.0, STEP, RAMP, begin=x) for side, x in BEGINS.items()}
+    firm = {"stiffness": 2e4, "exponent": 1.0, "dissipation": 1.0, "friction": 0.8, "slip_velocity": 1e-2}
+    wheels = [body for body in robot.bodies if body.endswith("wheel")]
+    return [Contact(wheel, radius=0.065, height=ground[wheel.split()[0]], **firm) for wheel in wheels]
+
+
+def drive(duration: float) -> sarrus.Trajectory:
+    """Over the step."""
+    robot = sarrus.mechanisms.rover()
+    speed = sarrus.laws.polynomial(0.0, RATE)
+    motors = [PID(axle, proportional=2.0, integral=10.0, derivative=0.5, target=speed) for axle in robot.actuated]
+    return sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), duration, contacts(robot) + motors, dt=2e-3)
+
+
+def main(output: Path | None = None, duration: float = 7.0) -> dict[str, float]:
+    """Climb, compare, draw."""
+    run = drive(duration)
+    robot = run.mechanism
+    chassis = run.frame("chassis")
+    wheels = [body for body in robot.bodies if body.startswith("left") and body.endswith("wheel")]
+    heights = {wheel.split()[1]: run.frame(wheel)[:, 2, 3] for wheel in wheels}
+    climbed = chassis[-1, 2, 3] - chassis[0, 2, 3]
+
+    ideal = sarrus.mechanisms.rover(rolling=True)
+    v = ideal.velocities(ideal.assemble(), {robot.actuated[0]: RATE})
+    found = {
+        "climbed": float(climbed),
+        "distance": float(chassis[-1, 0, 3]),
+        "ideal distance": float(v[3] * duration),
+        "greatest pitch": float(np.abs(np.arcsin(chassis[:, 2, 0])).max()),
+        "differential": float(run.loop_error.max()),
+    }
+    table(
+        "Rover",
+        ["rolling", "here"],
+        [
+            ("distance [m]", (found["ideal distance"], found["distance"])),
+            ("height gained [m]", (None, climbed)),
+            ("greatest pitch of the chassis [rad]", (None, found["greatest pitch"])),
+        ],
+    )
+    left, right = run.joint("left rocker pivot")[:, 0], run.joint("left bogie pivot")[:, 0]
+    figure(
+        "A rover climbs a step",
+        [
+            Panel("Heights of the left wheels", "m", run.t, heights),
+            Panel("Chassis", "rad", run.t, {
+                "pitch": -np.arcsin(chassis[:, 2, 0]), "roll": np.arcsin(chassis[:, 2, 1])}),
+            Panel("Left side", "rad", run.t, {"rocker": left, "bogie": right}),
+        ],
+        output,
+    )  # fmt: skip
+    return found
+
+
+if __name__ == "__main__":
+    command_line(main)

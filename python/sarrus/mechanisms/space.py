@@ -1,0 +1,296 @@
+"""Robots whose base moves: in orbit, on an asteroid, on wheels. The four applications of SpaceDyn (3.8, figure 7)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..building.builder import Builder
+from ..description.joints import Free, Prismatic, Revolute, Universal
+from ..description.specs import Box, Cylinder
+from ..spatial import Inertia, Rotation, Transform
+from .drawing import Point, positive, true_or_false, whole
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["free_flyer", "macro_micro_arm", "rover", "sampler"]
+
+
+def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) -> Mechanism:
+    """Satellite with an arm of six joints and two flexible solar paddles, in orbit: a free-flying robot of ETS-VII's class.
+
+    Each paddle is a chain of rigid panels on springs, which bends out of its plane as a clamped beam does (finite segments). Sizes and
+    masses are round numbers of that class: 2.5 t, an arm of 2 m, paddles of 6 m.
+
+    Parameters
+    ----------
+    panels : of each paddle
+    frequency : that of a uniform paddle's first bending mode, clamped [Hz]: the springs' stiffness follows. Damping is 0.5 % there
+    wheels : whether it has three reaction wheels
+
+    Returns
+    -------
+    Mechanism without gravity: the bodies "satellite", "link1" to "link6", and the panels "left1", "right1", … from the satellite outwards,
+    along y and -y; the joints "base" (free), "joint1" to "joint6" (actuated), "left1 hinge", …; the frame "hand". With wheels also
+    the bodies "x wheel", "y wheel", "z wheel" on the actuated joints "x axle", "y axle", "z axle". At home the arm is bent
+
+    Raises
+    ------
+    ModelError
+        A number of panels that is not whole and positive, a frequency that is not positive.
+
+    References
+    ----------
+    SpaceDyn 1999, figure 7(a). Yoshida, K., Engineering Test Satellite VII flight experiments for space robot dynamics and control,
+    Int. J. Robotics Research 22, 2003. Yoshida, K., Nenchev, D., Inaba, N. and Oda, M., Extended ETS-VII experiments for space robot teleoperation
+    and attitude disturbance control, 2000.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.free_flyer()
+    >>> robot.nv, round(robot.mass), robot.actuated[-1]
+    (18, 2740, 'joint6')
+    """
+    whole("panels", panels, 1)
+    positive(frequency=frequency)
+    true_or_false(wheels=wheels)
+    length, width, mass = 6.0, 2.0, 50.0  # of a paddle
+    rigidity = mass * length**3 * (2.0 * math.pi * frequency / 1.8751040687**2) ** 2  # EI of a clamped beam
+    b = Builder("free flyer", gravity=(0, 0, 0))
+    _box(b, "satellite", 2500.0, (2.6, 2.3, 2.0))
+    b.add_joint("base", Free(), "ground", "satellite")
+    _arm(b, "satellite", (0.9, 0.0, 1.0))
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        before, at = "satellite", (0.0, sign * 1.15, 0.0)
+        for k in range(panels):
+            step = length / panels
+            stiffness = (
+                rigidity / step * (1.0 if k else 2.0)
+            )  # a hinge has half a panel on either side; the first, on one
+            damping = 0.01 * stiffness / (2.0 * math.pi * frequency)
+            panel = f"{side}{k + 1}"
+            _box(b, panel, mass / panels, (width, step, 0.03), (0.0, sign * step / 2.0, 0.0))
+            hinge = Revolute("x", stiffness=stiffness, damping=damping)
+            b.add_joint(f"{panel} hinge", hinge, before, panel, at_parent=at)
+            before, at = panel, (0.0, sign * step, 0.0)
+    for axis in "xyz" if wheels else "":
+        b.add_body(f"{axis} wheel", Inertia.cylinder(5.0, 0.15, 0.05, axis))
+        b.add_joint(f"{axis} axle", Revolute(axis), "satellite", f"{axis} wheel", actuated=True)
+    b.set_home({"base": [0, 0, 0, 1, 0, 0, 0], "joint2": -0.9, "joint3": 1.5, "joint5": 0.6})
+    return b.build()
+
+
+def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism:
+    """Small arm on the end of a long one whose joints are held and give way: a robot on a flexible base, as on the space station.
+
+    Parameters
+    ----------
+    stiffness, damping : of each joint of the long arm [N m/rad, N m s/rad]
+
+    Returns
+    -------
+    Mechanism without gravity: the bodies "mast", "upper", "lower" of the long arm (two booms of 5 m), "link1" to "link6" of the small one
+    (2 m); the joints "yaw", "shoulder", "elbow" (springs, at rest where q is zero), and "joint1" to "joint6" (actuated); the frames
+    "wrist" (of the long arm) and "hand"
+
+    Raises
+    ------
+    ModelError
+        A number that is not positive.
+
+    References
+    ----------
+    SpaceDyn 1999, figure 7(b). Nenchev, D., Yoshida, K., Vichitkulsawat, P. and Uchiyama, M., Reaction null-space control of flexible
+    structure mounted manipulator systems, IEEE Trans. Robotics and Automation 15, 1999.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.macro_micro_arm()
+    >>> swings = robot.linearize(robot.assemble(), [0.0] * 9).modes().eigenvalues[-6:]   # of the long arm
+    >>> bool((swings.real < 0.0).all()), abs(swings).min().round(1).item()
+    (True, 3.6)
+    """
+    positive(stiffness=stiffness, damping=damping)
+    b = Builder("macro-micro arm", gravity=(0, 0, 0))
+    elastic = {"stiffness": stiffness, "damping": damping}
+    _box(b, "mast", 50.0, (0.4, 0.4, 0.5), (0.0, 0.0, 0.25))
+    for boom in ("upper", "lower"):
+        b.add_body(boom, Inertia.rod(200.0, (0, 0, 0), (5.0, 0, 0), radius=0.15))
+        b.add_visual(boom, Cylinder(0.15, 5.0), Transform.from_rpy(0, math.pi / 2, 0, (2.5, 0, 0)))
+    b.add_joint("yaw", Revolute("z", **elastic), "ground", "mast")
+    b.add_joint(
+        "shoulder", Revolute("y", **elastic), "mast", "upper", at_parent=Transform.from_rpy(0, -0.7, 0, (0, 0, 0.5))
+    )
+    b.add_joint(
+        "elbow", Revolute("y", **elastic), "upper", "lower", at_parent=Transform.from_rpy(0, 1.2, 0, (5.0, 0, 0))
+    )
+    upright = Transform.from_rpy(0, -0.5, 0, (5.0, 0, 0))
+    b.add_frame("wrist", "lower", upright)
+    _arm(b, "lower", upright)
+    b.set_home({"joint2": -0.9, "joint3": 1.5, "joint5": 0.6})
+    return b.build()
+
+
+def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) -> Mechanism:
+    """Spacecraft that touches an asteroid with a horn, takes a sample and leaves: of MUSES-C's (Hayabusa's) class.
+
+    The horn swings about two axes and is pressed in along a third, on springs; two solar paddles are on springs too. Contact is
+    up to the simulation: a :class:`~sarrus.control.Contact` on each of the frames of the horn's rim.
+
+    Parameters
+    ----------
+    horn : its length [m]
+    stiffness : of the horn along its axis [N/m]
+    gravity : on the asteroid [m/s2]
+
+    Returns
+    -------
+    Mechanism with the bodies "spacecraft" (500 kg), "tube" and "mouth" (of the horn, downwards), "left paddle" and "right paddle"; the
+    joints "base" (free), "swing" (universal), "slide", "left hinge" and "right hinge"; and the frames "tip" (the middle of the rim) and
+    "rim1" to "rim4" on the mouth. At home the rim stands on z = 0
+
+    Raises
+    ------
+    ModelError
+        A number that is not positive.
+
+    References
+    ----------
+    SpaceDyn 1999, figure 7(c). Yoshida, K. and Hiraoka, T., Touch down simulation of the MUSES-C satellite for asteroid sampling, AIAA
+    Modeling and Simulation Technologies Conf., paper 98-4376, 1998.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.sampler()
+    >>> robot.nv, abs(robot.pose(robot.assemble(), "tip")[2, 3].round(12).item())
+    (11, 0.0)
+    """
+    positive(horn=horn, stiffness=stiffness, gravity=gravity)
+    b = Builder("sampler", gravity=(0, 0, -gravity))
+    radius, below = 0.1, 0.55  # of the horn, and of its root under the spacecraft's middle
+    _box(b, "spacecraft", 500.0, (1.0, 1.6, 1.1))
+    b.add_joint("base", Free(), "ground", "spacecraft")
+    for body, start, mass in (
+        ("tube", 0.0, 3.0),
+        ("mouth", 0.5, 2.0),
+    ):  # halves of the horn, each in its own frame at its root
+        half = 0.5 * horn
+        b.add_body(body, Inertia.rod(mass, (0, 0, 0), (0, 0, -half), radius=radius))
+        b.add_visual(body, Cylinder(radius * (1.0 + 0.1 * start), half), (0, 0, -half / 2))
+    # a tenth of critical for the spacecraft on the horn
+    spring = {"stiffness": stiffness, "damping": 0.2 * math.sqrt(500.0 * stiffness)}
+    turning = {"stiffness": 0.1 * stiffness, "damping": 0.01 * math.sqrt(500.0 * stiffness)}
+    b.add_joint("swing", Universal("x", "y", **turning), "spacecraft", "tube", at_parent=(0, 0, -below))
+    b.add_joint("slide", Prismatic("z", **spring), "tube", "mouth", at_parent=(0, 0, -0.5 * horn))
+    b.add_frame("tip", "mouth", (0, 0, -0.5 * horn))
+    for k in range(4):
+        angle = k * math.pi / 2
+        b.add_frame(f"rim{k + 1}", "mouth", (radius * math.cos(angle), radius * math.sin(angle), -0.5 * horn))
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        _box(b, f"{side} paddle", 20.0, (1.4, 2.0, 0.03), (0.0, sign * 1.0, 0.0))
+        hinge = Revolute("x", stiffness=500.0, damping=5.0)
+        b.add_joint(f"{side} hinge", hinge, "spacecraft", f"{side} paddle", at_parent=(0.0, sign * 0.8, 0.5))
+    b.set_home({"base": [0, 0, 0, 1, 0, 0, below + horn]})
+    return b.build()
+
+
+def rover(
+    wheel: float = 0.065, length: float = 0.5, track: float = 0.4, mass: float = 10.0, rolling: bool = False
+) -> Mechanism:
+    """Planetary rover on six wheels that all stay on rough ground: rockers, which a differential couples, and bogies.
+
+    Each rocker carries a rear wheel and a bogie, the bogie a front wheel and a middle one, so that on level ground all wheels bear the same.
+    Contact with rough ground is up to the simulation: a :class:`~sarrus.control.Contact` of the wheel's radius on each
+    wheel. With ``rolling`` the wheels roll without slip on the plane z = 0.
+
+    Parameters
+    ----------
+    wheel : radius [m]
+    length : from front to rear axles [m]
+    track : from left to right wheels [m]
+    mass : of all [kg]: six tenths the chassis, 0.05 each wheel
+    rolling : whether the wheels roll without slip, on level ground
+
+    Returns
+    -------
+    Mechanism with the bodies "chassis" (its frame between the rockers' pivots), "left rocker", "left bogie", "left front wheel", "left middle wheel",
+    "left rear wheel" and those on the right; the joints "base" (free), "left rocker pivot", "left bogie pivot", "left front axle" and so on (axles
+    are actuated; all about y); the constraint "differential", and with ``rolling`` one of the name of each wheel. At home it stands on z = 0
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive.
+
+    References
+    ----------
+    SpaceDyn 1999, figure 7(d). Yoshida, K., Shiwa, T. and Oda, M., Dynamic simulation of an articulated off-road vehicle, AIAA Modeling
+    and Simulation Technologies Conf., paper 98-4362, 1998. Bickler, D., Articulated suspension system, US patent 4 840 394, 1989.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.rover(rolling=True)
+    >>> robot.nv, int(robot.free_motions(robot.assemble()).freedom)
+    (16, 1)
+    """
+    positive(wheel=wheel, length=length, track=track, mass=mass)
+    true_or_false(rolling=rolling)
+    pivot, hinge = 0.3 * length, 0.1 * length  # above the axles: of the rockers, of the bogies
+    b = Builder("rover")
+    _box(b, "chassis", 0.6 * mass, (0.8 * length, 0.6 * track, 0.2 * length))
+    b.add_joint("base", Free(), "ground", "chassis")
+    ends: dict[
+        str, list[Point]
+    ] = {  # as seen from the pivot: axles at x = -length/2, 0, length/2, the bogie's pivot at length/4
+        "rocker": [(-length / 2, 0.0, -pivot), (0.0, 0.0, 0.0), (length / 4, 0.0, hinge - pivot)],
+        "bogie": [(-length / 4, 0.0, -hinge), (0.0, 0.0, 0.0), (length / 4, 0.0, -hinge)],
+    }
+    for side, y in (("left", track / 2), ("right", -track / 2)):
+        for name, (rear, middle, front) in ends.items():
+            arms = [Inertia.rod(0.0125 * mass, middle, end, radius=0.1 * wheel) for end in (rear, front)]
+            b.add_body(f"{side} {name}", arms[0] + arms[1])
+        b.add_joint(f"{side} rocker pivot", Revolute("y"), "chassis", f"{side} rocker", at_parent=(0.0, y, 0.0))
+        b.add_joint(
+            f"{side} bogie pivot", Revolute("y"), f"{side} rocker", f"{side} bogie", at_parent=ends["rocker"][2]
+        )
+        for name, arm, k in (("front", "bogie", 2), ("middle", "bogie", 0), ("rear", "rocker", 0)):
+            body = f"{side} {name} wheel"
+            b.add_body(body, Inertia.cylinder(0.05 * mass, wheel, 0.8 * wheel, "y"))
+            b.add_visual(body, Cylinder(wheel, 0.8 * wheel), Transform.from_rpy(math.pi / 2, 0, 0))
+            b.add_joint(
+                f"{side} {name} axle", Revolute("y"), f"{side} {arm}", body, at_parent=ends[arm][k], actuated=True
+            )
+            if rolling:
+                b.add_rolling(body, body, radius=wheel, axle="y")
+    b.add_coupler("differential", {"left rocker pivot": 1.0, "right rocker pivot": 1.0})
+    b.set_home({"base": [0, 0, 0, 1, 0, 0, wheel + pivot]})
+    return b.build()
+
+
+def _box(b: Builder, name: str, mass: float, size: Point, at: Point = (0.0, 0.0, 0.0)) -> None:
+    """A uniform box about a point of its body's frame."""
+    place = Transform(translation=at)
+    b.add_body(name, Inertia.box(mass, size).transformed(place))
+    b.add_visual(name, Box(size), place)
+
+
+def _arm(b: Builder, parent: str, at: Point | Transform) -> None:
+    """An arm of 2 m and 140 kg: shoulder, elbow and wrist as on most industrial robots, its links along x where q is zero."""
+    axes, masses = "zyyxyx", (35.0, 25.0, 20.0, 20.0, 20.0, 20.0)
+    reach: tuple[Point, ...] = ((0, 0, 0.3), (0.8, 0, 0), (0.6, 0, 0), (0.2, 0, 0), (0.2, 0, 0), (0.2, 0, 0))
+    place: Point | Transform = at
+    for k, (axis, mass, end) in enumerate(zip(axes, masses, reach, strict=True), 1):
+        b.add_body(f"link{k}", Inertia.rod(mass, (0, 0, 0), end, radius=0.08))
+        size = float(np.linalg.norm(end))
+        tilt = Rotation() if axis == "z" else Rotation.from_rpy(0, math.pi / 2, 0)
+        b.add_visual(f"link{k}", Cylinder(0.08, size), Transform(tilt, np.asarray(end) / 2))
+        b.add_joint(f"joint{k}", Revolute(axis), parent, f"link{k}", at_parent=place, actuated=True)
+        parent, place = f"link{k}", end
+    b.add_frame("hand", parent, place)
