@@ -1,6 +1,7 @@
 // The functions of a state that a tree has, each as a Run.
 #pragma once
 
+#include "../dynamics/bodies.hpp"
 #include "../dynamics/christoffel.hpp"
 #include "../dynamics/configuration.hpp"
 #include "../dynamics/coriolis.hpp"
@@ -8,7 +9,6 @@
 #include "../dynamics/free_floating.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "../dynamics/momentum.hpp"
-#include "../dynamics/bodies.hpp"
 #include "../dynamics/rnea.hpp"
 #include "call.hpp"
 
