@@ -8,6 +8,7 @@ stretched to as long a way of the joints. Both are then driven on the one whose 
 from __future__ import annotations
 
 import numpy as np
+import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
@@ -49,7 +50,7 @@ def driven(laws: list[sarrus.laws.Law], duration: float) -> sarrus.Trajectory:
     return sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), duration, method="rk4", dt=5e-3)
 
 
-def main(output: Path | None = None, duration: float = 12.0) -> dict[str, float]:
+def main(output: Path | None = None, duration: float = 12.0, films: Path | None = None) -> dict[str, float]:
     """Plan, move, compare, draw."""
     robot = sarrus.mechanisms.free_flyer()
     home = robot.assemble()[7:13]
@@ -85,6 +86,7 @@ def main(output: Path | None = None, duration: float = 12.0) -> dict[str, float]
         ],
         output,
     )
+    showing.films({f"free flyer, {name}": run for name, run in runs.items()}, films)
     return found
 
 

@@ -7,6 +7,7 @@ the smallest parts are quick.
 from __future__ import annotations
 
 import numpy as np
+import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
@@ -23,12 +24,13 @@ CASES = (
 )
 
 
-def main(output: Path | None = None, duration: float | None = None) -> dict[str, float]:
-    """Let all of them go, and draw; `duration` cuts the runs short."""
-    rows, panels, found = [], [], {}
+def main(output: Path | None = None, duration: float | None = None, films: Path | None = None) -> dict[str, float]:
+    """Let all of them go, draw and film; `duration` cuts the runs short."""
+    rows, panels, found, runs = [], [], {}, {}
     for robot, step, body in CASES:
         q = robot.assemble()
         run = sarrus.simulate(robot, q, np.zeros(robot.nv), min(0.5, duration or 0.5), dt=step)
+        runs[robot.name] = run
         freedom = robot.mobility(q).degrees_of_freedom
         drift = np.abs(run.energy - run.energy[0]).max()
         found |= {f"{robot.name}, drift": drift, f"{robot.name}, open": run.loop_error.max()}
@@ -42,6 +44,7 @@ def main(output: Path | None = None, duration: float | None = None) -> dict[str,
         rows,
     )
     figure("Lattices that fall", panels, output)
+    showing.films(runs, films, speed=0.2)
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
@@ -56,7 +57,7 @@ def slowest_rate(gain: float) -> float:
     return float(-np.linalg.eigvals(A).real.max())
 
 
-def main(output: Path | None = None, duration: float = 20.0) -> dict[str, float]:
+def main(output: Path | None = None, duration: float = 20.0, films: Path | None = None) -> dict[str, float]:
     """Let it swing twice, compare, draw."""
     held, damped = swing(0.0, duration), swing(GAIN, duration)
     rest = held.mechanism.pose(held.mechanism.assemble(), "wrist")[:3, 3]
@@ -86,6 +87,7 @@ def main(output: Path | None = None, duration: float = 20.0) -> dict[str, float]
         ],
         output,
     )
+    showing.films({"macro-micro arm, held": held, "macro-micro arm, damped": damped}, films)
     return found
 
 

@@ -7,6 +7,7 @@ ideal: wheels that roll without slip on level ground.
 from __future__ import annotations
 
 import numpy as np
+import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
@@ -32,7 +33,7 @@ def drive(duration: float) -> sarrus.Trajectory:
     return sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), duration, contacts(robot) + motors, dt=2e-3)
 
 
-def main(output: Path | None = None, duration: float = 7.0) -> dict[str, float]:
+def main(output: Path | None = None, duration: float = 7.0, films: Path | None = None) -> dict[str, float]:
     """Climb, compare, draw."""
     run = drive(duration)
     robot = run.mechanism
@@ -70,6 +71,7 @@ def main(output: Path | None = None, duration: float = 7.0) -> dict[str, float]:
         ],
         output,
     )  # fmt: skip
+    showing.films({"rover": run}, films)
     return found
 
 

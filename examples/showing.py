@@ -1,14 +1,17 @@
-"""What the examples share: a table of the source's numbers beside ours, a column of figures, motors that play efforts back, a command line."""
+"""What the examples share: a table of the source's numbers beside ours, a column of figures, films, motors that play efforts back, a command line."""
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
 from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 
+from sarrus import Trajectory
 from sarrus.control import PrescribedEffort
 from sarrus.figures import canvas as plot
 from sarrus.laws import spline
@@ -55,6 +58,16 @@ def figure(title: str, panels: Sequence[Panel], output: Path | None) -> None:
     print(f"\nfigures: {output}")
 
 
+def films(runs: Mapping[str, Trajectory], folder: Path | None, speed: float = 1.0) -> None:
+    """A film of each run, folder/name.html, a page of its own; nothing without a folder."""
+    if folder is None:
+        return
+    for name, run in runs.items():
+        page = os.path.join(folder, f"{name}.html")
+        run.animate(page, speed=speed)
+        print(f"film: {page}")
+
+
 def played_back(joints: Sequence[str], t: np.ndarray, efforts: np.ndarray) -> list[PrescribedEffort]:
     """Motors of these joints that apply efforts (n, joints) of the times t (n,), smoothly between them."""
     slopes = np.gradient(efforts, t, axis=0, edge_order=2)[[0, -1]].T
@@ -70,5 +83,7 @@ def command_line(main: Callable[..., object]) -> None:
     parser = ArgumentParser(description=summary)
     parser.add_argument("--output", metavar="FILE", help="where the figures go (.png, .pdf, .svg); default: no figures")
     parser.add_argument("--duration", type=float, metavar="SECONDS", help="default: as the source has it")
+    if "films" in signature(main).parameters:
+        parser.add_argument("--films", metavar="FOLDER", help="where films go, a page each; default: none")
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
     main(**given)

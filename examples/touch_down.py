@@ -7,6 +7,7 @@ contact with friction). Momentum tells what the ground's impulse was: of all, le
 from __future__ import annotations
 
 import numpy as np
+import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
@@ -35,7 +36,7 @@ def ground_force(run: sarrus.Trajectory) -> np.ndarray:
     return np.einsum("nij,nj->ni", turned, run.tau[:, 3:6])
 
 
-def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
+def main(output: Path | None = None, duration: float = 4.0, films: Path | None = None) -> dict[str, float]:
     """Touch down, add up, draw."""
     run = fall(duration)
     robot, force = run.mechanism, ground_force(run)
@@ -80,6 +81,7 @@ def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
         ],
         output,
     )  # fmt: skip
+    showing.films({"touch-down": run}, films)
     return found
 
 

@@ -376,3 +376,18 @@ def test_example_runs(example, name, tmp_path, capsys):
     assert all(np.isfinite(x) for x in found.values())
     said = capsys.readouterr().out
     assert "here" in said or "exact" in said
+
+
+@pytest.mark.parametrize(("name", "films"), [("rover", ["rover.html"]), ("lattices", None)])
+def test_example_films(example, name, films, tmp_path):
+    """A page each, which needs no network."""
+    pytest.importorskip("matplotlib")
+    module = example(name)
+    module.main(duration=0.05, films=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == (
+        films or sorted(f"{r.name}.html" for r, *_ in module.CASES)
+    )
+    for path in tmp_path.iterdir():
+        text = path.read_text()
+        assert "<script" in text
+        assert 'src="http' not in text
