@@ -84,7 +84,8 @@ def test_what_floats_though_it_hardly_looks_so():
         v = robot.momentum_velocity(q, np.ones(7), np.arange(6.0))
         assert_allclose(robot.momentum(q, v), np.arange(6.0), atol=1e-13)
         form = robot.free_floating(q, v, end_points="arm")
-        assert_allclose(form.generalized_jacobian("arm"), robot.generalized_jacobian(q, "arm"), atol=1e-13)
+        # a gimbal's rates may lie almost along each other
+        assert_allclose(form.generalized_jacobian("arm"), robot.generalized_jacobian(q, "arm"), atol=1e-11)
         assert form.coordinates == ("hinge",)
 
 
