@@ -72,7 +72,7 @@ def test_kinds_of_joints():
         ("free", "Free"), ("ball", "Spherical"), ("slide", "Prismatic"), ("hinge", "Revolute"), ("w_weld", "Fixed"),
     ]  # fmt: skip
     q = robot._at({"ball": [1, 0, 0, 0], "slide": 2.0}.items())  # half a turn about x, about (0, 0, 1)
-    assert_allclose(robot.pose(q, "b")[:3, 3], [0, 0, 2], atol=1e-15)
+    assert_allclose(robot.pose(q, "b")[:3, 3], [0, 0, 2], atol=1e-14)
     assert_allclose(robot.pose(q, "w")[:3, 3], [0, 0, 2])
 
 
@@ -82,7 +82,7 @@ def test_several_joints_act_in_the_order_of_the_file():
         model(body("a", '<joint name="j" axis="0 0 1" pos="1 0 0"/><joint name="k" type="slide" axis="1 0 0"/>'))
     )
     assert robot.bodies == ("a.j", "a")
-    assert_allclose(robot.pose([np.pi / 2, 3.0], "a")[:3, 3], [1, 2, 0], atol=1e-15)
+    assert_allclose(robot.pose([np.pi / 2, 3.0], "a")[:3, 3], [1, 2, 0], atol=1e-14)
     assert_allclose(robot.mass, 1.0)
 
 
@@ -96,9 +96,9 @@ def test_a_coordinate_counts_from_ref():
     )
     assert_allclose(robot.configuration("qpos0"), [np.pi / 2, 0.2])
     assert dict(robot.description.home) == {"j": (np.pi / 2,), "k": (0.2,)}
-    assert_allclose(robot.pose([np.pi / 2, 0.2], "a"), sarrus.Transform(translation=(1, 0, 0)).matrix, atol=1e-15)
-    assert_allclose(robot.pose([np.pi, 0.5], "a")[:3, 0], [0, 1, 0], atol=1e-15)
-    assert_allclose(robot.pose([np.pi, 0.5], "b")[:3, 3], [0.3, 0, 0], atol=1e-15)
+    assert_allclose(robot.pose([np.pi / 2, 0.2], "a"), sarrus.Transform(translation=(1, 0, 0)).matrix, atol=1e-14)
+    assert_allclose(robot.pose([np.pi, 0.5], "a")[:3, 0], [0, 1, 0], atol=1e-14)
+    assert_allclose(robot.pose([np.pi, 0.5], "b")[:3, 3], [0.3, 0, 0], atol=1e-14)
     j, k = (specs(robot)[name].joint for name in "jk")
     assert_allclose(np.ravel(j.limits), [0, np.pi])
     assert_allclose(np.ravel(k.limits), [-1, 1])
@@ -132,8 +132,8 @@ def test_spring_and_damper_by_time_constant_and_ratio():
 )
 def test_orientations(orientation, x, z):
     pose = sarrus.loads(model(body("a", attributes=orientation))).pose([], "a")
-    assert_allclose(pose[:3, 0], x, atol=1e-15)
-    assert_allclose(pose[:3, 2], z, atol=1e-15)
+    assert_allclose(pose[:3, 0], x, atol=1e-14)
+    assert_allclose(pose[:3, 2], z, atol=1e-14)
 
 
 def test_units_and_sequence_of_angles():
@@ -141,10 +141,10 @@ def test_units_and_sequence_of_angles():
         return sarrus.loads(model(body("a", attributes=f'euler="{euler}"'), compiler)).pose([], "a")[:3, :3]
 
     fixed = sarrus.Rotation.from_rpy(0.1, 0.2, 0.3).matrix
-    assert_allclose(pose('<compiler angle="radian" eulerseq="XYZ"/>', ".1 .2 .3"), fixed, atol=1e-15)
-    assert_allclose(pose('<compiler angle="radian" eulerseq="zyx"/>', ".3 .2 .1"), fixed, atol=1e-15)
+    assert_allclose(pose('<compiler angle="radian" eulerseq="XYZ"/>', ".1 .2 .3"), fixed, atol=1e-14)
+    assert_allclose(pose('<compiler angle="radian" eulerseq="zyx"/>', ".3 .2 .1"), fixed, atol=1e-14)
     # sections merge, wherever they stand
-    assert_allclose(pose('<compiler eulerseq="zyx"/><compiler angle="radian"/>', ".3 .2 .1"), fixed, atol=1e-15)
+    assert_allclose(pose('<compiler eulerseq="zyx"/><compiler angle="radian"/>', ".3 .2 .1"), fixed, atol=1e-14)
 
 
 def test_frames_move_what_is_in_them():
@@ -152,10 +152,10 @@ def test_frames_move_what_is_in_them():
     robot = sarrus.loads(
         model('<frame pos="1 0 0" euler="0 0 90">' + body("a", inside, attributes='pos="1 0 0"') + "</frame>")
     )
-    assert_allclose(robot.pose([0.0], "a")[:3, 3], [1, 1, 0], atol=1e-15)
-    assert_allclose(robot.pose([0.0], "s")[:3, 3], [1, 1, 5], atol=1e-15)
-    assert_allclose(specs(robot)["j"].joint.axis, [0, 1, 0], atol=1e-15)
-    assert_allclose(specs(robot)["j"].at_child.translation, [0, 1, 5], atol=1e-15)
+    assert_allclose(robot.pose([0.0], "a")[:3, 3], [1, 1, 0], atol=1e-14)
+    assert_allclose(robot.pose([0.0], "s")[:3, 3], [1, 1, 5], atol=1e-14)
+    assert_allclose(specs(robot)["j"].joint.axis, [0, 1, 0], atol=1e-14)
+    assert_allclose(specs(robot)["j"].at_child.translation, [0, 1, 5], atol=1e-14)
 
 
 def test_sites_become_frames():
@@ -217,7 +217,7 @@ def test_numbers_that_an_element_leaves_to_its_class():
     first, second = (v.shape for v in robot.description.visuals if isinstance(v.shape, Cylinder))
     assert (first, second) == (Cylinder(1.5, 4.0), Cylinder(1.0, 4.0))
     places = [v.placement.rotation for v in robot.description.visuals if isinstance(v.shape, Cylinder)]
-    assert_allclose(places[0][:, 2], [0, -1, 0], atol=1e-15)
+    assert_allclose(places[0][:, 2], [0, -1, 0], atol=1e-14)
     assert_allclose(places[1], np.eye(3))
 
 
@@ -294,7 +294,7 @@ def test_connect_where_the_bodies_meet_at_qpos0():
         ("a to b", "Spherical", True), ("a to ground", "Spherical", True),
     ]  # fmt: skip
     assert_allclose(specs(robot)["a to b"].at_child.translation, [1, 2, 4])
-    assert_allclose(robot.loop_residual(robot.configuration("qpos0")), 0, atol=1e-15)
+    assert_allclose(robot.loop_residual(robot.configuration("qpos0")), 0, atol=1e-14)
     assert robot.nc == 6
 
 
@@ -335,9 +335,9 @@ def test_couplers_of_joints():
         return sarrus.loads(model(world, f"<equality><joint {equality}/></equality>")).loop_residual(q)
 
     x, y = 0.7, 1 + 0.1 + 0.2 * -1.3 + 0.3 * 1.69 + 0.4 * -2.197 + 0.5 * 2.8561
-    assert_allclose(rest('joint1="j" joint2="k" polycoef=".1 .2 .3 .4 .5"', [y, x]), 0, atol=1e-15)
+    assert_allclose(rest('joint1="j" joint2="k" polycoef=".1 .2 .3 .4 .5"', [y, x]), 0, atol=1e-14)
     assert_allclose(rest('joint1="j" joint2="k"', [0.5 + 1, 0.5 + 2]), 0)
-    assert_allclose(rest('joint1="j" joint2="k" polycoef=".1"', [0.6 + 1, 0.5 + 2]), 0, atol=1e-15)
+    assert_allclose(rest('joint1="j" joint2="k" polycoef=".1"', [0.6 + 1, 0.5 + 2]), 0, atol=1e-14)
     assert_allclose(rest('joint1="j" polycoef=".25"', [1.25, 9.0]), 0)
 
 
@@ -351,7 +351,7 @@ def test_couplers_of_tendons():
 
     # 2 (j - 1) + 3 k = 1 + 5 (4 k) + 6 (4 k)^2
     assert_allclose(rest('tendon1="both" tendon2="one" polycoef="1 5 6"', [1 + (1 + 17 * 0.5 + 96 * 0.25) / 2, 0.5]), 0)
-    assert_allclose(rest('tendon1="both" polycoef="7"', [3.0, 1.0]), 0, atol=1e-15)
+    assert_allclose(rest('tendon1="both" polycoef="7"', [3.0, 1.0]), 0, atol=1e-14)
     assert_allclose(rest('tendon1="one" tendon2="both"', [4.0, 6.0]), 0, atol=1e-14)
     with pytest.raises(sarrus.ModelError, match=r"<string>:\d: .*degree 2 of a sum of 2 joints"):
         rest('tendon1="one" tendon2="both" polycoef="0 1 1"', [0.0, 0.0])
@@ -425,7 +425,7 @@ def test_visuals(tmp_path):
         (Box((2, 4, 6)), (1, 0, 0, 1)), (Sphere(0.5), (0, 0, 1, 0.5)), (Cylinder(0.1, 4), gray), (Sphere(0.1), gray),
         (Sphere(0.1), gray), (Mesh("meshes/x/part.stl", (2, 2, 2), str(tmp_path)), gray),
     ]  # fmt: skip
-    assert_allclose([v.placement.translation[2] for v in robot.description.visuals], [0, 1, 2, 4, 0, 0], atol=1e-15)
+    assert_allclose([v.placement.translation[2] for v in robot.description.visuals], [0, 1, 2, 4, 0, 0], atol=1e-14)
     assert ["ellipsoid is not shown" in warning for warning in robot.warnings] == [True]
 
 

@@ -264,7 +264,7 @@ def test_mujoco_agrees_on_what_floats(tmp_path):
     robot = b.build()
     robot.save(tmp_path / "robot.xml")
     m, _ = check_mujoco(robot, tmp_path / "robot.xml")
-    assert_allclose(m.key("home").qpos, [1, 2, 3, 0.8, 0, 0, 0.6, 0.8, 0.6, 0, 0], atol=1e-15)
+    assert_allclose(m.key("home").qpos, [1, 2, 3, 0.8, 0, 0, 0.6, 0.8, 0.6, 0, 0], atol=1e-14)
 
 
 def test_mujoco_agrees_on_forces(tmp_path):
@@ -336,7 +336,7 @@ def test_what_all_formats_say(suffix, tmp_path):
     assert_allclose(other.pose(q1, "b2"), robot.pose(q, "b2"), atol=1e-14)
     if suffix != ".xml":  # whose sites are no frames to a reader of bodies
         assert_allclose(other.pose(q1, "tip"), robot.pose(q, "tip"), atol=1e-14)
-    assert_allclose(other.loop_residual(q1), [0.0], atol=1e-15)
+    assert_allclose(other.loop_residual(q1), [0.0], atol=1e-14)
     shapes = [(v.body, type(v.shape).__name__, v.color) for v in other.description.visuals]
     assert [s[:2] for s in shapes] == [("b0", "Box"), ("b1", "Cylinder"), ("b2", "Sphere")]
     assert_allclose(shapes[0][2], (0.2, 0.4, 0.6, 1.0))
@@ -374,7 +374,7 @@ def test_three_wheels_are_a_tendon(tmp_path):
     for suffix in (".urdf", ".sdf", ".xml"):
         b.build().save(tmp_path / f"a{suffix}")
         other = read(tmp_path / f"a{suffix}")
-        assert_allclose(np.abs(other.loop_residual([0.5, 0.5, 0.375])), [0.0], atol=1e-15)
+        assert_allclose(np.abs(other.loop_residual([0.5, 0.5, 0.375])), [0.0], atol=1e-14)
         assert_allclose(
             np.abs(other.constraint_jacobian(np.zeros(3))) / np.abs(other.constraint_jacobian(np.zeros(3))).min(),
             [[1, 1, 2]],
