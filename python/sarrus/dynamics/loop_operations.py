@@ -225,6 +225,9 @@ class LoopFunctions(StateFunctions):
     def joint_velocities(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> dict[str, Array]:
         """Velocities (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
 
+        Of a gimbal that closes a loop and turns about all three axes two sets of angles say the same: these are the rates of the one whose
+        middle angle is within a quarter turn, as are its accelerations.
+
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q = fourbar.assemble()
