@@ -41,8 +41,8 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
     store(Motion<T>{cross(a.angular, b.angular), cross(a.angular, b.linear) + cross(a.linear, b.angular)}, uv);
   }
   template <class T> static void close(const JointConstants&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&) {}
-  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T*, T* q) {
-    quaternion(X.R).store(q);
+  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+    quaternion_near(X.R, near).store(q);
     for (int k = 0; k < 3; ++k) q[4 + k] = X.p(k);
   }
   /// The way of the origin is h (v0 + c x v0), with v0 the mean velocity and c = h w/2: what uniform motion of that point makes of it.

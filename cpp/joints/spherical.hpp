@@ -31,7 +31,9 @@ struct Spherical : JointDefaults, UnitSubspace<rx, ry, rz> {
   template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, {X.R, zero3<T>()}, out);
   }
-  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T*, T* q) { quaternion(X.R).store(q); }
+  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+    quaternion_near(X.R, near).store(q);
+  }
   static void cayley_to_exponential(double* u) {
     const double share = cayley_share(vec3<double>(u[0], u[1], u[2]));
     for (int k = 0; k < 3; ++k) u[k] *= share;

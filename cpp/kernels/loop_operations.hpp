@@ -72,18 +72,18 @@ SARRUS_KERNEL(loop_joint_coordinates, {
   read_loop_joints(tree, arena, place(tree, arena, in[0], in[2], none), in[1], joints);
 })
 SARRUS_KERNEL(loop_joint_velocities, {
-  LoopState<T> state = place(tree, arena, in[0], in[2], none);
+  LoopState<T> state = place(tree, arena, in[0], in[3], none);
   LoopJoints<T> joints;
   state.v = in[1], joints.v = out;
-  read_loop_joints(tree, arena, state, none, joints);
+  read_loop_joints(tree, arena, state, in[2], joints);
 })
 SARRUS_KERNEL(loop_joint_accelerations, {
   const auto work = rnea(tree, arena, RneaInput<T>{in[0], in[1], in[2]}, arena.take<T>(tree.nv));
-  LoopState<T> state = {in[0], in[1], in[3], nullptr, nullptr, nullptr, work.link};
+  LoopState<T> state = {in[0], in[1], in[4], nullptr, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
   LoopJoints<T> joints;
   joints.a = out;
-  read_loop_joints(tree, arena, state, none, joints);
+  read_loop_joints(tree, arena, state, in[3], joints);
 })
 SARRUS_KERNEL(loop_joint_jacobian, {
   LoopJoints<T> joints;

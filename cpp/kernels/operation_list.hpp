@@ -90,8 +90,8 @@ enum Fact : unsigned {
   X(loop_wrenches, "q multipliers time?", "w6", 0)                                             \
   X(loop_joint_wrenches, "q v a", "w6", 0)                                                     \
   X(loop_joint_coordinates, "q near? time?", "J", 0)                                           \
-  X(loop_joint_velocities, "q v time?", "K", 0)                                                \
-  X(loop_joint_accelerations, "q v a time?", "K", 0)                                           \
+  X(loop_joint_velocities, "q v near? time?", "K", 0)                                          \
+  X(loop_joint_accelerations, "q v a near? time?", "K", 0)                                     \
   X(loop_joint_jacobian, "q time?", "Kv", 0)                                                   \
   X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides)                              \
   X(velocity_plain, "q v time? pfaffian_values?", "v", divides)                                \

@@ -36,6 +36,13 @@ template <class T> inline Quaternion<T> quaternion(const Mat3<T>& R) {
   return Quaternion<T>{q.x * turn, q.y * turn, q.z * turn, q.w * turn}.normalized();
 }
 
+/// Of the two unit quaternions of a rotation the one nearer to another, x, y, z, w; zeros have no say.
+template <class T> inline Quaternion<T> quaternion_near(const Mat3<T>& R, const T* near) {
+  const Quaternion<T> a = quaternion(R);
+  const T sign = select(a.x * near[0] + a.y * near[1] + a.z * near[2] + a.w * near[3] < T(0.0), T(-1.0), T(1.0));
+  return {a.x * sign, a.y * sign, a.z * sign, a.w * sign};
+}
+
 /// Rz(yaw) Ry(pitch) Rx(roll), as in URDF: turns about fixed axes, roll first.
 template <class T> inline Mat3<T> rotation_from_rpy(const Vec3<T>& rpy) {
   T s[3], c[3];

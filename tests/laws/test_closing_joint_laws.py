@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sarrus
+from sarrus.analysis.assembly.recut import Recut
 from sarrus.control import PID, EndStop, PrescribedEffort, ReactionWheel, Stiction
 from tests.effort import examples
 from tests.laws.test_choice_laws import recut
@@ -88,16 +89,13 @@ def test_motion_and_energy(closed, seed, names):
         )
         joints = (
             robot.joint_coordinates(q, near=closed.coordinates),
-            robot.joint_velocities(q, v),
-            robot.joint_accelerations(q, v, a),
+            robot.joint_velocities(q, v, near=closed.coordinates),
+            robot.joint_accelerations(q, v, a, near=closed.coordinates),
         )
         for spec in sorted(closed.description.joints, key=lambda spec: spec.name):
             x, *rates = (found[spec.name] for found in joints)
             if spec.joint.quaternion:  # q and -q are one rotation
                 x = np.concatenate([x[:4] * np.sign(x[3]), x[4:]])
-            if {"rx", "ry", "rz"} <= set(getattr(spec.joint, "free", ())) and not robot.joint(spec.name).closes_loop:
-                # rates read off bodies are those of the middle angle that is within a quarter turn
-                rates = [np.where(np.arange(len(rate)) == 1, np.sign(np.cos(x[1])), 1.0) * rate for rate in rates]
             answers[-1] += [x, *rates]
     compared(answers, scale=np.abs(answers[0][0]).max(initial=1.0))
 
@@ -410,3 +408,61 @@ def test_a_closing_joint_goes_round():
     assert end.value.path.shape[1] == 3
     with pytest.raises(sarrus.ModelError, match="close a loop among themselves"):
         robot.assemble(fixed=dict.fromkeys(["motor", "pin1", "pin2", "pivot"], 0.1))
+
+
+@law
+@given(RECUTS, seeds())
+def test_states_are_told_in_any_tree(closed, seed):
+    """There and back: coordinates, velocities and accelerations of another tree are those of the state they came from."""
+    here = recut(closed, np.random.default_rng(seed))
+    robot, q, v = here.robot, here.q, here.v
+    a = robot.forward_dynamics(q, v, here.tau)
+    for name in robot.loop_joints:
+        if robot.joint(name).type.nv == 0 or robot.joint(name).type.kind in ("Fixed", "Free"):
+            continue
+        try:
+            other = Recut(robot, (name,))
+        except sarrus.ModelError:  # a joint that laws of time carry along closes its loop wherever it is
+            continue
+        there = other.there(q)
+        rates = other.velocity_there(q, v)
+        speeding = other.acceleration_there(q, v, a)
+        compared(
+            [
+                [q, v, a],
+                [other.back(there, q), other.rates_back(rates, q, there), other.rates_back(speeding, q, there, rates)],
+            ]
+        )
+
+
+def test_the_other_set_of_angles():
+    """A gimbal is led by one beside it that tells the other of the two sets of angles: its rates are those of the angles that it has."""
+    b = sarrus.Builder()
+    b.add_body("plate", sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
+    b.add_joint("A", sarrus.Gimbal("rx ry rz"), "ground", "plate", tree=True)
+    b.add_joint("B", sarrus.Gimbal("rx ry rz"), "ground", "plate", loop=True)
+    robot = b.build()
+    q, w = np.array([2.5, 2.0, -2.4]), np.array([0.5, -0.7, 1.1])  # nearer to zeros it is (-0.64, 1.14, 0.74)
+    v = robot.velocities(q, {"B": w})
+    np.testing.assert_allclose(robot.joint_velocities(q, v)["B"], w, atol=1e-12)
+    np.testing.assert_allclose(v, [0.5, 0.7, 1.1], atol=1e-12)
+    near = {"B": q}
+    np.testing.assert_allclose(robot.joint_coordinates(q, near=near)["B"], q, atol=1e-12)
+    np.testing.assert_allclose(robot.joint_velocities(q, v, near=near)["B"], v, atol=1e-12)
+    a = robot.accelerations(q, v, {"B": w})
+    np.testing.assert_allclose(robot.joint_accelerations(q, v, a)["B"], w, atol=1e-12)
+    np.testing.assert_allclose(robot.joint_accelerations(q, v, a, near=near)["B"], a, atol=1e-12)
+
+
+def test_paths_go_on_where_joints_have_two_ways_to_say_it():
+    """Led by the joint beside them, a gimbal's middle angle goes through a quarter turn, and a ball's quaternion through half a turn."""
+    through = np.linspace(0.0, 4.0, 81)
+    for joint, far in ((sarrus.Gimbal("rx ry rz"), 4.0), (sarrus.Spherical(), np.pi + 1.0)):
+        b = sarrus.Builder()
+        b.add_body("plate", sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
+        b.add_joint("A", joint, "ground", "plate", tree=True)
+        b.add_joint("B", sarrus.Revolute("y"), "ground", "plate", loop=True)
+        robot = b.build()
+        q = robot.follow({"B": through * far / 4.0})
+        assert np.abs(np.diff(q, axis=0)).max() < 0.1
+        assert np.abs(robot.loop_residual(q)).max() < 1e-12

@@ -212,6 +212,12 @@ class LoopFunctions(StateFunctions):
         [5.6214]
         """
         q = real_array("q", q)
+        return self._by_joint(
+            "_all_q", self.normalize(q), self._loop_joint_coordinates(q, self._near(near, q), time=time)
+        )
+
+    def _near(self, near: Mapping[str, ArrayLike] | None, q: Array) -> Array:
+        """From where the coordinates of all joints that close loops are counted."""
         if near is not None and not isinstance(near, Mapping):
             raise TypeError(f"near is a mapping from joints' names to their coordinates; got {near!r}")
         start = np.zeros((*q.shape[:-1], sum(j._all_q.stop - j._all_q.start for j in self._closing_joints)))
@@ -220,13 +226,15 @@ class LoopFunctions(StateFunctions):
             if joint.closes_loop:
                 own = slice(joint._all_q.start - self.nq, joint._all_q.stop - self.nq)
                 start[..., own] = real_rows(f"near['{name}']", x, joint.type.nq, q.shape[:-1])
-        return self._by_joint("_all_q", self.normalize(q), self._loop_joint_coordinates(q, start, time=time))
+        return start
 
-    def joint_velocities(self, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> dict[str, Array]:
+    def joint_velocities(
+        self, q: ArrayLike, v: ArrayLike, *, near: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None
+    ) -> dict[str, Array]:
         """Velocities (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
 
-        Of a gimbal that closes a loop and turns about all three axes two sets of angles say the same: these are the rates of the one whose
-        middle angle is within a quarter turn, as are its accelerations.
+        `near` makes a difference to gimbals that turn about all three axes, of which two sets of angles say the same: the middle one turns
+        backwards in the other set.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -234,12 +242,14 @@ class LoopFunctions(StateFunctions):
         >>> fourbar.joint_velocities(q, fourbar.project_velocity(q, [1.0, 0.0, 0.0]))["pin2"].shape
         (1,)
         """
-        return self._by_joint("_all_v", real_array("v", v), self._loop_joint_velocities(q, v, time=time))
+        start = self._near(near, real_array("q", q))
+        return self._by_joint("_all_v", real_array("v", v), self._loop_joint_velocities(q, v, start, time=time))
 
     def joint_accelerations(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, time: ArrayLike | None = None
-    ) -> dict[str, Array]:
-        """Accelerations (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, near: Mapping[str, ArrayLike] | None = None,
+        time: ArrayLike | None = None,
+    ) -> dict[str, Array]:  # fmt: skip
+        """Accelerations (..., nv of the joint) of every joint, as :meth:`joint_velocities`.
 
         >>> import numpy as np
         >>> import sarrus
@@ -250,7 +260,8 @@ class LoopFunctions(StateFunctions):
         >>> bool(np.isclose(rates["motor"] + rates["pin1"], rates["pivot"] - rates["pin2"]))
         True
         """
-        return self._by_joint("_all_v", real_array("a", a), self._loop_joint_accelerations(q, v, a, time=time))
+        start = self._near(near, real_array("q", q))
+        return self._by_joint("_all_v", real_array("a", a), self._loop_joint_accelerations(q, v, a, start, time=time))
 
     @property
     def _closing_joints(self) -> list[Joint]:

@@ -333,7 +333,7 @@ class Position(LoopFunctions):
         if other := recut(self, given):
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
-            return other.rates_back(other.robot.velocities(there, given, **options), there, None, time, out)
+            return other.rates_back(other.robot.velocities(there, given, **options), q, there, None, time, out)
         v = velocities_of(self, given, "velocities")
         rows = self.constraint_velocity(q, time=options.get("time"), return_status=True)[0]
         return self._with_least_motion(q, v, rows, given, **options)
@@ -359,7 +359,9 @@ class Position(LoopFunctions):
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
             rates = other.velocity_there(q, v, time)
-            return other.rates_back(other.robot.accelerations(there, rates, given, **options), there, rates, time, out)
+            return other.rates_back(
+                other.robot.accelerations(there, rates, given, **options), q, there, rates, time, out
+            )
         a = velocities_of(self, given, "accelerations")
         rows = self.constraint_bias(q, v, time=options.get("time"), return_status=True)[0]
         return self._with_least_motion(q, a, rows, given, **options)

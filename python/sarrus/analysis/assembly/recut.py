@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, into
 from ...dynamics.loop_operations import LoopFunctions
@@ -49,17 +49,12 @@ class Recut:
         """Configurations (..., nq) of the mechanism, in the coordinates of the other tree."""
         return _in_order(self.robot, self.of.joint_coordinates(q, time=time), "q_slice")
 
-    def back(self, q: Array, near: Any = None, time: Any = None) -> Array:
-        """Configurations of the other one as those of the mechanism, angles counted from `near` if that is one (..., nq)."""
-        start = None
-        if near is not None and not isinstance(near, Mapping):
-            start = {name: np.asarray(near)[..., self.of.joint(name).q_slice] for name in self.of.joints}
-            start = {name: np.broadcast_to(x, (*q.shape[:-1], x.shape[-1])) for name, x in start.items()}
-        unsound = np.asarray(np.isnan(q).any(axis=-1))
-        there = np.where(unsound[..., None], self.robot.neutral(), q)
-        found = _in_order(self.of, self.robot.joint_coordinates(there, near=start, time=time), "q_slice")
-        found[unsound] = np.nan
-        return found
+    def back(self, there: Array, near: Any = None, time: Any = None) -> Array:
+        """Configurations of the other one as those of the mechanism, with the angles nearest to `near` if that is one (..., nq)."""
+        unsound = np.asarray(np.isnan(there).any(axis=-1))
+        sound = np.where(unsound[..., None], self.robot.neutral(), there)
+        found = self.robot.joint_coordinates(sound, near=self._meant(near, sound), time=time)
+        return self._with_nan(found, "q_slice", unsound)
 
     def start(self, near: Any, time: Any) -> Any:
         """Where a search starts: joints by name as they are, configurations in the other coordinates."""
@@ -68,33 +63,47 @@ class Recut:
         return self.there(start_near(self.of, near, {}, None, np.shape(near)[:-1]), time)
 
     def path_back(self, path: Array, near: Any, time: Any) -> Array:
-        """A path (n, nq) of the other one, on which angles do not jump."""
-        q = self.back(path, near, time)
-        for joint in map(self.of.joint, self.of.joints):
-            if joint.type.whole_turns_return:
-                turning = [
-                    joint.q_slice.start + k for k, (_, unit) in enumerate(joint.type.coordinates) if unit == "rad"
-                ]
-                q[:, turning] = np.unwrap(q[:, turning], axis=0)
-        return q
-
-    def rates_back(self, found: Any, q: Array, v: Array | None, time: Any, out: Array | None) -> Any:
-        """Velocities (..., nv) of the other one at its q or, where v is given, accelerations, as those of the mechanism; with their status."""
-        x, state = found if isinstance(found, tuple) else (found, None)
-        unsound = np.asarray(np.isnan(x).any(axis=-1))
-        x = np.where(unsound[..., None], 0.0, x)
-        if v is None:
-            of_joints = self.robot.joint_velocities(q, x, time=time)
-        else:
-            of_joints = self.robot.joint_accelerations(q, v, x, time=time)
-        rates = _in_order(self.of, of_joints, "v_slice")
-        rates[unsound] = np.nan
-        x = into(out, rates)
-        return x if state is None else (x, state)
+        """A path (n, nq) of the other one, each of whose configurations is told near the one before."""
+        times = [None] * len(path) if time is None else np.asarray(time)
+        told = []
+        for there, when in zip(path, times, strict=True):
+            near = self.back(there, near, when)
+            told.append(near)
+        return np.array(told)
 
     def velocity_there(self, q: ArrayLike, v: ArrayLike, time: Any = None) -> Array:
         """Velocities (..., nv) in the other coordinates."""
         return _in_order(self.robot, self.of.joint_velocities(q, v, time=time), "v_slice")
+
+    def acceleration_there(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: Any = None) -> Array:
+        """Accelerations (..., nv) in the other coordinates."""
+        return _in_order(self.robot, self.of.joint_accelerations(q, v, a, time=time), "v_slice")
+
+    def rates_back(
+        self, found: Any, q: ArrayLike, there: Array, v: Array | None = None, time: Any = None, out: Array | None = None
+    ) -> Any:
+        """Velocities (..., nv) of the other one, or where its own v is given accelerations, as those of the mechanism at q; with their status."""
+        x, state = found if isinstance(found, tuple) else (found, None)
+        unsound = np.asarray(np.isnan(x).any(axis=-1))
+        x, near = np.where(unsound[..., None], 0.0, x), self._meant(q, there)
+        if v is None:
+            of_joints = self.robot.joint_velocities(there, x, near=near, time=time)
+        else:
+            of_joints = self.robot.joint_accelerations(there, v, x, near=near, time=time)
+        x = into(out, self._with_nan(of_joints, "v_slice", unsound))
+        return x if state is None else (x, state)
+
+    def _meant(self, near: Any, there: Array) -> dict[str, Array] | None:
+        """The coordinates near which those of the mechanism's own tree are, joint by joint; None where `near` is no configuration."""
+        if near is None or isinstance(near, Mapping):
+            return None
+        q = np.broadcast_to(near, (*there.shape[:-1], self.of.nq))
+        return {name: q[..., self.of.joint(name).q_slice] for name in self.of.joints}
+
+    def _with_nan(self, of_joints: Mapping[str, Array], place: str, unsound: NDArray[np.bool_]) -> Array:
+        found = _in_order(self.of, of_joints, place)
+        found[unsound] = np.nan
+        return found
 
 
 def recut(robot: LoopFunctions, *given: Any) -> Recut | None:
