@@ -32,8 +32,10 @@ from ..description import joints
 from ..description.joints import axis_frame
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from . import sdf
+from . import sdf_scene
 from .document import Element, Notes, at
+from .sdf import gear_terms
+from .sdf_joints import axis_direction, axis_in_model, joint_type
 
 KNOWN = {
     "loop": "name type | predecessor successor axis",
@@ -195,15 +197,15 @@ def _gazebo_joint(
     X_W, pose = at_zero[child], element.child("pose")
     if pose is not None:
         told = pose.get("relative_to") or pose.get("frame")
-        X_W = (in_world(told, pose) if told else X_W) @ sdf.pose_of(pose)
+        X_W = (in_world(told, pose) if told else X_W) @ sdf_scene.pose_of(pose)
 
     def turned(xyz: Element) -> Rotation | None:
         told = xyz.get("expressed_in")
-        if not told and not (xyz.owner is not None and sdf.axis_in_model(xyz.owner)):
+        if not told and not (xyz.owner is not None and axis_in_model(xyz.owner)):
             return None
         return Rotation(X_W.rotation.T @ in_world(told, xyz).rotation)
 
-    name, direction = element.text("name"), partial(sdf.axis_direction, turned=turned)
+    name, direction = element.text("name"), partial(axis_direction, turned=turned)
     if element.text("type") == "gearbox":
         body = element.needed("gearbox_reference_body")
         reference = _link(body, body.words(), links)
@@ -211,15 +213,15 @@ def _gazebo_joint(
         def about(axis: Element) -> Vector:
             return np.asarray(X_W.rotation @ joints.unit_axis(direction(axis)))
 
-        return Coupling(element, name, sdf.gear_terms(element, reference, (parent, child), hinges, about))
-    made, _ = sdf.joint_type(element, direction)
+        return Coupling(element, name, gear_terms(element, reference, (parent, child), hinges, about))
+    made, _ = joint_type(element, direction)
     X_P, X_C = (at_zero[link].inverse() @ X_W for link in (parent, child))
     return Closure(element, name, made, (parent, X_P), (child, X_C))
 
 
 def _read_as_sdf(element: Element) -> None:
     for one in (frontier := [element]):
-        one.known = sdf.KNOWN
+        one.known = sdf_scene.KNOWN
         frontier += one.children
 
 

@@ -1,0 +1,133 @@
+"""The types of an SDF's joints, and the directions of their axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..description import joints
+from ..spatial import Rotation
+from .document import Element
+from .sdf_scene import NO_LIMIT, truth, version_of
+
+__all__ = ["ONE_AXIS", "TWO_AXES", "Direction", "Vector", "axis_direction", "axis_in_model", "joint_type"]
+
+ONE_AXIS = {"revolute": joints.Revolute, "continuous": joints.Revolute, "prismatic": joints.Prismatic}
+TWO_AXES = ("universal", "revolute2")
+
+Vector = NDArray[np.float64]
+Direction = Callable[[Element], tuple[float, float, float]]
+
+
+def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType, bool]:
+    """The type of a <joint>, and whether a motor drives it; `direction` is that of an <axis> in the joint's frame."""
+    kind = element.text("type")
+    if kind == "fixed":
+        return joints.Fixed(), False
+    axes = [element.child("axis"), element.child("axis2") if kind in TWO_AXES else None]
+    told = [_properties(axis, kind) for axis in axes if axis is not None]
+    inertia, gear = (
+        0.0 if part is None else part.number(None)
+        for part in (element.child("drake:rotor_inertia"), element.child("drake:gear_ratio"))
+    )
+    if inertia:
+        told[:1] = [{**each, "armature": inertia * (gear or 1.0) ** 2} for each in told[:1]]
+    efforts = [one.pop("effort") for one in told]
+    driven = any(efforts) or not told
+    if kind == "ball":
+        losses = {name: told[0].get(name, 0.0) for name in ("damping", "friction")} if told else {}
+        return joints.Spherical(**losses), False
+    directions = [direction(axis) if axis is not None else (0.0, 0.0, 1.0) for axis in axes]
+    if kind in ONE_AXIS:
+        return ONE_AXIS[kind](directions[0], **(told[0] if told else {})), driven
+    if kind == "screw":
+        return joints.Helical(directions[0], _lead(element), **(told[0] if told else {})), driven
+    if kind not in TWO_AXES:
+        element.fail(
+            f"has an unknown type {kind!r}; known are fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
+        )
+    if None in axes:
+        element.fail(f"has no <axis{2 if axes[0] is not None else ''}>")
+    one, two = told
+    none = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
+    both: dict[str, Any] = {
+        name: (one.get(name, none.get(name, 0.0)), two.get(name, none.get(name, 0.0))) for name in {**one, **two}
+    }
+    if "limits" in both:
+        both["limits"] = tuple(zip(*both["limits"], strict=True))
+    return joints.Universal(*directions, **both), driven
+
+
+def _properties(axis: Element, kind: str) -> dict[str, Any]:
+    """What a joint type takes of an axis, and its effort."""
+    found: dict[str, Any] = {"effort": -1.0}
+    limit, dynamics = axis.child("limit"), axis.child("dynamics")
+    if limit is not None:
+        low, high, effort, speed = (
+            default if part is None else part.number(None, default, finite=False)
+            for part, default in ((limit.child(name), d) for name, d in
+                                  (("lower", -NO_LIMIT), ("upper", NO_LIMIT), ("effort", -1.0), ("velocity", -1.0)))
+        )  # fmt: skip
+        if low > high:
+            limit.fail(f"has its lower limit above the upper: {low:g} > {high:g}")
+        found["effort"] = effort
+        if effort > 0:
+            found["effort_limit"] = effort
+        if speed > 0:  # zero is what exporters write for "not set"
+            found["velocity_limit"] = speed
+        low, high = (math.copysign(math.inf, x) if abs(x) >= NO_LIMIT else x for x in (low, high))
+        if kind not in ("continuous", "ball") and (math.isfinite(low) or math.isfinite(high)):
+            found["limits"] = (low, high)
+    if dynamics is not None:
+        for name, ours in (("damping", "damping"), ("friction", "friction"), ("spring_stiffness", "stiffness")):
+            part = dynamics.child(name)
+            value = 0.0 if part is None else part.number(None, 0.0)
+            if part is not None and value < 0:
+                part.fail(f"is negative: {value:g}")
+            if value:
+                found[ours] = value
+        rest = dynamics.child("spring_reference")
+        if rest is not None and "stiffness" in found and (value := rest.number(None, 0.0)):
+            found["rest"] = value
+    if kind == "ball" and "stiffness" in found:
+        axis.note("the spring of a ball joint is not read")
+    return found
+
+
+def _lead(joint: Element) -> float:
+    """Metres per radian of a screw: right-handed screw_thread_pitch [m/rev], or left-handed thread_pitch [rad/m]."""
+    pitch, old = joint.child("screw_thread_pitch"), joint.child("thread_pitch")
+    if pitch is not None:
+        return pitch.number(None) / (2.0 * math.pi)
+    if old is None:
+        joint.fail("has no <screw_thread_pitch> [m/rev]")
+    per_metre = old.number(None)
+    if per_metre == 0.0:
+        old.fail("is zero: the screw would have no end of a pitch")
+    return -1.0 / per_metre
+
+
+def axis_in_model(axis: Element) -> bool:
+    """Whether an axis of a version up to 1.6 is told in the model's frame."""
+    version, told = version_of(axis), axis.child("use_parent_model_frame")
+    if version >= (1, 7):
+        if told is not None:
+            told.note("use_parent_model_frame ended with version 1.6: not read")
+        return False
+    return version < (1, 5) if told is None else truth(told)
+
+
+def axis_direction(axis: Element, turned: Callable[[Element], Rotation | None]) -> tuple[float, float, float]:
+    """Direction of an axis in the joint's frame, which `turned` leads to from the frame that it is told in."""
+    xyz = axis.child("xyz")
+    x, y, z = (0.0, 0.0, 1.0) if xyz is None else xyz.numbers(None, 3)
+    if not (x or y or z):
+        axis.fail("is zero; a joint that moves wants a direction")
+    rotation = turned(axis if xyz is None else xyz)
+    if rotation is not None:
+        x, y, z = rotation.apply((x, y, z)).tolist()
+    return x, y, z

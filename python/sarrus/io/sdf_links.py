@@ -1,0 +1,156 @@
+"""What an SDF says of links: inertias, and what they look like."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..building.builder import Builder
+from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
+from ..errors import ModelError
+from ..spatial import Inertia, Transform
+from .document import Element, at, placed_inertia
+from .sdf_scene import Scene, pose_of, truth
+
+__all__ = ["WATER", "dress", "inertia_of"]
+
+WATER = 1000.0  # kg/m³, where no density is told
+
+
+def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
+    """Of a link, in its frame."""
+    if (gravity := link.child("gravity")) is not None and not truth(gravity):
+        link.note("<gravity> is off for a link, which is not read: it falls like the others")
+    inertial = link.child("inertial")
+    if inertial is None:
+        link.note(f"{link} has no <inertial>: taken are SDF's defaults, 1 kg and 1 kg m² about each axis")
+        return Inertia(1.0, np.zeros(3), np.eye(3))
+    mass = inertial.child("mass")
+    m = 1.0 if mass is None else mass.number(None)
+    if m < 0:
+        (mass or inertial).fail(f"is negative: {m:g} kg")
+    if inertial.get("auto") in ("true", "1"):
+        whole = _of_collisions(scene, key, link, inertial)
+        return whole if mass is None else Inertia(m, whole.com, whole.about_com * (m / whole.mass), check=False)
+    tensor = inertial.child("inertia")
+    xx, yy, zz, xy, xz, yz = (
+        default if tensor is None or (part := tensor.child(name)) is None else part.number(None, default)
+        for name, default in (("ixx", 1.0), ("iyy", 1.0), ("izz", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyz", 0.0))
+    )
+    pose = inertial.child("pose")
+    return placed_inertia(
+        tensor or inertial, link, m, (xx, yy, zz, xy, xz, yz), Transform() if pose is None else pose_of(pose)
+    )
+
+
+def _of_collisions(scene: Scene, key: str, link: Element, inertial: Element) -> Inertia:
+    """The inertia of a link's collisions, as of solid bodies of their density."""
+    usual = inertial.child("density")
+    whole = Inertia.zero()
+    for collision in link.all("collision"):
+        told = next(iter(collision.all("density")), usual)
+        solid = _solid(collision, WATER if told is None else told.number(None))
+        whole += solid.transformed(_pose_in_link(scene, key, collision))
+    if whole.mass <= 0.0:
+        inertial.fail("is to be found by itself (auto), and no <collision> has a volume")
+    return whole
+
+
+def _solid(collision: Element, density: float) -> Inertia:
+    shape = _only_shape(collision)
+    if shape.tag in ("plane", "empty"):
+        return Inertia.zero()
+    if shape.tag == "box":
+        size = _positive(shape, "size", 3)
+        return Inertia.box(density * math.prod(size), size)
+    if shape.tag == "ellipsoid":
+        a, b, c = _positive(shape, "radii", 3)
+        m = density * 4 / 3 * math.pi * a * b * c
+        return Inertia(m, np.zeros(3), m / 5 * np.diag([b * b + c * c, c * c + a * a, a * a + b * b]))
+    if shape.tag not in ("sphere", "cylinder", "capsule"):
+        known = "box, capsule, cylinder, ellipsoid and sphere"
+        shape.fail(f"has no inertia that is known here, {known} have: write <mass> and <inertia>")
+    r = _positive(shape, "radius")[0]
+    if shape.tag == "sphere":
+        return Inertia.sphere(density * 4 / 3 * math.pi * r**3, r)
+    l = _positive(shape, "length")[0]
+    whole = Inertia.cylinder(density * math.pi * r**2 * l, r, l)
+    if shape.tag == "capsule":  # halves of a ball, whose centres of mass are 3/8 r away from their flat faces
+        m = density * 2 / 3 * math.pi * r**3
+        moments = np.diag([83 / 320, 83 / 320, 2 / 5]) * m * r * r
+        for z in (l / 2 + 3 / 8 * r, -l / 2 - 3 / 8 * r):
+            whole += Inertia(m, (0.0, 0.0, z), moments)
+    return whole
+
+
+def _positive(shape: Element, tag: str, n: int = 1) -> tuple[float, ...]:
+    part = next(iter(shape.all(tag)), None) or shape.fail(f"has no <{tag}>")
+    numbers = part.numbers(None, n)
+    if min(numbers) <= 0.0:
+        part.fail(f"must be positive; got {part.words()[:60]!r}")
+    return numbers
+
+
+def _only_shape(owner: Element) -> Element:
+    shapes = [shape for geometry in owner.all("geometry") for shape in geometry.children]
+    if len(shapes) != 1:
+        owner.fail(f"wants one shape in a <geometry>, and has {len(shapes)}")
+    return shapes[0]
+
+
+def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
+    """Pose of a collision or visual in its link."""
+    pose = next(iter(owner.all("pose")), None)
+    if pose is None:
+        return Transform()
+    told = pose.get("relative_to") or pose.get("frame")
+    if not told:
+        return pose_of(pose)
+    scope = key.rpartition("::")[0]
+    frame = scope if told == "__model__" else f"{scope}::{told}"
+    return scene.between(key, frame, pose) @ pose_of(pose)
+
+
+def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]]) -> list[str]:
+    """Give bodies their visuals; a line for each that was left out."""
+    faults = []
+    for body, (key, link) in links.items():
+        for visual in link.all("visual"):
+            try:
+                with at(visual):
+                    shape = _only_shape(visual)
+                    if shape.tag in ("plane", "empty"):
+                        continue
+                    color = _color(visual)
+                    builder.add_visual(body, _shape(scene, shape), _pose_in_link(scene, key, visual), color=color)
+            except ModelError as error:
+                faults.append(f"{error}; it is not shown")
+    return faults
+
+
+def _shape(scene: Scene, shape: Element) -> Shape:
+    if shape.tag == "box":
+        x, y, z = _positive(shape, "size", 3)
+        return Box((x, y, z))
+    if shape.tag == "cylinder":
+        return Cylinder(*(_positive(shape, tag)[0] for tag in ("radius", "length")))
+    if shape.tag == "sphere":
+        return Sphere(*_positive(shape, "radius"))
+    if shape.tag != "mesh":
+        shape.fail("is an unknown shape; known are box, cylinder, sphere, mesh")
+    uri = next(iter(shape.all("uri")), None) or shape.fail("has no <uri>")
+    scale = next(iter(shape.all("scale")), None)
+    x, y, z = (1.0, 1.0, 1.0) if scale is None else scale.numbers(None, 3)
+    return Mesh(uri.words(), (x, y, z), scene.folders[shape.source], scene.package_dirs)
+
+
+def _color(visual: Element) -> tuple[float, ...] | None:
+    told = [color for material in visual.all("material") for color in material.all("diffuse", "ambient")]
+    if not told:
+        return None
+    words = told[0].words().split(None, 4)
+    numbers = told[0].numbers(None, 3 if len(words) == 3 else 4)
+    if min(numbers) < 0 or max(numbers) > 1:
+        told[0].fail(f"wants numbers from 0 to 1, not {told[0].words()[:60]!r}")
+    return numbers

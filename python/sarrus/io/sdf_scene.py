@@ -1,0 +1,444 @@
+"""What SDF documents hold: models, links, frames and joints by scoped names, and where they are."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import did_you_mean
+from ..spatial import Rotation, Transform
+from . import drake
+from .document import Element, free_name, grammar, listed, parse
+
+__all__ = ["KNOWN", "NO_LIMIT", "OF_WORLDS", "Scene", "SdfJoint", "inside", "pose_of", "truth", "version_of"]
+
+_MODEL = (
+    "name canonical_link placement_frame | pose static link joint frame model include drake:joint (self_collide allow_auto_disable "
+    f"enable_wind plugin gripper audio drake:collision_filter_group) {' '.join(drake.TAGS)}"
+)
+_AXIS = "| xyz limit dynamics mimic use_parent_model_frame"
+KNOWN = grammar(
+    {
+        "sdf": "version | world model (light actor)",
+        "world": "name | gravity model include joint frame physics (light actor plugin scene gui audio state road magnetic_field "
+        "atmosphere spherical_coordinates wind population)",
+        "physics": "name type default | gravity (max_step_size real_time_factor real_time_update_rate ode bullet dart simbody "
+        "max_contacts)",
+        "model": _MODEL,
+        "include": "merge | uri name pose static placement_frame (plugin)",
+        "link": "name type | pose inertial gravity visual collision (self_collide kinematic must_be_base_link enable_wind "
+        "velocity_decay sensor light projector audio_sink audio_source battery particle_emitter plugin)",
+        "inertial": "auto | pose mass inertia density (auto_inertia_params)",
+        "inertia": "| ixx ixy ixz iyy iyz izz",
+        "pose": "relative_to frame degrees rotation_format |",
+        "frame": "name attached_to | pose",
+        "joint": "name type | pose parent child axis axis2 gearbox_ratio gearbox_reference_body thread_pitch screw_thread_pitch "
+        "drake:mimic drake:rotor_inertia drake:gear_ratio (physics sensor plugin drake:controller_gains)",
+        "drake:joint": "name type | drake:parent drake:child drake:damping",
+        "drake:mimic": "joint multiplier offset |",
+        "axis": _AXIS,
+        "axis2": _AXIS,
+        "xyz": "expressed_in |",
+        "limit": "| lower upper effort velocity (stiffness dissipation)",
+        "dynamics": "| damping friction spring_stiffness spring_reference",
+        "mimic": "joint axis | multiplier offset reference",
+        **drake.KNOWN,
+    }
+)
+
+FIRST, LAST = (1, 3), (1, 12)
+MOST_INCLUDES, DEEPEST_INCLUDE = 1000, 20
+NO_LIMIT = 1e16  # what SDF writes for none
+OF_WORLDS = ("sun", "ground_plane")  # a lamp and the ground, which most worlds include
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """A frame of the file: its pose in another one (or, of a model, that of its placement frame), and to what it is attached."""
+
+    element: Element
+    base: str
+    pose: Transform
+    on: str
+    placed: str = ""
+
+
+@dataclass(frozen=True)
+class SdfJoint:
+    """A joint where it stands: its own frame, those that it joins, parent first, and what names in it are relative to."""
+
+    element: Element
+    name: str
+    frame: str
+    ends: tuple[str, str]
+    scope: str
+    model: str
+
+    @property
+    def is_gearbox(self) -> bool:
+        return self.element.get("type") == "gearbox"
+
+
+@dataclass
+class Scene:
+    """What documents hold, by scoped names "model::nested::link"; the world's frame is "world"."""
+
+    beside: str
+    package_dirs: tuple[str, ...]
+    frames: dict[str, _Frame] = field(default_factory=dict)
+    links: dict[str, Element] = field(default_factory=dict)
+    joints: list[SdfJoint] = field(default_factory=list)
+    models: dict[str, Element] = field(default_factory=dict)  # with links or joints of their own
+    static: set[str] = field(default_factory=set)  # links
+    documents: list[Element] = field(default_factory=list)
+    folders: dict[str, str] = field(default_factory=dict)  # of the documents
+    reading: tuple[str, ...] = ()  # files that include one another, down to this one
+    poses: dict[str, Transform] = field(default_factory=lambda: {"world": Transform()})
+    bodies: dict[str, str] = field(default_factory=lambda: {"world": "world"})  # that frames are attached to
+
+    # what documents hold
+
+    def document(self, text: str | bytes, source: str) -> Element:
+        root = parse(text, source, KNOWN)
+        self.documents.append(root)
+        self.folders[source] = self.beside
+        if root.tag != "sdf":
+            root.fail("is not the root of an SDF (<sdf>)")
+        root.look_for_unknown()
+        version_of(root)
+        return root
+
+    def choose(self, root: Element, wanted: str | None) -> str:
+        """Gather what the document's models hold; the name of the one that is read, empty for all."""
+        worlds = root.all("world")
+        if len(worlds) > 1:
+            worlds[1].fail(f"is one of {len(worlds)} worlds: one is wanted")
+        owner = worlds[0] if worlds else root
+        if worlds:
+            owner.look_for_unknown()
+        tops = []
+        for element in owner.all("model", "include"):
+            name = self.include(element, "", "world") if element.tag == "include" else self.model(element, "", "world")
+            if name:
+                tops.append(name)
+        for frame in owner.all("frame") if worlds else ():
+            self.frame(frame, "", "world")
+        for joint in owner.all("joint") if worlds else ():
+            self.joint(joint, "", "world")
+        if not tops:
+            owner.fail("has no model")
+        if wanted is not None:
+            if wanted not in tops:
+                owner.fail(f"has no model {wanted!r}{did_you_mean(wanted, tops)}")
+            return wanted
+        tied = any(joint.scope == "" and "world" not in joint.ends for joint in self.joints)
+        loose = {link.partition("::")[0] for link in self.links if link not in self.static}
+        moving = [top for top in tops if top in loose]
+        if len(moving) > 1 and not tied:
+            owner.fail(
+                f"has {len(moving)} models that move, {listed(moving)}: say which one is wanted, model={moving[0]!r}"
+            )
+        return "" if tied else (moving or tops)[0]
+
+    def model(
+        self, element: Element, scope: str, home: str, given: Element | None = None, *, merged: bool = False
+    ) -> str:
+        """Gather a model, of which an <include> may override name and pose; its name."""
+        element.look_for_unknown()
+        own = (given and _word(given, "name")) or element.text("name")
+        placing = given if given is not None and given.child("pose") else element
+        if "::" in own and version_of(element) >= (1, 8):
+            element.fail("has a name with '::', which divides the names of nested models")
+        name = self.new(element, f"{scope}_merged__{own}__" if merged else scope + own)
+        inside = scope if merged else f"{name}::"
+        self.models[name] = element
+        fixed = next((e for e in (given, element) if e is not None and e.child("static")), None)
+        still = fixed is not None and truth(fixed.needed("static"))
+        before = len(self.links)
+        for link in element.all("link"):
+            link.look_for_unknown()
+            key = self.new(link, inside + link.text("name"))
+            self.links[key] = link
+            self.frames[key] = self.placed(link, link, inside, name, key)
+        for frame in element.all("frame"):
+            self.frame(frame, inside, name)
+        for nested in element.all("model"):
+            self.model(nested, inside, name)
+        for include in element.all("include"):
+            self.include(include, inside, name)
+        for joint in element.all("joint", "drake:joint"):
+            self.joint(joint, inside, name)
+        links = list(self.links)[before:]
+        if still:
+            self.static.update(links)
+        canonical = element.get("canonical_link")
+        on = inside + canonical if canonical else (links[0] if links else "")
+        at_frame = (given and _word(given, "placement_frame")) or element.get("placement_frame") or ""
+        self.frames[name] = self.placed(
+            element,
+            placing,
+            scope if placing is given or scope else "",
+            home,
+            on,
+            inside + at_frame if at_frame else "",
+        )
+        return name
+
+    def include(self, element: Element, scope: str, home: str) -> str:
+        """Gather the model that an <include> names; its name, empty where a world is as well without."""
+        element.look_for_unknown()
+        uri = element.needed("uri").words()
+        path = self.find(element, uri)
+        if path is None:
+            if scope == "" and uri.rstrip("/").rpartition("/")[2] in OF_WORLDS:
+                return ""
+            element.needed("uri").fail(
+                f"names {uri[:200]!r}, which is not there: load(..., package_dirs=[...]) or the variable SDF_PATH says where models are"
+            )
+        if len(self.documents) > MOST_INCLUDES:
+            element.fail(f"is one of more than {MOST_INCLUDES}")
+        if str(path) in self.reading:
+            element.fail(f"includes in a circle: {' > '.join(Path(p).name for p in (*self.reading, str(path)))}")
+        if len(self.reading) >= DEEPEST_INCLUDE:
+            element.fail(f"is nested deeper than {DEEPEST_INCLUDE} files")
+        before, self.reading, self.beside = (self.reading, self.beside), (*self.reading, str(path)), str(path.parent)
+        root = self.document(path.read_bytes(), f"{path.parent.name}/{path.name}")
+        models = root.all("model")
+        if len(models) != 1:
+            root.fail(f"has {len(models)} models; a file that is included has one")
+        name = self.model(models[0], scope, home, element, merged=element.get("merge") in ("true", "1"))
+        self.reading, self.beside = before
+        return name
+
+    def find(self, element: Element, uri: str) -> Path | None:
+        """The file that an include names; None where there is none."""
+        scheme, separator, rest = uri.partition("://")
+        if separator and ".." in Path(rest).parts:
+            element.needed("uri").fail(f"names {uri[:200]!r}, which leads out of a folder")
+        if separator and scheme not in ("model", "package", "file"):
+            element.needed("uri").fail(
+                f"names {uri[:200]!r}: {scheme}:// is not fetched; model://, package:// and files are read"
+            )
+        here = [self.beside] if self.beside else []
+        near = [str(folder) for start in here for folder in (Path(start), *list(Path(start).parents)[:-1])]
+        folders = (
+            [*self.package_dirs, *near, *_from_environment()] if scheme in ("model", "package") and separator else here
+        )
+        name = rest if separator else uri
+        allowed = [os.path.abspath(folder) for folder in (*folders, *self.package_dirs)]
+        for folder in folders:
+            # a package is a folder in one of these, or one of these
+            inside = (
+                [name, name.partition("/")[2]] if separator and Path(folder).name == name.partition("/")[0] else [name]
+            )
+            for one in inside:
+                path = os.path.abspath(os.path.join(folder, one))
+                if "\0" in path or not any(os.path.commonpath([path, root]) == root for root in allowed):
+                    fault = "leads out of the folders that are searched; package_dirs=[...] names others"
+                    element.needed("uri").fail(f"names {uri[:200]!r}, which {fault}")
+                if os.path.isfile(path):
+                    return Path(path)
+                if os.path.isdir(path) and (found := _of_folder(Path(path))):
+                    return found
+        return None
+
+    def frame(self, element: Element, scope: str, home: str) -> None:
+        element.look_for_unknown()
+        key = self.new(element, scope + element.text("name"))
+        on = element.get("attached_to")
+        on = home if on in (None, "", "__model__") else on if scope == "" and on == "world" else scope + str(on)
+        self.frames[key] = self.placed(element, element, scope, on, on)
+
+    def joint(self, element: Element, scope: str, home: str) -> None:
+        element.look_for_unknown()
+        name = scope + element.text("name")
+        if element.tag == "drake:joint":  # its frames are those of what it joins
+            parent, child = (self.named(element.needed(f"drake:{end}"), scope, home) for end in ("parent", "child"))
+            self.joints.append(SdfJoint(element, name, child, (parent, child), scope, home))
+            return
+        # up to 1.6 a link may have the name of a joint
+        frame = (
+            free_name(f"{name}_joint_frame", self.frames)
+            if name in self.frames and version_of(element) < (1, 7)
+            else name
+        )
+        self.new(element, frame)
+        parent, child = (self.named(element.needed(end), scope, home) for end in ("parent", "child"))
+        self.frames[frame] = self.placed(element, element, scope, child, child, home=home)
+        self.joints.append(SdfJoint(element, name, frame, (parent, child), scope, home))
+
+    def placed(
+        self, owner: Element, element: Element, scope: str, base: str, on: str, placed: str = "", home: str = ""
+    ) -> _Frame:
+        """A frame at an element's <pose>, which is told in `base` if it does not say itself."""
+        pose = element.child("pose")
+        if pose is None:
+            return _Frame(owner, base, Transform(), on, placed)
+        told = pose.get("relative_to") or pose.get("frame")
+        if told:
+            model = home or (scope.removesuffix("::") if scope else "world")
+            base = model if told == "__model__" else "world" if scope == "" and told == "world" else scope + told
+        return _Frame(owner, base, pose_of(pose), on, placed)
+
+    def new(self, element: Element, key: str) -> str:
+        """A name that no other frame has."""
+        first = self.frames.get(key)
+        if first is not None:
+            element.fail(f"has the name of another {first.element.tag} in line {first.element.line}")
+        self.frames[key] = _Frame(element, "world", Transform(), "")  # its place is held until it is known
+        return key
+
+    @staticmethod
+    def named(element: Element, scope: str, home: str) -> str:
+        """The frame that an element's text names."""
+        name = element.words()
+        return name if name == "world" else home if name == "__model__" else scope + name
+
+    # where they are
+
+    def known(self, element: Element, key: str) -> _Frame:
+        if key not in self.frames:
+            name = key.rpartition("::")[2]
+            near = [other.rpartition("::")[2] for other in self.frames] if len(self.frames) < 10000 else []
+            element.fail(f"refers to {key!r}, which is no frame, link, joint or model{did_you_mean(name, near)}")
+        return self.frames[key]
+
+    def step(self, key: str) -> Transform:
+        """Pose of a frame in its base."""
+        frame = self.frames[key]
+        if not frame.placed:
+            return frame.pose
+        inside, name = Transform(), frame.placed
+        way: set[str] = set()
+        while name != key:
+            if name in way or name == "world":
+                frame.element.fail("has a placement frame that is not in it")
+            way.add(name)
+            base = self.known(frame.element, name).base
+            inside, name = self.step(name) @ inside, base
+        return frame.pose @ inside.inverse()
+
+    def pose(self, key: str, element: Element) -> Transform:
+        """Pose of a frame in the world."""
+        way: dict[str, None] = {}
+        while key not in self.poses:
+            if key in way:
+                self.frames[key].element.fail(f"is placed relative to itself: {listed(list(way))}")
+            way[key] = None
+            key = self.known(element, key).base
+            element = self.frames[next(reversed(way))].element
+        X = self.poses[key]
+        for name in reversed(way):
+            X = self.poses[name] = X @ self.step(name)
+        return X
+
+    def body(self, key: str, element: Element) -> str:
+        """The link that a frame is attached to, or "world"."""
+        way: dict[str, None] = {}
+        while key not in self.bodies:
+            if key in self.links:
+                self.bodies[key] = key
+                break
+            if key in way:
+                self.frames[key].element.fail("is attached to itself")
+            way[key] = None
+            key = self.known(element, key).on
+            if not key:
+                element.fail(f"refers to {next(iter(way))!r}, a model without links")
+        link = self.bodies[key]
+        self.bodies.update(dict.fromkeys(way, link))
+        return link
+
+    def on_body(self, key: str, element: Element) -> tuple[str, Transform]:
+        """The link that a frame is attached to, or "world", and the frame's pose there."""
+        link = self.body(key, element)
+        return link, self.between(link, key, element)
+
+    def between(self, key: str, other: str, element: Element) -> Transform:
+        """Pose of another frame in a frame; without rounding where the file tells it so."""
+        if key == other:
+            return Transform()
+        if other in self.frames and self.frames[other].base == key:
+            return self.step(other)
+        return self.pose(key, element).inverse() @ self.pose(other, element)
+
+
+def inside(key: str, model: str) -> bool:
+    return key.startswith(f"{model}::") or not model
+
+
+def version_of(element: Element) -> tuple[int, int]:
+    while element.owner is not None:
+        element = element.owner
+    if element.tag != "sdf":  # within a URDF
+        return (1, 6)
+    text = element.text("version")
+    major, _, minor = text.partition(".")
+    if not (major.isdecimal() and minor.isdecimal() and len(text) < 10):
+        element.fail(f"has version {text[:20]!r}, which is none")
+    version = int(major), int(minor)
+    if version < FIRST:
+        element.fail(f"has version {text}; read are 1.3 to 1.12")
+    if version > LAST:
+        element.note(f"version {text} is newer than 1.12, the last one that is read: taken as that")
+    return version
+
+
+def _word(element: Element, tag: str) -> str:
+    child = element.child(tag)
+    return "" if child is None else child.words()
+
+
+def truth(element: Element) -> bool:
+    text = element.content.strip().lower()
+    if text not in ("true", "1", "false", "0"):
+        element.fail(f"is true or false, not {text[:60]!r}")
+    return text in ("true", "1")
+
+
+def pose_of(element: Element) -> Transform:
+    how = element.get("rotation_format") or "euler_rpy"
+    if how == "quat_xyzw":
+        *place, x, y, z, w = element.numbers(None, 7, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+        length = math.hypot(x, y, z, w)
+        if abs(length - 1.0) > 1e-3:
+            element.fail(f"has a quaternion of length {length:g}")
+        return Transform(Rotation.from_quaternion(np.array([x, y, z, w]) / length), place)
+    if how != "euler_rpy":
+        element.fail(f"has an unknown rotation_format {how!r}; known are euler_rpy, quat_xyzw")
+    *place, roll, pitch, yaw = element.numbers(None, 6, (0.0,) * 6)
+    if element.get("degrees") in ("true", "1"):
+        roll, pitch, yaw = map(math.radians, (roll, pitch, yaw))
+    return Transform.from_rpy(roll, pitch, yaw, place) if roll or pitch or yaw else Transform(translation=place)
+
+
+def _from_environment() -> Iterator[str]:
+    for variable in (
+        "SDF_PATH",
+        "GZ_SIM_RESOURCE_PATH",
+        "IGN_GAZEBO_RESOURCE_PATH",
+        "GAZEBO_MODEL_PATH",
+        "ROS_PACKAGE_PATH",
+    ):
+        yield from filter(None, os.environ.get(variable, "").split(os.pathsep))
+
+
+def _of_folder(folder: Path) -> Path | None:
+    """The SDF of a model's folder: the newest that its model.config names, or model.sdf."""
+    config = folder / "model.config"
+    if config.is_file():
+        root = parse(config.read_bytes(), config.name, {})
+        versions = sorted(
+            root.all("sdf"),
+            key=lambda e: [int(n) if n.isdecimal() else 0 for n in (e.get("version") or "0").split(".")],
+        )
+        for element in reversed(versions):
+            path = folder / element.words()
+            if ".." not in path.parts and path.is_file() and path.parent.samefile(folder):
+                return path
+    return folder / "model.sdf" if (folder / "model.sdf").is_file() else None
