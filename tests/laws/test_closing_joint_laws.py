@@ -466,3 +466,22 @@ def test_paths_go_on_where_joints_have_two_ways_to_say_it():
         q = robot.follow({"B": through * far / 4.0})
         assert np.abs(np.diff(q, axis=0)).max() < 0.1
         assert np.abs(robot.loop_residual(q)).max() < 1e-12
+
+
+def test_all_joints_as_a_guess():
+    """What joint_coordinates says is a start, though nobody can choose all of it; and what is fixed besides holds."""
+    for closing in ("motor", "pin2"):
+        robot = four_bar(closing)
+        q = state(robot)[0]
+        guess = robot.joint_coordinates(q)
+        np.testing.assert_allclose(robot.assemble(guess), q, atol=1e-10)
+        for led in ("pin1", "pin2", "pivot"):
+            found = robot.assemble(guess, {led: guess[led] + 0.01})
+            assert robot.joint_coordinates(found)[led] == pytest.approx(guess[led] + 0.01, abs=1e-12)
+            assert np.abs(found - q).max() < 0.1
+            path = robot.follow({led: guess[led] + np.linspace(0.0, 0.01, 3)}, guess)
+            np.testing.assert_allclose(path[-1], found, atol=1e-9)
+        many = {name: np.stack([x, x]) for name, x in guess.items()}
+        np.testing.assert_allclose(robot.assemble(many), [q, q], atol=1e-10)
+        with pytest.raises(sarrus.ModelError, match="cannot all be given"):
+            robot.assemble(guess, dict(guess))

@@ -84,7 +84,7 @@ class Position(LoopFunctions):
         found = None if options.keys() - {"time"} else from_nearby(self, targets, near, fixed, options.get("time"))
         if found is not None:
             return found
-        other = recut(self, targets, near, fixed)
+        other, near = recut(self, targets, fixed, near=near)
         if other is None:
             return self._looked_for(targets, near, fixed, **options)
         out, time = options.pop("out", None), options.get("time")
@@ -159,7 +159,7 @@ class Position(LoopFunctions):
         >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
         [-0.329, 0.237]
         """
-        if other := recut(self, fixed):
+        if other := recut(self, fixed)[0]:
             how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
             return [other.back(q, None, time) for q in other.robot.assembly_modes(fixed, **how)]
         attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
@@ -268,7 +268,8 @@ class Position(LoopFunctions):
         branch_steps = checked_steps(max_step, min_step)
         if not isinstance(inputs, Mapping):
             raise TypeError(f"inputs are a mapping of joints or frames to where they go; got {inputs!r}")
-        if other := recut(self, inputs, near):
+        other, near = recut(self, inputs, near=near)
+        if other:
             how: dict[str, Any] = {"time": time, "max_step": max_step, "min_step": min_step, "tolerance": tolerance}
             try:
                 return other.path_back(other.robot.follow(inputs, other.start(near, None), **how), near, time)
@@ -330,7 +331,7 @@ class Position(LoopFunctions):
         >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
         (6.0, True)
         """
-        if other := recut(self, given):
+        if other := recut(self, given)[0]:
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
             return other.rates_back(other.robot.velocities(there, given, **options), q, there, None, time, out)
@@ -355,7 +356,7 @@ class Position(LoopFunctions):
         >>> float(a[0]), bool(abs(missing).max() < 1e-12)
         (0.0, True)
         """
-        if other := recut(self, given):
+        if other := recut(self, given)[0]:
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
             rates = other.velocity_there(q, v, time)

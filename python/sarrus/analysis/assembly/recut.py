@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, into
+from ..._arrays import Array, common_axes, into
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError
-from ..joint_targets import quoted, start_near
+from ..joint_targets import coordinates, quoted, start_near
 from .closing import prepared
 
 
@@ -106,12 +106,28 @@ class Recut:
         return found
 
 
-def recut(robot: LoopFunctions, *given: Any) -> Recut | None:
-    """With the joints in the tree that these mappings name; None where they are there."""
+def recut(robot: LoopFunctions, *given: Any, near: Any = None) -> tuple[Recut | None, Any]:
+    """With the joints in the tree that these mappings name, None where they are there; and `near`.
+
+    Joints may be guessed, too, in `near`: together with those that are given they may close a loop among themselves, as all joints of a
+    mechanism do. Then what counts of them is the configuration that those of its own tree make.
+    """
+    try:
+        return _with_in_tree(robot, *given, near), near
+    except ModelError:
+        if not isinstance(near, Mapping):
+            raise
+    guessed = {name: x for name, x in near.items() if not robot.joint(name).closes_loop}
+    kept = coordinates(robot, guessed, many=True)
+    lead = common_axes({f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()})
+    return _with_in_tree(robot, *given), start_near(robot, None, kept, None, lead)
+
+
+def _with_in_tree(robot: LoopFunctions, *given: Any) -> Recut | None:
     names = tuple(name for joints in given if isinstance(joints, Mapping) for name in joints if name in robot._joints)
     if not any(robot.joint(name).closes_loop for name in names):
         return None
-    return prepared(robot, ("tree", *sorted(names)), lambda: Recut(robot, names))
+    return prepared(robot, ("tree", *sorted(set(names))), lambda: Recut(robot, names))
 
 
 def _in_order(robot: LoopFunctions, of_joints: Mapping[str, Array], place: str) -> Array:
