@@ -61,9 +61,11 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
   for_each("thrusters",
            [&](const py::tuple& t) { list.add_thruster(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_law(t[2])); });
   for_each("wheels", [&](const py::tuple& t) { list.add_wheel(t[0].cast<int>(), t[1].cast<double>(), to_law(t[2])); });
-  std::vector<Law> targets;
-  for_each("computed_torque", [&](const py::tuple& t) { targets.push_back(to_law(t)); });
-  if (!targets.empty()) list.add_computed_torque(std::move(targets));
+  for_each("computed_torque", [&](const py::tuple& t) {
+    std::vector<Law> targets;
+    for (const py::handle& law : t) targets.push_back(to_law(law));
+    list.add_computed_torque(std::move(targets));
+  });
   list.limit_efforts(of["effort_limits"].cast<std::vector<double>>());
 }
 
