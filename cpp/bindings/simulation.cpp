@@ -53,10 +53,12 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
   for_each("thrusters",
            [&](const py::tuple& t) { list.add_thruster(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_law(t[2])); });
   for_each("wheels", [&](const py::tuple& t) { list.add_wheel(t[0].cast<int>(), t[1].cast<double>(), to_law(t[2])); });
-  std::vector<Law> targets;
-  for_each("computed_torque", [&](const py::tuple& t) { targets.push_back(to_law(t)); });
-  if (!targets.empty()) list.add_computed_torque(std::move(targets));
-  for (const py::handle& h : of["task_controls"].cast<py::list>()) list.add_task_control(to_task_control(m, h.cast<py::dict>()));
+  for_each("computed_torque", [&](const py::tuple& t) {
+    std::vector<Law> targets;
+    for (const py::handle& law : t) targets.push_back(to_law(law));
+    list.add_computed_torque(std::move(targets));
+  });
+  for_each("task_controls", [&](const py::tuple& t) { list.add_task_control(to_task_control(m, t[0].cast<py::dict>())); });
   list.limit_efforts(of["effort_limits"].cast<std::vector<double>>());
 }
 
