@@ -28,6 +28,38 @@ template <class T> struct TaskResponses {
   Factor<T> factor;
   Arena& arena;
 
+  /// Of `count` generalised forces (nv each), a and lambda one after the other: with one state's factor four at a time. Without corrections:
+  /// what rounding leaves open is less than any target is known to.
+  SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
+    const Tree& tree = e.matrix.tree;
+    const int nv = tree.nv, rows = tree.loops.rows, all = nv + e.matrix.rows;
+    int k = 0;
+    if constexpr (std::is_same_v<T, double>) {
+      const Arena::Scope scope(arena);
+      using P = Packet<4>;
+      P *x = arena.take<P>(all), *work = arena.take<P>(all);
+      for (; k < count && !e.pieces && !e.matrix.plan.fronts; k += 4) {
+        const int n = std::min(4, count - k);
+        for (int i = 0; i < all; ++i) x[i] = P(0.0);
+        for (int l = 0; l < n; ++l)
+          for (int i = 0; i < nv; ++i) x[i].lanes[l] = forces[(k + l) * nv + i];
+        sarrus::solve(e.matrix.plan, factor, arena, x, work);
+        for (int l = 0; l < n; ++l) {
+          for (int i = 0; i < nv; ++i) a[(k + l) * nv + i] = x[i].lanes[l];
+          for (int r = 0; r < rows; ++r) lambda[(k + l) * rows + r] = -x[nv + r].lanes[l];
+        }
+      }
+    }
+    for (; k < count; ++k) {
+      const Arena::Scope scope(arena);
+      T* x = arena.take<T>(all);
+      for (int i = 0; i < all; ++i) x[i] = i < nv ? forces[k * nv + i] : T(0.0);
+      solve_once(e, arena, factor, x);
+      for (int i = 0; i < nv; ++i) a[k * nv + i] = x[i];
+      for (int r = 0; r < rows; ++r) lambda[k * rows + r] = -x[nv + r];
+    }
+  }
+
   /// a and lambda become what force (nv) and gamma (rows; null: zero) cause.
   SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
     const Arena::Scope scope(arena);
@@ -167,8 +199,8 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   }
   T* still = take(n - motors + 1);  // what J a of contacts must be
   for (int k = motors, i = 0; k < n; k += c.contact[i++].rows) contact_rows(s, c.contact[i], u.B + k * nv, still + k - motors);
+  respond.each(u.B, n, u.A, u.Lambda);
   for (int k = 0; k < n; ++k) {
-    respond(u.B + k * nv, nullptr, u.A + k * nv, u.Lambda + k * held);
     const T moved = scalar_product(u.B + k * nv, u.A + k * nv, nv);
     u.scale[k] = select(moved > T(1e-300), T(1.0) / sqrt(select(moved > T(1e-300), moved, T(1.0))), T(1.0));
   }

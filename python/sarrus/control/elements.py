@@ -27,6 +27,7 @@ from .._arrays import checked_number
 from ..errors import ModelError
 from ..laws import Law
 from .path import Path, path_through
+from .task_control import TaskControl
 
 __all__ = [
     "PID",
@@ -236,7 +237,9 @@ class ReactionWheel:
     momentum_limit: Number = np.inf
 
 
-ForceElement = PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop | Thruster | ReactionWheel
+ForceElement = (
+    PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop | Thruster | ReactionWheel | TaskControl
+)
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:

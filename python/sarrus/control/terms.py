@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..description.joints import Revolute, middle, unit_axis
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError
 from ..laws import as_law, law_terms
+from .coordinates import checked_index, coordinate, loses_turns
 from .elements import (
     PID,
     ComputedTorque,
@@ -26,6 +26,8 @@ from .elements import (
     Thruster,
     finite,
 )
+
+from .task_control import TaskControl
 
 Numbers = NDArray[np.float64]
 Term = tuple[Any, ...]
@@ -82,7 +84,7 @@ def force_elements(
             raise ModelError(f"one {type(element).__name__} drives all joints; there are several")
         made.terms[kind].append(term)
         groups[kind].append(numbers)
-        made.nz += kind in ("controllers", "stictions")
+        made.nz += term[0]["states"] if kind == "task_controls" else kind in ("controllers", "stictions")
     made.columns = [numbers for kind in KINDS for numbers in groups[kind]]  # in the order in which the core reads them
     return made
 
@@ -188,6 +190,15 @@ def _computed_torque(mechanism: LoopFunctions, element: ComputedTorque, _: objec
     return tuple(law_terms(law) for law in targets), gains
 
 
+def _task_control(mechanism: LoopFunctions, element: TaskControl, _: object) -> tuple[Term, list[Numbers]]:
+    if element.robot is not mechanism:
+        raise ModelError(
+            f"this TaskControl was made for another mechanism, '{element.robot.name}'; as a controller of '{mechanism.name}' it is a function: "
+            "give lambda t, q, v: law(t, q, v)"
+        )
+    return (element._terms,), element._columns
+
+
 Told = Callable[[LoopFunctions, Any, Sequence[float]], tuple[Term, list[Numbers]]]
 ELEMENTS: dict[type, tuple[str, Told]] = {  # their kind, of which the core reads one after the other
     PID: ("controllers", _pid),
@@ -198,6 +209,7 @@ ELEMENTS: dict[type, tuple[str, Told]] = {  # their kind, of which the core read
     Thruster: ("thrusters", _thruster),
     ReactionWheel: ("wheels", _reaction_wheel),
     ComputedTorque: ("computed_torque", _computed_torque),
+    TaskControl: ("task_controls", _task_control),
 }
 KINDS = tuple(kind for kind, _ in ELEMENTS.values())
 ALONE = ("computed_torque",)  # kinds of which there is one
@@ -206,35 +218,9 @@ ALONE = ("computed_torque",)  # kinds of which there is one
 # ---- where they act --------------------------------------------------------------------------------------------------
 
 
-def coordinate(mechanism: LoopFunctions, name: str, index: int, what: str) -> tuple[int, int]:
-    """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
-    joint = mechanism.joint(name)
-    if joint.type.quaternion:
-        raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
-    k = _index(name, joint.type.nv, index, "coordinates")
-    if not joint.type.rates[k]:
-        raise ModelError(
-            f"{what} needs a coordinate whose rate is one of the velocities; that of coordinate {k} of '{name}', {joint.type}, is not, "
-            "as its velocities are along axes that turn with it"
-        )
-    return joint._all_q.start + k, joint._all_v.start + k
-
-
-def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
-    """Whether a coordinate is an angle whose whole turns nothing counts: of a joint that closes a loop, which a screw's displacement tells."""
-    joint = mechanism.joint(name)
-    return bool(joint.closes_loop and joint.type.whole_turns_return and joint.type.coordinates[index][1] == "rad")
-
-
 def _velocity(mechanism: LoopFunctions, name: str, index: int) -> int:
     joint = mechanism.joint(name)
-    return int(joint._all_v.start) + _index(name, joint.type.nv, index, "velocities")
-
-
-def _index(name: str, count: int, index: Any, what: str) -> int:
-    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < count:
-        raise ModelError(f"joint '{name}' has {count} {what}; index={index!r} is none of them")
-    return int(index)
+    return int(joint._all_v.start) + checked_index(name, joint.type.nv, index, "velocities")
 
 
 def _check_frame(mechanism: LoopFunctions, name: str) -> None:

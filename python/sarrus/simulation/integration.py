@@ -18,6 +18,7 @@ from .. import _core
 from .._arrays import Array, real_array
 from .._core import Status, tolerances
 from ..control.elements import Contact, Stiction
+from ..control.task_control import TaskControl
 from ..control.terms import force_elements
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
@@ -102,8 +103,8 @@ class Integration:
         self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
         for kind in (c for c in given if isinstance(c, type)):
             raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
-        functions = [c for c in given if callable(c)]
-        elements = [c for c in given if not callable(c)]
+        functions = [c for c in given if is_function(c)]
+        elements = [c for c in given if not is_function(c)]
         self.limits = JointLimits(mechanism, limits, elements)
         self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
         if self.forces.parameters.ndim > 1:
@@ -476,6 +477,11 @@ def _ending_by_signal(core: Any) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def is_function(controller: Any) -> bool:
+    """Whether Python answers it at each evaluation."""
+    return callable(controller) and not (isinstance(controller, TaskControl) and controller.native)
 
 
 def has_functions_of_q(mechanism: Mechanism) -> bool:

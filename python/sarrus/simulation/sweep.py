@@ -24,6 +24,7 @@ from .integration import (
     check_advance,
     check_choice,
     has_functions_of_q,
+    is_function,
     method_for,
     on_the_loops,
     whole_steps,
@@ -144,7 +145,7 @@ def simulate_many(
     if has_functions_of_q(mechanism):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
     elements: Any = [] if controller is None else controller if isinstance(controller, (list, tuple)) else [controller]
-    if any(callable(c) for c in elements):
+    if any(is_function(c) for c in elements):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
     method, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
     forces = force_elements(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
