@@ -28,7 +28,7 @@ PYTHON = (
     ("_core", "errors"),
     ("_arrays",),
     ("_build", "spatial"),
-    ("laws",),
+    ("laws", "rolling"),
     ("description",),
     ("dynamics",),
     ("analysis",),
