@@ -28,6 +28,8 @@ GALLERY = {
         "stanford_arm",
         "free_flyer",
         "macro_micro_arm",
+        "quadruped",
+        "six_axis_arm",
         "sampler",
         "four_bar_ladder",
     )
