@@ -6,7 +6,8 @@ Dynamics, loops and contacts are equations between the unknowns x = (a, u, f, la
 
 Tasks are rows A x = b. Hard ones are further equations; the others are met one priority after the other in the sense of weighted least squares,
 each within what all before it leave free: x + N z, where N is a basis of the null space of everything that is settled. Limits are rows
-G x <= g of all levels. Least norms of efforts, forces and multipliers, in that order, are the last levels, so that the answer is unique.
+G x <= g of all levels. Last come levels of least norm: of efforts, forces and multipliers, in that order or as they are told, so that the
+answer is unique.
 
 Nothing is eliminated, factorised or regularised, and no derivative is taken from the library: Jacobians of tasks and their
 rates are finite differences of poses.
@@ -58,9 +59,18 @@ class Answer(NamedTuple):
 
 
 def solve(
-    robot, q, v, tasks, *, actuated=None, contacts=(), limits=(), time=None, last=("efforts", "forces", "multipliers")
+    robot,
+    q,
+    v,
+    tasks,
+    *,
+    actuated=None,
+    contacts=(),
+    limits=(),
+    time=None,
+    last=({"efforts": 1.0}, {"forces": 1.0}, {"multipliers": 1.0}),
 ):
-    """The Answer to tasks of all priorities, within limits."""
+    """The Answer to tasks of all priorities, within limits; last: levels of least norm, of unknowns times numbers (one, or one each)."""
     M, h = robot.mass_matrix(q), robot.bias_forces(q, v)
     S = robot.actuation_jacobian(q, actuated)
     when = {} if time is None else {"time": time}
@@ -109,8 +119,9 @@ def solve(
         b = np.concatenate([w[:, 0] * task.goal for w, task in zip(root, chosen, strict=True)])
         x, N = best(A, b, x, N, G, g)
         left[priority] = float(np.sum((A @ x - b) ** 2))
-    for name in last:
-        x, N = best(over({name: np.eye(sizes[name])}), np.zeros(sizes[name]), x, N, G, g)
+    for level in last:
+        A = np.concatenate([over({name: np.diag(np.broadcast_to(w, sizes[name]))}) for name, w in level.items()])
+        x, N = best(A, np.zeros(len(A)), x, N, G, g)
     return Answer(parts(x, sizes), left, ())
 
 
