@@ -29,7 +29,7 @@ PYTHON = (
     ("_core", "errors"),
     ("_arrays",),
     ("_build", "spatial"),
-    ("laws",),
+    ("laws", "rolling"),
     ("description",),
     ("dynamics",),
     ("analysis",),
