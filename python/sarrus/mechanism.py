@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .analysis.actuation.efforts import Actuation
+from .analysis.actuation.pin_loads import JointLoads
 from .analysis.formulations.invariant import InvariantForm
 from .analysis.formulations.linearization import LinearizedDynamics
 from .analysis.formulations.projected import ProjectedDynamics
@@ -24,7 +24,7 @@ __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 class Mechanism(
     Loosening,
     LinearizedDynamics,
-    Actuation,
+    JointLoads,
     FreeFloatingPlanning,
     ReducedDynamics,
     ProjectedDynamics,
