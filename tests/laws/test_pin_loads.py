@@ -144,3 +144,38 @@ def test_what_cannot_be_told():
     a, loops = robot.forward_dynamics(q, rest, [0.0, 1.0, 0.0], return_reactions=True)
     with pytest.raises(sarrus.ModelError, match="name in actuated= the joints that are driven"):
         robot.pin_loads(q, rest, a, multipliers=loops.multipliers, actuated=["pin2"])
+
+
+def test_a_swinging_pendulum(tmp_path):
+    """Its pivot carries m (g cos q + l v^2) along the rod; weighted by time, the mean does not see how samples are spaced."""
+    robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+    t = np.sort(np.concatenate([np.linspace(0.0, 1.0, 400), np.linspace(0.9, 1.0, 300)]))
+    q, v, a = np.sin(2 * t)[:, None], 2 * np.cos(2 * t)[:, None], -4 * np.sin(2 * t)[:, None]
+    loads = sarrus.Trajectory.from_motion(robot, t, q, v, a).pin_loads()
+    along, across = 2.0 * (9.81 * np.cos(q) + 0.5 * v**2), 2.0 * (9.81 * np.sin(q) + 0.5 * a)
+    force = np.hypot(along, across)[:, 0]
+    row = loads.summary[0]
+    assert (row.joint, row.quantity, row.unit, row.not_unique) == ("pivot", "force", "N", "")
+    assert (row.maximum, row.when) == (pytest.approx(force.max()), t[force.argmax()])
+    even = np.interp(np.linspace(0.0, 1.0, 20001), t, force)
+    assert row.mean == pytest.approx(even.mean(), rel=1e-4)
+    assert row.rms == pytest.approx(np.sqrt((even**2).mean()), rel=1e-4)
+    assert "pivot  force " in str(loads) and "<td>pivot</td><td>force</td>" in loads._repr_html_()
+    assert loads.to_dataframe().loc[0, "maximum"] == row.maximum
+    np.testing.assert_allclose(
+        loads.efforts["pivot"][:, 0], 2.0 * (9.81 * 0.5 * np.sin(q) + 0.25 * a)[:, 0], atol=1e-12
+    )
+
+
+def test_along_a_run_as_in_its_states():
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble(fixed={"motor": 0.5})
+    drive = sarrus.control.PID("motor", proportional=20.0, derivative=2.0, target=1.0)
+    run = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=drive)
+    along, by_state = run.pin_loads(), robot.pin_loads(run.q, run.v, run.a)
+    for name, load in by_state.items():
+        np.testing.assert_allclose(along[name], load, atol=1e-7)
+    np.testing.assert_allclose(along.efforts["motor"][:, 0], run.tau[:, 0], atol=1e-12)
+    # what acts in a joint without a motor is told too
+    pushed = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=sarrus.control.PrescribedEffort("pin1", 3.0))
+    np.testing.assert_allclose(pushed.pin_loads().efforts["pin1"], 3.0, atol=1e-9)

@@ -132,7 +132,7 @@ class JointLoads(Actuation):
         names = self._motors(actuated)
         f = self.reactions(q, v, a, wrenches=wrenches, time=time)
         q = real_array("q", q)
-        if not self.nc:
+        if not self.constraints:
             tau = self.inverse_dynamics(q, v, a, wrenches=wrenches)
             driven = [name for name in self.joints if self.joint(name).nv]
             loads = {name: self._on_child(q, name, f[name]) for name in self.joints}
