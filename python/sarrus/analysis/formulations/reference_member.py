@@ -194,7 +194,8 @@ class ReferenceMember(LoopFunctions):
         """What :meth:`forward_dynamics` with solver="reference-member" returns."""
         time, return_status = options.get("time"), options.get("return_status", False)
         s = self.reference_member(q, v, tau, wrenches=wrenches, time=time, return_status=return_status)
-        a, reactions = into(options.get("out"), s.accelerations), []
+        a = into(options.get("out"), s.accelerations)
+        reactions: list[Any] = []
         if return_reactions and self.constraints:
             residual = self._residual(q, v, tau, s, wrenches=wrenches, time=time)
             reactions = [LoopReactions(s.multipliers, s.wrenches, residual, np.full(np.shape(residual), np.nan))]
