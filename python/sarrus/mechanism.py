@@ -66,6 +66,11 @@ class Mechanism(
     (2, 2)
     """
 
+    def _repr_html_(self) -> str:
+        from .figures.notebook import mechanism
+
+        return mechanism(self)
+
     def to_builder(self) -> Builder:
         """A :class:`~sarrus.Builder` that holds all of it, to be changed and built anew.
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
+from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
 from ..errors import NotRealizableError, ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-@dataclass(frozen=True)
-class LoopReactions:
+@dataclass(frozen=True, repr=False)
+class LoopReactions(Brief):
     """What the constraints carry in a motion.
 
     Attributes
@@ -41,6 +42,13 @@ class LoopReactions:
     wrenches: dict[str, Array]
     residual: Array
     error: Array
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, *(largest(wrench[..., part]) for part in (slice(3, 6), slice(0, 3))))
+            for name, wrench in self.wrenches.items()
+        ]
+        return table(rows, "What constraints carry at most", ("", "force [N]", "moment [N m]"))
 
 
 class LoopFunctions(StateFunctions):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._arrays import Array, checked_count, checked_truth, common_axes
+from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
 from ..description.specs import Description, JointSpec, core_terms, without_effect
@@ -108,7 +109,7 @@ class Joint:
         return f"<joint '{self.name}': {self.type} from '{self.parent}' to '{self.child}'>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Constraint:
     """A joint that closes a loop, or another relation between velocities.
 
@@ -142,6 +143,16 @@ class Constraint:
 
     def __str__(self) -> str:
         return str(self.spec)
+
+    def __repr__(self) -> str:
+        return f"<constraint {self.spec}, rows {self.rows.start}:{self.rows.stop}>"
+
+    def _repr_html_(self) -> str:
+        holds = {True: "positions and velocities", False: "velocities"}
+        rows = [
+            (name.partition(": ")[2], holds[held]) for name, held in zip(self.row_names, self.holonomic, strict=True)
+        ]
+        return table(rows, str(self.spec), ("row", "holds"))
 
 
 class StateFunctions(_core.Mechanism):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._arrays import Array
+from .._showing import table
 from ..analysis.actuation.pin_loads import PinLoads
 from ..errors import raise_no_such_name
 
@@ -108,22 +109,17 @@ class PinLoadHistory(PinLoads):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = self.summary
-        head = "".join(f"<th>{x}</th>" for x in ("joint", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
-        cells = (
+        rows = [
             (
-                escape(r.joint),
+                r.joint,
                 r.quantity,
                 *(f"{x:.4g}" for x in (r.maximum, r.when, r.mean, r.rms)),
                 r.unit,
                 " ".join(r.not_unique),
             )
-            for r in rows
-        )
-        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in cells)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            for r in self.summary
+        ]
+        return table(rows, "What joints carry", ("", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The summary as a table. Needs pandas."""

@@ -206,6 +206,11 @@ class Trajectory:
         samples = "1 sample" if len(self) == 1 else f"{len(self)} samples"
         return f"Trajectory of '{self.mechanism.name}': {samples}{over}, {', '.join([*how, self.status])}"
 
+    def _repr_html_(self) -> str:
+        from ..figures.notebook import trajectory
+
+        return trajectory(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Trajectory, **self._given()), ()
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, real_array, real_rows
 from ..._core import tolerances
+from ..._showing import largest, table
 from ...description.specs import Description
 from ...dynamics.options import Wrenches
 from ...dynamics.reactions import carried_by_tree, in_frame, in_world
@@ -71,6 +72,13 @@ class PinLoads(dict[str, Array]):
         shape = next((load.shape[:-1] for load in self.values()), ())
         states = f" in {' x '.join(map(str, shape))} states" if shape else ""
         return f"<PinLoads of '{self._at[0].name}': {len(self)} joints{states}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, largest(load[..., 3:]), largest(load[..., :3]), ", ".join(self.not_unique.get(name, ())))
+            for name, load in self.items()
+        ]
+        return table(rows, "What joints carry at most", ("", "force [N]", "moment [N m]", "not unique"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self), self.efforts, self._at)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, real_rows
+from ..._showing import Brief
 from ...dynamics.options import ExpressedIn, Wrenches
 from ...errors import StateError
 from .cog import CogDynamics
@@ -23,8 +24,8 @@ from .coordinates import Coordinates, Dependence, component_rows
 from .projected import applied, solutions, transposed
 
 
-@dataclass(frozen=True)
-class ReducedForm:
+@dataclass(frozen=True, repr=False)
+class ReducedForm(Brief):
     """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
 
     Attributes

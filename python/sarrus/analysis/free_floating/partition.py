@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, into, real_array, real_rows
+from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Joint, _operation
 from ...dynamics.options import ExpressedIn, FrameOptions, StateOptions, Wrenches
@@ -49,8 +50,8 @@ class EndPoint:
     joint_jacobian_derivative: Array
 
 
-@dataclass(frozen=True)
-class FreeFloatingForm:
+@dataclass(frozen=True, repr=False)
+class FreeFloatingForm(Brief):
     """The equations of motion of a floating mechanism, split into those of its base and those of its joints (SpaceDyn 3.18).
 
     Attributes
