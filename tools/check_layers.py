@@ -17,6 +17,7 @@ CPP = (
     "mechanism",
     "dynamics",
     "loops",
+    "control",
     "simulation",
     "kernels",
     "sarrus.hpp",

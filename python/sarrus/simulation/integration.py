@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, real_array
 from .._core import Status, tolerances
-from ..control.elements import Contact, Stiction, force_elements
+from ..control.elements import Contact, Stiction
+from ..control.terms import force_elements
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count
 from .._core import Status
-from ..control.elements import ForceElement, force_elements
+from ..control.elements import ForceElement
+from ..control.terms import force_elements
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
