@@ -14,7 +14,7 @@
 // Numbers that a sweep may vary are read from a row of parameters, so that every lane can have its own.
 #pragma once
 
-#include "../control/task_control.hpp"
+#include "../control/tasks.hpp"
 #include "../loops/constraints.hpp"
 #include "plan.hpp"
 
