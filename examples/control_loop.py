@@ -17,29 +17,20 @@ import numpy as np
 
 import sarrus
 from sarrus import control
+from sarrus.laws import spline
 
 PERIOD = 1e-3  # [s]
 RADIUS, TURNS = 0.05, 2.0  # of the platform's circle [m], a second
-
-
-def circle(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pose, velocity and acceleration [angular; linear] of the platform, level on a circle that it enters slowly."""
-    w = 2 * np.pi * TURNS
-    s = min(t, 1.0)
-    size, rate, second = s**3 * (10 - 15 * s + 6 * s**2), 30 * s**2 * (1 - s) ** 2, 60 * s * (1 - s) * (1 - 2 * s)
-    c = np.array([np.cos(w * t), np.sin(w * t), 0.0])
-    d = np.array([-c[1], c[0], 0.0])
-    pose = np.eye(4)
-    pose[:3, 3] = HOME + RADIUS * size * c
-    velocity, acceleration = (
-        RADIUS * (rate * c + size * w * d),
-        RADIUS * (second * c + 2 * rate * w * d - size * w**2 * c),
-    )
-    return pose, np.r_[np.zeros(3), velocity], np.r_[np.zeros(3), acceleration]
-
-
 ROBOT = sarrus.mechanisms.delta()
 HOME = ROBOT.pose(ROBOT.assemble(), "platform")[:3, 3]
+
+
+def circle(t: np.ndarray) -> np.ndarray:
+    """Positions (n, 3) of the platform: it enters the circle within a second."""
+    s = np.clip(t, 0.0, 1.0)
+    size = RADIUS * s**3 * (10 - 15 * s + 6 * s**2)
+    angle = 2 * np.pi * TURNS * t
+    return HOME + np.stack([size * np.cos(angle), size * np.sin(angle), 0.0 * t], axis=-1)
 
 
 def plant(port: int) -> None:
@@ -70,7 +61,9 @@ def histogram(title: str, seconds: np.ndarray) -> None:
 
 def main(seconds: float = 5.0) -> dict[str, float]:
     """Run the loop; print how punctual and how good it was."""
-    law = control.TaskControl(ROBOT, [control.FrameTask("platform", circle, components="tx ty tz", stiffness=400.0)])
+    t = np.arange(0.0, seconds + 0.01, 0.005)
+    path = [spline(t, x) for x in circle(t).T]
+    law = control.TaskControl(ROBOT, control.FrameTask("platform", path, components="tx ty tz", stiffness=400.0))
     wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     wire.bind(("127.0.0.1", 0))
     wire.settimeout(10.0)  # if the other process dies
@@ -101,7 +94,7 @@ def main(seconds: float = 5.0) -> dict[str, float]:
         took[k] = time.perf_counter() - before
         wire.send(np.asarray(tau).tobytes())
         late[k] = time.perf_counter() - tick
-        off[k] = np.abs(ROBOT.pose(q, "platform")[:3, 3] - circle(k * PERIOD)[0][:3, 3]).max()
+        off[k] = np.abs(ROBOT.pose(q, "platform")[:3, 3] - circle(np.array(k * PERIOD))).max()
     gc.enable()
     wire.recv(4096)
     wire.send(b"")

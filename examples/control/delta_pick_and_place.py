@@ -10,19 +10,19 @@ from following import Figures, Panel, along, command_line, norm, rise, table, wr
 
 import sarrus
 from sarrus import control
+from sarrus.laws import spline
 
-ACROSS, LIFT, GRAVITIES, DWELL = 0.305, 0.025, 10.0, 0.05  # [m], [m], [g], between ways [s]
+ACROSS, LIFT, DWELL = 0.305, 0.025, 0.05  # [m], [m], between ways [s]
+WAY = np.sqrt(10 / np.sqrt(3) * ACROSS / (10 * 9.81))  # time of a quintic whose peak is 10 g [s]
 
 
 def cycle(t: np.ndarray) -> np.ndarray:
-    """Ways (n, 3) from the place to pick at, one cycle after another; the peak acceleration is about 10 g."""
-    way = np.sqrt(10 / np.sqrt(3) * ACROSS / (9.81 * GRAVITIES))  # of a quintic
-    lift = 0.5 * way
-    phase = np.mod(t, 2 * (way + DWELL))
-    back = phase > way + DWELL
-    s = np.where(back, phase - way - DWELL, phase)
-    across = rise(s, way)
-    height = rise(s, lift) - rise(s - way + lift, lift)
+    """Ways (n, 3) from the place to pick at, one cycle after another."""
+    phase = np.mod(t, 2 * (WAY + DWELL))
+    back = phase > WAY + DWELL
+    s = np.where(back, phase - WAY - DWELL, phase)
+    across = rise(s, WAY)
+    height = rise(s, WAY / 2) - rise(s - WAY / 2, WAY / 2)
     return np.stack([ACROSS * np.where(back, 1 - across, across), 0 * s, LIFT * height], axis=-1)
 
 
@@ -42,8 +42,6 @@ def main(figures: Figures = None, duration: float = 0.8) -> dict[str, float]:
     for X in poses[::5]:
         near = robot.inverse_kinematics({"platform": X}, near=near)
         angles.append(near[[robot.joint(name).q_slice.start for name in robot.actuated]])
-    from sarrus.laws import spline
-
     alone = [
         control.PID(name, proportional=4000.0, integral=20000.0, derivative=80.0, target=spline(t[::5], x))
         for name, x in zip(robot.actuated, np.array(angles).T, strict=True)
@@ -60,7 +58,7 @@ def main(figures: Figures = None, duration: float = 0.8) -> dict[str, float]:
         found[f"{name}: position error [m]"] = off[name].max()
     run = runs["TaskControl"]
     found["acceleration [g]"] = norm(robot.acceleration(run.q, run.v, run.a, "platform")[:, 3:]).max() / 9.81
-    found["cycles a minute"] = 60 / (2 * (np.sqrt(10 / np.sqrt(3) * ACROSS / (9.81 * GRAVITIES)) + DWELL))
+    found["cycles a minute"] = 60 / (2 * (WAY + DWELL))
     found["largest torque [N m]"] = np.abs(run.tau[:, motors]).max()
     found["largest power of a motor [W]"] = np.abs(run.tau[:, motors] * run.v[:, motors]).max()
     table("Delta robot, pick and place", ["here"], [(name, [x]) for name, x in found.items()])

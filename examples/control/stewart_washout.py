@@ -8,7 +8,7 @@ tilt theta'' + 2 zeta w theta' + w^2 (theta - a / g) = 0 goes where gravity take
 from __future__ import annotations
 
 import numpy as np
-from following import Figures, Panel, along, command_line, norm, rise, table, written
+from following import Figures, Panel, along, command_line, rise, table, written
 
 import sarrus
 from sarrus import control
@@ -56,7 +56,7 @@ def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
     angle = np.arctan2(X[:, 2, 0], X[:, 0, 0])
     # the pilot sits in the middle: acceleration less gravity, along the platform's x
     acceleration = robot.acceleration(run.q, run.v, run.a, "platform", expressed_in="world_aligned")[:, 3:]
-    simulated = np.einsum("ti,ti->t", X[:, :3, 0], acceleration + [0.0, 0.0, GRAVITY])
+    simulated = np.einsum("ti,ti->t", X[:, :3, 0], acceleration - robot.gravity)
     aircraft = np.interp(run.t, fine, felt)
     legs = run.q[:, [robot.joint(f"leg{k}").q_slice.start for k in range(1, 7)]]
     forces = run.tau[:, [robot.joint(f"leg{k}").v_slice.start for k in range(1, 7)]]
