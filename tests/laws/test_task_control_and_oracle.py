@@ -1,0 +1,138 @@
+"""TaskControl against the slow reference, in which nothing is eliminated: tasks of all kinds, priorities, limits, contacts."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+from oracles import task_control as oracle
+from sarrus import control
+
+# the reference's finite differences are right to about 1e-9 of accelerations, which efforts have times an inertia
+OFF = 1e-6
+
+
+def on_loops(make, seed, size=0.1):
+    """A mechanism, a configuration near its home, and a velocity."""
+    robot, rng = make(), np.random.default_rng(seed)
+    q = robot.assemble()
+    if robot.nc:
+        q = robot.project_configuration(robot.integrate(q, robot.project_velocity(q, size * rng.normal(size=robot.nv))))
+        return robot, q, robot.project_velocity(q, 3 * size * rng.normal(size=robot.nv)), rng
+    return robot, robot.integrate(q, size * rng.normal(size=robot.nv)), 3 * size * rng.normal(size=robot.nv), rng
+
+
+def moved(X, rng, size=0.05):
+    """A pose near another one."""
+    Y = X.copy()
+    Y[:3, :3] = sarrus.Rotation.exp(size * rng.normal(size=3)).matrix @ X[:3, :3]
+    Y[:3, 3] += size * rng.normal(size=3)
+    return Y
+
+
+def compare(robot, q, v, tasks, wanted, *, limits=None, bounds=(), contacts=(), feet=(), force_arm=0.01, acts=None):
+    """One state, both ways; `acts`: whether a limit must be active for the case to say something."""
+    law = control.TaskControl(robot, tasks, limits, contacts, force_arm=force_arm)
+    here = law.solve(0.0, q, v)
+    known = oracle.solve(
+        robot,
+        q,
+        v,
+        wanted,
+        limits=bounds,
+        contacts=feet,
+        last=({"efforts": 1.0, "forces": force_arm}, {"multipliers": 1.0}),
+    )
+    assert known.conflict == () and here.status == "solved"
+    a, u = known.found["acceleration"], known.found["efforts"]
+    assert_allclose(here.acceleration, a, atol=OFF * (1 + np.abs(a).max()))
+    assert_allclose(np.ravel(list(here.efforts.values())), u, atol=OFF * (1 + np.abs(u).max()))
+    f = known.found["forces"]
+    if len(f):
+        assert_allclose(np.concatenate(list(here.forces.values())), f, atol=OFF * (1 + np.abs(f).max()))
+    if acts is not None:
+        assert bool(here.active) == acts
+    return here, known
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "make", [sarrus.mechanisms.delta, sarrus.mechanisms.stewart, sarrus.mechanisms.three_finger_hand]
+)
+def test_poses(make, seed):
+    """Of a platform or an object, with a weight each: more rows than freedoms on the Delta, more motors in the hand."""
+    robot, q, v, rng = on_loops(make, seed, 0.02)
+    frame = "object" if "object" in robot.frames else "platform"
+    X, weight = moved(robot.pose(q, frame), rng, 0.01), rng.uniform(0.5, 2.0, 6)
+    task = control.FrameTask(frame, X, stiffness=50.0, damping=7.0, weight=weight)
+    wanted = oracle.frame_task(robot, q, v, frame, X, stiffness=50.0, damping=7.0, weight=weight)
+    compare(robot, q, v, task, [wanted])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_along_the_axes_of_the_target(seed):
+    robot, q, v, rng = on_loops(lambda: sarrus.mechanisms.six_axis_arm(sphere=0.2), seed)
+    X = moved(robot.pose(q, "tip"), rng)
+    task = control.FrameTask("tip", X, components="rx ty tz", axes="target")
+    axes = np.kron(np.eye(2), X[:3, :3].T)
+    wanted = oracle.frame_task(robot, q, v, "tip", X, rows=[0, 4, 5], axes=axes)
+    compare(robot, q, v, task, [wanted])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_force_and_motion_on_the_ball(seed):
+    robot, q, v, rng = on_loops(lambda: sarrus.mechanisms.six_axis_arm(sphere=0.2), seed)
+    X = moved(robot.pose(q, "tip"), rng)
+    tasks = [control.ForceTask("contact", 7.0), control.FrameTask("tip", X, priority=1)]
+    wanted = [oracle.Task({"multipliers": np.eye(1)}, [7.0]), oracle.frame_task(robot, q, v, "tip", X, priority=1)]
+    _, known = compare(robot, q, v, tasks, wanted)
+    assert_allclose(known.found["multipliers"], 7.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_relative_poses_centre_of_mass_and_momentum(seed):
+    robot, q, _, rng = on_loops(sarrus.mechanisms.three_finger_hand, seed, 0.02)
+    v = np.zeros(robot.nv)
+    X = np.linalg.solve(robot.pose(q, "distal1"), robot.pose(q, "distal2"))
+    place = robot.center_of_mass(q) + 0.01
+    tasks = [
+        control.RelativeTask("distal2", "distal1", X, components="tx ty tz"),
+        control.CenterOfMassTask(list(place), priority=1),
+        control.MomentumTask([0.0, 0.0, 0.0], "rx ry rz", gain=5.0, priority=2),
+    ]
+    wanted = [
+        oracle.relative_task(robot, q, v, "distal2", "distal1", X, rows=slice(3, 6)),
+        oracle.center_of_mass_task(robot, q, v, place, priority=1),
+        oracle.momentum_task(robot, q, v, np.zeros(6), gain=5.0, rows=slice(0, 3), priority=2),
+    ]
+    compare(robot, q, v, tasks, wanted)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_impedance(seed):
+    robot, q, v, rng = on_loops(sarrus.mechanisms.stewart, seed, 0.05)
+    X = moved(robot.pose(q, "platform"), rng)
+    inertia, stiffness, damping = (np.diag(rng.uniform(1, 3, 6)) * scale for scale in (2.0, 300.0, 40.0))
+    inertia[0, 1] = inertia[1, 0] = 0.5
+    push = rng.normal(size=6)
+    task = control.ImpedanceTask("platform", X, inertia, stiffness, damping, wrench=push.tolist())
+    wanted = oracle.impedance_task(
+        robot, q, v, "platform", X, inertia=inertia, stiffness=stiffness, damping=damping, wrench=push
+    )
+    compare(robot, q, v, task, [wanted])
+
+
+@pytest.mark.parametrize("friction", [0.6, 0.04])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_foot_on_the_ground(seed, friction):
+    """A patch with its centre of pressure, on a leg with loops; with little friction the pelvis gets less than it wants."""
+    robot, q, v, rng = on_loops(sarrus.mechanisms.humanoid_leg, seed, 0.02)
+    X = moved(robot.pose(q, "pelvis"), rng, 0.02)
+    task = control.FrameTask("pelvis", X, stiffness=20.0)
+    wanted = oracle.frame_task(robot, q, v, "pelvis", X, stiffness=20.0)
+    sole = {"size": (0.2, 0.1), "friction": friction, "torsion": 0.02}
+    compare(
+        robot, q, v, task, [wanted], limits=control.Limits(effort=np.inf, velocity=np.inf, position={}),
+        contacts=[control.SurfaceContact("sole", damping=20.0, **sole)],
+        feet=[oracle.surface_contact(robot, q, v, "sole", damping=20.0, **sole)],
+    )  # fmt: skip
