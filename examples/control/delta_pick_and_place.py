@@ -26,13 +26,14 @@ def cycle(t: np.ndarray) -> np.ndarray:
     return np.stack([ACROSS * np.where(back, 1 - across, across), 0 * s, LIFT * height], axis=-1)
 
 
-def main(figures: Figures = None, duration: float = 0.8) -> dict[str, float]:
+def main(figures: Figures = None, duration: float = 0.736) -> dict[str, float]:
     """Follow in two ways, compare, draw."""
     robot = sarrus.mechanisms.delta()
     home = robot.assemble(fixed={f"motor{k}": 0.4 for k in (1, 2, 3)})
     t = np.linspace(0.0, duration, round(1000 * duration) + 1)
     poses = np.tile(robot.pose(home, "platform"), (len(t), 1, 1))
-    poses[:, :3, 3] += cycle(t) - [ACROSS / 2, 0.0, 0.0]
+    start = poses[0, :3, 3] - [ACROSS / 2, 0.0, 0.0]
+    poses[:, :3, 3] = start + cycle(t)
     q = robot.inverse_kinematics({"platform": poses[0]}, near=home)
     law = control.TaskControl(
         robot, [control.FrameTask("platform", along(t, poses), components="tx ty tz", stiffness=1e4)]
@@ -53,8 +54,7 @@ def main(figures: Figures = None, duration: float = 0.8) -> dict[str, float]:
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]
     found, off = {}, {}
     for name, run in runs.items():
-        goal = np.stack([np.interp(run.t, t, poses[:, k, 3]) for k in range(3)], axis=-1)
-        off[name] = norm(run.frame("platform")[:, :3, 3] - goal)
+        off[name] = norm(run.frame("platform")[:, :3, 3] - start - cycle(run.t))
         found[f"{name}: position error [m]"] = off[name].max()
     run = runs["TaskControl"]
     found["acceleration [g]"] = norm(robot.acceleration(run.q, run.v, run.a, "platform")[:, 3:]).max() / 9.81
@@ -64,7 +64,7 @@ def main(figures: Figures = None, duration: float = 0.8) -> dict[str, float]:
     table("Delta robot, pick and place", ["here"], [(name, [x]) for name, x in found.items()])
     x = run.frame("platform")[:, :3, 3]
     panels = [
-        Panel("Path", "z [m]", x[:, 0], {"platform": x[:, 2]}, "x [m]"),
+        Panel("Path", "z [m]", x[:, 0], {"platform": x[:, 2]}, "x [m]", True),
         *(Panel(f"Position error, {name}", "m", runs[name].t, {name: e}) for name, e in off.items()),
         Panel("Torques, TaskControl", "N m", run.t, dict(zip(robot.actuated, run.tau[:, motors].T, strict=True))),
     ]

@@ -7,10 +7,11 @@ goes on being held at rest.
 from __future__ import annotations
 
 import numpy as np
-from following import Figures, Panel, along, command_line, norm, rise, table, written
+from following import Figures, Panel, command_line, norm, rise, table, written
 
 import sarrus
 from sarrus import control
+from sarrus.laws import spline
 
 RADIUS, FORCE = 0.05, 5.0  # of the circle [m], between tips 1 and 2 along x [N]
 
@@ -20,21 +21,22 @@ def main(figures: Figures = None, duration: float = 3.0) -> dict[str, float]:
     robot = sarrus.mechanisms.three_rrr()
     q = robot.assemble()
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
-    angle = 2 * np.pi * rise(t, 0.7 * duration)
-    poses = np.tile(robot.pose(q, "tip"), (len(t), 1, 1))
-    poses[:, 0, 3] += RADIUS * (np.cos(angle) - 1)
-    poses[:, 1, 3] += RADIUS * np.sin(angle)
+    home = robot.pose(q, "tip")[:2, 3]
+
+    def circle(t: np.ndarray) -> np.ndarray:
+        angle = 2 * np.pi * rise(t, 0.7 * duration)
+        return home + RADIUS * np.stack([np.cos(angle) - 1, np.sin(angle)], axis=-1)
+
     law = control.TaskControl(
         robot,
         [
-            control.FrameTask("tip", along(t, poses), components="tx ty", stiffness=2500.0),
+            control.FrameTask("tip", [spline(t, x) for x in circle(t).T], components="tx ty", stiffness=2500.0),
             control.ForceTask("tip2", FORCE, rows=[2]),
         ],
     )
     run = sarrus.simulate(robot, q, np.zeros(6), duration, law)
 
-    goal = np.stack([np.interp(run.t, t, poses[:, k, 3]) for k in range(2)], axis=-1)
-    position = norm(run.frame("tip")[:, :2, 3] - goal)
+    position = norm(run.frame("tip")[:, :2, 3] - circle(run.t))
     rows = robot.constraint("tip2").rows
     force = run.reactions.multipliers[:, rows][:, 2]
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]

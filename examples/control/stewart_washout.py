@@ -1,21 +1,22 @@
 """A Stewart platform as a flight simulator: a take-off felt within a metre, by classical washout (Reid and Nahon 1985).
 
 What the aircraft does quickly the platform does too, and drifts back (washout); what lasts, the pilot feels as gravity, because the platform tilts, more slowly
-than one notices (tilt coordination). Both are filters of second order: the surge x'' + 2 zeta w x' + w^2 x = a returns to zero while a stays, and the
-tilt theta'' + 2 zeta w theta' + w^2 (theta - a / g) = 0 goes where gravity takes its place. The platform then follows the cues by TaskControl.
+than one notices (tilt coordination). Both are filters of second order: the tilt theta'' + 2 zeta w theta' + w^2 (theta - a / g) = 0 goes where gravity
+takes the acceleration's place, and the surge x'' + 2 zeta w x' + w^2 x = a - g theta gives what is missing until then, and goes back. The platform
+follows the cues by TaskControl.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from following import Figures, Panel, along, command_line, rise, table, written
+from following import Figures, Panel, along, command_line, norm, rise, table, written
 
 import sarrus
 from sarrus import control
 
 GRAVITY, SURGE, ROTATION = 9.81, 2.0, 0.12  # [m/s2], acceleration of the take-off [m/s2], pitch when it rotates [rad]
-WASHOUT, COORDINATION, DAMPING = 2.0, 1.0, 1.0  # corner frequencies [rad/s], zeta
-TILT_RATE = 0.05  # that is not noticed [rad/s]
+WASHOUT, COORDINATION, DAMPING = 1.0, 1.5, 1.0  # corner frequencies [rad/s], zeta
+TILT_RATE = 0.06  # that is not noticed [rad/s]
 
 
 def cues(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -29,7 +30,7 @@ def cues(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
         surge[k], tilt[k], quick[k] = x, lean, turn
         # the aircraft's quick turn, washed out, and the surge less what the tilt already gives
         turn += pitch[min(k + 1, len(t) - 1)] - pitch[k] - dt * COORDINATION * turn
-        rate += dt * (felt[k] - 2 * DAMPING * WASHOUT * rate - WASHOUT**2 * x)
+        rate += dt * (felt[k] - GRAVITY * lean - 2 * DAMPING * WASHOUT * rate - WASHOUT**2 * x)
         x += dt * rate
         leaning += dt * (COORDINATION**2 * (felt[k] / GRAVITY - lean) - 2 * DAMPING * COORDINATION * leaning)
         leaning = np.clip(leaning, -TILT_RATE, TILT_RATE)
@@ -47,12 +48,13 @@ def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
     nose_up = [sarrus.Rotation.from_axis_angle("y", -angle).matrix for angle in pitch[::20]]
     poses[:, :3, :3] = nose_up
     poses[:, 0, 3] += surge[::20]
-    law = control.TaskControl(robot, [control.FrameTask("platform", along(t, poses), stiffness=2500.0)])
+    path = along(t, poses)
+    law = control.TaskControl(robot, control.FrameTask("platform", path, stiffness=2500.0))
     run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, law, dt=2e-3)
 
     X = run.frame("platform")
-    goal = np.stack([np.interp(run.t, fine, surge), np.interp(run.t, fine, pitch)], axis=-1)
-    position = np.abs(X[:, 0, 3] - q[robot.joint("float").q_slice][4] - goal[:, 0])
+    goal = np.stack([law(run.t) for law in path], axis=-1)
+    position = norm(X[:, :3, 3] - goal[:, 3:])
     angle = np.arctan2(X[:, 2, 0], X[:, 0, 0])
     # the pilot sits in the middle: acceleration less gravity, along the platform's x
     acceleration = robot.acceleration(run.q, run.v, run.a, "platform", expressed_in="world_aligned")[:, 3:]
@@ -62,7 +64,7 @@ def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
     forces = run.tau[:, [robot.joint(f"leg{k}").v_slice.start for k in range(1, 7)]]
     found = {
         "position error [m]": position.max(),
-        "pitch error [rad]": np.abs(angle - goal[:, 1]).max(),
+        "pitch error [rad]": np.abs(angle + goal[:, 1]).max(),
         "way of the platform [m]": np.ptp(X[:, 0, 3]),
         "travel of the legs [m]": np.ptp(legs, axis=0).max(),
         "largest force of a leg [N]": np.abs(forces).max(),
@@ -73,8 +75,8 @@ def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
     panels = [
         Panel("Specific force along the pilot's x", "m/s²", run.t, {"aircraft": aircraft, "simulator": simulated}),
         Panel("Platform", "m, rad", run.t, {"surge": X[:, 0, 3], "pitch": angle}),
-        Panel("Position error", "m", run.t, {"x": position}),
-        Panel("Forces of the legs", "N", run.t, {f"leg {k + 1}": f for k, f in enumerate(forces.T)}),
+        Panel("Position error", "m", run.t, {"platform": position}),
+        Panel("Forces of the legs", "N", run.t, {"largest": forces.max(axis=1), "least": forces.min(axis=1)}),
     ]
     written(figures, "stewart_washout", "A take-off in a flight simulator", panels)
     return {name: float(x) for name, x in found.items()}

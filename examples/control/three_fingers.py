@@ -56,17 +56,17 @@ def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
             across.append(norm(force + normal[-1][:, None] * n))
         # pulled, or pressed less than it is pushed across: no friction suffices, and the figure ends at 2
         needed[label] = np.minimum(np.max(np.array(across) / np.maximum(normal, 1e-9), axis=0), 2.0)
-        goal = np.stack([np.interp(run.t, t, poses[:, k, 3]) for k in range(3)], axis=-1)
-        found[f"{label}: position error [m]"] = norm(run.frame("object")[:, :3, 3] - goal).max()
+        goal = path(run.t, poses[0])
+        off = norm(run.frame("object")[:, :3, 3] - goal[:, :3, 3])
+        found[f"{label}: position error [m]"] = off.max()
         found[f"{label}: least normal force [N]"] = np.min(normal)
         found[f"{label}: friction needed"] = needed[label].max()
         found[f"{label}: largest torque [N m]"] = np.abs(run.tau).max()
     table("Three fingers and a ball", ["here"], [(name, [x]) for name, x in found.items()])
-    run = runs["pressed"]
+    run, goal = runs["pressed"], path(runs["pressed"].t, poses[0])
     forces = {name: norm(run.reactions.multipliers[:, robot.constraint(name).rows]) for name in contacts}
-    goal = np.stack([np.interp(run.t, t, poses[:, k, 3]) for k in range(3)], axis=-1)
     panels = [
-        Panel("Position error of the ball", "m", run.t, {"ball": norm(run.frame("object")[:, :3, 3] - goal)}),
+        Panel("Position error of the ball", "m", run.t, {"ball": norm(run.frame("object")[:, :3, 3] - goal[:, :3, 3])}),
         Panel("Forces of the contacts", "N", run.t, forces),
         Panel("Friction that is needed", "", run.t, {**needed, "there is": np.full_like(run.t, FRICTION)}),
     ]
