@@ -136,3 +136,47 @@ def test_a_foot_on_the_ground(seed, friction):
         contacts=[control.SurfaceContact("sole", damping=20.0, **sole)],
         feet=[oracle.surface_contact(robot, q, v, "sole", damping=20.0, **sole)],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_priorities_and_limits_of_effort(seed, limited):
+    """Position of a platform, then its orientation, then its legs' lengths."""
+    robot, q, v, rng = on_loops(sarrus.mechanisms.stewart, seed, 0.05)
+    X = moved(robot.pose(q, "platform"), rng)
+    leg = robot.joint("leg1").q_slice
+    tasks = [
+        control.FrameTask("platform", X, components="tx ty"),
+        control.FrameTask("platform", X, components="rx ry rz tz", priority=1),
+        control.JointTask("leg1", float(q[leg][0]) + 0.1, priority=2),
+    ]
+    wanted = [
+        oracle.frame_task(robot, q, v, "platform", X, rows=slice(3, 5)),
+        oracle.frame_task(robot, q, v, "platform", X, rows=[0, 1, 2, 5], priority=1),
+        oracle.joint_task(robot, q, v, "leg1", float(q[leg][0]) + 0.1, priority=2),
+    ]
+    free = oracle.solve(robot, q, v, wanted).found["efforts"]
+    most = 0.8 * np.abs(free).max() if limited else np.inf
+    compare(
+        robot, q, v, tasks, wanted,
+        limits=control.Limits(effort=most), bounds=oracle.effort_limits(np.full(6, -most), np.full(6, most)), acts=limited,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("feet", [("LF", "RF", "LH", "RH"), ("LF", "RH"), ("RF", "LH", "RH")])
+@pytest.mark.parametrize("friction", [0.7, 0.2, 0.0])
+def test_a_quadruped_on_its_feet(feet, friction):
+    robot, q, v, rng = on_loops(sarrus.mechanisms.quadruped, 3, 0.03)
+    X = moved(robot.pose(q, "trunk"), rng, 0.03)
+    tasks = [control.FrameTask("trunk", X, stiffness=30.0), control.PostureTask(robot.assemble(), priority=1)]
+    legs = [name for name in robot.joints if name != "float"]
+    posture = [
+        oracle.joint_task(robot, q, v, n, float(robot.assemble()[robot.joint(n).q_slice][0]), priority=1) for n in legs
+    ]
+    wanted = [oracle.frame_task(robot, q, v, "trunk", X, stiffness=30.0), *posture]
+    compare(
+        robot, q, v, tasks, wanted, limits=control.Limits(effort=60.0, velocity=np.inf, position={}),
+        bounds=oracle.effort_limits(np.full(12, -60.0), np.full(12, 60.0)),
+        contacts=[control.PointContact(f"{foot}_foot", friction) for foot in feet],
+        feet=[oracle.point_contact(robot, q, v, f"{foot}_foot", friction=friction, damping=20.0) for foot in feet],
+    )  # fmt: skip
