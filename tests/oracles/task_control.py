@@ -106,7 +106,7 @@ def solve(
         names += [limit.name] * int(finite.sum())
     G, g = np.concatenate(G), np.concatenate(g)
 
-    z, beyond = feasible(G @ N, g - G @ x)
+    z, beyond = feasible(within(G, N), g - G @ x)
     if beyond.any():
         return Answer(parts(np.full(len(x), np.nan), sizes), {}, tuple(dict.fromkeys(np.array(names)[beyond].tolist())))
     x = x + N @ z
@@ -152,11 +152,16 @@ def met(A, b):
 
 def best(A, b, x, N, G, g):
     """The best x + N z for A x = b with G x <= g, and what remains free with A x as it is; x itself is within limits."""
-    AN = A @ N
-    # rows that what is settled leaves nothing of: their rest is rounding, and must not be inverted
-    AN[np.linalg.norm(AN, axis=1) <= NEGLIGIBLE * np.linalg.norm(A, axis=1)] = 0.0
-    x = x + N @ least_squares(AN, b - A @ x, G @ N, np.maximum(g - G @ x, 0.0))
+    AN = within(A, N)
+    x = x + N @ least_squares(AN, b - A @ x, within(G, N), np.maximum(g - G @ x, 0.0))
     return x, N @ null_space(AN)
+
+
+def within(A, N):
+    """A N without rows that N leaves nothing of: their rest is rounding, which would be taken for a direction."""
+    AN = A @ N
+    AN[np.linalg.norm(AN, axis=1) <= NEGLIGIBLE * np.linalg.norm(A, axis=1)] = 0.0
+    return AN
 
 
 def feasible(H, k):
