@@ -10,6 +10,11 @@ from sarrus import control
 
 # the reference's finite differences are right to about 1e-9 of accelerations, which efforts have times an inertia
 OFF = 1e-6
+CONTRADICTED = pytest.mark.xfail(strict=True, reason="limits are said to contradict what is hard, and do not")
+TURNING = pytest.mark.xfail(
+    strict=True, reason="components along turning axes are those of an acceleration that is not their own"
+)
+HELD = pytest.mark.xfail(strict=True, reason="limits that a priority does not need hold the ones below back")
 
 
 def on_loops(make, seed, size=0.1):
@@ -108,6 +113,26 @@ def test_relative_poses_centre_of_mass_and_momentum(seed):
     compare(robot, q, v, tasks, wanted)
 
 
+@TURNING
+def test_a_component_along_turning_axes_dies_as_told():
+    """A carriage keeps its distance along x of a turntable; what is along y is nobody's."""
+    b = sarrus.Builder(gravity=(0, 0, 0))
+    for name in ("table", "beam", "carriage"):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("turn", sarrus.Revolute("z"), "ground", "table", actuated=True)
+    b.add_joint("x", sarrus.Prismatic("x"), "ground", "beam", actuated=True)
+    b.add_joint("y", sarrus.Prismatic("y"), "beam", "carriage", actuated=True)
+    robot = b.build()
+    task = control.RelativeTask("carriage", "table", [0.5, 0.0, 0.0], components="tx", stiffness=100.0)
+    law = control.TaskControl(robot, [control.JointTask("turn", sarrus.laws.polynomial(0.0, 1.5)), task])
+    run = sarrus.simulate(robot, [0.0, 0.6, 0.8], [1.5, 0.0, 0.0], 2.0, law)
+    c, s = np.cos(run.q[:, 0]), np.sin(run.q[:, 0])
+    error = 0.5 - (c * run.q[:, 1] + s * run.q[:, 2])
+    # critically damped, from -0.1 m and with the rate that the table's turning gives
+    rate = -1.5 * 0.8
+    assert_allclose(error, (-0.1 + (rate - 1.0) * run.t) * np.exp(-10.0 * run.t), atol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_impedance(seed):
     robot, q, v, rng = on_loops(sarrus.mechanisms.stewart, seed, 0.05)
@@ -122,8 +147,10 @@ def test_impedance(seed):
     compare(robot, q, v, task, [wanted])
 
 
-@pytest.mark.parametrize("friction", [0.6, 0.04])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("seed", "friction"),
+    [(0, 0.6), (1, 0.6), (0, 0.04), (1, 0.04), pytest.param(1, 0.05, marks=CONTRADICTED)],
+)
 def test_a_foot_on_the_ground(seed, friction):
     """A patch with its centre of pressure, on a leg with loops; with little friction the pelvis gets less than it wants."""
     robot, q, v, rng = on_loops(sarrus.mechanisms.humanoid_leg, seed, 0.02)
@@ -163,20 +190,76 @@ def test_priorities_and_limits_of_effort(seed, limited):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("feet", [("LF", "RF", "LH", "RH"), ("LF", "RH"), ("RF", "LH", "RH")])
-@pytest.mark.parametrize("friction", [0.7, 0.2, 0.0])
+FOUR, TWO, THREE = ("LF", "RF", "LH", "RH"), ("LF", "RH"), ("RF", "LH", "RH")
+
+
+@pytest.mark.parametrize(
+    ("feet", "friction"),
+    [
+        *((FOUR, friction) for friction in (0.7, 0.2, 0.0)),
+        (TWO, 0.7),
+        pytest.param(TWO, 0.2, marks=HELD),
+        (TWO, 0.0),
+        pytest.param(THREE, 0.7, marks=HELD),
+        pytest.param(THREE, 0.2, marks=HELD),
+        (THREE, 0.0),
+    ],
+)
 def test_a_quadruped_on_its_feet(feet, friction):
+    """The trunk comes first, within cones; then the posture of all legs, those that swing too."""
     robot, q, v, rng = on_loops(sarrus.mechanisms.quadruped, 3, 0.03)
-    X = moved(robot.pose(q, "trunk"), rng, 0.03)
-    tasks = [control.FrameTask("trunk", X, stiffness=30.0), control.PostureTask(robot.assemble(), priority=1)]
-    legs = [name for name in robot.joints if name != "float"]
-    posture = [
-        oracle.joint_task(robot, q, v, n, float(robot.assemble()[robot.joint(n).q_slice][0]), priority=1) for n in legs
-    ]
-    wanted = [oracle.frame_task(robot, q, v, "trunk", X, stiffness=30.0), *posture]
+    X, home = moved(robot.pose(q, "trunk"), rng, 0.03), robot.assemble()
+    tasks = [control.FrameTask("trunk", X, stiffness=30.0), control.PostureTask(home, priority=1)]
+    angles = {name: float(home[robot.joint(name).q_slice][0]) for name in robot.joints if name != "float"}
+    posture = [oracle.joint_task(robot, q, v, name, angle, priority=1) for name, angle in angles.items()]
     compare(
-        robot, q, v, tasks, wanted, limits=control.Limits(effort=60.0, velocity=np.inf, position={}),
+        robot, q, v, tasks, [oracle.frame_task(robot, q, v, "trunk", X, stiffness=30.0), *posture],
+        limits=control.Limits(effort=60.0, velocity=np.inf, position={}),
         bounds=oracle.effort_limits(np.full(12, -60.0), np.full(12, 60.0)),
         contacts=[control.PointContact(f"{foot}_foot", friction) for foot in feet],
         feet=[oracle.point_contact(robot, q, v, f"{foot}_foot", friction=friction, damping=20.0) for foot in feet],
     )  # fmt: skip
+
+
+def drawn(seed):
+    """A leg on its sole, a platform or a hand; two frames of two priorities, some components of each; efforts that do not suffice."""
+    rng = np.random.default_rng(1000 + seed)
+    make, first, second, most = (
+        (sarrus.mechanisms.humanoid_leg, "pelvis", "shank", (10, 60)),
+        (sarrus.mechanisms.stewart, "platform", "piston2", (10, 80)),
+        (sarrus.mechanisms.three_finger_hand, "object", "distal2", (0.005, 0.2)),
+    )[seed % 3]
+    robot, q, v, _ = on_loops(make, seed, 0.05 if first == "platform" else 0.02)
+    contacts, feet = [], []
+    if first == "pelvis":
+        sole = {"size": (0.2, 0.1), "friction": rng.uniform(0.02, 0.3), "torsion": rng.uniform(0.001, 0.03)}
+        contacts.append(control.SurfaceContact("sole", damping=20.0, **sole))
+        feet.append(oracle.surface_contact(robot, q, v, "sole", damping=20.0, **sole))
+    strong, names, tasks, wanted = rng.uniform(*most), np.array(["rx", "ry", "rz", "tx", "ty", "tz"]), [], []
+    poses = [moved(robot.pose(q, frame), rng, 0.02) for frame in (first, second)]
+    rows = [sorted(rng.choice(6, rng.integers(1, 6), replace=False)) for _ in poses]
+    weights = [rng.uniform(0.5, 2.0, len(rows[0])), np.ones(len(rows[1]))]
+    for k, (frame, X) in enumerate(zip((first, second), poses, strict=True)):
+        gains = {"stiffness": 20.0 + 10.0 * k, "weight": weights[k], "priority": k}
+        tasks.append(control.FrameTask(frame, X, components=" ".join(names[rows[k]]), **gains))
+        wanted.append(oracle.frame_task(robot, q, v, frame, X, rows=rows[k], **gains))
+    bounds = oracle.effort_limits(*np.outer([-strong, strong], np.ones(len(robot.actuated))))
+    limits = control.Limits(effort=strong, velocity=np.inf, position={})
+    return robot, q, v, tasks, wanted, limits, bounds, contacts, feet
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [*range(6), pytest.param(6, marks=HELD), *range(7, 15), pytest.param(45, marks=HELD), pytest.param(51, marks=HELD)],
+)
+def test_drawn_tasks_within_limits(seed):
+    """Each priority is missed by no more than need be, and of what is left the efforts are least, where nothing is near to singular."""
+    robot, q, v, tasks, wanted, limits, bounds, contacts, feet = drawn(seed)
+    here = control.TaskControl(robot, tasks, limits, contacts).solve(0.0, q, v)
+    last = ({"efforts": 1.0, "forces": 0.01}, {"multipliers": 1.0})
+    known = oracle.solve(robot, q, v, wanted, limits=bounds, contacts=feet, last=last)
+    assert known.conflict == () and here.status == "solved"
+    for missed, left in zip(here.missed, known.left.values(), strict=True):
+        assert np.sum(missed**2) <= left * (1 + 1e-3) + 1e-12  # damping, where there is any, costs as much
+    if here.damping == 0.0:
+        assert_allclose(np.ravel(list(here.efforts.values())), known.found["efforts"], atol=1e-5 * limits.effort)

@@ -67,6 +67,22 @@ def test_pick_and_place_at_ten_g(example):
     assert found["TaskControl: position error [m]"] < 1e-4 < 1e-3 < found["PID: position error [m]"]
 
 
+def test_ankle_and_its_motors(example):
+    """What TaskControl finds for the loops is what the map of torques says."""
+    found = example("parallel_ankle").main()
+    assert found["error of the ankle's angles [rad]"] < 1e-8
+    assert found["TaskControl's torques off the map's [N m]"] < 1e-10
+
+
+def test_quadruped_trots(example):
+    module = example("quadruped_trot")
+    found = module.main(duration=2.05)
+    assert found["steps"] == 2
+    assert found["trunk's position error, standing [m]"] < 1e-3 and found["trunk's position error, trotting [m]"] < 2e-3
+    assert 0.9 * module.LIFT < found["height of a swing foot [m]"] < 1.2 * module.LIFT
+    assert found["largest effort [N m]"] <= 80.0
+
+
 def test_take_off_is_felt(example):
     """Half of it would be missed without tilt; the platform stays within a metre."""
     found = example("stewart_washout").main()
