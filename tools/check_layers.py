@@ -27,7 +27,7 @@ CPP = (
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
     ("_core", "errors"),
-    ("_arrays",),
+    ("_arrays", "_showing"),
     ("_build", "spatial"),
     ("laws", "rolling"),
     ("description",),
@@ -47,7 +47,7 @@ PYTHON = (
 )
 
 # methods of a mechanism that layers above it answer, and which are imported when they are called
-FROM_ABOVE = {("mechanism", "building"), ("mechanism", "io")}
+FROM_ABOVE = {("mechanism", "building"), ("mechanism", "figures"), ("mechanism", "io")}
 
 # where Python may be seen: kernels are compiled without it
 BINDINGS_ONLY = re.compile(r"Python\.h|(pybind11|numpy)/")

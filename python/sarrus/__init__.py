@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors, laws
 from ._build import __version__, build_info
+from .analysis.actuation.pin_loads import PinLoads
 from .analysis.formulations.cog import CogJacobians
 from .analysis.formulations.invariant import Factors
 from .analysis.formulations.linearization import Linearization, Modes
@@ -88,7 +89,7 @@ __all__ = [
     "Event", "Factors", "Fixed", "FrameSpec", "Free", "FreeFloatingForm", "FreeFloatingMotion", "Gimbal", "Helical",
     "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning", "Linearization",
     "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
-    "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations",
+    "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "PinLoads", "Planar", "Prismatic", "ProjectedEquations",
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
     "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
     "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
@@ -124,4 +125,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -7,3 +7,7 @@ from .task_control import *  # noqa: F403
 from .tasks import *  # noqa: F403
 
 __all__ = [*elements.__all__, *task_control.__all__, *tasks.__all__]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -150,3 +150,7 @@ __all__ = [
     "whipple_bicycle",
     "wren_platform",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

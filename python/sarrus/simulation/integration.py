@@ -9,7 +9,7 @@ import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,8 @@ from .limits import JointLimits
 from .trajectory import Trajectory
 
 METHODS: dict[str, _core.Method] = _core.methods
+MethodName = Literal["auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent"]
+Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
 STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
 FAILURES: dict[int, str] = {
     Status.CONTRADICTORY: "the constraints contradict one another",

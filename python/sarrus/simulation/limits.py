@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from ..errors import LimitWarning, ModelError, StiffnessWarning
 
 __all__ = ["Limit"]
 
-LIMITS = ("warn", "stop", "ignore")
+OnLimits = Literal["warn", "stop", "ignore"]
+LIMITS = get_args(OnLimits)
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # by which a limit may be missed, of 1 + |limit|
 HEAD = 3  # numbers of a record before those of limits, which have two each: when first, and by how much
