@@ -486,8 +486,7 @@ void simulations(const Mechanism& m, const States& states) {
                           {Quantity::effort, controller.iv, -0.1, 0.1, false, 0.0}};
   Plan plan{};
   plan.force_elements = {
-      1,       1, 1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, &thruster, &wheel, effort_limit.data(),
-      nullptr, 0, 2, 23};
+      1, 1, 1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, &thruster, &wheel, effort_limit.data(), 2, 23};
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
   std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
   plan.self = &pfaffian_values;

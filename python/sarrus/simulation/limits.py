@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..control.elements import EndStop, ForceElement, coordinate, loses_turns
+from ..control.elements import EndStop, ForceElement
+from ..control.terms import coordinate, loses_turns
 from ..description.joints import middle
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import LimitWarning, ModelError, StiffnessWarning

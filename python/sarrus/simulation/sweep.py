@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count
 from .._core import Status
-from ..control.elements import ForceElement, force_elements
+from ..control.elements import ForceElement
+from ..control.terms import force_elements, functions_and_elements
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
@@ -144,16 +145,18 @@ def simulate_many(
     clock = _Clock.of(start, duration, dt, every)
     if has_functions_of_q(mechanism):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
-    elements: Any = [] if controller is None else controller if isinstance(controller, (list, tuple)) else [controller]
-    if any(callable(c) for c in elements):
+    functions, elements = functions_and_elements(controller)
+    if functions:
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
     chosen, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
     forces = force_elements(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
+    if any(forces.sampled):
+        raise TypeError("simulate_many() takes elements of sarrus.control; a Python function is Sampled in simulate()")
     q, v, parameters = _equally_many(mechanism, q, v, forces.parameters)
 
     sweep = _Job(mechanism, chosen, stabilisation, gains, forces.terms, joint_limits.terms, clock, threads)
     runs, nq, nv = len(q), mechanism.nq, mechanism.nv
-    x = np.zeros((runs, nq + nv + forces.nz))
+    x = np.zeros((runs, sweep.core().size))
     shape = runs, clock.samples + 1
     q_kept, v_kept = np.full((*shape, nq), np.nan), np.full((*shape, nv), np.nan)
     done = Sweep(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
@@ -238,6 +241,11 @@ class _Job:
     clock: _Clock
     threads: int
 
+    def core(self) -> _core.Simulation:
+        return _core.Simulation(
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, [], None, [], self.limits, True
+        )  # fmt: skip
+
     def begin(self, q: Array, v: Array, x: Array) -> Ended:
         """Writes the states to start from, on the loops, into x (runs, size), neutral ones where there is none; tells why (runs,) not."""
         robot, nq = self.mechanism, self.mechanism.nq
@@ -262,11 +270,8 @@ class _Job:
 
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
         """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
-        core = _core.Simulation(
-            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, None, [], self.limits, True
-        )  # fmt: skip
         clock = self.clock
-        kept, status, record = core.run_many(
+        kept, status, record = self.core().run_many(
             x, parameters, clock.start, clock.dt, clock.whole, clock.rest, clock.every, self.threads
         )
         return kept, status, record if record.shape[1] else np.zeros((len(x), HEAD))
