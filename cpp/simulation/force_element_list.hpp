@@ -94,6 +94,17 @@ class ForceElementList {
     add_sampling({list.all(), c.calls, c.period, c.delay, std::max(0, pending), 0, c.width, keep_all(c.position_step),
                   keep_all(c.velocity_step), keep_all(c.effort_step), 0, 0, nullptr, nullptr, 0});
   }
+  /// Parameters: its own.
+  void add_task_control(TaskControl law) {
+    laws_of_tasks_.push_back(std::move(law));
+    const TaskControl& kept = laws_of_tasks_.back();
+    task_controls_.push_back({&kept, read(kept.parameters), std::exchange(all_.nz, all_.nz + kept.states)});
+  }
+  /// Tells controllers of tasks that elements act on joints that close loops, whose state they are to read then.
+  void drive_loop_joints() {
+    for (TaskControl& law : laws_of_tasks_) law.drives_loop_joints = true;
+    for (ForceElementList& list : sampled_) list.drive_loop_joints();
+  }
   /// Of every velocity: what controllers give in all is kept within it.
   void limit_efforts(std::vector<double> limits) { effort_limits_ = std::move(limits); }
 
@@ -109,7 +120,8 @@ class ForceElementList {
     };
     return any(controllers_) || any(efforts_) || any(stictions_) || any(end_stops_) || any(wheels_) || any(drives_) ||
            any_motor(model_laws_) || any_motor(tables_) || any_motor(samplings_) ||
-           std::any_of(sampled_.begin(), sampled_.end(), [nv](const ForceElementList& list) { return list.beyond(nv); });
+           std::any_of(sampled_.begin(), sampled_.end(), [nv](const ForceElementList& list) { return list.beyond(nv); }) ||
+           std::any_of(laws_of_tasks_.begin(), laws_of_tasks_.end(), [](const TaskControl& c) { return c.drives_loop_joints; });
   }
 
   ForceElements all() const {
@@ -121,6 +133,7 @@ class ForceElementList {
     a.end_stops = size(end_stops_), a.end_stop = end_stops_.data();
     a.thrusters = size(thrusters_), a.thruster = thrusters_.data();
     a.wheels = size(wheels_), a.wheel = wheels_.data();
+    a.task_controls = size(task_controls_), a.task_control = task_controls_.data();
     a.effort_limit = effort_limits_.empty() ? nullptr : effort_limits_.data();
     a.model_laws = size(model_laws_), a.model_law = model_laws_.data();
     a.drives = size(drives_), a.drive = drives_.data();
@@ -162,6 +175,8 @@ class ForceElementList {
   std::vector<EndStop> end_stops_;
   std::vector<Thruster> thrusters_;
   std::vector<ReactionWheel> wheels_;
+  std::deque<TaskControl> laws_of_tasks_;
+  std::vector<TaskElement> task_controls_;
   std::vector<double> effort_limits_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "../control/tasks.hpp"
 #include "../mechanism/status.hpp"
 #include "../mechanism/tree.hpp"
 #include "methods.hpp"
@@ -60,6 +61,12 @@ struct EndStop {
   double near;
 };
 
+/// Tasks, with their numbers and their internal states behind those of others.
+struct TaskElement {
+  const TaskControl* law;
+  int parameter, iz;
+};
+
 /// A law that knows the mechanism, of independent coordinates: see model_laws.hpp.
 enum class ModelLawKind : int { computed_torque, pd_plus, gravity };
 struct ModelLawFacts {
@@ -93,7 +100,8 @@ struct EffortTable {
 struct Sampling;
 
 struct ForceElements {
-  int controllers, efforts, stictions, contacts, end_stops, thrusters, wheels;
+  int task_controls, controllers, efforts, stictions, contacts, end_stops, thrusters, wheels;
+  const TaskElement* task_control;
   const Controller* controller;
   const PrescribedEffort* effort;
   const Stiction* stiction;

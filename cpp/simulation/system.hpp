@@ -90,6 +90,9 @@ template <class T> struct System {
     apply(tree, arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking);
     if (elements.model_laws > 0) flag_contradiction(lacking);
     add_held(elements, held, all.nv, motor);
+    if (elements.task_controls > 0)
+      control_tasks(tree, arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot, all.nv,
+                    status);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;
@@ -126,8 +129,12 @@ template <class T> struct System {
     std::copy(all.q, all.q + nq, q_seen), std::copy(all.v, all.v + all.nv, v_seen);
     quantise(s.position_step, nq, q_seen), quantise(s.velocity_step, all.nv, v_seen);
     for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
+    for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
     apply(tree, arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking);
     if (s.elements.model_laws > 0) flag_contradiction(lacking);
+    if (s.elements.task_controls > 0)
+      control_tasks(tree, arena, s.elements, parameter, time, static_cast<const T*>(q_seen), static_cast<const T*>(v_seen),
+                    static_cast<const T*>(z), effort, static_cast<const T*>(others), z_dot, all.nv, status);
     if constexpr (std::is_same_v<T, double>)
       if (s.calls && status == 0.0 && !plan.sampled(plan.self, which, time, q_seen, v_seen, effort)) status = caller_failed;
     for (int k = 0; k < s.elements.nz; ++k) z[k] += T(s.period) * z_dot[k];

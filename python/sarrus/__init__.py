@@ -73,7 +73,7 @@ from .mechanism import Constraint, Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, interop, io, mechanisms
+    from . import control, interop, io, mechanisms, rolling
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
@@ -95,7 +95,7 @@ __all__ = [
     "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
     "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
     "build_info", "control", "errors", "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn",
-    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "simulate", "simulate_many", "view",
+    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "rolling", "simulate", "simulate_many", "view",
 ]  # fmt: skip
 
 
@@ -107,6 +107,7 @@ _ON_DEMAND = {
     "io": ("io", "load", "load_builder", "loads"),
     "io.mujoco": ("from_mujoco",),
     "mechanisms": ("mechanisms",),
+    "rolling": ("rolling",),
     "simulation.simulate": ("Event", "simulate"),
     "simulation.runs": ("Sweep",),
     "simulation.sweep": ("Status", "simulate_many"),

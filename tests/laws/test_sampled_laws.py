@@ -195,6 +195,20 @@ def test_sampled_efforts_meet_limits():
     assert_allclose(run.z[-1, 0 + 3], 0.0, atol=1e-12)  # it does not wind up
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
+def test_an_event_between_samples(method):
+    """Found by the motion under the effort that is held, and a run goes on from there: the next sample is due when it was."""
+    law = Sampled(lambda t, q, v: [1.0 + t], 0.02)
+    half = sarrus.Event(lambda t, q, v: v[0] - 0.05, name="half")
+    options = {"method": method, "dt": 1e-3} | TIGHT
+    run = sarrus.simulate(slider(), [0.0], [0.0], 0.1, law, events=half, **options)
+    # v = 0.02 (1 + 1.02) = 0.0404 at 40 ms, then 1.04 a second
+    assert_allclose(run.t[-1], 0.04 + (0.05 - 0.0404) / 1.04, atol=1e-12)
+    on = sarrus.simulate(slider(), duration=0.1 - run.t[-1], resume=run, controller=law, **options)
+    assert_allclose(on.v[-1, 0], 0.02 * np.sum(1.0 + 0.02 * np.arange(5)), atol=1e-12)
+    assert_allclose(on.tau[0], 1.04, atol=1e-12)
+
+
 def test_another_controller_begins_anew():
     """What another clock held is none of a controller's that goes on from a checkpoint."""
     robot = slider()

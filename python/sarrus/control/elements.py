@@ -29,6 +29,7 @@ from ..laws import Law
 from .actuators import ActuatorDynamics
 from .path import Path, path_through
 from .sampling import Efforts, Quantisation, Sampled
+from .task_control import TaskControl
 
 __all__ = [
     "PID",
@@ -325,6 +326,7 @@ ForceElement = (
     | EndStop
     | Thruster
     | ReactionWheel
+    | TaskControl
 )
 
 

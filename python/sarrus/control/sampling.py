@@ -40,8 +40,8 @@ class Sampled:
 
     Attributes
     ----------
-    law : a function (t, q, v) -> tau (nv,), a :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`, :class:`GravityCompensation` or
-        :class:`PrescribedEffort`, or several of these in a list
+    law : a function (t, q, v) -> tau (nv,), a :class:`TaskControl`, :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`,
+        :class:`GravityCompensation` or :class:`PrescribedEffort`, or several of these in a list
     period, delay : [s]; the delay may be a part of the period, or several periods
     quantisation : :class:`Quantisation`, or the step of all encoders [rad or m]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..description.joints import Revolute, middle, unit_axis
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, ShapeError, StateError
 from ..laws import Law, as_law, law_terms
+from .coordinates import checked_index, coordinate, loses_turns
 from .elements import (
     PID,
     ActuatorDynamics,
@@ -32,6 +32,7 @@ from .elements import (
     Thruster,
     finite,
 )
+from .task_control import TaskControl
 
 Numbers = NDArray[np.float64]
 Term = tuple[Any, ...]
@@ -73,9 +74,13 @@ def functions_and_elements(given: Any) -> tuple[list[Function], list[Any]]:
     several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
     for kind in (c for c in several if isinstance(c, type)):
         raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
-    known = tuple(ELEMENTS)
-    functions = [c for c in several if callable(c) and not isinstance(c, known)]
-    return functions, [c for c in several if not callable(c) or isinstance(c, known)]
+    functions = [c for c in several if _is_function(c)]
+    return functions, [c for c in several if not _is_function(c)]
+
+
+def _is_function(controller: Any) -> bool:
+    """Whether Python answers it at each evaluation: also a TaskControl with functions for targets."""
+    return callable(controller) and not (isinstance(controller, TaskControl) and controller.native)
 
 
 def force_elements(
@@ -354,6 +359,15 @@ def _steps(mechanism: LoopFunctions, quantity: str, given: Any) -> list[float]:
     return steps.tolist() if steps.any() else []
 
 
+def _task_control(mechanism: LoopFunctions, element: TaskControl, _: object) -> tuple[Term, list[Numbers]]:
+    if element.robot is not mechanism:
+        raise ModelError(
+            f"this TaskControl was made for another mechanism, '{element.robot.name}'; as a controller of '{mechanism.name}' it is a function: "
+            "give lambda t, q, v: law(t, q, v)"
+        )
+    return (element._terms,), element._columns
+
+
 Told = Callable[[LoopFunctions, Any, Sequence[float]], tuple[Term, list[Numbers] | Numbers]]
 ELEMENTS: dict[type, tuple[str, Told]] = {  # their kind, of which the core reads one after the other
     PID: ("controllers", _pid),
@@ -368,45 +382,20 @@ ELEMENTS: dict[type, tuple[str, Told]] = {  # their kind, of which the core read
     GravityCompensation: ("model_laws", _gravity),
     ActuatorDynamics: ("drives", _actuator),
     Efforts: ("tables", _efforts),
+    TaskControl: ("task_controls", _task_control),
     Sampled: ("sampled", _sampled),
 }
 KINDS: tuple[str, ...] = tuple(dict.fromkeys(kind for kind, _ in ELEMENTS.values()))
 ONE_A_VELOCITY = ("wheels", "drives")
-SAMPLED = (PID, PrescribedEffort, ComputedTorque, PDPlus, GravityCompensation)  # what a clock may ask
+SAMPLED = (PID, PrescribedEffort, ComputedTorque, PDPlus, GravityCompensation, TaskControl)  # what a clock may ask
 
 
 # ---- where they act --------------------------------------------------------------------------------------------------
 
 
-def coordinate(mechanism: LoopFunctions, name: str, index: int, what: str) -> tuple[int, int]:
-    """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
-    joint = mechanism.joint(name)
-    if joint.type.quaternion:
-        raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
-    k = _index(name, joint.type.nv, index, "coordinates")
-    if not joint.type.rates[k]:
-        raise ModelError(
-            f"{what} needs a coordinate whose rate is one of the velocities; that of coordinate {k} of '{name}', {joint.type}, is not, "
-            "as its velocities are along axes that turn with it"
-        )
-    return joint._all_q.start + k, joint._all_v.start + k
-
-
-def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
-    """Whether a coordinate is an angle whose whole turns nothing counts: of a joint that closes a loop, which a screw's displacement tells."""
-    joint = mechanism.joint(name)
-    return bool(joint.closes_loop and joint.type.whole_turns_return and joint.type.coordinates[index][1] == "rad")
-
-
 def _velocity(mechanism: LoopFunctions, name: str, index: int) -> int:
     joint = mechanism.joint(name)
-    return int(joint._all_v.start) + _index(name, joint.type.nv, index, "velocities")
-
-
-def _index(name: str, count: int, index: Any, what: str) -> int:
-    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < count:
-        raise ModelError(f"joint '{name}' has {count} {what}; index={index!r} is none of them")
-    return int(index)
+    return int(joint._all_v.start) + checked_index(name, joint.type.nv, index, "velocities")
 
 
 def _check_frame(mechanism: LoopFunctions, name: str) -> None:
