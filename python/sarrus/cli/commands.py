@@ -45,9 +45,12 @@ SIZES: dict[str, dict[str, Any]] = {
     "four_bar_ladder": {"n": 8},
     "rover": {"rolling": True},
 }  # of those that come in sizes, or on wheels
-# what would fall apart, or out of the picture: motors hold it, and swing; of the leg, which would topple, the pelvis is held
-DRIVEN = ("biped_leg", "delta", "hslm", "macro_micro_arm", "stanford_arm", "stewart", "three_finger_hand", "tsai_3upu")
-HELD = {"biped_leg": "float"}
+# what would fall apart, or out of the picture: motors hold it, and swing; of what would topple, pelvis or trunk is held
+DRIVEN = (
+    "biped_leg", "delta", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm", "stanford_arm", "stewart",
+    "three_finger_hand", "tsai_3upu",
+)  # fmt: skip
+HELD = {"biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
 PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]: at 5 m/s it stands by itself
 # [s] of free motion; the lift has fallen flat at 0.93 s, where its constraints are singular
 DURATION, DURATIONS = 2.0, {"scissor_lift": 0.9}
