@@ -78,8 +78,9 @@ if TYPE_CHECKING:
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
     from .io.mujoco import from_mujoco
+    from .simulation.runs import Sweep
     from .simulation.simulate import Event, simulate
-    from .simulation.sweep import Status, Sweep, simulate_many
+    from .simulation.sweep import Status, simulate_many
     from .simulation.trajectory import Trajectory
     from .viewer.viewer import View, view
 
@@ -108,7 +109,8 @@ _ON_DEMAND = {
     "mechanisms": ("mechanisms",),
     "rolling": ("rolling",),
     "simulation.simulate": ("Event", "simulate"),
-    "simulation.sweep": ("Status", "Sweep", "simulate_many"),
+    "simulation.runs": ("Sweep",),
+    "simulation.sweep": ("Status", "simulate_many"),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("View", "view"),
 }
