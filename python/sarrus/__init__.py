@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
     from .io.mujoco import from_mujoco
+    from .io.pinocchio import from_pinocchio
     from .simulation.simulate import Event, simulate
     from .simulation.sweep import Status, Sweep, simulate_many
     from .simulation.trajectory import Trajectory
@@ -92,8 +93,9 @@ __all__ = [
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
     "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
     "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
-    "build_info", "control", "errors", "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn",
-    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "simulate", "simulate_many", "view",
+    "build_info", "control", "errors", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof",
+    "from_spacedyn", "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "simulate",
+    "simulate_many", "view",
 ]  # fmt: skip
 
 
@@ -104,6 +106,7 @@ _ON_DEMAND = {
     "interop": ("interop",),
     "io": ("io", "load", "load_builder", "loads"),
     "io.mujoco": ("from_mujoco",),
+    "io.pinocchio": ("from_pinocchio",),
     "mechanisms": ("mechanisms",),
     "simulation.simulate": ("Event", "simulate"),
     "simulation.sweep": ("Status", "Sweep", "simulate_many"),
