@@ -57,19 +57,11 @@ def passive(robot, v):
     return damping * v + friction * np.sign(v)
 
 
-def followed(robot):
-    """L (nv, independent) of v = L v_independent, by the couplers, and which are independent."""
-    L = np.eye(robot.nv)
-    index = {name: robot.joint(name).v_slice.start for name in robot.joints}
-    gone = []
-    for name in robot.constraints:
-        spec = robot.constraint(name).spec
-        if spec.kind == "Coupler":
-            (one, other) = ((index[joint], c[0]) for joint, _, c in spec.terms)
-            (lead, p), (follow, r) = (other, one) if spec.name.startswith(spec.terms[0][0]) else (one, other)
-            L[follow] = -p / r * L[lead]
-            gone.append(follow)
-    return np.delete(L, gone, axis=1)
+def along_couplers(robot, q):
+    """A basis of the velocities that the couplers allow, as columns."""
+    specs = [robot.constraint(name) for name in robot.constraints]
+    J = np.vstack([robot.constraint_jacobian(q)[c.rows] for c in specs if c.spec.kind == "Coupler"])
+    return np.linalg.svd(J)[2][len(J) :].T
 
 
 def compare_trees(robot, model, q, v, tau, tolerance=1e-11):
@@ -78,7 +70,8 @@ def compare_trees(robot, model, q, v, tau, tolerance=1e-11):
     q_theirs, v_theirs = interop.to_pinocchio(robot, model, q, v)
     L = np.linalg.pinv(T)  # v of all joints, of those that are Pinocchio's
     if model.nv < robot.nv:
-        L = followed(robot) @ np.linalg.inv(T @ followed(robot))
+        N = along_couplers(robot, q)
+        L = N @ np.linalg.inv(T @ N)
     still, unit = np.zeros(model.nv), np.eye(model.nv)
     if model.nv == robot.nv:
         upper = np.triu(pin.crba(model, data, q_theirs))
@@ -618,6 +611,31 @@ def test_there_and_back():
     assert_allclose(again.forward_dynamics(q, v, tau), robot.forward_dynamics(q, v, tau), atol=1e-10)
     for frame in ("a", "c", "tool", "f"):
         assert_allclose(again.pose(q, frame), robot.pose(q, frame), atol=1e-13)
+
+
+@with_pinocchio
+def test_couplers_one_after_another():
+    """The second and the third hinge follow the first; a screw and what is tied twice do not."""
+    b = sarrus.Builder("train")
+    for name, joint in (("a", sarrus.Revolute("x")), ("b", sarrus.Prismatic("y")), ("c", sarrus.Revolute((1, 1, 0)))):
+        b.add_body(name, sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+        b.add_joint(f"j{name}", joint, "ground", name, at_parent=(0.1, 0.2, 0.3), at_child=(0, 0, 0.5))
+    b.add_coupler("one", {"ja": 1.0, "jb": 2.0}, offset=0.3)
+    b.add_coupler("two", {"jc": 4.0, "jb": -1.5}, offset=0.2)
+    robot = b.build()
+    model, _ = converted(robot)
+    assert (model.nv, list(model.mimicked_joints)) == (1, [1, 1])
+    q, v = interop.from_pinocchio(robot, model, np.array([0.4]), np.array([0.7]))
+    assert abs(robot.loop_residual(q)).max() < 1e-15
+    assert_allclose(robot.constraint_jacobian(q) @ v, 0, atol=1e-15)
+    compare_trees(robot, model, q, v, v)
+    b.add_coupler("three", {"ja": 1.0, "jc": 1.0})
+    with losses_allowed(), pytest.raises(sarrus.ModelError, match="cannot say: constraint 'three: "):
+        b.build().to_pinocchio()
+    b.remove_constraint("three")
+    b.set_joint("jc", sarrus.Helical("x", 0.1))
+    with losses_allowed(), pytest.raises(sarrus.ModelError, match="cannot say: constraint 'two: "):
+        b.build().to_pinocchio()
 
 
 # --- robots -----------------------------------------------------------------------------------------------------------
