@@ -358,6 +358,8 @@ def read(model: Any) -> Builder:
         note("the drag of the medium is not read")
     if getattr(model, "nflex", 0):
         note("forces inside flexes are not read")
+    if np.any(np.asarray(getattr(model, "body_plugin", -1)) >= 0):
+        note("forces of plugins on bodies are not read")
     if getattr(model, "nmocap", 0):
         note("mocap bodies stay where they are")
     places = [Transform(_rotation(model.site_quat[i]), model.site_pos[i]) for i in range(model.nsite)]

@@ -477,12 +477,13 @@ def test_what_is_not_read_is_told_once_by_kind():
         model(
             body("a", '<joint name="j" damping="1 2" odd="3"/>', attributes='gravcomp="1"')
             + body("b", '<joint name="k" stiffness="1 0 2" odd="3"/>', attributes='mocap="true"')
-            + body("c", '<joint name="l" type="ball" range="0 30"/><thing/>'),
+            + body("c", '<joint name="l" type="ball" range="0 30"/><thing/><plugin plugin="cable"/>'),
             '<option density="1"/><foo/><sensor><gyro site="none"/></sensor><custom><numeric name="x"/></custom>',
             '<tendon><spatial><site site="s"/></spatial></tendon>',
         )
     )
     assert sorted(robot.warnings) == [
+        "<string>:2: <plugin> in <body> is not read",
         "<string>:2: <thing> in <body> is not read",
         "<string>:2: a mocap body stays where it is",
         "<string>:2: attribute 'odd' of <joint> is not read (and 1 more)",
