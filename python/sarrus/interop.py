@@ -214,7 +214,7 @@ def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None
     """
     x = _sized("q", q, checked_mechanism(robot).nq)
     y = None if v is None else _sized("v", v, robot.nv)
-    x_new = np.zeros((*x.shape[:-1], model.nq))
+    x_new = np.zeros((*x.shape[:-1], checked_model(model).nq))
     y_new = None if y is None else np.zeros((*y.shape[:-1], model.nv))
     for joint, own_q, own_v, follows in _shared(robot, model):
         if follows is not None:
@@ -237,7 +237,7 @@ def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | No
     >>> q = interop.from_pinocchio(robot, model, pinocchio.neutral(model))  # doctest: +SKIP
     """
     nq, nv = checked_mechanism(robot).nq, robot.nv
-    x = _sized("q", q, model.nq, "Pinocchio's model")
+    x = _sized("q", q, checked_model(model).nq, "Pinocchio's model")
     y = None if v is None else _sized("v", v, model.nv, "Pinocchio's model")
     x_new = np.zeros((*x.shape[:-1], nq))
     y_new = None if y is None else np.zeros((*y.shape[:-1], nv))
@@ -256,6 +256,12 @@ def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | No
         if y is not None and y_new is not None:
             y_new[..., joint.v_slice] = y[..., own_v][..., order_v]
     return x_new if y_new is None else (x_new, y_new)
+
+
+def checked_model(model: Any) -> Any:
+    if not hasattr(model, "jointPlacements"):
+        raise TypeError(f"model must be a pinocchio.Model, or have its attributes; got {model!r}")
+    return model
 
 
 class Part(NamedTuple):

@@ -6,7 +6,8 @@ Pinocchio's               here                                                an
 joints                    as :mod:`sarrus.interop` says; a joint that is      axes in their order: a joint of its own where it has one,
                           several has bodies without mass between them        else a composite
 mimic                     a joint, and a coupler                              a linear coupler of two hinges or slides
-inertias                  one body a joint: what is welded together is one    those of welded bodies add up
+inertias                  one body a joint: what is welded together is one,   those of welded bodies add up
+                          and to the universe, the ground
 `armature`                armature                                            the same
 `damping`, `friction`     damping, friction: they act here, and in none of    the same, with a warning
                           Pinocchio's algorithms
@@ -78,8 +79,7 @@ def from_pinocchio(model: Any, constraints: Iterable[Any] = ()) -> Mechanism:
 
 def read(model: Any, constraints: Iterable[Any] = ()) -> Builder:
     """Builder of the mechanism, as :func:`sarrus.from_pinocchio`."""
-    if not hasattr(model, "jointPlacements"):
-        raise TypeError(f"model must be a pinocchio.Model, or have its attributes; got {model!r}")
+    interop.checked_model(model)
     notes = Notes()
 
     def note(message: str) -> None:

@@ -225,6 +225,9 @@ def test_bad_states():
         interop.from_pinocchio(robot, model, np.zeros(10))
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
         interop.to_pinocchio(None, model, [0.0])
+    for turn in (interop.to_pinocchio, interop.from_pinocchio):
+        with pytest.raises(TypeError, match=r"model must be a pinocchio.Model, or have its attributes; got None"):
+            turn(robot, None, robot.neutral())
     model.names[2] = "wheeel"
     with pytest.raises(sarrus.NameNotFoundError, match="model: no joint is named 'wheeel'; did you mean 'wheel'"):
         interop.to_pinocchio(robot, model, robot.neutral())
