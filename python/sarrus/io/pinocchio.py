@@ -128,12 +128,11 @@ def read(model: Any, constraints: Iterable[Any] = ()) -> Builder:
     for frame in frames:
         if _kind_of(frame) == "JOINT" or frame is own.get(int(frame.parentJoint)):
             continue
-        if frame.name in taken:
-            note(f"a {_kind_of(frame)} frame has the name of a body or another frame, '{frame.name}', and is left out")
-            continue
-        taken.add(frame.name)
+        if (name := free_name(frame.name, taken)) != frame.name:
+            note(f"{_kind_of(frame)} frame '{frame.name}' becomes '{name}': its name is taken")
+        taken.add(name)
         body, place = carried[frame.parentJoint]
-        builder.add_frame(frame.name, body, place @ _transform(frame.placement))
+        builder.add_frame(name, body, place @ _transform(frame.placement))
     for constraint in constraints:
         _close(builder, constraint, carried, ties, note)
     if configurations := {entry.key(): entry.data() for entry in getattr(model, "referenceConfigurations", ())}:
@@ -295,8 +294,8 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
             joint, place = model.addJoint(joint, form, _se3(pin, place @ start), name), end
             _numbers(model, model.joints[joint], link, follows, losses)
             frame = model.addJointFrame(joint, frame)
-        I = inertias[link.far]
-        own = pin.Inertia(I.mass, np.array(I.com), np.array(I.about_com))
+        own, I = pin.Inertia.Zero(), inertias[link.far]
+        own.mass, own.lever, own.inertia = I.mass, np.array(I.com), np.array(I.about_com)  # which no body need have
         frame = model.addFrame(pin.Frame(link.far, joint, frame, _se3(pin, place), pin.BODY, own))
         carried[link.far] = joint, place, frame
     for spec in d.frames:
@@ -424,20 +423,26 @@ def _add_friction(model: Any, at: slice, friction: Any) -> None:
 
 def _followed(robot: Mechanism, outward: dict[str, Link], losses: Losses) -> dict[str, tuple[str, float, float]]:
     """Joint -> (the one that it follows, scaling, offset), of couplers; the one that is followed comes first, and follows none."""
-    order, follows = {name: k for k, name in enumerate(outward)}, dict[str, tuple[str, float, float]]()
+    order = {name: k for k, name in enumerate(outward)}
+    known = {name: (name, 1.0, 0.0) for name in outward}  # q of a joint is scaling times that of another, and offset
     for spec in (robot.constraint(name).spec for name in robot.constraints):
         if isinstance(spec, JointSpec):
             continue
         if isinstance(spec, CouplerSpec) and spec.law is None and len(spec.terms) == 2:
-            (a, _, (p, *others)), (b, _, (r, *more)) = sorted(spec.terms, key=lambda term: order[term[0]])
-            hinges = outward[a].joint.nv == outward[b].joint.nv == 1 and not any((*others, *more))
-            hinges &= outward[b].joint.kind != "Helical"  # of which Pinocchio 4.1 leaves the pitch out
-            if hinges and p and r and b not in follows and b not in (leader for leader, _, _ in follows.values()):
-                leader, scaling, offset = follows.get(a, (a, 1.0, 0.0))
-                follows[b] = leader, -p / r * scaling, (spec.offset - p * offset) / r
+            terms = sorted(((known[joint], c) for joint, _, c in spec.terms), key=lambda term: order[term[0][0]])
+            ((first, s, o), (p, *more)), ((other, t, u), (r, *others)) = terms
+            behind = [name for name, (leader, _, _) in known.items() if leader == other]
+            # of screws that mimic Pinocchio 4.1 leaves the pitch out
+            fit = first != other and all(outward[name].joint.kind != "Helical" for name in behind)
+            fit &= all(outward[joint].joint.nv == 1 for joint, _, _ in spec.terms) and not any((*more, *others))
+            if fit and p and r:  # p (s x + o) + r (t y + u) = offset, solved for y
+                scaling, offset = -p * s / (r * t), (spec.offset - p * o - r * u) / (r * t)
+                for name in behind:
+                    _, m, n = known[name]
+                    known[name] = first, m * scaling, m * offset + n
                 continue
         losses.motion.append(f"constraint '{spec}'")
-    return follows
+    return {name: follows for name, follows in known.items() if follows[0] != name}
 
 
 def _closing(

@@ -88,7 +88,11 @@ def compare_trees(robot, model, q, v, tau, tolerance=1e-11):
     assert_allclose(L.T @ ours, theirs, rtol=0, atol=tolerance * max(1.0, abs(ours).max()))
     pin.framesForwardKinematics(model, data, q_theirs)
     for frame, pose in zip(list(model.frames)[1:], list(data.oMf)[1:], strict=True):
-        if frame.name in (*robot.bodies, *robot.frames) and str(frame.type) in ("BODY", "OP_FRAME"):
+        if (
+            frame.name != "ground"
+            and frame.name in (*robot.bodies, *robot.frames)
+            and str(frame.type) in ("BODY", "OP_FRAME")
+        ):
             assert_allclose(robot.pose(q, frame.name), pose.homogeneous, rtol=0, atol=1e-11)
     if model.nv == robot.nv:
         # the same velocity leads to the same configuration
@@ -365,6 +369,24 @@ def test_joints_without_a_counterpart():
     model.inertias[1] = pin.Inertia(1.0, np.full(3, np.nan), np.eye(3))
     with pytest.raises(sarrus.ModelError, match="inertia of joint 'j0': "):
         sarrus.from_pinocchio(model)
+
+
+@with_pinocchio
+def test_inertias_that_no_body_has():
+    """They are kept, both ways."""
+    b = sarrus.Builder()
+    b.add_body("a", sarrus.Inertia(1.0, (0.1, 0, 0), np.diag([-0.1, 0.2, 0.5]), check=False))
+    b.add_joint("j", sarrus.Revolute("y"), "ground", "a")
+    robot = b.build()
+    model, _ = converted(robot)
+    compare_trees(robot, model, *np.ones((3, 1)))
+    again = sarrus.from_pinocchio(model)
+    assert again.warnings[0].startswith("Model: no body of 1 kg has principal moments of inertia -0.1, 0.2, 0.5")
+    compare_trees(again, model, *np.ones((3, 1)))
+
+
+@with_pinocchio
+def test_limits_the_wrong_way_round():
     model = chain()
     model.upperPositionLimit[1], model.lowerPositionLimit[1] = -1.0, 1.0
     with pytest.raises(sarrus.ModelError, match="joint 'j1': Prismatic: lower limit"):
@@ -379,8 +401,8 @@ def test_what_is_not_read_of_a_model():
     model.damping[0], model.friction[1], model.rotorInertia[0], model.gravity.angular = 3.0, 4.0, 5.0, np.ones(3)
     robot = sarrus.from_pinocchio(model)
     assert sorted(robot.warnings) == [
-        "Model: a OP_FRAME frame has the name of a body or another frame, 'ground', and is left out",
-        "Model: a SENSOR frame has the name of a body or another frame, 'b0', and is left out",
+        "Model: OP_FRAME frame 'ground' becomes 'ground_': its name is taken",
+        "Model: SENSOR frame 'b0' becomes 'b0_': its name is taken",
         "Model: damping and friction act here, and in none of Pinocchio's algorithms",
         "Model: rotorInertia and rotorGearRatio are not read; armature is",
         "Model: the angular part of gravity is not read",
@@ -618,7 +640,7 @@ def test_there_and_back():
 
 @with_pinocchio
 def test_couplers_one_after_another():
-    """The second and the third hinge follow the first; a screw and what is tied twice do not."""
+    """All follow the first hinge, whichever was tied to which; a screw and what is tied twice do not."""
     b = sarrus.Builder("train")
     for name, joint in (("a", sarrus.Revolute("x")), ("b", sarrus.Prismatic("y")), ("c", sarrus.Revolute((1, 1, 0)))):
         b.add_body(name, sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
@@ -631,6 +653,18 @@ def test_couplers_one_after_another():
     q, v = interop.from_pinocchio(robot, model, np.array([0.4]), np.array([0.7]))
     assert abs(robot.loop_residual(q)).max() < 1e-15
     assert_allclose(robot.constraint_jacobian(q) @ v, 0, atol=1e-15)
+    compare_trees(robot, model, q, v, v)
+    b.add_body("d", sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+    b.add_joint("jd", sarrus.Revolute("z"), "ground", "d")
+    b.add_body("e", sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+    b.add_joint("je", sarrus.Revolute("z"), "d", "e")
+    b.add_coupler("late", {"je": 1.0, "jd": 2.0}, offset=-0.4)
+    b.add_coupler("both", {"je": 0.3, "jc": 2.0}, offset=0.7)
+    robot = b.build()
+    model, _ = converted(robot)
+    assert (model.nv, list(model.mimicked_joints)) == (1, [1, 1, 1, 1])
+    q, v = interop.from_pinocchio(robot, model, np.array([0.4]), np.array([0.7]))
+    assert abs(robot.loop_residual(q)).max() < 1e-14
     compare_trees(robot, model, q, v, v)
     b.add_coupler("three", {"ja": 1.0, "jc": 1.0})
     with losses_allowed(), pytest.raises(sarrus.ModelError, match="cannot say: constraint 'three: "):
