@@ -39,7 +39,7 @@ is one here (Cylindrical, Gimbal) may be a Composite there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,13 +61,24 @@ from .mechanism import Joint, Mechanism, checked_mechanism
 
 __all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # where of qpos the coordinates of a joint with so many are
 FROM_QPOS = {1: [0], 4: [1, 2, 3, 0], 7: [4, 5, 6, 3, 0, 1, 2]}
 
 
+@overload
+def to_mujoco(robot: Mechanism, q: ArrayLike, v: None = None, *, joints: Iterable[str] | None = None) -> Array: ...
+@overload
+def to_mujoco(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, *, joints: Iterable[str] | None = None
+) -> tuple[Array, Array]: ...
 def to_mujoco(
     robot: Mechanism, q: ArrayLike, v: ArrayLike | None = None, *, joints: Iterable[str] | None = None
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The state as MuJoCo has it: qpos, or with a v (qpos, qvel).
 
     Parameters
@@ -98,9 +109,17 @@ def to_mujoco(
     return _turned(robot, q, v, joints, back=False)
 
 
+@overload
+def from_mujoco(
+    robot: Mechanism, qpos: ArrayLike, qvel: None = None, *, joints: Iterable[str] | None = None
+) -> Array: ...
+@overload
+def from_mujoco(
+    robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike, *, joints: Iterable[str] | None = None
+) -> tuple[Array, Array]: ...
 def from_mujoco(
     robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike | None = None, *, joints: Iterable[str] | None = None
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The state from MuJoCo's: q, or with a qvel (q, v). Quaternions are kept as they are. See :func:`to_mujoco`.
 
     >>> import sarrus
@@ -113,7 +132,9 @@ def from_mujoco(
     return _turned(robot, qpos, qvel, joints, back=True)
 
 
-def _turned(robot: Mechanism, q: ArrayLike, v: ArrayLike | None, joints: Iterable[str] | None, *, back: bool) -> Any:
+def _turned(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike | None, joints: Iterable[str] | None, *, back: bool
+) -> Array | tuple[Array, Array]:
     names = ("qpos", "qvel") if back else ("q", "v")
     x = _sized(names[0], q, checked_mechanism(robot).nq)
     y = None if v is None else _sized(names[1], v, robot.nv)
@@ -183,7 +204,11 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
 FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
 
 
-def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None) -> Any:
+@overload
+def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: None = None) -> Array: ...
+@overload
+def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None) -> Array | tuple[Array, Array]:
     """The state as Pinocchio has it: its q, or with a v (q, v).
 
     Parameters
@@ -229,7 +254,13 @@ def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None
     return x_new if y_new is None else (x_new, y_new)
 
 
-def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None) -> Any:
+@overload
+def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: None = None) -> Array: ...
+@overload
+def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+def from_pinocchio(
+    robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None
+) -> Array | tuple[Array, Array]:
     """The state from Pinocchio's: the robot's q, or with a v (q, v). Angles from cosine and sine are within half a turn; joints that mimic
     others are where these have them. See :func:`to_pinocchio`.
 
