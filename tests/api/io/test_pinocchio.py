@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 import sarrus
 from sarrus import interop
 from tests.effort import examples
-from tests.gallery import every, made
+from tests.gallery import made
 from tests.random_closed import closed_mechanisms
 from tests.random_mechanisms import ALL_JOINTS, PLACES, mechanisms, random_state, seeds
 
@@ -535,9 +535,9 @@ REFUSED = {
 
 
 @with_pinocchio
-@every
-def test_gallery(mechanism):
-    name = next(name for name in sarrus.mechanisms.__all__ if made(name).name == mechanism.name)
+@pytest.mark.parametrize("name", sarrus.mechanisms.__all__)
+def test_gallery(name):
+    mechanism = made(name)
     if name in REFUSED:
         with (
             losses_allowed(),
