@@ -105,32 +105,41 @@ def of_mechanism(name):
     return f".. auto{'method' if inspect.isroutine(member) else 'attribute'}:: sarrus.Mechanism.{name}"
 
 
+MARKUP = re.compile(r"(`+[^`]*`+)|(\||(?<=\w)_(?!\w))")  # what docutils would take for substitutions and links
+RULE = re.compile(r"-{3,}")
 ITEM = re.compile(r'("[^"]+"|\w+)[^:]* : ')
 
 
 def as_rst(app, what, name, thing, options, lines):
-    """What docstrings say in plain text and Sphinx would misread: |x|, and lists of choices within a parameter's description."""
-    made, listing, example, sections = [], -1, False, False
-    for before, line in zip(["", *lines[:-1]], lines, strict=True):
-        indent = len(line) - len(line.lstrip())
-        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+    """What docstrings say in plain text and Sphinx would misread: |x|; `name : text`, where text is no type; lists of choices; returns."""
+    made, listing, example, section = [], -1, False, ""
+    for before, line, after in zip(["", *lines[:-1]], lines, [*lines[1:], ""], strict=True):
+        indent, text = len(line) - len(line.lstrip()), line.lstrip()
+        example = text.startswith(">>>") or (example and bool(text))
         if not example:
-            line = line.replace("|", r"\|")
-        sections = sections or line.startswith("----")
-        if (
-            (indent >= 4 or not sections)
+            line = MARKUP.sub(lambda m: m[1] or "\\" + m[2], line)
+            text = line.lstrip()
+        if RULE.fullmatch(after) and indent == 0 and text:
+            section, listing = text, -1
+            made.append("Returned" if text == "Returns" else line)  # a section of prose
+        elif section in ("Parameters", "Attributes") and indent == 0 and ITEM.match(text):
+            listing, (names, _, said) = -1, text.partition(" : ")
+            made += [names, "    " + said]
+        elif (
+            (indent >= 4 or section in ("", "Returns"))
             and not example
-            and ITEM.match(line.lstrip())
-            and (listing == indent or not before.strip())
+            and ITEM.match(text)
+            and (listing == indent or not before.strip() or RULE.fullmatch(before))
         ):
-            listing, line = indent, " " * indent + "* " + line.lstrip()
+            listing = indent
+            made.append(" " * indent + "* " + text)
         elif listing >= 0 and indent > listing:
-            line = " " * (listing + 2) + line.lstrip()
-        elif line.strip():
-            if listing >= 0:
-                made.append("")
-            listing = -1
-        made.append(line)
+            made.append(" " * (listing + 2) + text)
+        else:
+            if text:
+                made += [""] if listing >= 0 else []
+                listing = -1
+            made.append(line)
     lines[:] = made
 
 

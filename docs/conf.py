@@ -42,7 +42,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say shapes and units
 napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False
-napoleon_use_ivar = True
+napoleon_use_ivar, napoleon_attr_annotations = True, False
+napoleon_custom_sections = ["Returned"]  # what api.as_rst calls them
 
 html_theme = "pydata_sphinx_theme"
 html_title = "sarrus"

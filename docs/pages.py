@@ -7,6 +7,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 CODE = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FIGURE = re.compile(r"^[^=]*\.(plot|legend|axis|ylabel)\(.*\)$")
 INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_][\w]*(\.\w+)*")
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?(\))")
@@ -30,7 +31,9 @@ def notebook(text):
     cells, end = [], 0
     for block in CODE.finditer(text):
         cells.append(new_markdown_cell(text[end : block.start()].strip()))
-        cells.append(new_code_cell(block[2].rstrip("\n"), metadata={"tags": block[1].split()}))
+        code = block[2].rstrip("\n")
+        code += ";" if FIGURE.search(code.splitlines()[-1]) else ""  # the figure, and not what drawing returns
+        cells.append(new_code_cell(code, metadata={"tags": block[1].split()}))
         end = block.end()
     cells.append(new_markdown_cell(text[end:]))
     return _numbered(new_notebook(cells=cells))
