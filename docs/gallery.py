@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 import sarrus
-from sarrus.figures import canvas
 
 SIZES = {"four_bar_ladder": {"n": 8}, "free_flyer": {"wheels": True}}
+LED = {"hslm": ("slide1", "slide2", "slide3")}
 FALLS = {"scissor_lift": 0.9}  # [s]; it is flat then
 HEADING = re.compile(r"^(\S.*):$")
 ROW = re.compile(r"^`(\w+)`\s+(.*)$")
@@ -37,7 +37,8 @@ def motion(name, robot):
     home = robot.assemble()
     if robot.nc and robot.actuated:
         now = robot.joint_coordinates(home)
-        led = robot.actuated[: robot.mobility(home).degrees_of_freedom]  # there may be more motors than freedoms
+        # there may be more motors than freedoms
+        led = LED.get(name, robot.actuated[: robot.mobility(home).degrees_of_freedom])
         for swing in (None, 0.6, 0.3, 0.15, 0.05) if len(led) == 1 else (0.4, 0.2, 0.1, 0.05):
             phases = np.arange(len(led))[:, None] * 2.1 + np.pi * np.linspace(0.0, 2.0, 61)
             ways = np.sin(phases) - np.sin(phases[:, :1])
@@ -55,12 +56,24 @@ def motion(name, robot):
     return sarrus.simulate(robot, home, v, FALLS.get(name, 2.0), limits="ignore")
 
 
+def seen_from(points):
+    """The picture's axes (2, 3) in the world: across the axis along which there is nothing, else from above a corner."""
+    size = np.ptp(points, axis=0)
+    for across, axes in ((1, [0, 2]), (0, [1, 2]), (2, [0, 1])):
+        if size[across] <= 0.02 * size.max():
+            return np.eye(3)[axes]
+    a, e = np.radians(-60.0), np.radians(25.0)
+    return np.array(
+        [[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]]
+    )
+
+
 def picture(robot, q):
     """The mechanism as an SVG in the colour of the text."""
     skeleton = sarrus.Skeleton(robot)
     bars, anchors = skeleton.segments_flat(q), skeleton.anchors
     joints = np.array([*skeleton.joint_points(q).values()]).reshape(-1, 3)
-    view = canvas._view(bars, joints, anchors)
+    view = seen_from(np.concatenate([bars.reshape(-1, 3), joints, anchors]))
     flat = [points @ view.T for points in (bars.reshape(-1, 3), joints, anchors)]
     low = np.concatenate(flat).min(axis=0)
     scale = 200.0 / (float((np.concatenate(flat).max(axis=0) - low).max()) or 1.0)
