@@ -17,6 +17,7 @@ CPP = (
     "mechanism",
     "dynamics",
     "loops",
+    "control",
     "simulation",
     "kernels",
     "sarrus.hpp",
@@ -26,9 +27,9 @@ CPP = (
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
     ("_core", "errors"),
-    ("_arrays",),
+    ("_arrays", "_showing"),
     ("_build", "spatial"),
-    ("laws",),
+    ("laws", "rolling"),
     ("description",),
     ("dynamics",),
     ("analysis",),
@@ -46,7 +47,7 @@ PYTHON = (
 )
 
 # methods of a mechanism that layers above it answer, and which are imported when they are called
-FROM_ABOVE = {("mechanism", "building"), ("mechanism", "io")}
+FROM_ABOVE = {("mechanism", "building"), ("mechanism", "figures"), ("mechanism", "io")}
 
 # where Python may be seen: kernels are compiled without it
 BINDINGS_ONLY = re.compile(r"Python\.h|(pybind11|numpy)/")

@@ -27,7 +27,7 @@ case $sanitizers in
 esac
 
 compile() { ${CXX:-c++} $flags_text "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
-kernels=(tree_kernels loop_kernels simulation_kernels shared_one shared_many table)
+kernels=(tree_kernels loop_kernels simulation_kernels control_kernels shared_one shared_many table)
 parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,elimination,fronts,substructures} tests/cpp/test_core)
 export -f compile
 export flags_text="${flags[*]}" level out CXX

@@ -7,6 +7,8 @@
 #include "../loops/tolerances.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
+#include "control.hpp"
+#include "described.hpp"
 #include "from_python.hpp"
 #include "processor.hpp"
 #include "simulation.hpp"
@@ -17,24 +19,6 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 
 namespace sarrus::bindings {
 namespace {
-
-Vec3<double> to_vec3(const py::handle& h) {
-  const auto v = h.cast<std::vector<double>>();
-  if (v.size() != 3) throw py::value_error("a vector of three numbers is needed");
-  return vec3(v[0], v[1], v[2]);
-}
-
-/// Rotation (row by row) and translation, twelve numbers.
-Transform<double> to_transform(const py::handle& h) {
-  const auto v = h.cast<std::vector<double>>();
-  if (v.size() != 12) throw py::value_error("a transform of twelve numbers is needed");
-  Transform<double> X;
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j) X.R(i, j) = v[3 * i + j];
-    X.p(i) = v[9 + i];
-  }
-  return X;
-}
 
 /// (mass, mass times centre (3), xx xy xz yy yz zz about the origin).
 Inertia<double> to_inertia(const py::handle& h) {
@@ -71,15 +55,8 @@ py::dict joint_table() {
   return table;
 }
 
-/// (starts, coefficients piece by piece, harmonics) or None.
-std::optional<Law> to_law(const py::handle& h) {
-  if (h.is_none()) return std::nullopt;
-  const auto t = h.cast<py::tuple>();
-  return Law{t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
-}
-
 template <class T> void read(const py::handle& h, T& x) { x = h.cast<T>(); }
-void read(const py::handle& h, std::optional<Law>& law) { law = to_law(h); }
+void read(const py::handle& h, std::optional<Law>& law) { law = to_optional_law(h); }
 
 ConstraintDescription to_constraint(const py::dict& d) {
   ConstraintDescription c{};
@@ -124,7 +101,7 @@ JointDescription to_joint(const py::dict& d) {
   j.actuated = d["actuated"].cast<bool>();
   j.nq = d["nq"].cast<int>(), j.nv = d["nv"].cast<int>();
   j.keep_in_tree = d["tree"].cast<bool>(), j.close_loop = d["loop"].cast<bool>();
-  for (const auto& law : d["laws"].cast<py::tuple>()) j.laws.push_back(to_law(law));
+  for (const auto& law : d["laws"].cast<py::tuple>()) j.laws.push_back(to_optional_law(law));
   const auto per_velocity = [&](const char* key) {
     auto v = d[key].cast<std::vector<double>>();
     if (static_cast<int>(v.size()) != j.nv) throw py::value_error(std::string(key) + " needs one number per velocity");
@@ -318,6 +295,7 @@ INTERRUPTED : 7, by Ctrl-C
 #undef SARRUS_TOLERANCE
 
   bind_simulation(m);
+  bind_control(m);
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);

@@ -9,6 +9,8 @@
 #include "../simulation/driver.hpp"
 #include "../simulation/events.hpp"
 #include "../simulation/force_element_list.hpp"
+#include "control.hpp"
+#include "described.hpp"
 #include "gil.hpp"
 #include "state.hpp"
 
@@ -28,16 +30,6 @@ template <class Facts, std::size_t n> int named(const Facts (&all)[n], const std
   for (std::size_t k = 0; k < n; ++k)
     if (name == all[k].name) return static_cast<int>(k);
   throw py::value_error("'" + name + "' is not known");
-}
-
-Vec3<double> to_vec3(const py::handle& h) {
-  const auto x = h.cast<std::array<double, 3>>();
-  return vec3<double>(x[0], x[1], x[2]);
-}
-
-Law to_law(const py::handle& h) {
-  const auto t = h.cast<py::tuple>();
-  return {t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
 }
 
 /// Kind by kind, as they read the parameters.
@@ -61,9 +53,12 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
   for_each("thrusters",
            [&](const py::tuple& t) { list.add_thruster(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_law(t[2])); });
   for_each("wheels", [&](const py::tuple& t) { list.add_wheel(t[0].cast<int>(), t[1].cast<double>(), to_law(t[2])); });
-  std::vector<Law> targets;
-  for_each("computed_torque", [&](const py::tuple& t) { targets.push_back(to_law(t)); });
-  if (!targets.empty()) list.add_computed_torque(std::move(targets));
+  for_each("computed_torque", [&](const py::tuple& t) {
+    std::vector<Law> targets;
+    for (const py::handle& law : t) targets.push_back(to_law(law));
+    list.add_computed_torque(std::move(targets));
+  });
+  for_each("task_controls", [&](const py::tuple& t) { list.add_task_control(to_task_control(m, t[0].cast<py::dict>())); });
   list.limit_efforts(of["effort_limits"].cast<std::vector<double>>());
 }
 
@@ -186,6 +181,7 @@ class PySimulation {
       (limits_.back().of == Quantity::effort ? plan_.drives_loop_joints : plan_.watches_loop_joints) |= beyond;
     }
     plan_.drives_loop_joints |= force_elements_.beyond(tree_.nv);
+    if (plan_.drives_loop_joints) force_elements_.drive_loop_joints();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
     plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "../control/tasks.hpp"
 #include "../simulation/plan.hpp"
 #include "operation_list.hpp"
 
@@ -25,17 +26,23 @@ struct Rows {
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
+/// Returns the status. Adds efforts to `motor`, of all joints.
+using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* given, double time,
+                                const double* q, const double* v, const double* z, double* motor, const TaskReport<double>&);
+
 struct KernelTable {
   const char* level;
   int lanes;  // states that ManyStates works on at once
   OneState one[operations];
   ManyStates many[operations];
   SimulationKernels simulation;
+  ControlTasks tasks;
 };
 
 /// Each file of kernels adds its own.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_simulation_kernels(KernelTable&);
+void add_control_kernels(KernelTable&);
 
 }  // namespace sarrus

@@ -2,6 +2,7 @@
 // shared_many.cpp, and whoever includes this header calls those: compiled into each file anew, they would double the time of a build.
 #pragma once
 
+#include "../control/task_control.hpp"
 #include "../dynamics/aba.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "../loops/constrained_dynamics.hpp"
@@ -39,7 +40,9 @@
   EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                     \
   EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool);          \
   EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                   \
-  EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
+  EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);                                \
+  EXTERN template T task_control(const Tree&, Arena&, const TaskControl&, const T*, const T*, const T&, const T*, const T*,    \
+                                 const T*, const T*, T*, T*, const TaskReport<T>&);
 
 #ifndef SARRUS_COMPILES_SHARED
 namespace sarrus {

@@ -12,6 +12,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
     sarrus::add_tree_kernels(t);
     sarrus::add_loop_kernels(t);
     sarrus::add_simulation_kernels(t);
+    sarrus::add_control_kernels(t);
     return t;
   }();
   return &table;

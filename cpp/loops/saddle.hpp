@@ -8,6 +8,8 @@
 // Featherstone, [RBDA] 6.5 for the order.)
 #pragma once
 
+#include <type_traits>
+
 #include "fronts.hpp"
 
 namespace sarrus {
@@ -75,9 +77,11 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
   return {L, D_inverse};
 }
 
-/// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many.
-template <class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
-  if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
+/// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many. T is that of the factor, or a packet of
+/// right-hand sides that one state's factor solves at once; not by fronts.
+template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x, T* work) {
+  if constexpr (std::is_same_v<F, T>)
+    if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
   // each sum waits for the unknown that was found last, and for no other: that one comes last; the rest in two sums side by side
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);

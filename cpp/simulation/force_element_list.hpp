@@ -55,6 +55,16 @@ class ForceElementList {
     for (Law& law : laws) targets_.push_back(keep(std::move(law)));
     all_.computed = read(2 * static_cast<int>(laws.size()));
   }
+  /// Parameters: its own.
+  void add_task_control(TaskControl law) {
+    laws_of_tasks_.push_back(std::move(law));
+    const TaskControl& kept = laws_of_tasks_.back();
+    task_controls_.push_back({&kept, read(kept.parameters), std::exchange(all_.nz, all_.nz + kept.states)});
+  }
+  /// Tells controllers of tasks that elements act on joints that close loops, whose state they are to read then.
+  void drive_loop_joints() {
+    for (TaskControl& law : laws_of_tasks_) law.drives_loop_joints = true;
+  }
   /// Of every velocity: what controllers give in all is kept within it.
   void limit_efforts(std::vector<double> limits) { effort_limits_ = std::move(limits); }
 
@@ -63,7 +73,8 @@ class ForceElementList {
     const auto any = [nv](const auto& list) {
       return std::any_of(list.begin(), list.end(), [nv](const auto& e) { return e.iv >= nv; });
     };
-    return any(controllers_) || any(efforts_) || any(stictions_) || any(end_stops_) || any(wheels_);
+    return any(controllers_) || any(efforts_) || any(stictions_) || any(end_stops_) || any(wheels_) ||
+           std::any_of(laws_of_tasks_.begin(), laws_of_tasks_.end(), [](const TaskControl& c) { return c.drives_loop_joints; });
   }
 
   ForceElements all() const {
@@ -75,6 +86,7 @@ class ForceElementList {
     a.end_stops = size(end_stops_), a.end_stop = end_stops_.data();
     a.thrusters = size(thrusters_), a.thruster = thrusters_.data();
     a.wheels = size(wheels_), a.wheel = wheels_.data();
+    a.task_controls = size(task_controls_), a.task_control = task_controls_.data();
     a.effort_limit = effort_limits_.empty() ? nullptr : effort_limits_.data();
     a.target = targets_.empty() ? nullptr : targets_.data();
     return a;
@@ -98,6 +110,8 @@ class ForceElementList {
   std::vector<EndStop> end_stops_;
   std::vector<Thruster> thrusters_;
   std::vector<ReactionWheel> wheels_;
+  std::deque<TaskControl> laws_of_tasks_;
+  std::vector<TaskElement> task_controls_;
   std::vector<double> effort_limits_;
 };
 

@@ -8,11 +8,13 @@
 //   contact      k d^n (1 + c d-dot) along the normal (Hunt and Crossley 1975), Coulomb friction made smooth at slip speed v_s; d is how deep
 //                a sphere is in a plane, or in ground whose height is a law of the distance along a line
 //   thruster     f(t) within limits, along an axis that goes with the body
+//   tasks        ../control/task_control.hpp
 //   wheel        u(t), and what others ask of its motor, within limits: no faster than it would reach its greatest momentum in 10 ms
 //
 // Numbers that a sweep may vary are read from a row of parameters, so that every lane can have its own.
 #pragma once
 
+#include "../control/task_control.hpp"
 #include "../loops/constraints.hpp"
 #include "plan.hpp"
 
@@ -94,6 +96,28 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
   add_point_force(tree, state, c.link, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
 }
 
+/// What acts at places of bodies: contacts and thrusters.
+template <class T>
+void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time,
+                        const T* q, const T* v, T* tau, double weight, T& pressing) {
+  const Arena::Scope scope(arena);
+  const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
+  for (int i = 0; i < elements.contacts; ++i) {
+    const Contact& c = elements.contact[i];
+    add_contact(tree, state, c, parameter + c.parameter, v, tau, T(weight), pressing);
+    weight = weight < 1e15 ? 2.0 * weight : 0.0;
+  }
+  for (int i = 0; i < elements.thrusters; ++i) {
+    const Thruster& c = elements.thruster[i];
+    const T* p = parameter + c.parameter;
+    const Transform<T>& X = state.X[c.link];
+    T g[3];
+    evaluate(*c.thrust, &time, g);
+    const T force = least(most(g[0], p[0]), p[1]);
+    add_point_force(tree, state, c.link, Vec3<T>(X.p + X.R * cast<T>(c.at)), Vec3<T>(X.R * cast<T>(c.axis) * force), tau);
+  }
+}
+
 /// Adds what controllers give to `motor` and all other forces to tau, and writes the rates of internal states. `pressing`: a number that is
 /// another one wherever other contacts and end stops press (of the first 50). Behind q, v, motor and tau may stand what belongs to joints that
 /// close loops.
@@ -154,25 +178,24 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     evaluate(*elements.wheel[i].torque, &time, g);
     motor[elements.wheel[i].iv] += g[0];
   }
-  if (elements.contacts + elements.thrusters == 0) return;
-  const Arena::Scope scope(arena);
-  const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
-  for (int i = 0; i < elements.contacts; ++i) {
-    const Contact& c = elements.contact[i];
-    add_contact(tree, state, c, parameter + c.parameter, v, tau, T(weight), pressing);
-    weight = weight < 1e15 ? 2.0 * weight : 0.0;
-  }
-  for (int i = 0; i < elements.thrusters; ++i) {
-    const Thruster& c = elements.thruster[i];
-    const T* p = parameter + c.parameter;
-    const Transform<T>& X = state.X[c.link];
-    T g[3];
-    evaluate(*c.thrust, &time, g);
-    const T force = least(most(g[0], p[0]), p[1]);
-    add_point_force(tree, state, c.link, Vec3<T>(X.p + X.R * cast<T>(c.at)), Vec3<T>(X.R * cast<T>(c.axis) * force), tau);
-  }
+  if (elements.contacts + elements.thrusters > 0)
+    add_spatial_forces(tree, arena, elements, parameter, time, q, v, tau, weight, pressing);
 }
 
+/// Motors that bring tasks about. `tau`: what others have added to the forces that are not of motors; `all`: velocities of all joints.
+template <class T>
+void control_tasks(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
+                   const T* v, const T* z, T* motor, const T* tau, T* z_dot, int all, T& status) {
+  const Arena::Scope scope(arena);
+  T* others = arena.take<T>(all);
+  for (int i = 0; i < elements.task_controls; ++i) {
+    const TaskElement& c = elements.task_control[i];
+    for (int k = 0; k < all; ++k) others[k] = motor == tau ? tau[k] : tau[k] + motor[k];
+    const T outcome = task_control(tree, arena, *c.law, parameter + c.parameter, static_cast<const T*>(nullptr), time, q, v,
+                                   z + c.iz, static_cast<const T*>(others), motor, z_dot + c.iz);
+    status = most(status, outcome);
+  }
+}
 /// What reaction wheels give of what is asked of their motors: beyond the greatest momentum they are braked.
 template <class T> void saturate(const ForceElements& elements, const T* parameter, const T* v, T* motor) {
   for (int i = 0; i < elements.wheels; ++i) {

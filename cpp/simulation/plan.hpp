@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "../control/tasks.hpp"
 #include "../mechanism/status.hpp"
 #include "../mechanism/tree.hpp"
 #include "methods.hpp"
@@ -60,8 +61,15 @@ struct EndStop {
   double near;
 };
 
+/// Tasks, with their numbers and their internal states behind those of others.
+struct TaskElement {
+  const TaskControl* law;
+  int parameter, iz;
+};
+
 struct ForceElements {
-  int controllers, efforts, stictions, contacts, end_stops, thrusters, wheels;
+  int task_controls, controllers, efforts, stictions, contacts, end_stops, thrusters, wheels;
+  const TaskElement* task_control;
   const Controller* controller;
   const PrescribedEffort* effort;
   const Stiction* stiction;

@@ -82,6 +82,9 @@ template <class T> struct System {
       *motor = limit || demanded || plan.force_elements.wheels > 0 ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
     apply(tree, arena, plan.force_elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing);
+    if (plan.force_elements.task_controls > 0)
+      control_tasks(tree, arena, plan.force_elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along),
+                    z_dot, all.nv, status);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;

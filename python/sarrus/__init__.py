@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors, laws
 from ._build import __version__, build_info
+from .analysis.actuation.pin_loads import PinLoads
 from .analysis.formulations.cog import CogJacobians
 from .analysis.formulations.invariant import Factors
 from .analysis.formulations.linearization import Linearization, Modes
@@ -72,7 +73,7 @@ from .mechanism import Constraint, Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, interop, io, mechanisms
+    from . import control, interop, io, mechanisms, rolling
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
@@ -88,12 +89,12 @@ __all__ = [
     "Event", "Factors", "Fixed", "FrameSpec", "Free", "FreeFloatingForm", "FreeFloatingMotion", "Gimbal", "Helical",
     "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning", "Linearization",
     "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
-    "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "Planar", "Prismatic", "ProjectedEquations",
+    "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "PinLoads", "Planar", "Prismatic", "ProjectedEquations",
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
     "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
     "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
     "build_info", "control", "errors", "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn",
-    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "simulate", "simulate_many", "view",
+    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "rolling", "simulate", "simulate_many", "view",
 ]  # fmt: skip
 
 
@@ -105,6 +106,7 @@ _ON_DEMAND = {
     "io": ("io", "load", "load_builder", "loads"),
     "io.mujoco": ("from_mujoco",),
     "mechanisms": ("mechanisms",),
+    "rolling": ("rolling",),
     "simulation.simulate": ("Event", "simulate"),
     "simulation.sweep": ("Status", "Sweep", "simulate_many"),
     "simulation.trajectory": ("Trajectory",),
@@ -123,4 +125,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

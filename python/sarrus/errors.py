@@ -14,6 +14,26 @@ from numpy.typing import NDArray
 
 from . import _core
 
+__all__ = [
+    "AssemblyError",
+    "BranchEnd",
+    "IntegrationError",
+    "LimitWarning",
+    "ModelError",
+    "ModelWarning",
+    "NameNotFoundError",
+    "NotRealizableError",
+    "SarrusError",
+    "ShapeError",
+    "StateError",
+    "StiffnessWarning",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # what a terminal obeys instead of showing it: control characters, ends of lines, turns of the direction of writing; and half characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

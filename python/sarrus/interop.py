@@ -19,7 +19,7 @@ read from MJCF or taken by :func:`sarrus.from_mujoco` is MuJoCo's; `joints=` tel
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,13 +30,24 @@ from .mechanism import Joint, Mechanism, checked_mechanism
 
 __all__ = ["from_mujoco", "to_mujoco"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # where of qpos the coordinates of a joint with so many are
 FROM_QPOS = {1: [0], 4: [1, 2, 3, 0], 7: [4, 5, 6, 3, 0, 1, 2]}
 
 
+@overload
+def to_mujoco(robot: Mechanism, q: ArrayLike, v: None = None, *, joints: Iterable[str] | None = None) -> Array: ...
+@overload
+def to_mujoco(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, *, joints: Iterable[str] | None = None
+) -> tuple[Array, Array]: ...
 def to_mujoco(
     robot: Mechanism, q: ArrayLike, v: ArrayLike | None = None, *, joints: Iterable[str] | None = None
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The state as MuJoCo has it: qpos, or with a v (qpos, qvel).
 
     Parameters
@@ -67,9 +78,17 @@ def to_mujoco(
     return _turned(robot, q, v, joints, back=False)
 
 
+@overload
+def from_mujoco(
+    robot: Mechanism, qpos: ArrayLike, qvel: None = None, *, joints: Iterable[str] | None = None
+) -> Array: ...
+@overload
+def from_mujoco(
+    robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike, *, joints: Iterable[str] | None = None
+) -> tuple[Array, Array]: ...
 def from_mujoco(
     robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike | None = None, *, joints: Iterable[str] | None = None
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The state from MuJoCo's: q, or with a qvel (q, v). Quaternions are kept as they are. See :func:`to_mujoco`.
 
     >>> import sarrus
@@ -82,7 +101,9 @@ def from_mujoco(
     return _turned(robot, qpos, qvel, joints, back=True)
 
 
-def _turned(robot: Mechanism, q: ArrayLike, v: ArrayLike | None, joints: Iterable[str] | None, *, back: bool) -> Any:
+def _turned(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike | None, joints: Iterable[str] | None, *, back: bool
+) -> Array | tuple[Array, Array]:
     names = ("qpos", "qvel") if back else ("q", "v")
     x = _sized(names[0], q, checked_mechanism(robot).nq)
     y = None if v is None else _sized(names[1], v, robot.nv)

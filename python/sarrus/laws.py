@@ -22,6 +22,10 @@ from .errors import ModelError
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class Law:
     """Piecewise polynomial plus harmonics; laws add up, with numbers too.

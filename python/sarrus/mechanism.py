@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .analysis.actuation.efforts import Actuation
+from .analysis.actuation.pin_loads import JointLoads
 from .analysis.formulations.invariant import InvariantForm
 from .analysis.formulations.linearization import LinearizedDynamics
 from .analysis.formulations.projected import ProjectedDynamics
@@ -24,7 +24,7 @@ __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 class Mechanism(
     Loosening,
     LinearizedDynamics,
-    Actuation,
+    JointLoads,
     FreeFloatingPlanning,
     ReducedDynamics,
     ProjectedDynamics,
@@ -65,6 +65,11 @@ class Mechanism(
     >>> robot.nq, robot.nv
     (2, 2)
     """
+
+    def _repr_html_(self) -> str:
+        from .figures.notebook import mechanism
+
+        return mechanism(self)
 
     def to_builder(self) -> Builder:
         """A :class:`~sarrus.Builder` that holds all of it, to be changed and built anew.

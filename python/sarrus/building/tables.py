@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +111,7 @@ def from_sdof(
 def from_dh(
     rows: ArrayLike,
     *,
-    convention: str = "standard",
+    convention: Literal["standard", "modified"] = "standard",
     joint_types: str | None = None,
     offsets: ArrayLike | None = None,
     mass: ArrayLike | None = None,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,18 +12,19 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
+from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
 from ..errors import NotRealizableError, ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
-from .options import ReactionOptions, TimeOptions, Wrenches, shows_options
+from .options import Metric, ReactionOptions, Solver, ThreadedLoads, ThreadedTime, TimeOptions, Wrenches, shows_options
 from .reactions import carried_by_tree
 
 if TYPE_CHECKING:
     from typing import Unpack
 
 
-@dataclass(frozen=True)
-class LoopReactions:
+@dataclass(frozen=True, repr=False)
+class LoopReactions(Brief):
     """What the constraints carry in a motion.
 
     Attributes
@@ -42,6 +43,13 @@ class LoopReactions:
     residual: Array
     error: Array
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, *(largest(wrench[..., part]) for part in (slice(3, 6), slice(0, 3))))
+            for name, wrench in self.wrenches.items()
+        ]
+        return table(rows, "What constraints carry at most", ("", "force [N]", "moment [N m]"))
+
 
 class LoopFunctions(StateFunctions):
     """Constraints of a mechanism and what follows from them in one state."""
@@ -51,10 +59,25 @@ class LoopFunctions(StateFunctions):
         """Whether a constraint's rows are a function of q that the core has to be told."""
         return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
 
+    @overload
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: Literal[False] = False,
+        solver: Solver | None = None, check: bool = True, **options: Unpack[TimeOptions],
+    ) -> Array: ...  # fmt: skip
+    @overload
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: Literal[True],
+        solver: Solver | None = None, check: bool = True, return_status: Literal[False] = False, **options: Unpack[ThreadedTime],
+    ) -> tuple[Array, Any]: ...  # fmt: skip
+    @overload
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: Literal[True],
+        solver: Solver | None = None, check: bool = True, return_status: Literal[True], **options: Unpack[ThreadedTime],
+    ) -> tuple[Array, Any, Array]: ...  # fmt: skip
     @_operation
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: bool = False,
-        solver: str | None = None, check: bool = True, **options: Unpack[TimeOptions],
+        solver: Solver | None = None, check: bool = True, **options: Unpack[TimeOptions],
     ) -> Any:  # fmt: skip
         """Generalised acceleration a (..., nv) under the generalised force tau, which satisfies the loops: J a = gamma.
 
@@ -294,8 +317,8 @@ class LoopFunctions(StateFunctions):
 
     @shows_options
     def project_velocity(
-        self, q: ArrayLike, v: ArrayLike, *, metric: str = "mass", **options: Unpack[TimeOptions]
-    ) -> Any:
+        self, q: ArrayLike, v: ArrayLike, *, metric: Metric = "mass", **options: Unpack[TimeOptions]
+    ) -> Array:
         """The nearest velocity (..., nv) that the constraints allow, J v = c.
 
         Parameters
@@ -316,8 +339,8 @@ class LoopFunctions(StateFunctions):
 
     @shows_options
     def project_configuration(
-        self, q: ArrayLike, fixed: Iterable[str] = (), *, metric: str = "mass", **options: Unpack[TimeOptions]
-    ) -> Any:
+        self, q: ArrayLike, fixed: Iterable[str] = (), *, metric: Metric = "mass", **options: Unpack[TimeOptions]
+    ) -> Array:
         """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
 
         For drift and small changes; from far away :meth:`assemble`. `fixed` are names of joints that stay where they are; metric and
@@ -367,6 +390,16 @@ class LoopFunctions(StateFunctions):
         both = self._velocity_jump(q, v, restitution=restitution, time=time, threads=threads)
         return both[..., : self.nv], both[..., self.nv :]
 
+    @overload
+    def reactions(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
+        return_status: Literal[False] = False, **options: Unpack[ThreadedLoads],
+    ) -> dict[str, Array]: ...  # fmt: skip
+    @overload
+    def reactions(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
+        return_status: Literal[True], **options: Unpack[ThreadedLoads],
+    ) -> tuple[dict[str, Array], Array]: ...  # fmt: skip
     @shows_options
     def reactions(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
@@ -413,7 +446,11 @@ class LoopFunctions(StateFunctions):
             found |= {name: found[name] - wrench for name, wrench in through.items()}
         return (found, status) if wanted else found
 
-    def constraint_forces(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any) -> dict[str, Array]:
+    @shows_options
+    def constraint_forces(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
+        **options: Unpack[ThreadedLoads],
+    ) -> dict[str, Array]:  # fmt: skip
         """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
 
         Takes what :meth:`reactions` takes; the bases are those of :meth:`joint_bases`.
@@ -425,7 +462,7 @@ class LoopFunctions(StateFunctions):
         """
         return {
             name: np.einsum("...ij,...i->...j", self.joint_bases(q, name)[1], f)
-            for name, f in self.reactions(q, v, a, **options).items()
+            for name, f in self.reactions(q, v, a, multipliers=multipliers, time=time, **options).items()
         }
 
     def _motion_and_reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
@@ -480,10 +517,11 @@ class LoopFunctions(StateFunctions):
         return np.concatenate(parts, axis=-1)
 
 
-def _by_metric(metric: str, by_mass: Any, plain: Any) -> Any:
+def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]:
     if not isinstance(metric, str) or metric not in ("mass", "plain"):  # type: ignore[redundant-expr]
         raise ValueError(f"metric must be 'mass' or 'plain'; got {metric!r}")
-    return by_mass if metric == "mass" else plain
+    chosen: Callable[..., Array] = by_mass if metric == "mass" else plain
+    return chosen
 
 
 # ---- what a status means ---------------------------------------------------------------------------------------------

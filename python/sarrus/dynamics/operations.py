@@ -6,18 +6,28 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
 from .._arrays import Array, checked_count, checked_truth, common_axes
+from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
 from ..description.specs import Description, JointSpec, core_terms, without_effect
 from ..errors import ModelError, ShapeError, StateError, raise_no_such_name
-from .options import F, FrameOptions, MotionOptions, StateOptions, Wrenches, keywords_behind
+from .options import (
+    ExpressedIn,
+    F,
+    FrameOptions,
+    MotionOptions,
+    StateOptions,
+    ThreadedMotion,
+    Wrenches,
+    keywords_behind,
+)
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -99,7 +109,7 @@ class Joint:
         return f"<joint '{self.name}': {self.type} from '{self.parent}' to '{self.child}'>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Constraint:
     """A joint that closes a loop, or another relation between velocities.
 
@@ -133,6 +143,16 @@ class Constraint:
 
     def __str__(self) -> str:
         return str(self.spec)
+
+    def __repr__(self) -> str:
+        return f"<constraint {self.spec}, rows {self.rows.start}:{self.rows.stop}>"
+
+    def _repr_html_(self) -> str:
+        holds = {True: "positions and velocities", False: "velocities"}
+        rows = [
+            (name.partition(": ")[2], holds[held]) for name, held in zip(self.row_names, self.holonomic, strict=True)
+        ]
+        return table(rows, str(self.spec), ("row", "holds"))
 
 
 class StateFunctions(_core.Mechanism):
@@ -495,6 +515,20 @@ class StateFunctions(_core.Mechanism):
 
     # ---- dynamics ----------------------------------------------------------------------------------------------------
 
+    @overload
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: Literal[False] = False, **options: Unpack[MotionOptions]
+    ) -> Array: ...  # fmt: skip
+    @overload
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: Literal[True], return_status: Literal[False] = False,
+        **options: Unpack[ThreadedMotion],
+    ) -> tuple[Array, dict[str, Array]]: ...  # fmt: skip
+    @overload
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: Literal[True], return_status: Literal[True],
+        **options: Unpack[ThreadedMotion],
+    ) -> tuple[Array, dict[str, Array], Array]: ...  # fmt: skip
     @_operation
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: bool = False, **options: Unpack[MotionOptions]
@@ -639,7 +673,7 @@ class StateFunctions(_core.Mechanism):
         0.5
         """
 
-    def operational_inertia(self, q: ArrayLike, frame: str, *, expressed_in: str = "frame") -> Array:
+    def operational_inertia(self, q: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
         """Operational-space inertia (..., 6, 6) of a frame (van der Merwe 5.57).
 
         Raises StateError where the frame cannot move in all six directions: it is infinite in the others, and
@@ -778,7 +812,7 @@ class StateFunctions(_core.Mechanism):
         """
 
     @_operation
-    def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Any:
+    def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Kinetic energy (...) [J], that of the armature included; a float for one state.
 
         >>> import sarrus
@@ -787,7 +821,7 @@ class StateFunctions(_core.Mechanism):
         """
 
     @_operation
-    def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Any:
+    def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Potential energy (...) of gravity and joint springs [J], zero where all masses are at the world's origin; a float for one state.
 
         >>> import sarrus
@@ -812,19 +846,19 @@ class Kinematics:
         """As :meth:`Mechanism.pose`."""
         return self.mechanism._cached_pose(self._cached, frame)
 
-    def velocity(self, frame: str, *, expressed_in: str = "frame") -> Array:
+    def velocity(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
         """As :meth:`Mechanism.velocity`."""
         return self.mechanism._cached_velocity(self._cached, frame, expressed_in=expressed_in)
 
-    def acceleration(self, frame: str, *, expressed_in: str = "frame") -> Array:
+    def acceleration(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
         """As :meth:`Mechanism.acceleration`."""
         return self.mechanism._cached_acceleration(self._cached, frame, expressed_in=expressed_in)
 
-    def jacobian(self, frame: str, *, expressed_in: str = "frame") -> Array:
+    def jacobian(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
         """As :meth:`Mechanism.jacobian`."""
         return self.mechanism._cached_jacobian(self._cached, frame, expressed_in=expressed_in)
 
-    def jacobian_derivative(self, frame: str, *, expressed_in: str = "frame") -> Array:
+    def jacobian_derivative(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
         """As :meth:`Mechanism.jacobian_derivative`."""
         return self.mechanism._cached_jacobian_derivative(self._cached, frame, expressed_in=expressed_in)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
@@ -13,6 +13,10 @@ from .._core import tolerances
 
 F = TypeVar("F", bound=Callable[..., Any])
 Wrenches = Mapping[str, ArrayLike]
+ExpressedIn = Literal["frame", "world_aligned", "world"]
+Metric = Literal["mass", "plain"]
+Distribution = Literal["minimum-norm", "weighted"]
+Solver = Literal["reference-member"]
 
 
 class BatchOptions(TypedDict, total=False):
@@ -31,7 +35,7 @@ class StateOptions(BatchOptions, total=False):
 class FrameOptions(StateOptions, total=False):
     """And the axes in which it is: see :class:`~sarrus.Mechanism`."""
 
-    expressed_in: str
+    expressed_in: ExpressedIn
 
 
 class TimeOptions(StateOptions, total=False):
@@ -58,6 +62,26 @@ class Loads(TypedDict, total=False):
 
 class ReactionOptions(Loads, BatchOptions, total=False):
     """Loads, of a batch."""
+
+
+class ThreadedLoads(Loads, total=False):
+    """Loads of a batch whose status is asked for, or not, by a keyword that tells what is returned."""
+
+    threads: int
+
+
+class ThreadedMotion(ThreadedLoads, total=False):
+    """And a place for the result."""
+
+    out: Array | None
+
+
+class ThreadedTime(TypedDict, total=False):
+    """And a time, where motion is prescribed."""
+
+    threads: int
+    out: Array | None
+    time: ArrayLike | None
 
 
 class MotionOptions(Loads, StateOptions, total=False):

@@ -21,7 +21,7 @@ def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dic
         if not constraint.bodies:
             continue
         parent, child = constraint.bodies
-        wrench = _in_world(placed[child] @ constraint.spec.at_child.matrix, wrenches[..., k, :])
+        wrench = in_world(placed[child] @ constraint.spec.at_child.matrix, wrenches[..., k, :])
         for body, sign in ((child, 1.0), (parent, -1.0)):
             while body in below:
                 joint = below[body]
@@ -32,11 +32,11 @@ def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dic
         if joint.name in beyond:
             spec = specs[joint.name]
             at = spec.at_parent if joint.reversed else spec.at_child
-            through[joint.name] = _in_frame(placed[body] @ at.matrix, beyond[joint.name])
+            through[joint.name] = in_frame(placed[body] @ at.matrix, beyond[joint.name])
     return through
 
 
-def _in_world(pose: Array, wrench: Array) -> Array:
+def in_world(pose: Array, wrench: Array) -> Array:
     """From a frame, at its origin, to the world's axes, about the world's origin."""
     moment, force = (
         np.einsum("...ij,...j->...i", pose[..., :3, :3], part) for part in (wrench[..., :3], wrench[..., 3:])
@@ -44,6 +44,6 @@ def _in_world(pose: Array, wrench: Array) -> Array:
     return np.concatenate([moment + np.cross(pose[..., :3, 3], force), force], axis=-1)
 
 
-def _in_frame(pose: Array, wrench: Array) -> Array:
+def in_frame(pose: Array, wrench: Array) -> Array:
     moment, force = wrench[..., :3] - np.cross(pose[..., :3, 3], wrench[..., 3:]), wrench[..., 3:]
     return np.concatenate([np.einsum("...ji,...j->...i", pose[..., :3, :3], part) for part in (moment, force)], axis=-1)

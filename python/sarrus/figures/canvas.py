@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 SIZE = (6.4, 4.0)  # of a figure [in]: a phone's width, a column in print
 FONT = 11.0  # [pt]
-# told apart without colour; what comes after them has the same dashes, in grey, then in thick lines
-STROKES = (("black", 1.1), ("0.55", 1.1), ("black", 2.4))
+# a few lines are told apart without colour, more of them by colours that colour-blind readers tell apart too (Okabe and Ito), then by dashes
+FEW = 5
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "black")
 DASHES: tuple[Any, ...] = (
     "-", (0, (6, 2)), (0, (1.2, 1.4)), (0, (7, 1.8, 1.4, 1.8)), (0, (3, 1.5)), (0, (7, 1.6, 1.4, 1.6, 1.4, 1.6)), (0, (12, 3)),
 )  # fmt: skip
@@ -47,40 +48,99 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     for name, y in lines.items():
         if t.ndim != 1 or np.shape(y) != t.shape:
             raise ShapeError(f"t must be (n,), and line '{name}' too; got {t.shape} and {np.shape(y)}")
+    new, ax = ax is None, _axes(ax)
+    before = len(ax.lines)
+    drawn = _strokes(ax, {name: (t, y) for name, y in lines.items()})
+    if log and any((y > 0.0).any() for y in lines.values()):
+        ax.set_yscale("log")
+    if len(t) > 1 and t[-1] > t[0] and not before:
+        ax.set_xlim(t[0], t[-1])
+    _dressed(ax, "t [s]", y_label)
+    # beside axes whose place is fixed there may be no room
+    beside = ax.figure.get_layout_engine() is not None
+    if len(drawn) > 1 and not (beside and _name_at_the_ends(ax, drawn)):
+        _legend(ax, drawn, new)
+    return ax
+
+
+def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: str, *, ax: Axes | None = None) -> Axes:
+    """Draw paths (x (n,), y (n,)) in a plane, such as velocities over coordinates; each begins at a dot."""
+    new, ax = ax is None, _axes(ax)
+    drawn = _strokes(ax, paths)
+    for line in drawn:
+        ax.plot(*np.transpose(line.get_xydata())[:, :1], "o", color=line.get_color(), markersize=4.5)
+    _dressed(ax, x_label, y_label)
+    if len(drawn) > 1:
+        _legend(ax, drawn, new)
+    return ax
+
+
+def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None = None) -> Axes:
+    """Draw paths (angle (n,) [rad], size (n,)) about a pole, each beginning at a dot."""
     new = ax is None
+    if ax is None:
+        where = {"projection": "polar"}
+        _, ax = _pyplot("figures").subplots(figsize=(4.8, 5.0), layout="constrained", subplot_kw=where)
+    assert ax is not None
+    if ax.name != "polar":
+        raise ValueError('ax must be polar axes: pyplot.subplots(subplot_kw={"projection": "polar"})')
+    drawn = _strokes(ax, paths)
+    for line in drawn:
+        ax.plot(*np.transpose(line.get_xydata())[:, :1], "o", color=line.get_color(), markersize=4.5)
+    ax.grid(color="0.88", linewidth=0.6)
+    ax.tick_params(labelsize=FONT)
+    ax.set_xlabel(f"{next(iter(paths))}: {label}" if len(paths) == 1 else label, fontsize=FONT)
+    if len(drawn) > 1:
+        _legend(ax, drawn, new)
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    """A new figure's, where none are given."""
     if ax is None:
         ax = _pyplot("figures").subplots(figsize=SIZE, layout="constrained")[1]
     assert ax is not None
+    return ax
+
+
+def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]]) -> list[Line2D]:
+    """Lines that can be told apart, from those that the axes have too."""
     before = len(ax.lines)
     drawn: list[Line2D] = []
-    for k, (name, y) in enumerate(lines.items(), before):
-        colour, width = STROKES[k // len(DASHES) % len(STROKES)]
-        drawn += ax.plot(t, y, color=colour, linestyle=DASHES[k % len(DASHES)], linewidth=width, label=name)
-    if log and any((y > 0.0).any() for y in lines.values()):
-        ax.set_yscale("log")
+    for k, (name, (x, y)) in enumerate(paths.items(), before):
+        colour, dashes = ("black", DASHES[k]) if before + len(paths) <= FEW else _told_apart(k)
+        drawn += ax.plot(x, y, color=colour, linestyle=dashes, linewidth=1.1 if colour == "black" else 1.4, label=name)
+    return drawn
+
+
+def _told_apart(k: int) -> tuple[str, Any]:
+    return COLOURS[k % len(COLOURS)], DASHES[k // len(COLOURS) % len(DASHES)]
+
+
+def _dressed(ax: Axes, x_label: str, y_label: str) -> None:
     ax.grid(color="0.88", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=FONT)
     ax.yaxis.get_offset_text().set_fontsize(FONT)
-    if len(t) > 1 and t[-1] > t[0] and not before:
-        ax.set_xlim(t[0], t[-1])
-    ax.set_xlabel("t [s]", fontsize=FONT)
+    ax.set_xlabel(x_label, fontsize=FONT)
     ax.set_ylabel(y_label, fontsize=FONT)
-    # beside axes whose place is fixed there may be no room
-    beside = ax.figure.get_layout_engine() is not None
-    if len(drawn) > 1 and not (beside and _name_at_the_ends(ax, drawn)):
-        widest = max(map(len, lines)) * 0.55 * FONT + 45.0  # [pt], with the dashes
-        room = ax.get_window_extent().width * 72.0 / ax.figure.dpi
-        columns = int(np.clip(room // widest, 1, len(drawn)))
-        if new:  # a long legend does not take its room from the curves
-            longer = 1.5 * FONT / 72.0 * max(0, -(-len(drawn) // columns) - 2)
-            ax.figure.set_size_inches(SIZE[0], SIZE[1] + longer)  # type: ignore[union-attr]
-        ax.legend(
-            handles=drawn, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False, fontsize=FONT,
-            handlelength=2.6, borderaxespad=0.2, columnspacing=1.2,
-        )  # fmt: skip
-    return ax
+
+
+def _legend(ax: Axes, drawn: list[Line2D], new: bool) -> None:
+    """Above the curves, in as many columns as there is room for; a long one does not take its room from them where the figure is new."""
+    widest = max(len(str(line.get_label())) for line in drawn) * 0.55 * FONT + 45.0  # [pt], with the dashes
+    room = ax.get_window_extent().width * 72.0 / ax.figure.dpi
+    columns = int(np.clip(room // widest, 1, len(drawn)))
+    if new:
+        width, height = ax.figure.get_size_inches()  # type: ignore[union-attr]
+        longer = 1.5 * FONT / 72.0 * max(0, -(-len(drawn) // columns) - 2)
+        ax.figure.set_size_inches(width, height + longer)  # type: ignore[union-attr]
+    above = 1.0 if ax.name != "polar" else 1.1
+    ax.legend(
+        handles=drawn, loc="lower left", bbox_to_anchor=(0.0, above), ncols=columns, frameon=False, fontsize=FONT,
+        handlelength=2.6, borderaxespad=0.2, columnspacing=1.2,
+    )  # fmt: skip
 
 
 def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
@@ -147,6 +207,9 @@ def film(
     title: str,
     frames_per_second: float,
     path: str | os.PathLike[str] | None = None,
+    *,
+    traces: Array | None = None,
+    arrows: Array | None = None,
 ) -> FuncAnimation:
     """A mechanism that moves, as bars and joints: seen along the world's axis across which it moves, else from above a corner.
 
@@ -156,22 +219,25 @@ def film(
     bars : (f, s, 2, 3) their ends in the world [m]
     joints : (f, j, 3), anchors : (k, 3) marks that move, and marks that do not [m]
     path : .gif, .mp4 or .html to write; None: none
+    traces : (f, p, 3) points that leave a trace; arrows : (f, m, 2, 3) their tails and tips [m]
     """
+    traced = np.empty((len(t), 0, 3)) if traces is None else traces
+    pushed = np.empty((len(t), 0, 2, 3)) if arrows is None else arrows
     ending = None if path is None else check_film(path)
     pyplot = _pyplot("films")
     from matplotlib import animation, get_backend
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    view = _view(bars, joints, anchors)
-    lines, dots, fixed = bars @ view.T, joints @ view.T, anchors @ view.T
+    view = _view(bars, joints, anchors, traced)
+    lines, dots, fixed, paths, forces = (x @ view.T for x in (bars, joints, anchors, traced, pushed))
     # a notebook would show a figure of pyplot's as well as the film; a file needs no window
     window = path is None and get_backend().lower().rsplit("_", 1)[-1] not in ("inline", "agg")
     figure = (pyplot.figure if window else Figure)(figsize=(6.4, 4.8), layout="constrained")
     ax = figure.add_subplot()
     ax.set_aspect("equal")
     ax.set_axis_off()
-    low, high = _box(lines, dots, fixed)
+    low, high = _box(lines, dots, fixed, paths, forces)
     margin = 0.06 * float((high - low).max()) or 1.0
     ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
     drawn = LineCollection(list(lines[0]), colors="black", linewidths=2.2, capstyle="round")
@@ -179,6 +245,11 @@ def film(
     support = [(0.0, 0.0), (-0.7, -1.2), (0.7, -1.2), (0.0, 0.0)]
     ax.plot(*fixed.T, marker=support, linestyle="", color="0.55", markersize=24, zorder=0)
     (marks,) = ax.plot(*dots[0].T, "o", color="black", markerfacecolor="white", markersize=5.5)
+    trails = [ax.plot([], [], color=COLOURS[n % 6], linewidth=1.2, zorder=1)[0] for n in range(traced.shape[1])]
+    quiver = ax.quiver(
+        *forces[0, :, 0].T, *(forces[0, :, 1] - forces[0, :, 0]).T, color=COLOURS[1], angles="xy", scale_units="xy", scale=1.0,
+        width=0.006, zorder=3,
+    ) if pushed.shape[1] else None  # fmt: skip
     clock = ax.set_title("", fontsize=FONT, loc="left")
     places = int(np.clip(np.ceil(-np.log10((t[-1] - t[0]) / 100.0)), 0, 6)) if t[-1] > t[0] else 3
 
@@ -186,13 +257,18 @@ def film(
         drawn.set_segments(list(lines[k]))
         marks.set_data(*dots[k].T)
         clock.set_text(f"{title}   t = {t[k]:.{places}f} s")
-        return [drawn, marks, clock]
+        for n, trail in enumerate(trails):
+            trail.set_data(*paths[: k + 1, n].T)
+        if quiver is not None:
+            quiver.set_offsets(forces[k, :, 0])
+            quiver.set_UVC(*(forces[k, :, 1] - forces[k, :, 0]).T)
+        return [drawn, marks, clock, *trails, *([] if quiver is None else [quiver])]
 
     class Film(animation.FuncAnimation):
         """A matplotlib animation that a notebook shows as a player."""
 
         def _repr_html_(self) -> str:
-            page = html.escape(player(t, bars, joints, anchors, title, frames_per_second))
+            page = html.escape(player(t, bars, joints, anchors, title, frames_per_second, traced, pushed))
             return f'<iframe srcdoc="{page}" style="width:100%;max-width:44em;height:34em;border:0"></iframe>'
 
         def __del__(self) -> None:  # matplotlib warns here of films that it did not draw; the player is drawn elsewhere
@@ -201,7 +277,7 @@ def film(
     draw(0)
     made: FuncAnimation = Film(figure, draw, frames=len(t), interval=1000.0 / frames_per_second, cache_frame_data=False)
     if path is not None and ending == ".html":
-        page = player(t, bars, joints, anchors, title, frames_per_second)
+        page = player(t, bars, joints, anchors, title, frames_per_second, traced, pushed)
         Path(path).write_text(page, encoding="utf-8")
     elif path is not None:
         writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
@@ -239,9 +315,18 @@ def _view(*points: Array) -> Array:
     return np.array([[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]])
 
 
-def player(t: Array, bars: Array, joints: Array, anchors: Array, title: str, frames_per_second: float) -> str:
+def player(
+    t: Array,
+    bars: Array,
+    joints: Array,
+    anchors: Array,
+    title: str,
+    frames_per_second: float,
+    traces: Array,
+    arrows: Array,
+) -> str:
     """An HTML page that plays the motion and needs nothing from elsewhere; dragging turns it. Arguments as of :func:`film`."""
-    low, high = _box(bars, joints, anchors)
+    low, high = _box(bars, joints, anchors, traces, arrows)
     centre, size = (low + high) / 2.0, float(np.linalg.norm(high - low)) or 1.0
 
     def numbers(x: Array) -> str:
@@ -252,8 +337,11 @@ def player(t: Array, bars: Array, joints: Array, anchors: Array, title: str, fra
         "bars": numbers(bars),
         "joints": numbers(joints),
         "anchors": numbers(anchors),
-        "count": [bars.shape[1], joints.shape[1], len(anchors)],
-        "view": _view(bars, joints, anchors).tolist(),
+        "traces": numbers(traces),
+        "arrows": numbers(arrows),
+        "count": [bars.shape[1], joints.shape[1], len(anchors), traces.shape[1], arrows.shape[1]],
+        "colours": COLOURS[:6],
+        "view": _view(bars, joints, anchors, traces).tolist(),
         "rate": frames_per_second,
     }
     page = Path(__file__).with_name("player.html").read_text(encoding="utf-8")

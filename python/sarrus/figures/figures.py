@@ -1,7 +1,7 @@
 """What figures and films of a trajectory show; how that is drawn is :mod:`~sarrus.figures.canvas`.
 
-A figure has a curve for each number that a name stands for: a quantity (q, v, a, tau, energy, momentum, loop_error, reactions),
-a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
+A figure has a curve for each number that a name stands for: a quantity (q, v, a, tau, energy, momentum, loop_error, reactions, efforts,
+pin_loads), a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
 a component of a quaternion. A film has the bars of the skeleton at evenly spaced times.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arrays import Array
 from ..dynamics.loop_operations import LoopReactions
-from ..errors import raise_no_such_name
+from ..errors import ModelError, raise_no_such_name
 from . import canvas
 from .skeleton import Skeleton
 
@@ -33,8 +33,13 @@ _SPACES = {
 }
 
 
-def figure(run: Trajectory, what: str | Sequence[str], ax: Axes | None) -> Axes:
+MANY = 12  # coordinates of which a figure that is asked for nothing in particular shows those of the motors alone
+
+
+def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -> Axes:
     """See :meth:`Trajectory.plot`."""
+    if what is None:
+        what = list(run.mechanism.actuated) if run.mechanism.nq > MANY and run.mechanism.actuated else "q"
     names = [what] if isinstance(what, str) else list(what)
     panels: dict[str, dict[str, Array]] = {}  # by unit
     labels: dict[str, dict[str, None]] = {}
@@ -62,8 +67,41 @@ def figure(run: Trajectory, what: str | Sequence[str], ax: Axes | None) -> Axes:
     return canvas.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
 
 
-def film(run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float) -> FuncAnimation:
+def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -> Axes:
+    """See :meth:`Trajectory.plot_phase`."""
+    robot = run.mechanism
+    names = [joint] if isinstance(joint, str) else list(robot.actuated or robot.joints if joint is None else joint)
+    paths: dict[str, tuple[Array, Array]] = {}
+    units: dict[str, None] = {}
+    rates = robot.joint_velocities(run.q, run.v, time=run.t) if set(names) & set(robot.loop_joints) else {}
+    for name in names:
+        j = robot.joint(name)
+        if not j.type.nv or not all(j.type.rates):
+            raise ModelError(
+                f"joint '{name}' has no coordinate whose rate is its velocity, which a phase portrait shows"
+            )
+        q, v = run.joint(name), rates[name] if j.closes_loop else run.v[:, j.v_slice]
+        for k, (part, unit) in enumerate(j.type.coordinates):
+            paths[f"{name} {part}" if j.type.nv > 1 else name] = q[:, k], v[:, k]
+            units[unit] = None
+    if len(units) > 1:
+        raise ValueError(
+            f"these joints have several units, {', '.join(units)}, which one portrait cannot show: ask for less"
+        )
+    of = f"{next(iter(paths))} " if len(paths) == 1 else ""
+    unit = next(iter(units), "rad")
+    return canvas.portrait(paths, f"{of or 'q '}[{unit}]", f"{'rate of ' + of if of else 'v '}[{unit}/s]", ax=ax)
+
+
+def film(
+    run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float, trace: str | Sequence[str],
+    forces: str | Sequence[str],
+) -> FuncAnimation:  # fmt: skip
     """See :meth:`Trajectory.animate`."""
+    trace, forces = ([x] if isinstance(x, str) else list(x) for x in (trace, forces))
+    for name in trace:
+        if name not in run.mechanism.frames:
+            raise_no_such_name("frame", name, run.mechanism.frames)
     if not (speed > 0.0 and np.isfinite(speed) and frames_per_second > 0.0 and np.isfinite(frames_per_second)):
         raise ValueError(f"speed and frames_per_second must be positive; got {speed!r} and {frames_per_second!r}")
     sound = np.isfinite(run.q).all(axis=1) & np.isfinite(run.v).all(axis=1)
@@ -77,7 +115,40 @@ def film(run: Trajectory, path: str | os.PathLike[str] | None, speed: float, fra
     skeleton = Skeleton(run.mechanism)
     marks = np.array([*skeleton.joint_points(q).values()]).reshape(-1, len(times), 3).swapaxes(0, 1)
     bars = skeleton.segments_flat(q)
-    return canvas.film(times, bars, marks, skeleton.anchors, run.mechanism.name, frames_per_second, path)
+    points = (
+        np.array([run.mechanism.pose(q, name)[:, :3, 3] for name in trace]).reshape(-1, len(times), 3).swapaxes(0, 1)
+    )
+    arrows = _arrows(run, forces, times, skeleton.size)
+    title = run.mechanism.name
+    return canvas.film(
+        times, bars, marks, skeleton.anchors, title, frames_per_second, path, traces=points, arrows=arrows
+    )
+
+
+LONGEST = 0.4  # the longest arrow of a force, of the mechanism's size
+
+
+def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> Array:
+    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, in the world."""
+    arrows = np.zeros((len(times), len(names), 2, 3))
+    if not names:
+        return arrows
+    loads, robot = run.pin_loads(), run.mechanism
+    for name in names:
+        if name not in loads:
+            raise_no_such_name("joint", name, loads)
+    # the force of the sample before; bodies turn little until the next
+    k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
+    placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
+    for n, name in enumerate(names):
+        spec: Any = robot.constraint(name).spec if name not in placed else None
+        child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
+        pose = robot.pose(run.q[k], child) @ at.matrix
+        arrows[:, n, 0] = pose[:, :3, 3]
+        arrows[:, n, 1] = (pose[:, :3, :3] @ loads[name][k, 3:, None])[..., 0]
+    longest = float(np.nanmax(np.linalg.norm(arrows[:, :, 1], axis=-1), initial=0.0)) or 1.0
+    arrows[:, :, 1] = arrows[:, :, 0] + np.nan_to_num(arrows[:, :, 1]) * (LONGEST * size / longest)
+    return arrows
 
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
@@ -101,10 +172,15 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
         forces = {name: np.linalg.norm(wrench[:, 3:], axis=1) for name, wrench in _wrenches(run).items()}
         only = f" by {next(iter(forces))}" if len(forces) == 1 else ""
         return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
+    if what == "pin_loads":
+        carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.pin_loads().items()}
+        return "force carried", [(name, "N", force) for name, force in carried.items()]
+    if what == "efforts":
+        return "efforts", [curve for name, u in run.pin_loads().efforts.items() for curve in _of_effort(run, name, u)]
     if what in (*robot.joints, *robot.loop_joints):
         return what, _of_joint(run, "q", what)
     if what not in robot.frames:
-        quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions")
+        quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "pin_loads")
         known = (*quantities, *robot.joints, *robot.loop_joints, *robot.frames)
         raise_no_such_name("quantity, joint or frame", what, known)
     return f"position of {what}", _along(what, "m", run.frame(what)[:, :3, 3])
@@ -123,6 +199,19 @@ def _of_joint(run: Trajectory, what: str, name: str) -> list[Curve]:
     labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
     columns = (run.joint(name) if what == "q" else getattr(run, what)[:, joint.v_slice]).T
     return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, columns, strict=True)]
+
+
+def _of_effort(run: Trajectory, name: str, u: Array) -> list[Curve]:
+    """Of a motor, or of a prescribed motion."""
+    robot, units = run.mechanism, _SPACES["tau"][2]
+    if name in robot._joints:
+        parts = robot.joint(name).type.velocities
+    else:
+        spec: Any = robot.constraint(name).spec
+        joint, index, _ = spec.terms[0]
+        parts = (robot.joint(joint).type.velocities[index],)
+    labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
+    return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, u.T, strict=True)]
 
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "load_builder", "loads", "save"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # how a document begins: a brace, or the name of its root element; its reader, and which keyword of `load` is that one's own
 READERS: dict[str, tuple[Callable[..., Builder], str]] = {
     "robot": (urdf.read, "loops"),

@@ -8,6 +8,8 @@ Trees:
 `pendulum`              a point mass on a rod
 `double_pendulum`       one on the end of another
 `stanford_arm`          the Stanford manipulator of van der Merwe's thesis
+`six_axis_arm`          an arm with a spherical wrist; its tip may slide on a ball
+`quadruped`             twelve motors on a floating base
 ======================  ======================================================================================
 
 Planar linkages:
@@ -73,6 +75,7 @@ Contact with the world:
 `three_finger_hand`     holds a ball
 `strandbeest_leg`       walks by turning a crank
 `biped_leg`             a knee of crossed links, on a floating base
+`humanoid_leg`          an ankle of two axes that two motors move by rods
 ======================  ======================================================================================
 
 SpaceDyn's applications, robots whose base moves:
@@ -85,11 +88,12 @@ SpaceDyn's applications, robots whose base moves:
 ======================  ======================================================================================
 """
 
+from .arms import six_axis_arm
 from .hand import three_finger_hand
 from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .ladders import four_bar_ladder
 from .lattices import chain_mail, hoberman_ring, hoberman_sphere, miura_fold, net, ring, tensegrity_prism
-from .legs import biped_leg, strandbeest_leg
+from .legs import biped_leg, humanoid_leg, quadruped, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
 from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
 from .parallel import delta, five_bar, stewart, three_rrr
@@ -117,12 +121,14 @@ __all__ = [
     "hoberman_ring",
     "hoberman_sphere",
     "hslm",
+    "humanoid_leg",
     "macro_micro_arm",
     "miura_fold",
     "myard",
     "net",
     "peaucellier",
     "pendulum",
+    "quadruped",
     "ring",
     "rolling_disc",
     "rover",
@@ -130,6 +136,7 @@ __all__ = [
     "sarrus_linkage",
     "schatz",
     "scissor_lift",
+    "six_axis_arm",
     "slider_crank",
     "stanford_arm",
     "stewart",
@@ -143,3 +150,7 @@ __all__ = [
     "whipple_bicycle",
     "wren_platform",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,7 +6,7 @@ import cmath
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -398,7 +398,21 @@ def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, ma
     return hinge_loop("double Hooke joint", hinges, mass).build()
 
 
-def bricard(edge: float = 1.0, mass: float = 1.0, kind: str = "trihedral") -> Mechanism:
+Kind = Literal[
+    "trihedral",
+    "line-symmetric",
+    "plane-symmetric",
+    "line-symmetric octahedral",
+    "plane-symmetric octahedral",
+    "doubly collapsible octahedral",
+]
+
+
+def bricard(
+    edge: float = 1.0,
+    mass: float = 1.0,
+    kind: Kind = "trihedral",
+) -> Mechanism:
     """Bricard's linkages: six hinges that are symmetrical to one another, or that lie along edges of an octahedron.
 
     Kutzbach counts no degree of freedom; each kind has one. The trihedral one is the best known: six bars, at home along six edges of a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..building.builder import Builder
 from ..description.joints import Fixed, Revolute, Spherical
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["four_bar_ladder"]
 
 
-def four_bar_ladder(n: int, closing: str = "point", length: float = 1.0, mass: float = 1.0) -> Mechanism:
+def four_bar_ladder(
+    n: int, closing: Literal["point", "weld"] = "point", length: float = 1.0, mass: float = 1.0
+) -> Mechanism:
     """Row of n parallelograms: n + 1 rods that stand on the ground and n that lie on their ends, in the x-z plane.
 
     One degree of freedom for any n, and redundant constraints in every loop. At home all standing rods lean by 0.5 rad towards x;

@@ -1,4 +1,4 @@
-"""Legs: one that walks by turning a crank, and one with a knee that rolls."""
+"""Legs: one that walks by turning a crank, one with a knee that rolls, one with an ankle on rods, and four."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import cmath
 import math
 from typing import TYPE_CHECKING
 
-from ..description.joints import Free
+from numpy.typing import ArrayLike
+
+from ..building.builder import Builder
+from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
+from ..errors import ModelError
 from ..spatial import Inertia, Transform
-from .drawing import Drawing, apex, in_space, positive
+from .drawing import Drawing, apex, in_space, positive, true_or_false
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["biped_leg", "strandbeest_leg"]
+__all__ = ["biped_leg", "humanoid_leg", "quadruped", "strandbeest_leg"]
 
 
 def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
@@ -146,3 +150,141 @@ def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mec
     s.pin("ankle", "shank", "foot", -1j * shank, actuated=True)
     s.builder.add_frame("sole", "foot", (0, 0, -sole))
     return s.build()
+
+
+def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mechanism:
+    """Pelvis and a leg with three axes in the hip, a knee, and an ankle of two axes that two motors on the shank move by rods.
+
+    Each motor's crank pulls a rod on one side of the heel: together they pitch the foot, against each other they roll it. At home
+    the knee is bent and the sole level.
+
+    Parameters
+    ----------
+    floating : whether the pelvis floats, otherwise it is fixed to the ground
+    thigh, shank : from hip to knee and from knee to ankle [m]
+    mass : of everything [kg]: half the pelvis, a quarter the thigh, most of the rest the shank with its motors
+
+    Returns
+    -------
+    Mechanism with the bodies "pelvis", "hip1", "hip2", "thigh", "shank", "foot" (its frame at the ankle) and, for each side, "left_crank",
+    "left_rod", "right_crank" and "right_rod"; the joints "float", "hip_yaw", "hip_roll", "hip_pitch", "knee", "ankle" (Universal y x, not
+    actuated), "left_motor", "left_rod" (Universal y x) and "left_ball" (Spherical, closes the loop), and so on; the frame "sole"
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> leg = sarrus.mechanisms.humanoid_leg(floating=False)
+    >>> leg.nv, leg.nc, leg.actuated
+    (12, 6, ('hip_yaw', 'hip_roll', 'hip_pitch', 'knee', 'left_motor', 'right_motor'))
+    """
+    true_or_false(floating=floating)
+    positive(thigh=thigh, shank=shank, mass=mass)
+    bend, sole, crank, rod, side = 0.3, 0.2 * shank, 0.125 * shank, 0.6 * shank, 0.125 * shank
+    b = Builder("humanoid leg")
+    b.add_body("pelvis", Inertia.box(0.5 * mass, (thigh / 2, thigh / 2, thigh / 2)))
+    down = Inertia.rod(0.25 * mass, (0, 0, 0), (0, 0, -thigh), radius=thigh / 8)
+    lower = Inertia.rod(0.16 * mass, (0, 0, 0), (0, 0, -shank), radius=shank / 10)
+    flat = Inertia.box(0.04 * mass, (thigh / 2, thigh / 4, sole / 2))
+    height = sole + (thigh + shank) * math.cos(bend)
+    home: dict[str, ArrayLike] = {}
+    if floating:
+        b.add_joint("float", Free(), "ground", "pelvis")
+        home["float"] = [0, 0, 0, 1, 0, 0, height]
+    else:
+        b.add_joint("float", Fixed(), "ground", "pelvis", at_parent=(0, 0, height))
+    before, at = "pelvis", (0.0, 0.0, 0.0)
+    for name, body, axis, inertia, end, angle, effort in (
+        ("hip_yaw", "hip1", "z", Inertia.sphere(0.015 * mass, thigh / 10), 0.0, 0.0, 100.0),
+        ("hip_roll", "hip2", "x", Inertia.sphere(0.015 * mass, thigh / 10), 0.0, 0.0, 150.0),
+        ("hip_pitch", "thigh", "y", down, thigh, -bend, 150.0),
+        ("knee", "shank", "y", lower, shank, 2 * bend, 200.0),
+    ):
+        b.add_body(body, inertia)
+        b.add_joint(name, Revolute(axis, effort_limit=effort), before, body, at_parent=at, actuated=True)
+        home[name] = angle
+        before, at = body, (0.0, 0.0, -end)
+    b.add_body("foot", flat.transformed(Transform(translation=(thigh / 8, 0, -0.75 * sole))))
+    b.add_joint("ankle", Universal("y", "x"), "shank", "foot", at_parent=at)
+    home["ankle"] = [-bend, 0.0]
+    # crank, rod, heel and shank are a parallelogram where the foot does not roll
+    for name, y in (("left", side), ("right", -side)):
+        b.add_body(f"{name}_crank", Inertia.rod(0.005 * mass, (0, 0, 0), (-crank, 0, 0)))
+        b.add_body(f"{name}_rod", Inertia.rod(0.005 * mass, (0, 0, 0), (0, 0, -rod)))
+        axle = (0, y, rod - shank)
+        motor = Revolute("y", effort_limit=80.0)
+        b.add_joint(f"{name}_motor", motor, "shank", f"{name}_crank", at_parent=axle, actuated=True)
+        b.add_joint(f"{name}_rod", Universal("y", "x"), f"{name}_crank", f"{name}_rod", at_parent=(-crank, 0, 0))
+        rod_end, heel = (0, 0, -rod), (-crank, y, 0)
+        b.add_joint(f"{name}_ball", Spherical(), f"{name}_rod", "foot", at_parent=rod_end, at_child=heel, loop=True)
+        home |= {f"{name}_motor": -bend, f"{name}_rod": [bend, 0.0]}
+    b.add_frame("sole", "foot", (0, 0, -sole))
+    b.set_home(home)
+    return b.build()
+
+
+def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mechanism:
+    """Trunk on four legs of three motors each, about as large as ANYmal: knees point inwards, each foot is a point.
+
+    Legs are LF, RF, LH and RH: left and right, fore and hind; x is forward, y to the left. At home all feet are on z = 0, under the hips.
+
+    Parameters
+    ----------
+    thigh, shank : from hip to knee and from knee to foot [m]
+    mass : of everything [kg]: 28/46 the trunk; of each leg 1.5/46 the hip, 2.5/46 the thigh and 0.5/46 the shank
+
+    Returns
+    -------
+    Mechanism with the bodies "trunk", "LF_hip", "LF_thigh", "LF_shank", ..., the joints "float", "LF_HAA" (x: abducts), "LF_HFE"
+    (y: hip), "LF_KFE" (y: knee), ..., actuated with limits of 80 N m and 10 rad/s, and the frames "LF_foot", "RF_foot", "LH_foot" and
+    "RH_foot"
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; shanks that are too short.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.quadruped()
+    >>> robot.nv, len(robot.actuated)
+    (18, 12)
+    >>> robot.pose(robot.assemble(), "LF_foot")[:3, 3].round(3) + 0.0
+    array([0.3 , 0.25, 0.  ])
+    """
+    positive(thigh=thigh, shank=shank, mass=mass)
+    bend, part = 0.6, mass / 46.0
+    if not thigh * math.sin(bend) < shank:
+        raise ModelError(
+            f"shank must be longer than {thigh * math.sin(bend):g} m to put the feet under the hips; got {shank!r}"
+        )
+    lean = math.asin(thigh * math.sin(bend) / shank)
+    b = Builder("quadruped")
+    b.add_body("trunk", Inertia.box(28.0 * part, (2 * thigh, thigh, 2 * thigh / 3)))
+    b.add_joint("float", Free(), "ground", "trunk")
+    home: dict[str, ArrayLike] = {"float": [0, 0, 0, 1, 0, 0, thigh * math.cos(bend) + shank * math.cos(lean)]}
+    for leg, x, y in (("LF", 1, 1), ("RF", 1, -1), ("LH", -1, 1), ("RH", -1, -1)):
+        before, at = "trunk", (x * thigh, y * thigh / 2, 0.0)
+        for joint, body, axis, inertia, end, angle in (
+            ("HAA", "hip", "x", Inertia.sphere(1.5 * part, thigh / 6), (0.0, y * thigh / 3, 0.0), 0.0),
+            ("HFE", "thigh", "y", _rod(2.5 * part, thigh), (0.0, 0.0, -thigh), x * bend),
+            ("KFE", "shank", "y", _rod(0.5 * part, shank), (0.0, 0.0, -shank), -x * (bend + lean)),
+        ):
+            b.add_body(f"{leg}_{body}", inertia)
+            motor = Revolute(axis, effort_limit=80.0, velocity_limit=10.0)
+            b.add_joint(f"{leg}_{joint}", motor, before, f"{leg}_{body}", at_parent=at, actuated=True)
+            home[f"{leg}_{joint}"] = angle
+            before, at = f"{leg}_{body}", end
+        b.add_frame(f"{leg}_foot", before, at)
+    b.set_home(home)
+    return b.build()
+
+
+def _rod(mass: float, length: float) -> Inertia:
+    """A rod that hangs down."""
+    return Inertia.rod(mass, (0, 0, 0), (0, 0, -length), radius=length / 12)

@@ -9,7 +9,7 @@ import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, real_array
 from .._core import Status, tolerances
-from ..control.elements import Contact, Stiction, force_elements
+from ..control.elements import Contact, Stiction
+from ..control.task_control import TaskControl
+from ..control.terms import force_elements
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism
@@ -25,6 +27,8 @@ from .limits import JointLimits
 from .trajectory import Trajectory
 
 METHODS: dict[str, _core.Method] = _core.methods
+MethodName = Literal["auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent"]
+Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
 STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
 FAILURES: dict[int, str] = {
     Status.CONTRADICTORY: "the constraints contradict one another",
@@ -101,8 +105,8 @@ class Integration:
         self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
         for kind in (c for c in given if isinstance(c, type)):
             raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
-        functions = [c for c in given if callable(c)]
-        elements = [c for c in given if not callable(c)]
+        functions = [c for c in given if is_function(c)]
+        elements = [c for c in given if not is_function(c)]
         self.limits = JointLimits(mechanism, limits, elements)
         self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
         if self.forces.parameters.ndim > 1:
@@ -475,6 +479,11 @@ def _ending_by_signal(core: Any) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def is_function(controller: Any) -> bool:
+    """Whether Python answers it at each evaluation."""
+    return callable(controller) and not (isinstance(controller, TaskControl) and controller.native)
 
 
 def has_functions_of_q(mechanism: Mechanism) -> bool:

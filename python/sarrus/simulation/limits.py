@@ -5,20 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..control.elements import EndStop, ForceElement, coordinate, loses_turns
+from ..control.elements import EndStop, ForceElement
+from ..control.terms import coordinate, loses_turns
 from ..description.joints import middle
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import LimitWarning, ModelError, StiffnessWarning
 
 __all__ = ["Limit"]
 
-LIMITS = ("warn", "stop", "ignore")
+OnLimits = Literal["warn", "stop", "ignore"]
+LIMITS = get_args(OnLimits)
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # by which a limit may be missed, of 1 + |limit|
 HEAD = 3  # numbers of a record before those of limits, which have two each: when first, and by how much

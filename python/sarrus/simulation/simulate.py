@@ -12,8 +12,18 @@ from .._arrays import checked_number, real_array
 from ..control.elements import ForceElement
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
-from .integration import METHODS, STABILISATIONS, Controller, Event, EventFunction, Integration, check_choice
-from .limits import LIMITS, warn_of_stiffness
+from .integration import (
+    METHODS,
+    STABILISATIONS,
+    Controller,
+    Event,
+    EventFunction,
+    Integration,
+    MethodName,
+    Stabilisation,
+    check_choice,
+)
+from .limits import LIMITS, OnLimits, warn_of_stiffness
 from .trajectory import Trajectory
 
 __all__ = ["Event", "simulate"]
@@ -26,16 +36,16 @@ def simulate(
     duration: float | None = None,
     controller: Controller | ForceElement | Sequence[Controller | ForceElement] | None = None,
     *,
-    method: str = "auto",
+    method: MethodName = "auto",
     dt: float = 1e-3,
     rtol: float = 1e-6,
     atol: float = 1e-9,
-    stabilisation: str = "projection",
+    stabilisation: Stabilisation = "projection",
     gains: tuple[float, float] | None = None,
     times: ArrayLike | None = None,
     events: Event | EventFunction | Iterable[Event | EventFunction] = (),
     max_step: float = np.inf,
-    limits: str = "warn",
+    limits: OnLimits = "warn",
     start: float = 0.0,
     resume: Trajectory | Mapping[str, Any] | None = None,
     progress: bool = False,

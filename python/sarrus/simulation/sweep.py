@@ -14,20 +14,24 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count
 from .._core import Status
-from ..control.elements import ForceElement, force_elements
+from ..control.elements import ForceElement
+from ..control.terms import force_elements
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
     METHODS,
     STABILISATIONS,
+    MethodName,
+    Stabilisation,
     check_advance,
     check_choice,
     has_functions_of_q,
+    is_function,
     method_for,
     on_the_loops,
     whole_steps,
 )
-from .limits import HEAD, LIMITS, JointLimits, Limit, warn_of_stiffness
+from .limits import HEAD, LIMITS, JointLimits, Limit, OnLimits, warn_of_stiffness
 from .simulate import checked_gains, checked_times
 
 __all__ = ["Status", "Sweep", "simulate_many"]
@@ -72,12 +76,12 @@ def simulate_many(
     duration: float,
     controller: ForceElement | Sequence[ForceElement] | None = None,
     *,
-    method: str = "auto",
+    method: MethodName = "auto",
     dt: float = 1e-3,
-    stabilisation: str = "projection",
+    stabilisation: Stabilisation = "projection",
     gains: tuple[float, float] | None = None,
     every: int = 1,
-    limits: str = "warn",
+    limits: OnLimits = "warn",
     start: float = 0.0,
     threads: int = 1,
     executor: Any = None,
@@ -143,13 +147,13 @@ def simulate_many(
     if has_functions_of_q(mechanism):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
     elements: Any = [] if controller is None else controller if isinstance(controller, (list, tuple)) else [controller]
-    if any(callable(c) for c in elements):
+    if any(is_function(c) for c in elements):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
-    method, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
+    chosen, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
     forces = force_elements(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
     q, v, parameters = _equally_many(mechanism, q, v, forces.parameters)
 
-    sweep = _Job(mechanism, method, stabilisation, gains, forces.terms, joint_limits.terms, clock, threads)
+    sweep = _Job(mechanism, chosen, stabilisation, gains, forces.terms, joint_limits.terms, clock, threads)
     runs, nq, nv = len(q), mechanism.nq, mechanism.nv
     x = np.zeros((runs, nq + nv + forces.nz))
     shape = runs, clock.samples + 1
@@ -176,8 +180,8 @@ def simulate_many(
     done.limits, done.stiffness, done.excess = tuple(joint_limits.watched), records[:, 0], records[:, HEAD + 1 :: 2]
     joint_limits.warn(*_exceeded(joint_limits, records))
     beyond = np.nan_to_num(records[:, 0])
-    fast = int((beyond > METHODS[method].stable).sum())
-    warn_of_stiffness(method, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
+    fast = int((beyond > METHODS[chosen].stable).sum())
+    warn_of_stiffness(chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
     return done
 
 

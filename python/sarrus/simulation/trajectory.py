@@ -22,6 +22,7 @@ from ..dynamics.loop_operations import LoopReactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
+from .pin_load_history import PinLoadHistory
 
 if TYPE_CHECKING:
     import pandas
@@ -205,6 +206,11 @@ class Trajectory:
         samples = "1 sample" if len(self) == 1 else f"{len(self)} samples"
         return f"Trajectory of '{self.mechanism.name}': {samples}{over}, {', '.join([*how, self.status])}"
 
+    def _repr_html_(self) -> str:
+        from ..figures.notebook import trajectory
+
+        return trajectory(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Trajectory, **self._given()), ()
 
@@ -264,6 +270,41 @@ class Trajectory:
         for x in (found.multipliers, found.residual, *found.wrenches.values()):
             x.setflags(write=False)
         return found
+
+    def pin_loads(self, *, actuated: Sequence[str] | None = None) -> PinLoadHistory:
+        """What every joint carries along the motion, and the efforts of motors and prescribed motions; printed, a table.
+
+        Parameters
+        ----------
+        actuated : names of the joints that are driven; default: those that the description says, and all in the tree that are
+
+        Raises ModelError as :meth:`Mechanism.pin_loads` does, and where what acts is unknown.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> run = sarrus.simulate(robot, robot.assemble(fixed={"motor": 0.5}), [0.0, 0.0, 0.0], 0.5)
+        >>> loads = run.pin_loads()
+        >>> loads["pin2"].shape, loads.not_unique["pin2"]
+        ((501, 6), ('moment x', 'moment z', 'force y'))
+        """
+        if actuated is None:
+            return self._pin_loads
+        robot, reactions = self.mechanism, self.reactions
+        known: dict[str, Any] = {}
+        if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
+            carried = reactions.multipliers if isinstance(reactions, LoopReactions) else np.zeros((len(self), 0))
+            known = {"multipliers": carried, "actuated": actuated, "time": self.t}
+        return PinLoadHistory(robot.pin_loads(self.q, self.v, self.a, **known), self.t)
+
+    @cached_property
+    def _pin_loads(self) -> PinLoadHistory:
+        robot = self.mechanism
+        driven = [name for name in robot.joints if np.any(self.tau[:, robot.joint(name).v_slice] != 0.0)]
+        if not {robot.joint(name).closes_loop for name in robot.actuated} <= {False}:
+            driven = []  # what a motor in a joint that closes a loop does is seen in all joints of the tree
+        return self.pin_loads(actuated=tuple(dict.fromkeys((*robot.actuated, *driven))))
 
     @cached_property
     def kinetic_energy(self) -> Array:
@@ -400,13 +441,17 @@ class Trajectory:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
-    def plot(self, what: str | Sequence[str] = "q", ax: Axes | None = None) -> Axes:
-        """Draw something against time, in black lines of different dashes, what has another unit below. Needs matplotlib.
+    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+        """Draw something against time: up to five lines in black of different dashes, more in colours, what has another unit below.
+
+        Needs matplotlib.
 
         Parameters
         ----------
-        what : "q", "v", "a", "tau" of all joints; "energy"; "loop_error"; "momentum"; "reactions", the size of the force in every
-            constraint or joint; the name of a joint: its coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names
+        what : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum"; "reactions", the
+            size of the force in every constraint or joint, and "pin_loads", with what motors in them do; the name of a joint: its
+            coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names. Default: "q", of more
+            than twelve coordinates those of the joints that have motors
         ax : where to draw what has one unit; default: a new figure
 
         Returns
@@ -420,9 +465,25 @@ class Trajectory:
 
         return pictures.figure(self, what, ax)
 
+    def plot_phase(self, joint: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+        """Draw velocities over coordinates of joints, each path from a dot on. Needs matplotlib.
+
+        Parameters
+        ----------
+        joint : a name, or several of one unit; default: those that have motors, or all in the tree
+        ax : where to draw; default: a new figure
+
+        Raises NameNotFoundError for a joint that there is not, ValueError for several units, ModelError for a joint whose velocities
+        are no rates of coordinates.
+        """
+        from ..figures import figures as pictures
+
+        return pictures.phase(self, joint, ax)
+
     def animate(
-        self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0
-    ) -> FuncAnimation:
+        self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0,
+        trace: str | Sequence[str] = (), forces: str | Sequence[str] = (),
+    ) -> FuncAnimation:  # fmt: skip
         """Film of the motion; a notebook shows it as a player that can be turned. Needs matplotlib.
 
         Parameters
@@ -430,12 +491,14 @@ class Trajectory:
         path : where it goes: .gif, .mp4 (needs the program ffmpeg), or .html, a page of its own that needs no network
         speed : 2.0 shows it twice as fast
         frames_per_second : of the film
+        trace : names of frames whose origins leave a trace
+        forces : names of joints and rods: an arrow for the force on the child, of which the largest is 0.4 times the mechanism's size
 
         Raises ValueError where the name ends otherwise, or there is nothing to show; FileNotFoundError without ffmpeg for an .mp4.
         """
         from ..figures import figures as pictures
 
-        return pictures.film(self, path, speed, frames_per_second)
+        return pictures.film(self, path, speed, frames_per_second, trace, forces)
 
 
 def _kept(values: ArrayLike) -> Array:

@@ -28,6 +28,8 @@ GALLERY = {
         "stanford_arm",
         "free_flyer",
         "macro_micro_arm",
+        "quadruped",
+        "six_axis_arm",
         "sampler",
         "four_bar_ladder",
     )
@@ -36,6 +38,7 @@ GALLERY = {
     "ladder of pins": lambda: gallery.four_bar_ladder(8),
     "delta in the tree": lambda: gallery.delta(platform_free=False),
     "stewart in the tree": lambda: gallery.stewart(platform_free=False),
+    "six-axis arm on a ball": lambda: gallery.six_axis_arm(sphere=0.2),
     "3-RRR with a platform": lambda: gallery.three_rrr(platform=0.1),
 }
 every = pytest.mark.parametrize("make", GALLERY.values(), ids=GALLERY)

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
+from sarrus.figures import canvas
 from sarrus.simulation.trajectory import Trajectory
 from tests.trajectories import fourbar_run
 
@@ -276,3 +277,81 @@ def test_the_page_plays(pyplot, tmp_path):
         chromium.close()
     assert not said
     assert len(asked) == 1
+
+
+def test_many_lines_have_colours(pyplot):
+    """Up to five are black; of more, each has a colour or dashes of its own, and all names are in the figure."""
+    t = np.linspace(0.0, 1.0, 3)
+    for count in (2, 5, 6, 30, 49):
+        ax = canvas.curves(t, {f"line {k}": t + k for k in range(count)}, "y")
+        colours = {line.get_color() for line in ax.lines}
+        assert len(colours) == (1 if count <= 5 else 7 if count >= 7 else 6), count
+        assert len({(line.get_color(), str(line._dash_pattern)) for line in ax.lines}) == count
+        ax.figure.canvas.draw()
+        if ax.get_legend() is not None:
+            box = ax.get_legend().get_window_extent()
+            assert box.x0 >= 0.0 and box.y1 <= ax.figure.bbox.y1 + 1.0 and box.x1 <= ax.figure.bbox.x1 + 1.0
+            assert ax.get_window_extent().height > 150.0
+        pyplot.close("all")
+
+
+def test_motors_alone_where_there_are_many_coordinates(pyplot):
+    delta = sarrus.mechanisms.delta()
+    run = Trajectory(delta, [0.0], delta.assemble()[None], np.zeros((1, delta.nv)))
+    assert [line.get_label() for line in run.plot().lines] == ["motor1", "motor2", "motor3"]
+    assert sum(len(ax.lines) for ax in run.plot("q").figure.axes) == delta.nq
+    assert [line.get_label() for line in fourbar_run(3).plot().lines] == ["motor", "pin1", "pivot"]
+
+
+def test_efforts_and_pin_loads(pyplot):
+    run = fourbar_run(11, efforts=np.ones((11, 1)) * [2.0, 0.0, 0.0])
+    (line,) = run.plot("efforts").lines
+    assert line.get_label() == "motor"
+    assert_allclose(line.get_ydata(), 2.0, atol=1e-9)
+    loads = run.pin_loads()
+    for line in run.plot("pin_loads").lines:
+        assert_array_equal(line.get_ydata(), np.linalg.norm(loads[line.get_label()][:, 3:], axis=1))
+    ax = loads.polar(["pin1", "motor"])
+    for name, line in zip(("pin1", "motor"), ax.lines):
+        assert_allclose(line.get_ydata(), np.hypot(loads[name][:, 3], loads[name][:, 5]))
+        assert_allclose(line.get_xdata(), np.arctan2(loads[name][:, 3], loads[name][:, 5]))  # from z to x, about y
+    with pytest.raises(sarrus.NameNotFoundError, match="no joint is named 'pin3'"):
+        loads.polar("pin3")
+    with pytest.raises(ValueError, match="polar axes"):
+        loads.polar("pin1", pyplot.figure().subplots())
+
+
+def test_phase_portrait(pyplot):
+    run = fourbar_run(11)
+    ax = run.plot_phase()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("motor [rad]", "rate of motor [rad/s]")
+    assert_array_equal(ax.lines[0].get_xdata(), run.q[:, 0])
+    assert_array_equal(ax.lines[0].get_ydata(), run.v[:, 0])
+    (closing, _) = run.plot_phase("pin2").lines
+    assert_array_equal(closing.get_xdata(), run.joint("pin2")[:, 0])
+    slider = sarrus.mechanisms.slider_crank()
+    two = Trajectory(slider, [0.0], slider.assemble()[None], np.zeros((1, slider.nv)))
+    with pytest.raises(ValueError, match="several units, rad, m"):
+        two.plot_phase(slider.joints)
+    delta = sarrus.mechanisms.delta()
+    with pytest.raises(sarrus.ModelError, match="no coordinate whose rate is its velocity"):
+        Trajectory(delta, [0.0], delta.assemble()[None], np.zeros((1, delta.nv))).plot_phase("float")
+
+
+def test_films_with_traces_and_forces(pyplot, tmp_path):
+    run = fourbar_run(21)
+    run.animate(tmp_path / "run.html", frames_per_second=20, trace="coupler", forces=["pin2"])
+    data, numbers = embedded((tmp_path / "run.html").read_text(encoding="utf-8"))
+    assert data["count"][3:] == [1, 1]
+    # the trace is where the joint to the coupler's frame is, the arrow as long as the force
+    bars = numbers["bars"].reshape(21, 3, 2, 3)
+    traced = np.frombuffer(base64.b64decode(data["traces"]), "<i2").reshape(21, 3)
+    assert np.abs(traced - bars[:, 1, 0]).max() <= 1
+    arrows = np.frombuffer(base64.b64decode(data["arrows"]), "<i2").reshape(21, 2, 3).astype(float)
+    length = np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=1)
+    force = np.linalg.norm(run.pin_loads()["pin2"][:, 3:], axis=1)
+    assert_allclose(length / length.max(), force / force.max(), atol=1e-3)
+    run.animate(tmp_path / "run.gif", frames_per_second=5, trace=["coupler", "rocker"], forces="pin2")
+    for bad, kind in (({"trace": "elbow"}, "frame"), ({"forces": "elbow"}, "joint")):
+        with pytest.raises(sarrus.NameNotFoundError, match=f"no {kind} is named 'elbow'"):
+            run.animate(**bad)

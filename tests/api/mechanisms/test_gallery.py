@@ -46,6 +46,8 @@ CLOSED = {
     "hoberman_sphere": (gallery.hoberman_sphere, 35, 125, 1),
     "hslm": (gallery.hslm, 21, 18, 3),
     "hslm, reference member on a leg": (lambda: gallery.hslm(reference_free=False), 15, 12, 3),
+    "humanoid_leg": (gallery.humanoid_leg, 18, 6, 12),
+    "humanoid_leg, fixed": (lambda: gallery.humanoid_leg(floating=False), 12, 6, 6),
     "miura_fold(2, 2)": (lambda: gallery.miura_fold(2, 2), 3, 5, 1),
     "miura_fold(3, 4)": (lambda: gallery.miura_fold(3, 4), 11, 30, 1),
     "myard": (gallery.myard, 4, 5, 1),
@@ -62,6 +64,7 @@ CLOSED = {
     "schatz": (gallery.schatz, 5, 5, 1),
     "scissor_lift": (gallery.scissor_lift, 9, 20, 1),
     "scissor_lift, one stage": (lambda: gallery.scissor_lift(stages=1), 5, 10, 1),
+    "six_axis_arm on a ball": (lambda: gallery.six_axis_arm(sphere=0.2), 6, 1, 5),
     "slider_crank": (gallery.slider_crank, 3, 5, 1),
     "slider_crank, offset": (lambda: gallery.slider_crank(offset=-0.4), 3, 5, 1),
     "stewart": (gallery.stewart, 24, 18, 6),
@@ -81,6 +84,7 @@ CLOSED = {
 }
 TREES = (
     gallery.pendulum, gallery.double_pendulum, gallery.stanford_arm, gallery.free_flyer, gallery.macro_micro_arm, gallery.sampler,
+    gallery.six_axis_arm, gallery.quadruped,
 )  # fmt: skip
 closed = pytest.mark.parametrize("label", CLOSED)
 
@@ -266,6 +270,12 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.three_finger_hand(object_height=1.0), "do not meet"),
         (lambda: gallery.strandbeest_leg(scale=0), "scale"),
         (lambda: gallery.biped_leg(shank=0), "shank"),
+        (lambda: gallery.humanoid_leg(thigh=-1), "thigh"),
+        (lambda: gallery.humanoid_leg(floating=2), "floating must be True or False"),
+        (lambda: gallery.quadruped(mass=0), "mass"),
+        (lambda: gallery.quadruped(thigh=0.3, shank=0.1), "shank must be longer than"),
+        (lambda: gallery.six_axis_arm(sphere=-0.1), "sphere"),
+        (lambda: gallery.six_axis_arm(tool=0), "tool"),
         (lambda: gallery.free_flyer(panels=0), "panels must be a whole number, 1 or more; got 0"),
         (lambda: gallery.free_flyer(frequency=0.0), "frequency"),
         (lambda: gallery.free_flyer(wheels=3), "wheels must be True or False; got 3"),
@@ -284,6 +294,44 @@ def test_impossible_sizes(build, text):
 def test_numpy_numbers_are_numbers():
     assert gallery.four_bar(crank=np.float32(0.5), mass=np.int64(2)).mass == 6.0
     assert gallery.four_bar_ladder(np.int64(2)).nv == 5
+
+
+# ---- arms and legs
+
+
+def test_ball_under_the_arm():
+    """The tip is on it, above its middle; the multiplier is what the ball pushes with."""
+    arm = gallery.six_axis_arm(sphere=0.2)
+    q = arm.assemble()
+    assert np.allclose(arm.pose(q, "tip")[:3, 3] - arm.pose(q, "ball")[:3, 3], [0, 0, 0.2], atol=CLOSES)
+    assert np.allclose(arm.pose(q, "tip")[:3, 0], [0, 0, -1], atol=CLOSES)
+    push = arm.jacobian(q, "tip", expressed_in="world_aligned")[5]
+    assert np.allclose(arm.constraint_jacobian(q)[0], push, atol=1e-12)
+
+
+def test_feet_are_on_the_ground():
+    robot, leg = gallery.quadruped(), gallery.humanoid_leg()
+    feet = [robot.pose(robot.assemble(), f"{name}_foot")[:3, 3] for name in ("LF", "RF", "LH", "RH")]
+    assert np.allclose(feet, [[0.3, 0.25, 0], [0.3, -0.25, 0], [-0.3, 0.25, 0], [-0.3, -0.25, 0]], atol=CLOSES)
+    assert robot.mass == pytest.approx(46.0) and leg.mass == pytest.approx(20.0)
+    assert np.allclose(leg.pose(leg.assemble(), "sole")[[0, 1, 2], [0, 1, 2]], 1) and leg.pose(leg.assemble(), "sole")[
+        2, 3
+    ] == pytest.approx(0)
+
+
+def test_motors_of_the_ankle():
+    """Together they pitch the foot, one to one; against each other they roll it."""
+    leg = gallery.humanoid_leg(floating=False)
+    q = leg.assemble()
+    pitch = leg.velocities(
+        q, {"left_motor": 1.0, "right_motor": 1.0, **dict.fromkeys(("hip_yaw", "hip_roll", "hip_pitch", "knee"), 0.0)}
+    )
+    roll = leg.velocities(
+        q, {"left_motor": 1.0, "right_motor": -1.0, **dict.fromkeys(("hip_yaw", "hip_roll", "hip_pitch", "knee"), 0.0)}
+    )
+    ankle = leg.joint("ankle").v_slice
+    assert np.allclose(pitch[ankle], [1.0, 0.0], atol=1e-12)
+    assert abs(roll[ankle][0]) < 1e-12 and abs(roll[ankle][1]) > 0.5
 
 
 # ---- planar linkages

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from ..._arrays import Array, common_axes, into, real_array, real_rows
 from ..._core import Status
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation
-from ...dynamics.options import TimeOptions, Wrenches
+from ...dynamics.options import Distribution, ThreadedTime, TimeOptions, Wrenches
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..formulations.coordinates import joint_velocity
 from ..formulations.projected import applied, solutions, transposed
@@ -86,7 +86,7 @@ class Actuation(LoopFunctions):
         idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
         return idle.basis[..., : idle.same_freedom()]
 
-    def is_realizable(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **how: Any) -> Any:
+    def is_realizable(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **how: Any) -> NDArray[np.bool_]:
         """Whether (...) the motors can bring a motion about; takes what :meth:`actuator_efforts` takes.
 
         >>> import sarrus
@@ -95,12 +95,32 @@ class Actuation(LoopFunctions):
         >>> bool(fourbar.is_realizable(q, rest, rest)), bool(fourbar.is_realizable(q, rest, rest, limits=(-0.1, 0.1)))
         (True, False)
         """
-        return self._shared_efforts(q, v, a, **how, return_status=True)[-1] == Status.FINE
+        return np.asarray(self._shared_efforts(q, v, a, **how, return_status=True)[-1] == Status.FINE)
 
+    @overload
+    def actuator_efforts(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
+        distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None, return_reactions: Literal[False] = False, check: bool = True, **options: Unpack[TimeOptions],
+    ) -> Array: ...  # fmt: skip
+    @overload
+    def actuator_efforts(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
+        distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None, return_reactions: Literal[True], check: bool = True, return_status: Literal[False] = False,
+        **options: Unpack[ThreadedTime],
+    ) -> tuple[Array, Array]: ...  # fmt: skip
+    @overload
+    def actuator_efforts(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
+        distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        preload: ArrayLike | None = None, return_reactions: Literal[True], check: bool = True, return_status: Literal[True],
+        **options: Unpack[ThreadedTime],
+    ) -> tuple[Array, Array, Array]: ...  # fmt: skip
     @_operation
     def actuator_efforts(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
-        distribution: str = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
         preload: ArrayLike | None = None, return_reactions: bool = False, check: bool = True, **options: Unpack[TimeOptions],
     ) -> Any:  # fmt: skip
         """Efforts u (..., nu) of the motors that bring a motion about in a mechanism with loops.
@@ -176,7 +196,7 @@ class Actuation(LoopFunctions):
 
     def _shared_efforts(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
-        distribution: str = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
+        distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
         preload: ArrayLike | None = None, return_reactions: bool = False, any_motion: bool = False, time: ArrayLike | None = None,
         out: Array | None = None, threads: int = 1, return_status: bool = False,
     ) -> Any:  # fmt: skip
@@ -291,7 +311,7 @@ def _motors(names: Sequence[str]) -> str:
     return f"the {'motor' if len(names) == 1 else 'motors'} {listed}" if names else "a mechanism without motors"
 
 
-def _weights(distribution: str, weights: ArrayLike | None) -> ArrayLike:
+def _weights(distribution: Distribution, weights: ArrayLike | None) -> ArrayLike:
     if not isinstance(distribution, str) or distribution not in ("minimum-norm", "weighted"):  # type: ignore[redundant-expr]
         raise ValueError(f"distribution must be 'minimum-norm' or 'weighted'; got {distribution!r}")
     if distribution == "weighted" and weights is None:

@@ -38,7 +38,7 @@ class Position(LoopFunctions):
     def assemble(
         self, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
         **options: Unpack[SearchOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         """A configuration (..., nq) that closes every loop, near another one.
 
         One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
@@ -77,7 +77,8 @@ class Position(LoopFunctions):
         >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
         (5, 3)
         """
-        return self._closed({}, near, fixed, **options)
+        answer: Array = self._closed({}, near, fixed, **options)
+        return answer
 
     def _closed(self, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
         """Configurations with loops closed, joints held and frames where they should be."""
@@ -189,7 +190,7 @@ class Position(LoopFunctions):
     def inverse_kinematics(
         self, targets: Targets, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
         **options: Unpack[SearchOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
 
         Parameters
@@ -215,7 +216,8 @@ class Position(LoopFunctions):
         """
         if not isinstance(targets, Mapping):
             raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
-        return self._closed(targets, near, fixed, **options)
+        answer: Array = self._closed(targets, near, fixed, **options)
+        return answer
 
     def follow(
         self, inputs: Targets, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
@@ -306,7 +308,7 @@ class Position(LoopFunctions):
         return np.array(path)
 
     @shows_options
-    def velocities(self, q: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]) -> Any:
+    def velocities(self, q: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]) -> Array:
         """The velocity (..., nv) on the loops in which joints move as said, J v = c; what that leaves free moves as little as it can.
 
         Parameters
@@ -331,18 +333,21 @@ class Position(LoopFunctions):
         >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
         (6.0, True)
         """
+        answer: Array
         if other := recut(self, given)[0]:
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
-            return other.rates_back(other.robot.velocities(there, given, **options), q, there, None, time, out)
+            answer = other.rates_back(other.robot.velocities(there, given, **options), q, there, None, time, out)
+            return answer
         v = velocities_of(self, given, "velocities")
         rows = self.constraint_velocity(q, time=options.get("time"), return_status=True)[0]
-        return self._with_least_motion(q, v, rows, given, **options)
+        answer = self._with_least_motion(q, v, rows, given, **options)
+        return answer
 
     @shows_options
     def accelerations(
         self, q: ArrayLike, v: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
-    ) -> Any:
+    ) -> Array:
         """The acceleration (..., nv) on the loops in which joints accelerate as said, J a = gamma(q, v); otherwise as :meth:`velocities`.
 
         Examples
@@ -356,16 +361,19 @@ class Position(LoopFunctions):
         >>> float(a[0]), bool(abs(missing).max() < 1e-12)
         (0.0, True)
         """
+        answer: Array
         if other := recut(self, given)[0]:
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
             rates = other.velocity_there(q, v, time)
-            return other.rates_back(
+            answer = other.rates_back(
                 other.robot.accelerations(there, rates, given, **options), q, there, rates, time, out
             )
+            return answer
         a = velocities_of(self, given, "accelerations")
         rows = self.constraint_bias(q, v, time=options.get("time"), return_status=True)[0]
-        return self._with_least_motion(q, a, rows, given, **options)
+        answer = self._with_least_motion(q, a, rows, given, **options)
+        return answer
 
     def _with_least_motion(self, q: ArrayLike, v: Array, rows: Array, given: Mapping[str, Any], **options: Any) -> Any:
         """v of the joints that are given, and of the others what is least of all that J v = rows allows."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, common_axes, real_rows
+from ..._showing import Brief
 from ...description.specs import BodySpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Kinematics
@@ -15,8 +16,8 @@ from .coordinates import Coordinates, Dependence
 from .projected import applied, transposed
 
 
-@dataclass(frozen=True)
-class CogJacobians:
+@dataclass(frozen=True, repr=False)
+class CogJacobians(Brief):
     """Dynamics by the links' centres of gravity (Sonoda, Ishii and Isobe): H theta-ddot + B = tau in active coordinates theta.
 
     As in the paper a link's motion is [linear; angular], of its centre of gravity, in the world's axes: q_i-dot = G_i theta-dot. N links

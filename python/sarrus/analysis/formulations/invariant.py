@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike
 
 from ... import spatial
 from ..._arrays import Array, real_array, real_rows
+from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError
 from .projected import applied, transposed
 
 
-@dataclass(frozen=True)
-class Factors:
+@dataclass(frozen=True, repr=False)
+class Factors(Brief):
     """Matrices of which the equations of motion are products, N bodies of 6 rows each.
 
     Attributes

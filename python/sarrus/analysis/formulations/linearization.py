@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_count, checked_number, real_rows
+from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import TimeOptions, Wrenches
 from ...errors import ModelWarning, StateError
@@ -35,8 +36,8 @@ DOUBTFUL = 1e-5
 MOVING = 1e-3
 
 
-@dataclass(frozen=True)
-class Modes:
+@dataclass(frozen=True, repr=False)
+class Modes(Brief):
     """Motions exp(eigenvalue t) near a state, slowest first; of a conjugate pair the one with positive imaginary part comes first.
 
     Attributes
@@ -89,8 +90,8 @@ class Modes:
         return np.asarray(robot.project_configuration(q, metric="plain", time=self._of.time) if robot.nc else q)
 
 
-@dataclass(frozen=True)
-class Linearization:
+@dataclass(frozen=True, repr=False)
+class Linearization(Brief):
     """x-dot = rate + A x + B u + E d of the deviation x = (y, u) of configuration and velocity from a state, in independent coordinates.
 
     Attributes

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, common_axes, real_array, real_rows
+from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
 from ...errors import ShapeError, StateError
@@ -24,8 +25,8 @@ from ...errors import ShapeError, StateError
 NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better
 
 
-@dataclass(frozen=True)
-class FreeMotions:
+@dataclass(frozen=True, repr=False)
+class FreeMotions(Brief):
     """The solutions of J x = g: x = inverse g + basis y with any y.
 
     Attributes
@@ -94,8 +95,8 @@ def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
     return FreeMotions(np.where(spoilt, np.nan, basis), np.where(bad, -1, freedom), np.where(spoilt, np.nan, inverse))
 
 
-@dataclass(frozen=True)
-class ProjectedEquations:
+@dataclass(frozen=True, repr=False)
+class ProjectedEquations(Brief):
     """The equations of motion on the motions that the constraints allow, and on the forces that do no work on these.
 
     On T*Q, inertia acceleration + bias = force; on its complement, curvature = across + constraint_force.

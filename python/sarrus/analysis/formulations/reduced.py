@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, real_rows
-from ...dynamics.options import Wrenches
+from ..._showing import Brief
+from ...dynamics.options import ExpressedIn, Wrenches
 from ...errors import StateError
 from .cog import CogDynamics
 from .coordinates import Coordinates, Dependence, component_rows
 from .projected import applied, solutions, transposed
 
 
-@dataclass(frozen=True)
-class ReducedForm:
+@dataclass(frozen=True, repr=False)
+class ReducedForm(Brief):
     """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
 
     Attributes
@@ -128,7 +129,7 @@ class ReducedDynamics(CogDynamics):
         )
 
     def loop_operational_inertia_inverse(
-        self, q: ArrayLike, frame: str, *, expressed_in: str = "frame", time: ArrayLike | None = None
+        self, q: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame", time: ArrayLike | None = None
     ) -> Array:
         """J_f (M^-1 as the loops leave it) J_f^T (..., 6, 6): acceleration of a frame per wrench on it, loops being closed.
 
@@ -144,7 +145,7 @@ class ReducedDynamics(CogDynamics):
         return np.asarray(J @ inverse @ transposed(J))
 
     def loop_operational_inertia(
-        self, q: ArrayLike, frame: str, components: str = "rx ry rz tx ty tz", *, expressed_in: str = "frame",
+        self, q: ArrayLike, frame: str, components: str = "rx ry rz tx ty tz", *, expressed_in: ExpressedIn = "frame",
         time: ArrayLike | None = None,
     ) -> Array:  # fmt: skip
         """Operational-space inertia (..., n, n) of a frame of the closed mechanism, along those of rx ry rz tx ty tz in which it can move.

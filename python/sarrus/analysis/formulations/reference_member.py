@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, into
 from ..._core import Status
+from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions, LoopReactions, raise_contradiction
 from ...dynamics.options import TimeOptions, Wrenches
 from .chain_answers import ChainAnswer, answer, inverse_root, inverse_where
@@ -33,8 +34,8 @@ CONTRADICTION = 1e-6  # what blocked directions leave of the acceleration that t
 REST = 1e-12  # rad/s2, m/s2: less than this is rounding
 
 
-@dataclass(frozen=True)
-class ReferenceMemberSolution:
+@dataclass(frozen=True, repr=False)
+class ReferenceMemberSolution(Brief):
     """The quantities of van der Merwe 1995, ch. 6, in the order in which they are found.
 
     Those of a chain are dicts by its name, that of the joint by which it ends at the member. Its tip frame is this joint's frame on its
@@ -194,7 +195,8 @@ class ReferenceMember(LoopFunctions):
         """What :meth:`forward_dynamics` with solver="reference-member" returns."""
         time, return_status = options.get("time"), options.get("return_status", False)
         s = self.reference_member(q, v, tau, wrenches=wrenches, time=time, return_status=return_status)
-        a, reactions = into(options.get("out"), s.accelerations), []
+        a = into(options.get("out"), s.accelerations)
+        reactions: list[Any] = []
         if return_reactions and self.constraints:
             residual = self._residual(q, v, tau, s, wrenches=wrenches, time=time)
             reactions = [LoopReactions(s.multipliers, s.wrenches, residual, np.full(np.shape(residual), np.nan))]

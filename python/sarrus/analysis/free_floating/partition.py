@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, into, real_array, real_rows
+from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Joint, _operation
-from ...dynamics.options import FrameOptions, StateOptions, Wrenches
+from ...dynamics.options import ExpressedIn, FrameOptions, StateOptions, Wrenches
 from ...errors import ModelError, StateError
 from ..formulations.coordinates import Coordinates, Dependence, velocity_names
 from ..formulations.projected import applied, solutions, transposed
@@ -49,8 +50,8 @@ class EndPoint:
     joint_jacobian_derivative: Array
 
 
-@dataclass(frozen=True)
-class FreeFloatingForm:
+@dataclass(frozen=True, repr=False)
+class FreeFloatingForm(Brief):
     """The equations of motion of a floating mechanism, split into those of its base and those of its joints (SpaceDyn 3.18).
 
     Attributes
@@ -127,7 +128,7 @@ class FreeFloating(LoopFunctions):
     def generalized_jacobian(
         self, q: ArrayLike, frame: str, *, independent: Coordinates = None, time: ArrayLike | None = None,
         **options: Unpack[FrameOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         """Generalized Jacobian J* = J_m - J_b H_b^-1 H_bm (..., 6, nv - 6) of a frame: its velocity per joint velocity, on a floating base.
 
         While nothing acts on a mechanism from outside, its momentum stays as it is; where that is zero, the frame's velocity is J* times
@@ -168,13 +169,14 @@ class FreeFloating(LoopFunctions):
         >>> robot.generalized_jacobian(robot.neutral(), "arm").ravel().round(6).tolist()     # one of four kilograms is the arm's
         [0.0, 0.0, 0.0, 0.75, 0.0, 0.0]
         """
-        return _reduced(self, self.generalized_jacobian, (q, frame), None, independent, time, options)
+        J: Array = _reduced(self, self.generalized_jacobian, (q, frame), None, independent, time, options)
+        return J
 
     @_operation
     def generalized_jacobian_derivative(
         self, q: ArrayLike, v: ArrayLike, frame: str, *, independent: Coordinates = None, time: ArrayLike | None = None,
         **options: Unpack[FrameOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         """Exact time derivative (..., 6, nv - 6) of :meth:`generalized_jacobian` along v, in the same representation; arguments as there.
 
         v is the mechanism's whole velocity, the base's in it: see :meth:`momentum_velocity`.
@@ -190,12 +192,13 @@ class FreeFloating(LoopFunctions):
         >>> robot.generalized_jacobian_derivative(robot.neutral(), v, "arm").shape
         (6, 1)
         """
-        return _reduced(self, self.generalized_jacobian_derivative, (q, v, frame), v, independent, time, options)
+        rate: Array = _reduced(self, self.generalized_jacobian_derivative, (q, v, frame), v, independent, time, options)
+        return rate
 
     @_operation
     def momentum_velocity(
         self, q: ArrayLike, v: ArrayLike, momentum: ArrayLike | None = None, **options: Unpack[StateOptions]
-    ) -> Any:
+    ) -> Array:
         """v (..., nv) with that velocity of the base at which the mechanism has this momentum: x_b-dot = H_b^-1 (p - H_bm phi-dot).
 
         Parameters
@@ -228,7 +231,7 @@ class FreeFloating(LoopFunctions):
         """
 
     def free_floating(
-        self, q: ArrayLike, v: ArrayLike | None = None, *, base: str | None = None, expressed_in: str = "frame",
+        self, q: ArrayLike, v: ArrayLike | None = None, *, base: str | None = None, expressed_in: ExpressedIn = "frame",
         independent: Coordinates = None, end_points: Iterable[str] = (), wrenches: Wrenches | None = None,
         time: ArrayLike | None = None,
     ) -> FreeFloatingForm:  # fmt: skip
@@ -344,7 +347,7 @@ class FreeFloating(LoopFunctions):
         return np.concatenate([applied(R, angular), applied(R, h[..., 3:])], axis=-1)
 
     def base_reaction(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str | None = None, *, expressed_in: str = "frame",
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str | None = None, *, expressed_in: ExpressedIn = "frame",
         wrenches: Wrenches | None = None,
     ) -> Array:  # fmt: skip
         """Wrench (..., 6) that all other bodies exert on the base in a motion, [moment; force], through joints, loops and springs.

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_number, real_array, real_rows
 from ..._core import tolerances
+from ..._showing import Brief
 from ...errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError
 from ...spatial import Rotation
 from ..formulations.coordinates import component_rows, frame_components
@@ -27,8 +28,8 @@ from .partition import FreeFloating, base_joint, joint_columns
 UNREACHED = 1e-6  # of what is asked: more than rounding and regularisation leave of an equation that has a solution
 
 
-@dataclass(frozen=True)
-class ReactionNullSpace:
+@dataclass(frozen=True, repr=False)
+class ReactionNullSpace(Brief):
     """Velocities of the joints that leave the base at rest.
 
     Attributes
@@ -44,8 +45,8 @@ class ReactionNullSpace:
     projector: Array
 
 
-@dataclass(frozen=True, eq=False)
-class DynamicSingularityMap:
+@dataclass(frozen=True, eq=False, repr=False)
+class DynamicSingularityMap(Brief):
     """What :meth:`~sarrus.Mechanism.dynamic_singularity_map` found, an array (...) each.
 
     Attributes
@@ -68,8 +69,8 @@ class DynamicSingularityMap:
     singularity: NDArray[np.str_]
 
 
-@dataclass(frozen=True, eq=False)
-class FreeFloatingMotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class FreeFloatingMotion(Brief):
     """A motion on a floating base.
 
     Attributes

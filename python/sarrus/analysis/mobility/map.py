@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays import Array
+from ..._showing import Brief
 from ...errors import SarrusError
 from ..assembly.closing import closing, on_its_tree, prepared
 from ..scaling import CLOSED, six, sliding
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from ...dynamics.loop_operations import LoopFunctions
 
 
-@dataclass(frozen=True, eq=False)
-class MobilityMap:
+@dataclass(frozen=True, eq=False, repr=False)
+class MobilityMap(Brief):
     """What :meth:`~sarrus.Mechanism.mobility_map` found, an array (...) each. Singular values are those of rows of size one.
 
     Attributes

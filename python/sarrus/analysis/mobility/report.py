@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..._arrays import Array, real_array
 from ..._core import tolerances
+from ..._showing import Brief, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ShapeError
 from ..actuation.efforts import Actuation
@@ -26,8 +27,8 @@ from .self_stress import braced_wrenches, removable_rows
 NEGLIGIBLE, NEARLY = tolerances.negligible, tolerances.nearly_singular
 
 
-@dataclass(frozen=True, eq=False)
-class ActuationMobility:
+@dataclass(frozen=True, eq=False, repr=False)
+class ActuationMobility(Brief):
     """What motors can do in one configuration.
 
     Attributes
@@ -118,6 +119,12 @@ class Mobility:
         return f"<Mobility of '{self.name}': degrees of freedom {counts}, redundant rows {self.redundant}>"
 
     def __str__(self) -> str:
+        return "\n".join([f"Mobility of '{self.name}'", *(f"  {head:<20}{text}" for head, text in self._lines())])
+
+    def _repr_html_(self) -> str:
+        return table(self._lines(), f"Mobility of '{self.name}'")
+
+    def _lines(self) -> list[tuple[str, str]]:
         nv, nc = len(self.motions), self.rank + self.redundant
         kept, dropped = self.singular_values[: self.rank], self.singular_values[self.rank :]
         rank = f"{self.rank:<4}of {nc} rows"
@@ -150,8 +157,7 @@ class Mobility:
                 lines.append(("  while they stand", moving))
             if motors.condition is not None:
                 lines.append(("  condition", f"{motors.condition:.3g}"))
-        lines += [("warning", text) for text in self.warnings]
-        return "\n".join([f"Mobility of '{self.name}'", *(f"  {head:<20}{text}" for head, text in lines)])
+        return lines + [("warning", text) for text in self.warnings]
 
     def _loose(self, name: str) -> str:
         """Which components of a wrench nothing determines."""

@@ -1,0 +1,351 @@
+// Efforts that bring tasks about in one state: of priorities and limits as limited.hpp says.
+//
+//   reads   q, v, time, gains and targets     writes  efforts of motors, rates of internal states
+//   work    M a + h = B x + J^T lambda, J a = gamma, solved once for every unknown (tasks.hpp); then rows of tasks in x
+//   cost    a solution of the saddle equation an unknown; rows x unknowns^2
+//
+// Unknowns are scaled so that each moves the mechanism by a unit of energy: what counts as singular is then a matter of motion, not of which
+// joints are light. What tasks leave free takes the least efforts.
+#pragma once
+
+#include "../loops/constrained_dynamics.hpp"
+#include "../mechanism/status.hpp"
+#include "limited.hpp"
+#include "task_rows.hpp"
+
+namespace sarrus {
+
+template <class T> struct TaskUnknowns {
+  int n, nv, rows;
+  T *B, *A, *Lambda;  // n x nv: generalised forces, accelerations; n x rows of constraints
+  T *a, *lambda;  // a_0, lambda_0
+  T* scale;  // x = scale xi
+};
+
+/// Solutions of the saddle equation, one for each column on the right.
+template <class T> struct TaskResponses {
+  LoopEquation<T> e;
+  Factor<T> factor;
+  Arena& arena;
+
+  /// Of `count` generalised forces (nv each), a and lambda one after the other: with one state's factor four at a time. Without corrections:
+  /// what rounding leaves open is less than any target is known to.
+  SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
+    const Tree& tree = e.matrix.tree;
+    const int nv = tree.nv, rows = tree.loops.rows, all = nv + e.matrix.rows;
+    int k = 0;
+    if constexpr (std::is_same_v<T, double>) {
+      const Arena::Scope scope(arena);
+      using P = Packet<4>;
+      P *x = arena.take<P>(all), *work = arena.take<P>(all);
+      for (; k < count && !e.pieces && !e.matrix.plan.fronts; k += 4) {
+        const int n = std::min(4, count - k);
+        for (int i = 0; i < all; ++i) x[i] = P(0.0);
+        for (int l = 0; l < n; ++l)
+          for (int i = 0; i < nv; ++i) x[i].lanes[l] = forces[(k + l) * nv + i];
+        sarrus::solve(e.matrix.plan, factor, arena, x, work);
+        for (int l = 0; l < n; ++l) {
+          for (int i = 0; i < nv; ++i) a[(k + l) * nv + i] = x[i].lanes[l];
+          for (int r = 0; r < rows; ++r) lambda[(k + l) * rows + r] = -x[nv + r].lanes[l];
+        }
+      }
+    }
+    for (; k < count; ++k) {
+      const Arena::Scope scope(arena);
+      T* x = arena.take<T>(all);
+      for (int i = 0; i < all; ++i) x[i] = i < nv ? forces[k * nv + i] : T(0.0);
+      solve_once(e, arena, factor, x);
+      for (int i = 0; i < nv; ++i) a[k * nv + i] = x[i];
+      for (int r = 0; r < rows; ++r) lambda[k * rows + r] = -x[nv + r];
+    }
+  }
+
+  /// a and lambda become what force (nv) and gamma (rows; null: zero) cause.
+  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
+    const Arena::Scope scope(arena);
+    const Tree& tree = e.matrix.tree;
+    const int nv = tree.nv, all = nv + e.matrix.rows;
+    T* b = arena.take<T>(all);
+    for (int k = 0; k < all; ++k) b[k] = T(0.0);
+    for (int k = 0; k < nv; ++k) b[k] = force[k];
+    for (int r = 0; gamma && r < tree.loops.rows; ++r) b[nv + r] = gamma[r];
+    const T* x = b;
+    if (e.matrix.rows > 0 || e.pieces) {
+      T* own = arena.take<T>(e.solved().plan.unknowns);
+      refine(e.solved(), arena, factor, e.lifted(arena, b), own, 3);
+      x = e.lowered(arena, own);
+    } else {
+      solve_once(e, arena, factor, b);
+    }
+    for (int k = 0; k < nv; ++k) a[k] = x[k];
+    for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -x[nv + r];
+  }
+};
+
+/// What one limit asks of the unknowns.
+template <class T> void limit_rows(const TaskState<T>& s, const TaskControl& c, const TaskUnknowns<T>& u, T* C, T* lower,
+                                   T* upper) {
+  const int n = u.n, motors = static_cast<int>(c.motor.size());
+  int row = 0;
+  const auto bounds = [&](const T& low, const T& high) { lower[row] = low, upper[row] = high, ++row; };
+  for (int k = 0; k < motors; ++k) {
+    for (int i = 0; i < n; ++i) C[row * n + i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
+    const int iv = c.motor[k];
+    const T rate = abs(iv < u.nv ? s.v[iv] : s.loop.v[iv - u.nv]);
+    const T most_power = select(rate > T(1e-9), T(c.limits.power[k]) / select(rate > T(1e-9), rate, T(1.0)), T(TaskLimits::far));
+    const T low = T(c.limits.effort_lower[k]), high = T(c.limits.effort_upper[k]);
+    bounds(select(low < -most_power, -most_power, low), select(high > most_power, most_power, high));
+  }
+  for (const TaskLimits::Joint& j : c.limits.joint) {
+    const bool closes = j.iv >= u.nv;
+    const T at = closes ? s.loop.q[j.iq - s.tree.nq] : s.q[j.iq], rate = closes ? s.loop.v[j.iv - u.nv] : s.v[j.iv];
+    const T* J = closes ? s.loop.J + (j.iv - u.nv) * u.nv : nullptr;
+    const auto along = [&](const T* a) { return J ? scalar_product(J, a, u.nv) : a[j.iv]; };
+    for (int i = 0; i < n; ++i) C[row * n + i] = along(u.A + i * u.nv) * u.scale[i];
+    const T drift = along(u.a) + (closes ? s.loop.a[j.iv - u.nv] : T(0.0));
+    // the greatest acceleration upwards: the speed from which the rest of the way suffices to brake falls as the way does
+    const auto end = [&](const T& room, const T& speed) {
+      const auto inside = room > T(0.0);
+      const T stop = sqrt(select(inside, room, T(0.0)) * T(2.0 * j.braking)), back = room / T(c.limits.horizon);
+      const T reach = select(inside, stop, select(back < T(-j.speed), T(-j.speed), back));
+      const auto brakes = reach < T(j.speed);
+      const T share = select(inside, speed / select(stop > T(1e-12), stop, T(1e-12)), T(0.0));
+      const T within = select(share < T(0.0), T(0.0), select(share > T(1.0), T(1.0), share));
+      const T most_speed = select(brakes, reach, T(j.speed));
+      return (most_speed - speed) / T(c.limits.horizon) - select(brakes, within * T(j.braking), T(0.0));
+    };
+    const bool up =
+        j.upper < TaskLimits::far || j.speed<TaskLimits::far, down = j.lower> - TaskLimits::far || j.speed < TaskLimits::far;
+    bounds(down ? -end(at - T(j.lower), -rate) - drift : T(-TaskLimits::far),
+           up ? end(T(j.upper) - at, rate) - drift : T(TaskLimits::far));
+  }
+  int first = motors;
+  for (const TaskContact& contact : c.contact) {
+    const auto cone = [&](int component, double share, double sign) {  // 0 <= share f_n - sign f_component
+      for (int i = 0; i < n; ++i) C[row * n + i] = T(0.0);
+      const int normal = first + (contact.rows == 1 ? 0 : 2);
+      C[row * n + normal] = T(share) * u.scale[normal];
+      if (component >= 0) C[row * n + first + component] = T(-sign) * u.scale[first + component];
+      bounds(T(0.0), T(TaskLimits::far));
+    };
+    cone(-1, 1.0, 0.0);
+    const double share[6] = {contact.friction / std::sqrt(2.0),
+                             contact.friction / std::sqrt(2.0),
+                             0.0,
+                             contact.half_y,
+                             contact.half_x,
+                             contact.torsion};
+    for (int k = 0; k < contact.rows && contact.rows > 1; ++k)
+      if (k != 2) cone(k, share[k], 1.0), cone(k, share[k], -1.0);
+    first += contact.rows;
+  }
+}
+
+inline int limit_count(const TaskControl& c) {
+  int n = static_cast<int>(c.motor.size() + c.limits.joint.size());
+  for (const TaskContact& k : c.contact) n += k.rows == 1 ? 1 : 1 + 2 * (k.rows - 1);
+  return n;
+}
+
+/// Lane by lane: the programme and what decides about it are for one state.
+inline double lane(double x, int) { return x; }
+template <int W> double lane(const Packet<W>& x, int i) { return x.lanes[i]; }
+inline void set_lane(double& x, int, double value) { x = value; }
+template <int W> void set_lane(Packet<W>& x, int i, double value) { x.lanes[i] = value; }
+template <class T> struct Lanes {
+  static constexpr int count = 1;
+};
+template <int W> struct Lanes<Packet<W>> {
+  static constexpr int count = W;
+};
+
+/// Adds the efforts of motors to `motor`, of all joints; z and z_dot are of the multipliers' tasks. `others`: forces of what else acts, of
+/// the joints (those that close loops too, if the controller reads them): it does not know them, but they change what it measures. Or null.
+/// Returns the status.
+template <class T>
+SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* given,
+                               const T& time, const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot,
+                               const TaskReport<T>& report = {}) {
+  const Arena::Scope scope(arena);
+  const int nv = tree.nv, motors = static_cast<int>(c.motor.size()), n = c.unknowns(), held = tree.loops.rows;
+  const auto take = [&](int count) { return arena.template take<T>(count); };
+  TaskState<T> s = {tree, arena, q, v, &time, parameter, given, Kinematics<T>::over(tree, take(Kinematics<T>::size(tree))), {}};
+  kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), s.k);
+  if (c.drives_loop_joints) {
+    s.loop.q = take(tree.loop_nq), s.loop.v = take(tree.loop_nv), s.loop.a = take(tree.loop_nv),
+    s.loop.J = take(tree.loop_nv * nv);
+    const auto work = rnea(tree, arena, RneaInput<T>{q, v, zeros<T>(arena, nv)}, take(nv));
+    LoopState<T> state = {q, v, &time, nullptr, nullptr, nullptr, work.link};
+    place(tree, arena, work.poses(), work.columns, state);
+    read_loop_joints(tree, arena, state, static_cast<const T*>(nullptr), s.loop);
+  }
+
+  // accelerations and multipliers as functions of the unknowns
+  LoopInput<T> in{q, v, nullptr};
+  in.time = &time;
+  OffLoops<T> off;
+  if (report.x) in.off = &off;
+  const LoopEquation<T> equation = loop_equation(tree, arena, in);
+  TaskResponses<T> respond = {equation, factorise_tightly(equation, arena), arena};
+  TaskUnknowns<T> u = {n, nv, held, take(n * nv), take(n * nv), take(n * held), take(nv), take(held), take(n)};
+  respond(equation.b, equation.b + nv, u.a, u.lambda);
+  for (int k = 0; k < n * nv; ++k) u.B[k] = T(0.0);
+  for (int k = 0; k < motors; ++k) {
+    const int iv = c.motor[k];
+    if (iv < nv)
+      u.B[k * nv + iv] = T(1.0);
+    else
+      std::copy(s.loop.J + (iv - nv) * nv, s.loop.J + (iv - nv + 1) * nv, u.B + k * nv);
+  }
+  T* still = take(n - motors + 1);  // what J a of contacts must be
+  for (int k = motors, i = 0; k < n; k += c.contact[i++].rows) contact_rows(s, c.contact[i], u.B + k * nv, still + k - motors);
+  respond.each(u.B, n, u.A, u.Lambda);
+  for (int k = 0; k < n; ++k) {
+    const T moved = scalar_product(u.B + k * nv, u.A + k * nv, nv);
+    u.scale[k] = select(moved > T(1e-300), T(1.0) / sqrt(select(moved > T(1e-300), moved, T(1.0))), T(1.0));
+  }
+
+  // rows of all levels: contacts and what must hold, priorities, least effort
+  int rows = n - motors + n, widest = 0;
+  for (const Task& task : c.task) rows += task.rows(), widest = std::max(widest, task.rows());
+  T *A = take(rows * n), *b = take(rows), *J = take(std::max(1, widest) * nv), *right = take(widest + 1), *error = take(rows);
+  int* level = arena.template take<int>(c.levels + 3);
+  int row = 0, told = 0, state = 0;
+  const auto in_unknowns = [&](const T* along, const T& wanted, const T& weight) {
+    for (int k = 0; k < n; ++k) A[row * n + k] = scalar_product(along, u.A + k * nv, nv) * u.scale[k] * weight;
+    b[row++] = (wanted - scalar_product(along, u.a, nv)) * weight;
+  };
+  level[0] = 0;
+  for (int k = 0; k < n - motors; ++k) in_unknowns(u.B + (motors + k) * nv, still[k], T(1.0));
+  const int tasks_from = row;
+  std::size_t next = 0;
+  for (int l = 0; l <= c.levels; ++l) {
+    for (; next < c.task.size() && c.task[next].level == l; ++next) {
+      const Task& task = c.task[next];
+      const T *gain = parameter + task.parameter, *number = gain + 3 * task.rows();
+      task_rows(s, task, {J, right, error + told});
+      int first_force = motors;
+      for (int i = 0; i < task.contact; ++i) first_force += c.contact[i].rows;
+      for (int i = 0; i < task.rows(); ++i) {
+        const T weight = sqrt(gain[3 * i + 2]);
+        if (task.kind != TaskKind::multiplier && task.kind != TaskKind::force) {
+          in_unknowns(J + i * nv, right[i], weight);
+          continue;
+        }
+        T g[3] = {T(0.0), T(0.0), T(0.0)};
+        if (task.target[i]) evaluate(*task.target[i], &time, g);
+        g[0] += number[i];
+        const int r = task.component[i];
+        if (task.kind == TaskKind::multiplier) {
+          for (int k = 0; k < n; ++k) A[row * n + k] = u.Lambda[k * held + r] * u.scale[k] * weight;
+          const T push = task.iz >= 0 ? gain[3 * i] * z[task.iz + i] : T(0.0);
+          b[row++] = (g[0] + push - u.lambda[r]) * weight;
+        } else {
+          for (int k = 0; k < n; ++k) A[row * n + k] = T(k == first_force + r ? 1.0 : 0.0) * u.scale[k] * weight;
+          b[row++] = g[0] * weight;
+        }
+        error[told + i] = g[0];  // less what it is: below
+      }
+      told += task.rows();
+    }
+    level[l + 1] = row;
+  }
+  for (int k = 0; k < n; ++k, ++row) {
+    for (int i = 0; i < n; ++i) A[row * n + i] = T(0.0);
+    A[row * n + k] = u.scale[k] * T(k < motors ? std::sqrt(c.effort_weight[k]) : c.force_arm);
+    b[row] = T(0.0);
+  }
+  level[c.levels + 2] = row;
+
+  Cascade<T> cascade(arena, n, rows);
+  for (int l = 0; l <= c.levels; ++l) cascade.add(A + level[l] * n, b + level[l], level[l + 1] - level[l], l > 0);
+  if (Lanes<T>::count > 1 || cascade.directions < n) cascade.add(A + level[c.levels + 1] * n, b + level[c.levels + 1], n, false);
+
+  T status = select(off.found > T(0.5), T(off_loops), T(0.0)), missed = T(0.0), asked = T(1e-12);
+  for (int r = 0; r < level[1]; ++r) {  // rows that must hold, but do not
+    missed += square(b[r] - scalar_product(A + r * n, cascade.x, n));
+    asked += square(b[r]) + scalar_product(A + r * n, A + r * n, n) * scalar_product(cascade.x, cascade.x, n);
+  }
+  status = select(missed > asked * T(1e-12), T(contradictory), status);
+
+  if (report.conflict) *report.conflict = 0;
+  if (c.limited) {
+    const int limits = limit_count(c);
+    T *C = take(limits * n), *lower = take(limits), *upper = take(limits);
+    limit_rows(s, c, u, C, lower, upper);
+    double *A1 = arena.template take<double>(rows * n), *b1 = arena.template take<double>(rows),
+           *C1 = arena.template take<double>(limits * n), *low = arena.template take<double>(limits),
+           *high = arena.template take<double>(limits), *x1 = arena.template take<double>(n);
+    bool* soft = arena.template take<bool>(limits);
+    for (int i = 0; i < limits; ++i) soft[i] = i >= motors && i < motors + static_cast<int>(c.limits.joint.size());
+    signed char* active = report.active ? report.active : arena.template take<signed char>(limits);
+    std::fill(active, active + limits, static_cast<signed char>(0));
+    for (int l = 0; l < Lanes<T>::count; ++l) {
+      for (int k = 0; k < limits * n; ++k) C1[k] = lane(C[k], l);
+      for (int k = 0; k < limits; ++k) low[k] = lane(lower[k], l), high[k] = lane(upper[k], l);
+      for (int k = 0; k < n; ++k) x1[k] = lane(cascade.x[k], l);
+      LimitedRows p = {n, c.levels + 2, level, A1, b1, limits, C1, low, high, soft};
+      if (limited::within(p, low, high, x1)) continue;
+      for (int k = 0; k < rows * n; ++k) A1[k] = lane(A[k], l);
+      for (int k = 0; k < rows; ++k) b1[k] = lane(b[k], l);
+      LimitedReport what = {active};
+      double damping = 0.0;
+      const int flag = solve_limited(c.solve, arena, p, x1, damping, what);
+      set_lane(cascade.damping, l, damping);
+      if (flag < 0) set_lane(status, l, no_convergence);
+      if (flag == 0 && report.conflict) *report.conflict = what.misses_hard ? 2 : 1;
+      for (int k = 0; k < n; ++k) set_lane(cascade.x[k], l, x1[k]);
+    }
+    for (int k = 0; k < motors; ++k) {  // rounding does not count as less than a limit
+      const T most_x = upper[k] / u.scale[k], least_x = lower[k] / u.scale[k];
+      T& x = cascade.x[k];
+      x = select(x > most_x, most_x, select(x < least_x, least_x, x));
+    }
+  }
+
+  T *x = report.x ? report.x : take(n), *lambda = report.multipliers ? report.multipliers : take(held);
+  for (int k = 0; k < n; ++k) x[k] = cascade.x[k] * u.scale[k];
+  for (int k = 0; k < motors; ++k) motor[c.motor[k]] += x[k];
+  if (held > 0 && (c.states > 0 || report.multipliers)) {
+    std::copy(u.lambda, u.lambda + held, lambda);
+    for (int k = 0; k < n; ++k) subtract_scaled(lambda, u.Lambda + k * held, -x[k], held);
+    if (others && c.states > 0) {
+      T *a_other = take(nv), *more = take(held), *push = take(nv);
+      std::copy(others, others + nv, push);
+      for (int r = 0; c.drives_loop_joints && r < tree.loop_nv; ++r)
+        subtract_scaled(push, s.loop.J + r * nv, -others[nv + r], nv);
+      respond(push, nullptr, a_other, more);
+      for (int r = 0; r < held; ++r) lambda[r] += more[r];
+    }
+  }
+  for (const Task& task : c.task) {
+    if (task.kind == TaskKind::multiplier || task.kind == TaskKind::force) {
+      int first_force = motors;
+      for (int i = 0; i < task.contact; ++i) first_force += c.contact[i].rows;
+      for (int i = 0; i < task.rows(); ++i) {
+        T& off = error[state + i];
+        off -= task.kind == TaskKind::force         ? x[first_force + task.component[i]]
+               : c.states > 0 || report.multipliers ? lambda[task.component[i]]
+                                                    : T(0.0);
+        if (task.iz >= 0) z_dot[task.iz + i] = off;
+      }
+    }
+    state += task.rows();
+  }
+  if (report.error) std::copy(error, error + told, report.error);
+  if (report.missed)
+    for (int r = tasks_from; r < level[c.levels + 1]; ++r)
+      report.missed[r - tasks_from] = scalar_product(A + r * n, cascade.x, n) - b[r];
+  if (report.damping) *report.damping = cascade.damping;
+  if (report.a) {
+    std::copy(u.a, u.a + nv, report.a);
+    for (int k = 0; k < n; ++k) subtract_scaled(report.a, u.A + k * nv, -x[k], nv);
+  }
+  if (report.tau) {
+    for (int k = 0; k < nv; ++k) report.tau[k] = T(0.0);
+    for (int k = 0; k < motors; ++k) subtract_scaled(report.tau, u.B + k * nv, -x[k], nv);
+  }
+  return status;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,20 @@
+// Control of tasks in one state, at the instruction set level that this file is compiled for.
+#include "kernels.hpp"
+#include "shared.hpp"
+
+namespace sarrus {
+namespace {
+
+double control_tasks(const Tree& tree, const TaskControl& c, const double* parameter, const double* given, double time,
+                     const double* q, const double* v, const double* z, double* motor, const TaskReport<double>& report) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  double* z_dot = arena.take<double>(c.states);
+  return task_control<double>(tree, arena, c, parameter, given, time, q, v, z, nullptr, motor, z_dot, report);
+}
+
+}  // namespace
+
+void add_control_kernels(KernelTable& table) { table.tasks = control_tasks; }
+
+}  // namespace sarrus

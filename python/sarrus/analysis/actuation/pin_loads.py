@@ -1,0 +1,234 @@
+"""What the joints of a mechanism carry, told in the same way wherever its tree was cut: what bearings are chosen by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._arrays import Array, real_array, real_rows
+from ..._core import tolerances
+from ..._showing import largest, table
+from ...description.specs import Description
+from ...dynamics.options import Wrenches
+from ...dynamics.reactions import carried_by_tree, in_frame, in_world
+from ...errors import ModelError
+from ..formulations.projected import applied, transposed
+from ..mobility.self_stress import braced_wrenches
+from ..scaling import PRESENT, ScaledLoops, null_space, six
+from .efforts import Actuation
+
+COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+LOOKED_AT = 5  # states of a batch in which it is asked what is unique: of a mechanism it is the same nearly everywhere
+
+
+class PinLoads(dict[str, Array]):
+    """Wrench on the child of every joint: name -> (..., 6) [moment; force], in the joint's frame on the child [N m, N].
+
+    What :meth:`~sarrus.Mechanism.pin_loads` returns. Rods and rolling contacts are in it too, by the names of their constraints.
+
+    Attributes
+    ----------
+    efforts : name -> (..., k) what brings the motion about: motors, by their joints' names, and prescribed motions, by their constraints' [N m, N]
+    """
+
+    efforts: dict[str, Array]
+
+    def __init__(self, loads: dict[str, Array], efforts: dict[str, Array], at: tuple[Any, Array, Array | None]) -> None:
+        super().__init__(loads)
+        self.efforts, self._at = efforts, at
+
+    @cached_property
+    def not_unique(self) -> dict[str, tuple[str, ...]]:
+        """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.
+
+        Of these the loads have the share of the solution of least norm, and bodies that give a little share otherwise. Looked at in up to five of the
+        states, evenly spread.
+
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> rest = [0.0, 0.0, 0.0]
+        >>> robot.pin_loads(robot.assemble(), rest, rest).not_unique["pin2"]
+        ('moment x', 'moment z', 'force y')
+        """
+        robot, q, time = self._at
+        if not robot.nc:
+            return {}
+        q = q.reshape(-1, robot.nq)
+        when = None if time is None else np.broadcast_to(time, self._at[1].shape[:-1]).ravel()
+        sound = np.flatnonzero(np.isfinite(q).all(axis=1))
+        found: dict[str, NDArray[np.bool_]] = {}
+        for k in np.unique(sound[np.linspace(0, len(sound) - 1, LOOKED_AT).astype(int)]) if len(sound) else ():
+            for name, loose in _loose(robot, q[k], None if when is None else float(when[k])).items():
+                found[name] = found.get(name, False) | loose
+        named = {name: tuple(c for c, one in zip(COMPONENTS, found[name], strict=True) if one) for name in self}
+        return {name: components for name, components in named.items() if components}
+
+    def __repr__(self) -> str:
+        shape = next((load.shape[:-1] for load in self.values()), ())
+        states = f" in {' x '.join(map(str, shape))} states" if shape else ""
+        return f"<PinLoads of '{self._at[0].name}': {len(self)} joints{states}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, largest(load[..., 3:]), largest(load[..., :3]), ", ".join(self.not_unique.get(name, ())))
+            for name, load in self.items()
+        ]
+        return table(rows, "What joints carry at most", ("", "force [N]", "moment [N m]", "not unique"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self), self.efforts, self._at)
+
+
+class JointLoads(Actuation):
+    """Loads of all joints, those of the tree and those that close loops."""
+
+    def pin_loads(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None,
+        actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    ) -> PinLoads:  # fmt: skip
+        """What every joint carries in a motion: the wrench that it exerts on its child, with what its own motor, friction and spring do.
+
+        It does not depend on which joint closes a loop, and a reversed joint is no exception. Where nothing but rounding tells the
+        share of a joint, in `not_unique` components, it is that of the least multipliers.
+
+        Parameters
+        ----------
+        q, v, a : (..., nq), (..., nv), (..., nv); where there are loops, a motion that they allow
+        multipliers : (..., nc) what the loops carry, as :meth:`forward_dynamics` returns it for known forces; default: what they carry
+            while the motors bring the motion about, by :meth:`actuator_efforts`, or the prescribed motions
+        actuated : names of the joints that have motors; default: those that the description says. On a tree every joint is driven
+        wrenches, time : as :meth:`forward_dynamics`
+
+        Returns
+        -------
+        PinLoads : a dict, joint -> (..., 6) [moment; force] on the child, in the joint's frame there [N m, N]
+
+        Raises
+        ------
+        NotRealizableError, StateError
+            As :meth:`actuator_efforts`, where the motors cannot bring the motion about or the loops do not allow it.
+        ModelError
+            With multipliers, motors in joints that close loops do not account for all that acts: what of it is in which joint is not known.
+
+        References
+        ----------
+        van der Merwe 4.23, 4.30 with 5.22. Wojtyra, Joint reaction forces in multibody systems with redundant constraints, Multibody
+        System Dynamics 14, 2005.
+
+        Examples
+        --------
+        A four-bar that its motor holds still: its pins carry its weight.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> q, rest = robot.assemble(fixed={"motor": 0.5}), np.zeros(3)
+        >>> loads = robot.pin_loads(q, rest, rest)
+        >>> loads
+        <PinLoads of 'four-bar': 4 joints>
+        >>> on_ground = [robot.pose(q, robot.joint(name).child)[:3, :3] @ loads[name][3:] for name in ("motor", "pivot")]
+        >>> bool(np.allclose(sum(on_ground), [0.0, 0.0, 9.81 * robot.mass]))
+        True
+        >>> bool(np.allclose(loads.efforts["motor"], loads["motor"][1]))
+        True
+        """
+        names = self._motors(actuated)
+        f = self.reactions(q, v, a, wrenches=wrenches, time=time)
+        q = real_array("q", q)
+        if not self.constraints:
+            tau = self.inverse_dynamics(q, v, a, wrenches=wrenches)
+            driven = [name for name in self.joints if self.joint(name).nv]
+            loads = {name: self._on_child(q, name, f[name]) for name in self.joints}
+            return PinLoads(loads, {name: tau[..., self.joint(name).v_slice] for name in driven}, (self, q, None))
+
+        if multipliers is None:
+            how: dict[str, Any] = {"actuated": names, "wrenches": wrenches, "time": time}
+            u, multipliers = self.actuator_efforts(q, v, a, return_reactions=True, **how)
+        else:
+            u = self._efforts_behind(q, v, a, multipliers, names, wrenches, time)
+        mu = real_rows("multipliers", multipliers, self.nc, finite=False)
+        ends = np.cumsum([0, *(self.joint(name).type.nv for name in names)])
+        efforts = {name: u[..., first:last] for name, first, last in zip(names, ends, ends[1:], strict=False)}
+        across = self.loop_wrenches(q, mu, time=time, return_status=True)[0]
+        across = np.array(np.broadcast_to(across, (*mu.shape[:-1], *across.shape[-2:])))
+        for k, name in enumerate(self.constraints):
+            if name in efforts:  # a motor in a joint that closes a loop acts on its two bodies as the loop does
+                across[..., k, :] += self._by_motor(q, name, efforts[name], time)
+            elif self.constraint(name).kind == "PrescribedMotion":
+                efforts[name] = mu[..., self.constraint(name).rows]
+        through = carried_by_tree(self, q, across)
+        along = self._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which reactions() has felt
+        loads = {name: self._on_child(q, name, f[name] - through.get(name, 0.0)) for name in self.joints}
+        of_loops = {name: (across + along)[..., k, :] for k, name in enumerate(self.constraints)}
+        loads |= {name: of_loops[name] for name in self.constraints if self.constraint(name).bodies}
+        when = None if time is None else real_array("time", time)
+        return PinLoads(
+            {name: loads[name] for name in (*self._joints, *loads) if name in loads}, efforts, (self, q, when)
+        )
+
+    def _on_child(self, q: Array, name: str, wrench: Array) -> Array:
+        """What a joint of the tree exerts on its child, of what it exerts on the body that it carries."""
+        joint = self.joint(name)
+        if not joint.reversed:
+            return wrench
+        spec = next(spec for spec in self.description.joints if spec.name == name)
+        placed = (
+            np.eye(4) if body == "ground" else self.pose(q, body, return_status=True)[0]
+            for body in (spec.parent, spec.child)
+        )
+        parent, child = (pose @ at.matrix for pose, at in zip(placed, (spec.at_parent, spec.at_child), strict=True))
+        return in_frame(child, -in_world(parent, wrench))
+
+    def _by_motor(self, q: Array, name: str, u: Array, time: ArrayLike | None) -> Array:
+        """Wrench (..., 6) of a motor's efforts (..., nv) on the child of a joint that closes a loop: psi u, of the joint standing alone."""
+        d = self.description
+        spec = next(spec for spec in d.joints if spec.name == name)
+        spec = replace(spec, parent="ground", child=d.bodies[0].name, loop=False, tree=True, laws=())
+        alone = Description(d.name, d.gravity, d.bodies[:1], (spec,))
+        x = cast(Any, self).joint_coordinates(q, time=time)[name]
+        return applied(type(self)(alone).joint_bases(x, name)[2], u)
+
+    def _efforts_behind(
+        self, q: Array, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike, names: Sequence[str], wrenches: Wrenches | None,
+        time: ArrayLike | None,
+    ) -> Array:  # fmt: skip
+        """Efforts of motors (..., nu) where it is known what the loops carry: of tau = M a + h - J^T lambda."""
+        mu = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
+        needed = self.inverse_dynamics(q, v, a, wrenches=wrenches)
+        carried = applied(transposed(self.constraint_jacobian(q, time=time)), mu)
+        tau = needed - carried
+        if all(not self.joint(name).closes_loop for name in names):
+            return np.concatenate([tau[..., :0], *(tau[..., self.joint(name).v_slice] for name in names)], axis=-1)
+        S = self.actuation_jacobian(q, names)
+        sound = np.isfinite(S).all(axis=(-2, -1), keepdims=True)
+        u = applied(np.linalg.pinv(np.where(sound, S, 0.0)), tau)
+        with np.errstate(invalid="ignore"):
+            other = np.abs(tau - applied(S, u)).max(axis=-1) > 1e-6 * (np.abs(needed) + np.abs(carried)).max(axis=-1)
+        if other.any():
+            raise ModelError(
+                "what the joints carry is not known: more acts than the motors, of which some are in joints that close loops; "
+                "name in actuated= the joints that are driven"
+            )
+        return u
+
+
+def _loose(robot: Any, q: Array, time: float | None) -> dict[str, NDArray[np.bool_]]:
+    """Which components (6,) of a joint's load self-stresses put through it, on the child."""
+    loops = ScaledLoops(robot, q, time)
+    residual = np.abs(loops.residual(q)).max(initial=0.0)
+    J = loops.jacobian(q)
+    stress = null_space(J.T, max(tolerances.negligible, 100.0 * residual) * max(1.0, float(np.linalg.norm(J, 2))))
+    braced = braced_wrenches(robot, q, (loops.row_scale[:, None] * stress).T, time)
+    loose = {}
+    for name, wrench in braced.items():
+        if name in robot.joints:
+            # what couplers put along the joint's motion is no reaction
+            across = robot.joint_bases(q, name)[1]
+            wrench = robot._on_child(q, name, applied(across @ across.T, wrench))
+        loose[name] = np.linalg.norm(wrench * six(1.0, loops.length), axis=0) > PRESENT
+    return loose

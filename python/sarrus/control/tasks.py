@@ -1,0 +1,256 @@
+"""What a controller is to bring about, and within what: tasks, contacts and limits of :class:`~sarrus.control.TaskControl`.
+
+A task asks for the acceleration that leads its error to zero, e'' = -damping e' - stiffness e, about a target that may move. Targets are numbers,
+:mod:`laws <sarrus.laws>` of time, or, of frames, functions of time. Numbers (targets, gains, weights) may be arrays with a first axis of runs
+for :func:`~sarrus.simulate_many`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+
+from ..laws import Law
+
+__all__ = [
+    "CenterOfMassTask",
+    "ForceTask",
+    "FrameTask",
+    "ImpedanceTask",
+    "JointTask",
+    "Limits",
+    "MomentumTask",
+    "PointContact",
+    "PostureTask",
+    "RelativeTask",
+    "SurfaceContact",
+]
+
+Gain = float | ArrayLike
+Damping = Gain | Literal["critical"]
+FrameTarget = ArrayLike | Sequence[Law | float] | Callable[[float], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTask:
+    """A frame is to follow a pose, or some components of it.
+
+    Attributes
+    ----------
+    frame : body or frame
+    target : pose (4, 4) in the world; position (3,) [m]; a number or law for each of rx, ry, rz (rotation vector of the target's axes in the
+        world [rad]), tx, ty, tz [m], as many as there are components; or a function t -> pose, whose rates are differences over 1 ms, or
+        t -> (pose, velocity (6,), acceleration (6,)), [angular; linear] in world axes at its origin
+    components : of "rx ry rz tx ty tz"; default: those that the target has
+    stiffness : kp [1/s2], a number or one a component; damping : kd [1/s]; "critical": 2 sqrt(kp)
+    weight : among tasks of one priority, of the squared acceleration
+    hard : whether it must hold: above all priorities, and ModelError or StateError where it cannot
+    priority : 0 is the highest; a lower task does what the higher ones leave free
+    axes : "world", or "target": along whose axes the error has its components
+    """
+
+    frame: str
+    target: FrameTarget
+    components: str | None = None
+    stiffness: Gain = 100.0
+    damping: Damping = "critical"
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+    axes: Literal["world", "target"] = "world"
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeTask:
+    """A frame is to follow a pose relative to another one, `reference`; as :class:`FrameTask`, in the axes of the reference."""
+
+    frame: str
+    reference: str
+    target: FrameTarget
+    components: str | None = None
+    stiffness: Gain = 100.0
+    damping: Damping = "critical"
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+    axes: Literal["world", "target"] = "world"
+
+
+@dataclass(frozen=True, eq=False)
+class ImpedanceTask:
+    """A frame is to yield to forces as a mass on a spring and a damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
+
+    Attributes
+    ----------
+    frame, target, components, weight, hard, priority, axes : as of :class:`FrameTask`
+    inertia, stiffness, damping : (k, k) of k components, symmetric, the inertia positive definite; (k,) or a number: diagonal
+    wrench : what acts on the frame from outside, as measured: a number or law for each component; default: nothing, then what acts is felt
+        as the mechanism's own inertia makes it felt
+
+    References
+    ----------
+    Hogan, Impedance control, J. Dyn. Sys. Meas. Control 107, 1985.
+    """
+
+    frame: str
+    target: FrameTarget
+    inertia: ArrayLike
+    stiffness: ArrayLike
+    damping: ArrayLike
+    wrench: Sequence[Law | float] | None = None
+    components: str | None = None
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+    axes: Literal["world", "target"] = "world"
+
+
+@dataclass(frozen=True, eq=False)
+class JointTask:
+    """One coordinate of a joint, also of one that closes a loop, is to follow a law or number [rad or m]; gains as of :class:`FrameTask`."""
+
+    joint: str
+    target: Law | Gain
+    index: int = 0
+    stiffness: Gain = 100.0
+    damping: Damping = "critical"
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PostureTask:
+    """Many joints are to follow laws or numbers; gains as of :class:`FrameTask`, numbers or one a coordinate.
+
+    Attributes
+    ----------
+    targets : joint to law or number (to several where it has several coordinates); a path of :func:`~sarrus.control.path_through`;
+        or q (nq,), which leaves out joints whose coordinates do not add up: ball and free joints, for which there is FrameTask
+    """
+
+    targets: Any
+    stiffness: Gain = 100.0
+    damping: Damping = "critical"
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class CenterOfMassTask:
+    """The centre of mass is to follow numbers or laws, one for each component [m]; gains as of :class:`FrameTask`."""
+
+    target: Sequence[Law | Gain]
+    components: str = "tx ty tz"
+    stiffness: Gain = 100.0
+    damping: Damping = "critical"
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class MomentumTask:
+    """The momentum about the centre of mass, in world axes, is to follow numbers or laws: its rate is h_d' + gain (h_d - h).
+
+    Attributes
+    ----------
+    target : one for each component [N m s, N s]
+    components : "rx ry rz" are of the angular, "tx ty tz" of the linear momentum
+    gain : [1/s]
+    """
+
+    target: Sequence[Law | Gain]
+    components: str = "rx ry rz tx ty tz"
+    gain: Gain = 10.0
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ForceTask:
+    """Rows of a constraint, or a contact, are to carry given forces: lambda = target + integral z, dz/dt = target - lambda.
+
+    What a constraint carries depends on the efforts where motors press on it, or against each other (the slides' internal forces).
+    Without `integral` the model's own force is made equal to the target; with it, forces that the model does not know, which are measured,
+    die as exp(-integral t) (Li and Wu 4.6).
+
+    Attributes
+    ----------
+    on : a constraint or joint that closes a loop, or the frame of a contact
+    target : a number or law, or one for each row [N m, N]; signs as of ``robot.constraint_forces``, of a contact from the ground to the robot
+    rows : which of the constraint's rows, or of the contact's components, by number; default: all
+    integral : [1/s]; of constraints only
+    """
+
+    on: str
+    target: Any
+    rows: Sequence[int] | None = None
+    integral: Gain = 0.0
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PointContact:
+    """A point of the robot that stands on something: it stays there, and is pushed within a cone of friction.
+
+    Attributes
+    ----------
+    frame : its origin is the point
+    friction : coefficient; 0: pushed along the normal alone, free to slide. The cone is the pyramid of four sides within Coulomb's
+    normal : in the world, away from what is touched
+    damping : of a velocity that the point should not have [1/s]
+    """
+
+    frame: str
+    friction: float = 0.7
+    normal: Any = "z"
+    damping: float = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceContact:
+    """A rectangle of the robot, such as a foot's sole, that stands on something: pushed and twisted so that it neither slips nor tilts.
+
+    Attributes
+    ----------
+    frame : its origin is the middle, x and y are along the sides, z is the normal away from what is touched
+    size : (along x, along y) [m]: where the centre of pressure may be
+    friction : coefficient; torsion : moment about the normal per normal force [m]; default: friction times half the smaller side
+    damping : [1/s]
+    """
+
+    frame: str
+    size: tuple[float, float]
+    friction: float = 0.7
+    torsion: float | None = None
+    damping: float = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Within what a controller stays. None: as the robot's joints say; infinity: no limit.
+
+    Attributes
+    ----------
+    effort : of motors [N m, N]: a number, or joint to number or (lower, upper)
+    velocity : of joints [rad/s, m/s]: a number, or joint to number
+    position : of joints [rad, m]: joint to (lower, upper)
+    power : of motors, |effort velocity| [W]: a number, or joint to number; default: none
+    braking : deceleration with which a joint can be stopped before its end [rad/s2, m/s2]: a number, or joint to number
+    horizon : time within which a velocity may reach its limit [s]
+    """
+
+    effort: Any = None
+    velocity: Any = None
+    position: Mapping[str, tuple[float, float]] | None = None
+    power: Any = None
+    braking: Any = 10.0
+    horizon: float = 0.01

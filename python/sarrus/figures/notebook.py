@@ -1,0 +1,83 @@
+"""What a notebook shows of a mechanism and of its motion: a small picture and what there is to say."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._arrays import Array
+from .._showing import table
+from ..analysis.joint_targets import start_near
+from ..errors import SarrusError
+from .canvas import _box, _view
+from .skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+    from ..simulation.trajectory import Trajectory
+
+SIZE, MARGIN = 220.0, 12.0  # of a picture, [px]
+MOST_LINES = 24  # of a tree
+MOST_BARS = 2000  # that a picture takes
+
+
+def mechanism(robot: Mechanism) -> str:
+    """Its picture at home beside its tree."""
+    try:
+        q = robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)
+    except SarrusError:  # which `info` and `check` tell of; here it is shown open
+        q = start_near(robot, None, {}, 0.0)
+    lines = str(robot).split("\n")
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more: print(robot)"]
+    return _beside(picture(robot, q[None]), f'<pre style="margin:0">{escape(chr(10).join(lines))}</pre>')
+
+
+def trajectory(run: Trajectory) -> str:
+    """Its picture, in grey where it began, beside what it took."""
+    said: dict[str, object] = {"samples": len(run), "status": run.status}
+    if len(run):
+        said["time"] = f"{run.t[0]:.6g} s to {run.t[-1]:.6g} s"
+    said |= {name: run.statistics[name] for name in ("method", "steps") if name in run.statistics}
+    said |= {f"event '{name}'": f"{len(at)} times" for name, at in run.events.items()}
+    left = {str(limit["joint"]) for limit in run.statistics.get("limits") or ()}
+    if left:
+        said["limits left"] = ", ".join(sorted(left))
+    sound = np.flatnonzero(np.isfinite(run.q).all(axis=1))
+    image = picture(run.mechanism, run.q[sound[np.linspace(0, len(sound) - 1, 4).astype(int)]]) if len(sound) else ""
+    return _beside(image, table(said.items(), f"Trajectory of '{run.mechanism.name}'"))
+
+
+def picture(robot: Mechanism, q: Array) -> str:
+    """Inline SVG of configurations (k, nq), the last one in the colour of text; "" where there is nothing to see."""
+    skeleton = Skeleton(robot)
+    if not skeleton.bars or len(skeleton.bars) * len(q) > MOST_BARS:
+        return ""
+    bars, anchors = skeleton.segments_flat(q), skeleton.anchors
+    joints = np.array([*skeleton.joint_points(q).values()]).reshape(-1, len(q), 3).swapaxes(0, 1)
+    view = _view(bars, joints, anchors) * [[1.0], [-1.0]]  # a screen's y points down
+    flat, dots, fixed = bars @ view.T, joints @ view.T, anchors @ view.T
+    low, high = _box(flat, dots, fixed)
+    zoom = (SIZE - 2 * MARGIN) / (float((high - low).max()) or 1.0)
+    width, height = ((high - low) * zoom + 2 * MARGIN).round(1)
+
+    def at(points: Array) -> Array:
+        return ((points - low) * zoom + MARGIN).round(1)
+
+    parts = [f'<path d="M{x:g} {y:g}l-5 9h10z" fill="gray"/>' for x, y in at(fixed)]
+    for k, lines in enumerate(at(flat)):
+        path = "".join(f"M{a:g} {b:g}L{c:g} {d:g}" for (a, b), (c, d) in lines)
+        faint = "" if k == len(q) - 1 else ' opacity="0.25"'
+        parts.append(
+            f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"{faint}/>'
+        )
+    parts += [f'<circle cx="{x:g}" cy="{y:g}" r="2.5" fill="gray" stroke="currentColor"/>' for x, y in at(dots[-1])]
+    label = escape(f"picture of '{robot.name}'", quote=True)
+    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" {size}>{"".join(parts)}</svg>'
+
+
+def _beside(image: str, text: str) -> str:
+    return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:center">{image}<div>{text}</div></div>'

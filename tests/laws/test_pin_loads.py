@@ -1,0 +1,181 @@
+"""What joints carry: every body moves as Newton and Euler say under it, and it does not depend on where the tree was cut."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import sarrus
+from sarrus.analysis.actuation.pin_loads import COMPONENTS
+from tests.effort import examples
+from tests.laws.test_closing_joint_laws import RECUT, RECUTS, TERMS, cuts
+from tests.laws.test_laws import assert_equal, wrench_at
+from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms
+from tests.random_mechanisms import mechanisms, random_state, seeds
+
+law = examples(30)
+# of a body's balance, relative to the largest force in it
+BALANCED = 1e-9
+
+
+def unbalanced(robot, q, v, a, loads):
+    """What is left of each body's momentum, weight and joints' wrenches, about the world's origin; and the largest of them."""
+    d, left, largest = robot.description, {}, 1.0
+    pose = {"ground": np.eye(4)} | {body: robot.pose(q, body) for body in robot.bodies}
+    for body in d.bodies:
+        (w, _), (dw, p) = (
+            np.split(x(*state, body.name), 2)
+            for x, state in ((robot.velocity, (q, v)), (robot.acceleration, (q, v, a)))
+        )
+        R, I = pose[body.name][:3, :3], body.inertia
+        c, about = R @ I.com, R @ I.about_com @ R.T
+        w, dw, p = R @ w, R @ dw, R @ p
+        force = I.mass * (p + np.cross(dw, c) + np.cross(w, np.cross(w, c)) - robot.gravity)
+        moment = about @ dw + np.cross(w, about @ w) + np.cross(pose[body.name][:3, 3] + c, force)
+        left[body.name] = -np.concatenate([moment, force])
+        largest = max(largest, np.abs(left[body.name]).max())
+    placed = {spec.name: (spec.parent, spec.child, spec.at_child) for spec in d.joints}
+    placed |= {name: (*robot.constraint(name).bodies, robot.constraint(name).spec.at_child)
+               for name in set(loads) - set(placed)}  # fmt: skip
+    for name, load in loads.items():
+        parent, child, at = placed[name]
+        wrench = wrench_at(load, pose[child] @ at.matrix)
+        largest = max(largest, np.abs(wrench).max())
+        for body, sign in ((parent, -1.0), (child, 1.0)):
+            if body != "ground":
+                left[body] = left[body] + sign * wrench
+    return left, largest
+
+
+def assert_balanced(robot, q, v, a, loads):
+    left, largest = unbalanced(robot, q, v, a, loads)
+    for wrench in left.values():
+        assert_equal(wrench, np.zeros(6), BALANCED, scale=largest)
+
+
+@law
+@given(mechanisms(), seeds())
+def test_bodies_of_a_tree_are_balanced(robot, seed):
+    q, v, a = random_state(robot, np.random.default_rng(seed))
+    loads = robot.pin_loads(q, v, a)
+    assert_balanced(robot, q, v, a, loads)
+    assert loads.not_unique == {}
+    tau = robot.inverse_dynamics(q, v, a)
+    assert all((effort == tau[robot.joint(name).v_slice]).all() for name, effort in loads.efforts.items())
+
+
+@law
+@given(closed_mechanisms(kinds=tuple(kind for kind in ALL_CONSTRAINTS if not kind.startswith("pfaffian"))))
+def test_bodies_of_loops_are_balanced(closed):
+    """Rods, rolling contacts and prescribed motions too, whatever acts along the joints of the tree."""
+    robot, (q, v, tau, time) = closed.robot, closed.state
+    a, loops = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
+    loads = robot.pin_loads(q, v, a, multipliers=loops.multipliers, actuated=robot.joints, time=time)
+    assert_balanced(robot, q, v, a, loads)
+    scale = max(1.0, np.abs(tau).max(initial=0.0), np.abs(loops.multipliers).max(initial=0.0))
+    for name in robot.joints:
+        assert_equal(loads.efforts[name], tau[robot.joint(name).v_slice], 1e-8, scale=scale)
+
+
+@law
+@given(RECUTS, seeds())
+def test_a_cut_changes_nothing(closed, seed):
+    """Motors in all joints, those that close loops too, with friction, springs and armature."""
+    told = []
+    for one in cuts(closed, np.random.default_rng(seed), *TERMS):
+        robot, q, v = one.robot, one.q, one.v
+        motors = sorted(spec.name for spec in closed.description.joints if spec.joint.nv)
+        u = np.linspace(1.0, 2.0, sum(robot.joint(name).type.nv for name in motors))
+        a = robot.forward_dynamics(q, v, robot.actuation_jacobian(q, motors) @ u)
+        loads = robot.pin_loads(q, v, a, actuated=motors)
+        assert_balanced(robot, q, v, a, loads)
+        told.append((loads, loads.not_unique if robot.nc else {}))
+    largest = max(1.0, *(np.abs(load).max() for load in told[0][0].values()))
+    for loads, loose in told[1:]:
+        assert loose == told[0][1]
+        for name, load in loads.items():
+            known = [component not in loose.get(name, ()) for component in COMPONENTS]
+            assert_equal(load[known], told[0][0][name][known], 100 * RECUT, scale=largest)
+
+
+def test_a_batch_is_its_states():
+    robot = sarrus.mechanisms.slider_crank()
+    q = robot.follow({"motor": np.linspace(0.3, 1.0, 4)}, robot.assemble(fixed={"motor": 0.3}))
+    v = robot.velocities(q, {"motor": 2.0})
+    a = robot.accelerations(q, v, {"motor": 0.0})
+    many = robot.pin_loads(q, v, a)
+    for k in range(4):
+        one = robot.pin_loads(q[k], v[k], a[k])
+        for name, load in one.items():
+            np.testing.assert_allclose(many[name][k], load, atol=1e-12)
+        np.testing.assert_allclose(many.efforts["motor"][k], one.efforts["motor"], atol=1e-12)
+    assert many.not_unique == one.not_unique
+    assert repr(many) == f"<PinLoads of '{robot.name}': 4 joints in 4 states>"
+    unique = robot.mobility(q[0]).unique_reactions
+    assert {name for name, known in unique.items() if not known} == set(many.not_unique)
+
+
+def test_efforts_of_a_prescribed_motion():
+    """A crank that is driven by a law of time takes the torque that its motor would give."""
+    b = sarrus.mechanisms.four_bar().to_builder()
+    b.add_prescribed_motion("drive", "motor", sarrus.laws.polynomial(0.5, 3.0))
+    driven, free = b.build(), sarrus.mechanisms.four_bar()
+    q = free.assemble(fixed={"motor": 0.5})
+    v = free.velocities(q, {"motor": 3.0})
+    a = free.accelerations(q, v, {"motor": 0.0})
+    by_law, by_motor = driven.pin_loads(q, v, a, actuated=(), time=0.0), free.pin_loads(q, v, a)
+    np.testing.assert_allclose(by_law.efforts["drive"], by_motor.efforts["motor"], atol=1e-11)
+    for name in by_motor:
+        np.testing.assert_allclose(by_law[name], by_motor[name], atol=1e-11)
+
+
+def test_a_batch_marks_its_bad_states():
+    robot = sarrus.mechanisms.four_bar()
+    q = np.array([robot.assemble(), np.full(3, np.nan)])
+    loads = robot.pin_loads(q, np.zeros(3), np.zeros(3))
+    assert all(np.isfinite(load[0]).all() and np.isnan(load[1]).all() for load in loads.values())
+    assert loads.not_unique == robot.pin_loads(q[0], np.zeros(3), np.zeros(3)).not_unique
+
+
+def test_what_cannot_be_told():
+    robot = sarrus.mechanisms.four_bar()
+    q, rest = robot.assemble(), np.zeros(3)
+    with pytest.raises(sarrus.NotRealizableError, match="cannot bring this motion about"):
+        robot.pin_loads(q, rest, rest, actuated=())
+    a, loops = robot.forward_dynamics(q, rest, [0.0, 1.0, 0.0], return_reactions=True)
+    with pytest.raises(sarrus.ModelError, match="name in actuated= the joints that are driven"):
+        robot.pin_loads(q, rest, a, multipliers=loops.multipliers, actuated=["pin2"])
+
+
+def test_a_swinging_pendulum(tmp_path):
+    """Its pivot carries m (g cos q + l v^2) along the rod; weighted by time, the mean does not see how samples are spaced."""
+    robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+    t = np.sort(np.concatenate([np.linspace(0.0, 1.0, 400), np.linspace(0.9, 1.0, 300)]))
+    q, v, a = np.sin(2 * t)[:, None], 2 * np.cos(2 * t)[:, None], -4 * np.sin(2 * t)[:, None]
+    loads = sarrus.Trajectory.from_motion(robot, t, q, v, a).pin_loads()
+    along, across = 2.0 * (9.81 * np.cos(q) + 0.5 * v**2), 2.0 * (9.81 * np.sin(q) + 0.5 * a)
+    force = np.hypot(along, across)[:, 0]
+    row = loads.summary[0]
+    assert (row.joint, row.quantity, row.unit, row.not_unique) == ("pivot", "force", "N", "")
+    assert (row.maximum, row.when) == (pytest.approx(force.max()), t[force.argmax()])
+    even = np.interp(np.linspace(0.0, 1.0, 20001), t, force)
+    assert row.mean == pytest.approx(even.mean(), rel=1e-4)
+    assert row.rms == pytest.approx(np.sqrt((even**2).mean()), rel=1e-4)
+    assert "pivot  force " in str(loads) and "<td>pivot</td><td>force</td>" in loads._repr_html_()
+    assert loads.to_dataframe().loc[0, "maximum"] == row.maximum
+    np.testing.assert_allclose(
+        loads.efforts["pivot"][:, 0], 2.0 * (9.81 * 0.5 * np.sin(q) + 0.25 * a)[:, 0], atol=1e-12
+    )
+
+
+def test_along_a_run_as_in_its_states():
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble(fixed={"motor": 0.5})
+    drive = sarrus.control.PID("motor", proportional=20.0, derivative=2.0, target=1.0)
+    run = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=drive)
+    along, by_state = run.pin_loads(), robot.pin_loads(run.q, run.v, run.a)
+    for name, load in by_state.items():
+        np.testing.assert_allclose(along[name], load, atol=1e-7)
+    np.testing.assert_allclose(along.efforts["motor"][:, 0], run.tau[:, 0], atol=1e-12)
+    # what acts in a joint without a motor is told too
+    pushed = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=sarrus.control.PrescribedEffort("pin1", 3.0))
+    np.testing.assert_allclose(pushed.pin_loads().efforts["pin1"], 3.0, atol=1e-9)

@@ -1,0 +1,397 @@
+"""The slow reference for control by tasks: accelerations, efforts, forces of contacts and multipliers are all unknowns, and dense.
+
+Dynamics, loops and contacts are equations between the unknowns x = (a, u, f, lambda):
+
+    M a + h = S u + J_f^T f + J^T lambda        J a = gamma        J_f a = gamma_f
+
+Tasks are rows A x = b. Hard ones are further equations; the others are met one priority after the other in the sense of weighted least squares,
+each within what all before it leave free: x + N z, where N is a basis of the null space of everything that is settled. Limits are rows
+G x <= g of all levels. Last come levels of least norm: of efforts, forces and multipliers, in that order or as they are told, so that the
+answer is unique.
+
+Nothing is eliminated, factorised or regularised, and no derivative is taken from the library: Jacobians of tasks and their
+rates are finite differences of poses.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+UNKNOWNS = ("acceleration", "efforts", "forces", "multipliers")
+NEGLIGIBLE = 1e-9  # singular values below this times the largest count as zero
+STEP = 1e-3  # of five-point differences: truncation and rounding are both about 1e-10
+
+
+class Task(NamedTuple):
+    """Rows over some of the unknowns, by name; their values; weight (number or one a row)."""
+
+    rows: Mapping[str, Any]
+    goal: Any
+    weight: Any = 1.0
+    priority: int = 0
+    hard: bool = False
+
+
+class Limit(NamedTuple):
+    """Rows x <= upper, over some of the unknowns, and what they are called in an answer."""
+
+    name: str
+    rows: Mapping[str, Any]
+    upper: Any
+
+
+class Contact(NamedTuple):
+    """A frame that is held along some directions: jacobian (k, nv) a = acceleration (k,), with forces (k,) along them, in a cone: cone f <= 0."""
+
+    jacobian: Any
+    acceleration: Any
+    cone: Any = np.zeros((0, 0))
+
+
+class Answer(NamedTuple):
+    """The unknowns by name, and for each priority the sum of the weighted squares that is left; of an infeasible problem which limits are in conflict."""
+
+    found: Mapping[str, Any]
+    left: Mapping[int, float]
+    conflict: tuple[str, ...]
+
+
+def solve(
+    robot,
+    q,
+    v,
+    tasks,
+    *,
+    actuated=None,
+    contacts=(),
+    limits=(),
+    time=None,
+    last=({"efforts": 1.0}, {"forces": 1.0}, {"multipliers": 1.0}),
+):
+    """The Answer to tasks of all priorities, within limits; last: levels of least norm, of unknowns times numbers (one, or one each)."""
+    M, h = robot.mass_matrix(q), robot.bias_forces(q, v)
+    S = robot.actuation_jacobian(q, actuated)
+    when = {} if time is None else {"time": time}
+    J, gamma = robot.constraint_jacobian(q, **when), robot.constraint_bias(q, v, **when)
+    J_f = np.concatenate([c.jacobian for c in contacts]) if contacts else np.zeros((0, robot.nv))
+    gamma_f = np.concatenate([c.acceleration for c in contacts]) if contacts else np.zeros(0)
+    sizes = dict(zip(UNKNOWNS, (robot.nv, S.shape[1], len(J_f), len(J)), strict=True))
+
+    def over(rows):
+        """Rows over all unknowns."""
+        count = len(next(iter(rows.values())))
+        return np.concatenate([np.asarray(rows.get(name, np.zeros((count, n)))) for name, n in sizes.items()], axis=1)
+
+    equations = [
+        (over({"acceleration": M, "efforts": -S, "forces": -J_f.T, "multipliers": -J.T}), -h),
+        (over({"acceleration": J}), gamma),
+        (over({"acceleration": J_f}), gamma_f),
+        *((over(task.rows), np.asarray(task.goal, float)) for task in tasks if task.hard),
+    ]
+    x, N = met(np.concatenate([A for A, _ in equations]), np.concatenate([b for _, b in equations]))
+
+    names, G, g = [], [np.zeros((0, len(x)))], [np.zeros(0)]
+    start = 0
+    for k, contact in enumerate(contacts):
+        cone = np.zeros((len(contact.cone), len(J_f)))
+        cone[:, start : start + len(contact.jacobian)] = contact.cone if len(contact.cone) else 0.0
+        start += len(contact.jacobian)
+        limits = (*limits, Limit(f"contact {k}", {"forces": cone}, np.zeros(len(cone))))
+    for limit in limits:
+        finite = np.isfinite(np.asarray(limit.upper, float))
+        G.append(over(limit.rows)[finite])
+        g.append(np.asarray(limit.upper, float)[finite])
+        names += [limit.name] * int(finite.sum())
+    G, g = np.concatenate(G), np.concatenate(g)
+
+    z, beyond = feasible(G @ N, g - G @ x)
+    if beyond.any():
+        return Answer(parts(np.full(len(x), np.nan), sizes), {}, tuple(dict.fromkeys(np.array(names)[beyond].tolist())))
+    x = x + N @ z
+    left = {}
+    levels = sorted({task.priority for task in tasks if not task.hard})
+    for priority in levels:
+        chosen = [task for task in tasks if not task.hard and task.priority == priority]
+        root = [np.sqrt(np.broadcast_to(task.weight, len(task.goal)))[:, None] for task in chosen]
+        A = np.concatenate([w * over(task.rows) for w, task in zip(root, chosen, strict=True)])
+        b = np.concatenate([w[:, 0] * task.goal for w, task in zip(root, chosen, strict=True)])
+        x, N = best(A, b, x, N, G, g)
+        left[priority] = float(np.sum((A @ x - b) ** 2))
+    for level in last:
+        A = np.concatenate([over({name: np.diag(np.broadcast_to(w, sizes[name]))}) for name, w in level.items()])
+        x, N = best(A, np.zeros(len(A)), x, N, G, g)
+    return Answer(parts(x, sizes), left, ())
+
+
+def parts(x, sizes):
+    """The unknowns by name."""
+    return dict(zip(sizes, np.split(x, np.cumsum(list(sizes.values()))[:-1]), strict=True))
+
+
+# ---- least squares -------------------------------------------------------------------------------------------------
+
+
+def null_space(A):
+    """Orthonormal basis (n, free) of A z = 0."""
+    if not len(A):
+        return np.eye(A.shape[1])
+    _, s, Vt = np.linalg.svd(A)
+    return Vt[np.count_nonzero(s > NEGLIGIBLE * max(s.max(initial=0.0), 1e-30)) :].T
+
+
+def met(A, b):
+    """x, N: all solutions x + N z of A x = b; ValueError where there are none."""
+    x = np.linalg.lstsq(A, b, rcond=NEGLIGIBLE)[0]
+    off = np.abs(A @ x - b).max(initial=0.0)
+    if off > 1e-7 * (1.0 + np.abs(b).max(initial=0.0)):
+        raise ValueError(f"equations contradict each other by {off:g}")
+    return x, null_space(A)
+
+
+def best(A, b, x, N, G, g):
+    """The best x + N z for A x = b with G x <= g, and what remains free with A x as it is; x itself is within limits."""
+    AN = A @ N
+    x = x + N @ least_squares(AN, b - A @ x, G @ N, np.maximum(g - G @ x, 0.0))
+    scale = max(np.abs(A).max(initial=0.0), 1e-30)
+    return x, N @ null_space(AN[np.abs(AN).max(axis=1, initial=0.0) > NEGLIGIBLE * scale])
+
+
+def feasible(H, k):
+    """z with H z <= k if there is one, and which rows (m,) are beyond: the violations s of least norm, from H z - s <= k."""
+    n, m = H.shape[1], len(H)
+    s = np.maximum(-k, 0.0)
+    if not s.any():
+        return np.zeros(n), np.zeros(m, bool)
+    # unknowns (z, t) from (0, 0), where violations are s + t
+    A = np.concatenate([np.zeros((m, n)), np.eye(m)], axis=1)
+    zt = least_squares(A, -s, np.concatenate([H, -np.eye(m)], axis=1), k + s)
+    z, s = zt[:n], s + zt[n:]
+    return z, s > 1e-7 * (1.0 + np.abs(k))
+
+
+def least_squares(A, b, H, k):
+    """Z of least |A z - b| with H z <= k, by active sets from z = 0, where 0 <= k holds (Nocedal and Wright 2006, algorithm 16.3)."""
+    z, working = np.zeros(A.shape[1]), []
+    for turn in range(1000):
+        N = null_space(H[working])
+        p = N @ np.linalg.lstsq(A @ N, b - A @ z, rcond=NEGLIGIBLE)[0]
+        if np.linalg.norm(A @ p) > 1e-11 * (1.0 + np.linalg.norm(b)):
+            toward, room = H @ p, np.maximum(k - H @ z, 0.0)
+            toward[working] = 0.0
+            blocking = np.flatnonzero(toward > 1e-12 * (1.0 + np.abs(p).max()))
+            steps = room[blocking] / toward[blocking]
+            if len(steps) and steps.min() < 1.0:
+                z = z + steps.min() * p
+                working.append(int(blocking[np.argmin(steps)]))
+            else:
+                z = z + p
+            continue
+        mu = np.linalg.lstsq(H[working].T, A.T @ (b - A @ z), rcond=None)[0]
+        wrong = np.flatnonzero(mu < -1e-10 * (1.0 + np.abs(mu).max(initial=0.0)))
+        if not len(wrong):
+            return z
+        # the most wrong one; later, in case that goes round in circles, the first (Bland's rule)
+        working.pop(int(min(wrong, key=lambda i: working[i]) if turn > 100 else wrong[np.argmin(mu[wrong])]))
+    raise RuntimeError("active sets went round in circles")
+
+
+# ---- rows of tasks, from finite differences of where things are ----------------------------------------------------
+
+
+def rates(robot, q, v, displacement):
+    """J (m, nv), bias (m,): displacement(q1) from q has rate J v and acceleration J a + bias, by five-point differences."""
+
+    def along(u, t):
+        return np.asarray(displacement(robot.integrate(q, t * u)), float)
+
+    columns = [
+        (8.0 * (along(u, STEP) - along(u, -STEP)) - along(u, 2 * STEP) + along(u, -2 * STEP)) / (12.0 * STEP)
+        for u in np.eye(robot.nv)
+    ]
+    v = np.asarray(v, float)
+    near, far = along(v, STEP) + along(v, -STEP), along(v, 2 * STEP) + along(v, -2 * STEP)
+    return np.stack(columns, axis=-1), (16.0 * near - far - 30.0 * along(v, 0.0)) / (12.0 * STEP**2)
+
+
+def turned(R, R_0):
+    """Rotation vector (3,) from R_0 to R, in the axes in which both are given."""
+    return Rotation.from_matrix(R @ R_0.T).as_rotvec()
+
+
+def frame_displacement(robot, q, frame):
+    """[rotation vector; position] of a frame from where it is at q, world axes: its acceleration at q is the frame's, [angular; linear]."""
+    X_0 = robot.pose(q, frame)
+
+    def displacement(q_1):
+        X = robot.pose(q_1, frame)
+        return np.r_[turned(X[:3, :3], X_0[:3, :3]), X[:3, 3] - X_0[:3, 3]]
+
+    return displacement
+
+
+def relative_displacement(robot, q, frame, reference):
+    """The same between two frames, in the reference's axes."""
+
+    def pose(q):
+        return np.linalg.solve(robot.pose(q, reference), robot.pose(q, frame))
+
+    X_0 = pose(q)
+
+    def displacement(q_1):
+        X = pose(q_1)
+        return np.r_[turned(X[:3, :3], X_0[:3, :3]), X[:3, 3] - X_0[:3, 3]]
+
+    return displacement
+
+
+def motion_task(
+    robot,
+    q,
+    v,
+    displacement,
+    error,
+    *,
+    goal=0.0,
+    goal_rate=0.0,
+    stiffness=100.0,
+    damping=None,
+    rows=slice(None),
+    axes=None,
+    **task,
+):
+    """Task J a + bias = goal + damping (goal_rate - J v) + stiffness error.
+
+    goal, goal_rate, error (m,): acceleration, velocity and distance that are wanted, along the displacement; damping: critical by default;
+    rows: those that count; axes (m, m): their rows are directions along which all are split first.
+    """
+    J, bias = rates(robot, q, v, displacement)
+    k = np.asarray(stiffness, float)
+    d = 2.0 * np.sqrt(k) if damping is None else np.asarray(damping, float)
+    A = np.eye(len(J)) if axes is None else axes
+    far, fast, wanted = A @ error, A @ (goal_rate - J @ v), A @ (goal - bias)
+    return Task({"acceleration": (A @ J)[rows]}, (wanted + d * fast + k * far)[rows], **task)
+
+
+def pose_error(X, X_goal):
+    """[rotation vector; position] from X to X_goal, world axes."""
+    return np.r_[turned(X_goal[:3, :3], X[:3, :3]), X_goal[:3, 3] - X[:3, 3]]
+
+
+def frame_task(robot, q, v, frame, X_goal, **options):
+    """A frame to a pose X_goal (4, 4); goal and goal_rate [angular; linear] in world axes."""
+    displacement = frame_displacement(robot, q, frame)
+    return motion_task(robot, q, v, displacement, pose_error(robot.pose(q, frame), X_goal), **options)
+
+
+def relative_task(robot, q, v, frame, reference, X_goal, **options):
+    """A frame to a pose X_goal (4, 4) in another frame, along whose axes goal and goal_rate are."""
+    X = np.linalg.solve(robot.pose(q, reference), robot.pose(q, frame))
+    displacement = relative_displacement(robot, q, frame, reference)
+    return motion_task(robot, q, v, displacement, pose_error(X, X_goal), **options)
+
+
+def joint_task(robot, q, v, joint, goal_position, *, index=0, **options):
+    """A coordinate of any joint, also of one that closes a loop."""
+    near = robot.joint_coordinates(q)
+
+    def displacement(q_1):
+        return np.atleast_1d(robot.joint_coordinates(q_1, near=near)[joint])[index : index + 1]
+
+    return motion_task(robot, q, v, displacement, goal_position - displacement(q), **options)
+
+
+def posture_task(robot, q, v, q_goal, **options):
+    """All coordinates of the tree."""
+    return motion_task(robot, q, v, lambda q_1: robot.difference(q, q_1), robot.difference(q, q_goal), **options)
+
+
+def center_of_mass_task(robot, q, v, goal_position, **options):
+    """The centre of mass to a position (3,)."""
+    return motion_task(robot, q, v, robot.center_of_mass, goal_position - robot.center_of_mass(q), **options)
+
+
+def momentum_task(robot, q, v, goal_momentum, *, goal=0.0, gain=20.0, rows=slice(None), **task):
+    """Momentum about the centre of mass, world axes [angular; linear]: its rate is goal + gain (goal_momentum - momentum)."""
+
+    def momentum(t):
+        return robot.centroidal_momentum(robot.integrate(q, t * np.asarray(v)), v)
+
+    near, far = momentum(STEP) - momentum(-STEP), momentum(2 * STEP) - momentum(-2 * STEP)
+    bias = (8.0 * near - far) / (12.0 * STEP)
+    wanted = goal + gain * (goal_momentum - momentum(0.0)) - bias
+    return Task({"acceleration": robot.centroidal_momentum_matrix(q)[rows]}, wanted[rows], **task)
+
+
+def impedance_task(
+    robot, q, v, frame, X_goal, *, inertia, stiffness, damping, goal=0.0, goal_rate=0.0, wrench=0.0, **task
+):
+    """Inertia (A - goal) + damping (V - goal_rate) - stiffness error = wrench, all (6, 6) and (6,) in world axes at the frame."""
+    J, bias = rates(robot, q, v, frame_displacement(robot, q, frame))
+    error = pose_error(robot.pose(q, frame), X_goal)
+    force = wrench + damping @ (goal_rate - J @ v) + stiffness @ error
+    return Task({"acceleration": J}, goal + np.linalg.solve(inertia, force) - bias, **task)
+
+
+# ---- contacts ------------------------------------------------------------------------------------------------------
+
+
+def world_axes(normal):
+    """(3, 3): its rows are two directions across a normal and the normal, right-handed."""
+    n = np.asarray(normal, float) / np.linalg.norm(normal)
+    across = np.eye(3)[np.argmin(np.abs(n))]
+    t = across - n * (n @ across)
+    t /= np.linalg.norm(t)
+    return np.stack([t, np.cross(n, t), n])
+
+
+def point_contact(robot, q, v, frame, *, friction, normal=(0.0, 0.0, 1.0), acceleration=0.0):
+    """A frame's origin that does not move; forces (3,) across the normal and along it, within a pyramid |f_t| <= friction f_n.
+
+    Without friction: only the normal is held, and its force (1,) pushes.
+    """
+    J, bias = rates(robot, q, v, frame_displacement(robot, q, frame))
+    axes = world_axes(normal)
+    if friction == 0.0:
+        return Contact(axes[2:] @ J[3:], acceleration - axes[2:] @ bias[3:], np.array([[-1.0]]))
+    cone = [[1, 0, -friction], [-1, 0, -friction], [0, 1, -friction], [0, -1, -friction], [0, 0, -1]]
+    return Contact(axes @ J[3:], acceleration - axes @ bias[3:], np.array(cone, float))
+
+
+def surface_contact(robot, q, v, frame, *, size, friction, torsion, acceleration=0.0):
+    """A patch, size (along x, along y) of the frame, whose z is the normal: wrench (6,) [moment; force] in the frame's axes.
+
+    Tangential forces in a pyramid, centre of pressure in the patch, |moment about z| <= torsion f_z.
+    """
+    J, bias = rates(robot, q, v, frame_displacement(robot, q, frame))
+    R = np.kron(np.eye(2), robot.pose(q, frame)[:3, :3].T)
+    x, y = size[0] / 2.0, size[1] / 2.0
+    cone = []
+    for sign in (1.0, -1.0):
+        cone += [
+            [0, 0, 0, sign, 0, -friction],
+            [0, 0, 0, 0, sign, -friction],
+            [0, sign, 0, 0, 0, -x],  # the centre of pressure is at x = -m_y / f_z
+            [sign, 0, 0, 0, 0, -y],
+            [0, 0, sign, 0, 0, -torsion],
+        ]
+    return Contact(R @ J, acceleration - R @ bias, np.array([*cone, [0, 0, 0, 0, 0, -1.0]]))
+
+
+def effort_limits(lower, upper):
+    """Both sides of limits on the efforts (nu,)."""
+    n = len(np.asarray(upper))
+    return (
+        Limit("efforts above", {"efforts": np.eye(n)}, np.asarray(upper)),
+        Limit("efforts below", {"efforts": -np.eye(n)}, -np.asarray(lower)),
+    )
+
+
+def acceleration_limits(rows, lower, upper):
+    """Both sides of limits on rows of the acceleration: braking distances and greatest velocities, once they are said in accelerations."""
+    rows = np.asarray(rows, float)
+    return (
+        Limit("acceleration above", {"acceleration": rows}, np.asarray(upper)),
+        Limit("acceleration below", {"acceleration": -rows}, -np.asarray(lower)),
+    )

@@ -1,0 +1,85 @@
+"""What type checkers and tab completion see. What they make of a user's program is in user_code.py, which .ci/run checks."""
+
+import ast
+import inspect
+import textwrap
+from typing import get_args
+
+import pytest
+
+import sarrus
+from sarrus import _core
+from sarrus.dynamics import options
+from sarrus.mechanisms import hinge_loops
+from sarrus.simulation import integration
+
+MODULES = [sarrus, sarrus.control, sarrus.errors, sarrus.interop, sarrus.io, sarrus.laws, sarrus.mechanisms]
+# of these an argument is another library's, or whatever another function takes
+OF_ANY_TYPE = {
+    "Builder.set_joint(changes)",
+    "IntegrationError.__init__(trajectory)",
+    "Mechanism.is_realizable(how)",
+    "Trajectory.__init__(checkpoint)",
+    "from_mujoco(model)",
+    "load_builder(options)",
+    "simulate_many(executor)",
+}
+
+
+def functions(thing):
+    """(name, its declarations) of a public function, or of the public methods of a class and of what it comes from."""
+    if inspect.isclass(thing):
+        for base in thing.__mro__:
+            if base.__module__.startswith("sarrus.") and base.__module__ != "sarrus._core":
+                (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+                yield from by_name(tree.body, f"{thing.__name__}.")
+    elif inspect.isfunction(thing):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.getmodule(thing)))).body
+        yield from ((name, found) for name, found in by_name(tree, "") if name == thing.__name__)
+
+
+def by_name(body, prefix):
+    declared = {}
+    for f in body:
+        if isinstance(f, ast.FunctionDef) and (not f.name.startswith("_") or f.name == "__init__"):
+            declared.setdefault(prefix + f.name, []).append(f)
+    for name, found in declared.items():  # what a function with overloads says of itself, nobody sees
+        overloads = [f for f in found if any(isinstance(d, ast.Name) and d.id == "overload" for d in f.decorator_list)]
+        yield name, overloads or found
+
+
+def of_any_type(name, f):
+    a = f.args
+    arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+    for x in arguments:
+        if x.arg not in ("self", "cls") and (x.annotation is None or ast.unparse(x.annotation) == "Any"):
+            yield f"{name}({x.arg})"
+    if f.name != "__init__" and (f.returns is None or ast.unparse(f.returns) == "Any"):
+        yield f"{name} returns"
+
+
+def test_public_functions_have_types():
+    public = {id(x): x for module in MODULES for x in (getattr(module, name) for name in module.__all__)}
+    declared = [one for x in public.values() for one in functions(x)]
+    assert len(declared) > 300
+    assert {any_ for name, found in declared for f in found for any_ in of_any_type(name, f)} == OF_ANY_TYPE
+
+
+def test_choices_are_those_of_the_core():
+    assert get_args(integration.MethodName) == ("auto", *_core.methods)
+    assert get_args(integration.Stabilisation) == tuple(_core.stabilisations)
+    robot, q = sarrus.mechanisms.pendulum(), [0.3]
+    for axes in get_args(options.ExpressedIn):
+        assert robot.jacobian(q, "tip", expressed_in=axes).shape == (6, 1)
+    for kind in get_args(hinge_loops.Kind):
+        assert sarrus.mechanisms.bricard(kind=kind).nc
+    fourbar = sarrus.mechanisms.four_bar()
+    for metric in get_args(options.Metric):
+        assert fourbar.project_velocity(fourbar.assemble(), [0.0, 0.0, 0.0], metric=metric).shape == (3,)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_completion_shows_public_names(module):
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+    assert not {"Any", "TYPE_CHECKING", "annotations", "np"} & set(dir(module))

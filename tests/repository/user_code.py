@@ -1,0 +1,71 @@
+"""What users write, as type checkers see it: run by .ci/run through mypy and basedpyright, not by pytest.
+
+A wrong call has a comment for each of them, which both report where the call is not an error any more.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sarrus
+from sarrus import control, interop, laws
+from sarrus.simulation.pin_load_history import PinLoadHistory
+
+Array = NDArray[np.float64]
+
+# ---- a mechanism is written down -------------------------------------------------------------------------------------
+
+b = sarrus.Builder("pendulum")
+b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+b.add_joint("pivot", sarrus.Revolute("y", damping=0.1, limits=(-1.0, 1.0)), "ground", "bob", actuated=True)
+pendulum: sarrus.Mechanism = b.build()
+robot = sarrus.mechanisms.four_bar()
+q: Array = robot.assemble(fixed={"motor": 0.5})
+v: Array = robot.velocities(q, {"motor": 2.0})
+a: Array = robot.accelerations(q, v, {"motor": 0.0})
+
+# ---- functions of a state --------------------------------------------------------------------------------------------
+
+tau: Array = robot.inverse_dynamics(q, v, a)
+needed, of_tree = robot.inverse_dynamics(q, v, a, return_reactions=True)
+pin: Array = of_tree["pin1"]
+also: Array = robot.forward_dynamics(q, v, tau, threads=2)
+moved, reactions = robot.forward_dynamics(q, v, tau, return_reactions=True)
+motors: Array = robot.actuator_efforts(q, v, a)
+some, multipliers = robot.actuator_efforts(q, v, a, return_reactions=True)
+total: Array = some + multipliers.sum()
+wrenches: dict[str, Array] = robot.reactions(q, v, a)
+found, status = robot.reactions(q, v, a, return_status=True)
+fine: Array = found["pin1"] * status
+loads: sarrus.PinLoads = robot.pin_loads(q, v, a)
+loose: tuple[str, ...] = loads.not_unique["pin1"]
+M: Array = robot.mass_matrix(q)
+J: Array = robot.jacobian(q, "coupler", expressed_in="world_aligned")
+nearest: Array = robot.project_velocity(q, v, metric="plain")
+energy = robot.kinetic_energy(q, v) + robot.potential_energy(q)
+degrees: int = robot.mobility(q).degrees_of_freedom
+slow: Array = robot.linearize(q, v).modes().frequencies
+
+robot.jacobian(q, "coupler", expressed_in="body")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+robot.project_velocity(q, v, metric="energy")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+robot.inverse_dynamics(q, v)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+robot.mass_matrix(q, thread=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+print(robot.mass_matrix(q).shapes)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+print(tau.shapes)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+
+# ---- simulation ------------------------------------------------------------------------------------------------------
+
+drive = control.PID("motor", proportional=10.0, derivative=1.0, target=laws.polynomial(0.0, 1.0))
+run: sarrus.Trajectory = sarrus.simulate(robot, q, v, 0.1, controller=drive, method="rk4", limits="ignore")
+carried: PinLoadHistory = run.pin_loads()
+largest: float = carried.summary[0].maximum
+there, speed = run.at(0.05)
+half: Array = there + speed
+
+sarrus.simulate(robot, q, v, 0.1, method="RK45")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+sarrus.simulate(robot, q, v, 0.1, limits="clamp")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+sarrus.simulate(robot, q, v, 0.1, stabilisation="ggl")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+# ---- other programs --------------------------------------------------------------------------------------------------
+
+qpos: Array = interop.to_mujoco(robot, q)
+qpos, qvel = interop.to_mujoco(robot, q, v)
