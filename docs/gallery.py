@@ -7,6 +7,7 @@ import html
 import re
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -39,16 +40,17 @@ def motion(name, robot):
         now = robot.joint_coordinates(home)
         # there may be more motors than freedoms
         led = LED.get(name, robot.actuated[: robot.mobility(home).degrees_of_freedom])
-        for swing in (None, 0.6, 0.3, 0.15, 0.05) if len(led) == 1 else (0.4, 0.2, 0.1, 0.05):
-            phases = np.arange(len(led))[:, None] * 2.1 + np.pi * np.linspace(0.0, 2.0, 61)
-            ways = np.sin(phases) - np.sin(phases[:, :1])
-            way = np.linspace(0.0, 2.0 * np.pi, 61)[None] if swing is None else swing * ways
+        turn = np.linspace(0.0, 2.0 * np.pi, len(TIMES))
+        ways = [turn[None]] if len(led) == 1 else []
+        for swing in (0.6, 0.3, 0.15, 0.05):
+            for apart in (2.1, 0.0) if len(led) > 1 else (0.0,):  # one after the other, or together
+                phases = apart * np.arange(len(led))[:, None] + turn
+                ways.append(swing * (np.sin(phases) - np.sin(phases[:, :1])))
+        for way in ways:
             targets = {joint: now[joint][0] + w for joint, w in zip(led, way, strict=True)}
-            try:
+            with suppress(sarrus.SarrusError, ValueError):
                 q = robot.follow(targets, near=home)
-            except (sarrus.SarrusError, ValueError):
-                continue
-            return sarrus.Trajectory(robot, TIMES, q, np.zeros((61, robot.nv)))
+                return sarrus.Trajectory(robot, TIMES, q, np.zeros((len(TIMES), robot.nv)))
     v = np.zeros(robot.nv)
     if np.abs(robot.forward_dynamics(home, v, v)).max(initial=0.0) < 1e-3:
         v = robot.project_velocity(home, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
@@ -63,9 +65,7 @@ def seen_from(points):
         if size[across] <= 0.02 * size.max():
             return np.eye(3)[axes]
     a, e = np.radians(-60.0), np.radians(25.0)
-    return np.array(
-        [[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]]
-    )
+    return np.array([[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]])
 
 
 def picture(robot, q):
