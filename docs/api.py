@@ -6,7 +6,7 @@ import re
 
 import sarrus
 
-MODULES = ("mechanisms", "control", "laws", "spatial", "io", "interop", "errors")
+MODULES = sorted({name for name in sarrus.__all__ if inspect.ismodule(getattr(sarrus, name))} | {"spatial"})
 GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is on the last one
     "building": ("Building a mechanism", ["Builder", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "from_mujoco",
                                           "load", "loads", "load_builder"]),

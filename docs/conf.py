@@ -7,6 +7,12 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
+# kernels of a profile of their own: a user's has no say, and warnings of transport are of no interest here
+profile = DOCS.parent / "build" / "docs-ipython" / "profile_default"
+profile.mkdir(parents=True, exist_ok=True)
+(profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+os.environ["IPYTHONDIR"] = str(profile.parent)
+
 import api
 import gallery
 import pages

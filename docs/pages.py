@@ -57,12 +57,12 @@ def write_notebooks(folder):
         for path in DOCS.rglob("*.md")
         if CODE.search(path.read_text(encoding="utf-8"))
     }
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    for path in sorted((ROOT / "examples").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         source, run, _ = text.partition('\nif __name__ == "__main__":')
         if run:
             cells = [new_markdown_cell(f"# {path.stem}"), new_code_cell(source.strip()), new_code_cell("main()")]
-            made[f"examples/{path.stem}"] = _numbered(new_notebook(cells=cells))
+            made[path.relative_to(ROOT).with_suffix("").as_posix()] = _numbered(new_notebook(cells=cells))
     for name, book in made.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(book, folder / f"{name}.ipynb")
