@@ -72,7 +72,7 @@ def setup(app):
     """What is made before pages are read, what is said of their links, and what is looked at in the end."""
     api.write(DOCS / "api" / "_made")
     gallery.write(DOCS / "_extra", DOCS / "_made")
-    pages.write_notebooks(DOCS / "_extra" / "notebooks")
+    pages.write_notebooks(DOCS / "_extra" / "notebooks", DOCS / "_made")
     app.connect("source-read", pages.links)
     app.connect("autodoc-process-docstring", api.as_rst, priority=400)  # before napoleon
     app.connect("doctree-resolved", pages.crossrefs)

@@ -85,7 +85,7 @@ def picture(robot, q):
         f'<circle cx="{x:.0f}" cy="{y:.0f}" r="2.5"/>' for x, y in dict.fromkeys(map(tuple, dots.round()))
     )
     box = f"-12 {-height - 12:.0f} {width + 24:.0f} {height + 24:.0f}"
-    return f'<svg viewBox="{box}" role="img"><path class="support" d="{supports}"/><path class="bar" d="{path}"/>{circles}</svg>'
+    return f'<svg viewBox="{box}" role="img" aria-label="{html.escape(robot.name)}"><path class="support" d="{supports}"/><path class="bar" d="{path}"/>{circles}</svg>'
 
 
 def write(extra, made):

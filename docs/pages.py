@@ -47,8 +47,8 @@ def _numbered(made):
     return made
 
 
-def write_notebooks(folder):
-    """Pages with code, and the examples, as notebooks to take away."""
+def write_notebooks(folder, made_folder):
+    """Pages with code, and the examples, as notebooks to take away; and a list of the examples' ones."""
     import nbformat
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -66,6 +66,10 @@ def write_notebooks(folder):
     for name, book in made.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(book, folder / f"{name}.ipynb")
+    links = (
+        f"<li><a href='notebooks/{n}.ipynb' download>{n}.ipynb</a></li>" for n in made if n.startswith("examples/")
+    )
+    (made_folder / "notebooks.html").write_text(f"<ul>{''.join(links)}</ul>", encoding="utf-8")
     for name in ("showing.py", "hslm.py"):  # which other examples import
         (folder / "examples" / name).write_bytes((ROOT / "examples" / name).read_bytes())
 

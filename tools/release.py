@@ -1,6 +1,6 @@
-"""Make a release: `python tools/release.py 0.2.0` looks whether everything is ready, and says what would change; --do changes, commits and tags.
+"""Make a release: `python tools/release.py 0.2.0` says what stands in its way and what would change; `--do` changes, builds wheels, commits, tags.
 
-A pushed tag builds the wheels and publishes them (.github/workflows/release.yml).
+A pushed tag builds the wheels of all platforms and publishes them (.github/workflows/release.yml).
 """
 
 from __future__ import annotations
@@ -76,6 +76,12 @@ def changed(version: str, read: dict[str, str], today: str) -> dict[str, str]:
     return made
 
 
+def write(texts: dict[str, str]) -> None:
+    """Into the checkout."""
+    for path, text in texts.items():
+        (ROOT / path).write_text(text, encoding="utf-8")
+
+
 def main() -> int:
     """Look; then, if asked to, do."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -97,8 +103,12 @@ def main() -> int:
         return 0
     if not arguments.without_ci:
         subprocess.run([ROOT / ".ci" / "run"], check=True)
-    for path, text in made.items():
-        (ROOT / path).write_text(text, encoding="utf-8")
+    write(made)
+    wheels = ROOT / "tools" / "build_wheels.sh"
+    if wheels.exists() and subprocess.run([wheels], check=False).returncode:
+        write({path: read[path] for path in made})
+        print("no: the wheels were not built; the files are as they were", file=sys.stderr)
+        return 1
     git("commit", "--quiet", "--message", f"Release {arguments.version}", *made)
     git("tag", "--annotate", f"v{arguments.version}", "--message", f"sarrus {arguments.version}")
     print(f"done; to publish: git push origin main v{arguments.version}")
