@@ -55,12 +55,14 @@ html_theme = "pydata_sphinx_theme"
 html_title = "sarrus"
 html_extra_path = ["_extra"]
 html_static_path = ["_static"]
+html_sidebars = {"index": [], "install": [], "gallery": []}
 html_css_files = ["sarrus.css"]
 html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "header_links_before_dropdown": 8,
+    "show_nav_level": 2,
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "search_as_you_type": True,

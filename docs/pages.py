@@ -129,7 +129,7 @@ def crossrefs(app, doctree, docname):
             candidates += [f"sarrus.Mechanism.{rest[0]}"]
         if first == "run" and rest:
             candidates = [f"sarrus.Trajectory.{rest[0]}"]
-        if not rest and ("_" in first or "(" in literal.astext()):
+        if not rest and first not in ("joint", "constraint", "name", "gravity", "save"):  # words of their own
             candidates += [f"sarrus.Mechanism.{first}", f"sarrus.Builder.{first}"]
         found = next((known[c] for c in candidates if c in known), None)
         if found:
