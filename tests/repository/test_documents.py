@@ -138,3 +138,20 @@ def test_pictures_of_the_readme():
     assert len(pictures.BARS) == 10
     assert (PICTURES / "speed.svg").read_text(encoding="utf-8") == pictures.chart()
     assert (PICTURES / "linkages.gif").stat().st_size < 300_000
+
+
+QUOTED = re.compile(r"(?<![\w./])(sarrus|control|robot|run)\.((?:[a-zA-Z_]\w*\.)*[a-zA-Z_]\w*)")
+OWNERS = {"sarrus": sarrus, "control": sarrus.control, "robot": sarrus.mechanisms.pendulum(), "run": sarrus.Trajectory}
+ENDINGS = ("hpp", "yaml", "urdf", "xml", "sdf", "json", "npz", "html", "pdf", "csv")  # of files that are called so
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
+def test_names_in_prose_exist(page):
+    """What stands in backticks as `robot.assemble` or `sarrus.control.PID` is there, also where no code of the page runs it."""
+    prose = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for first, rest in {found for code in re.findall(r"`([^`\n]+)`", prose) for found in QUOTED.findall(code)}:
+        of_library = first in ("sarrus", "control")  # of a robot and a run the answer's attributes are not looked at
+        thing = OWNERS[first]
+        for name in [] if rest in ENDINGS else rest.split(".")[: None if of_library else 1]:
+            assert hasattr(thing, name), f"{first}.{rest}"
+            thing = getattr(thing, name)
