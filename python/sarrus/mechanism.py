@@ -58,6 +58,11 @@ class Mechanism(
     "world_aligned" : the world's axes, at the frame's origin
     "world" : the world's axes, for the point of the body that passes through the world's origin (the spatial velocity)
 
+    Attributes
+    ----------
+    description : :class:`~sarrus.Description` of all that it consists of, as plain data
+    warnings : tuple of sentences: what a file or a description says and nothing reads
+
     Examples
     --------
     >>> import sarrus
