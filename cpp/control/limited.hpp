@@ -1,6 +1,6 @@
 // The cascade with limits: each level does its best within them and with what the levels before leave free (Kanoun, Lamiraux and Wieber
-// 2011; Escande, Mansard and Wieber 2014). A quadratic programme over what is free finds which limits hold a level back; these become rows
-// before the level's own, and the cascade gives the answer, with all the digits that the programme does not have.
+// 2011; Escande, Mansard and Wieber 2014). A quadratic programme over what is free finds how much of a level can be had; that A x stays what it
+// is, and the limits are the next level's again. The last level, of least effort, has one solution: which limits act in it becomes rows.
 #pragma once
 
 #include <algorithm>
@@ -99,13 +99,13 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
                    LimitedReport& report) {
   const Arena::Scope scope(arena);
   const int n = p.n;
-  Cascade<double> cascade(arena, n, p.level[p.levels] + p.limits);
+  Cascade<double> cascade(arena, n, 2 * p.level[p.levels] + p.limits);
   const auto take = [&](int count) { return arena.take<double>(count); };
-  double *N = take(n * n), *H = take(n * n), *f = take(n), *y = take(n), *here = take(n), *CN = take(p.limits * n),
+  double *N = take(n * n), *R = take(n * n), *H = take(n * n), *f = take(n), *y = take(n), *CN = take(p.limits * n),
          *low = take(p.limits), *high = take(p.limits), *force = take(p.limits), *acting = take(p.limits * n),
          *ends = take(p.limits);
-  bool* held = arena.take<bool>(p.limits);  // rows of the cascade already
-  std::fill(held, held + p.limits, false);
+  // x is within the limits as soon as one level has been
+  std::copy(cascade.x, cascade.x + n, x);
   for (int l = 0; l < p.levels; ++l) {
     const Arena::Scope of_level(arena);
     const int first = p.level[l], k = p.level[l + 1] - first;
@@ -114,21 +114,25 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
     if (k == 0) continue;
     if (l == 0 && !s.gives_way) {
       cascade.add(A, b, k, false);
+      std::copy(cascade.x, cascade.x + n, x);
       continue;
     }
     if (cascade.directions >= n) {  // the levels before have left nothing free
-      if (within(p, s.lower, s.upper, cascade.x)) break;
-      if (!s.relaxed && relax(p, cascade.x, s, report.active)) return again;
+      if (l > 1 || within(p, s.lower, s.upper, x)) break;
+      if (!s.relaxed && relax(p, x, s, report.active)) return again;
       s.gives_way = s.relaxed = report.misses_hard = true;
       return again;
     }
     // what the level would do without limits, damped where that is due, is what it is to do with them
-    double *reach = take(k), *AN = take(k * n), *off = take(k);
+    double *reach = take(k), *AN = take(k * n), *off = take(k), *before = take(n);
     const int directions = cascade.directions;
-    std::copy(cascade.x, cascade.x + n, here);
+    std::copy(cascade.x, cascade.x + n, before);
     cascade.add(A, b, k, !last);
     for (int i = 0; i < k; ++i) reach[i] = scalar_product(A + i * n, cascade.x, n);
-    if (within(p, s.lower, s.upper, cascade.x)) continue;
+    if (within(p, s.lower, s.upper, cascade.x)) {
+      std::copy(cascade.x, cascade.x + n, x);
+      continue;
+    }
 
     // Unknowns of the programme: the directions that the level moves along, and what it leaves free, which hardly counts. Of the first ones
     // A N = Q R (Gram-Schmidt), and with w = R y the level is |w - Q^T off|^2, well-conditioned at singular positions too.
@@ -136,22 +140,20 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
     std::copy(cascade.q + directions * n, cascade.q + cascade.directions * n, N);
     const int r = m + free_directions(cascade, arena, N + m * n);
     cascade.directions = directions;
-    std::copy(here, here + n, cascade.x);
-    double *R = take(m * m), asked = 0.0;
+    std::copy(before, before + n, cascade.x);
     for (int i = 0; i < k; ++i) {
-      off[i] = reach[i] - scalar_product(A + i * n, here, n);
-      asked += square(off[i]);
+      off[i] = reach[i] - scalar_product(A + i * n, x, n);
       for (int j = 0; j < m; ++j) AN[j * k + i] = scalar_product(A + i * n, N + j * n, n);
     }
     std::fill(H, H + r * r, 0.0), std::fill(f, f + r, 0.0);
     for (int j = 0; j < m; ++j) {
       double* column = AN + j * k;
-      for (int l = 0; l < j; ++l) R[l * m + j] = 0.0;
+      for (int i = 0; i < j; ++i) R[i * m + j] = 0.0;
       for (int pass = 0; pass < 2; ++pass)
-        for (int l = 0; l < j; ++l) {
-          const double along = scalar_product(AN + l * k, column, k);
-          subtract_scaled(column, AN + l * k, along, k);
-          R[l * m + j] += along;
+        for (int i = 0; i < j; ++i) {
+          const double along = scalar_product(AN + i * k, column, k);
+          subtract_scaled(column, AN + i * k, along, k);
+          R[i * m + j] += along;
         }
       R[j * m + j] = std::sqrt(scalar_product(column, column, k));
       for (int i = 0; i < k; ++i) column[i] /= R[j * m + j];
@@ -159,30 +161,49 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
     }
     for (int j = 0; j < r; ++j) H[j * r + j] = j < m ? 1.0 : 1e-8;
     for (int i = 0; i < p.limits; ++i) {
-      const double at = scalar_product(p.C + i * n, here, n);
-      double* row = CN + i * r;
+      const double at = scalar_product(p.C + i * n, x, n);
+      double *row = CN + i * r, size = 0.0;
       for (int j = 0; j < r; ++j) {
-        row[j] = scalar_product(p.C + i * n, N + j * n, n);
+        row[j] = scalar_product(p.C + i * n, N + j * n, n), size += square(row[j]);
         if (j >= m) continue;
-        for (int l = 0; l < j; ++l) row[j] -= row[l] * R[l * m + j];
+        for (int c = 0; c < j; ++c) row[j] -= row[c] * R[c * m + j];
         row[j] /= R[j * m + j];
       }
-      low[i] = held[i] ? -TaskLimits::far : s.lower[i] - at, high[i] = held[i] ? TaskLimits::far : s.upper[i] - at;
+      // where higher levels hold it, rounding must not make it impossible
+      const bool fixed = size < square(share) * scalar_product(p.C + i * n, p.C + i * n, n);
+      const double room = l > 1 ? 1e-9 * (1.0 + std::abs(at)) : 0.0;
+      low[i] = l > 1 && fixed ? -TaskLimits::far : l > 1 ? std::min(s.lower[i] - at, -room) : s.lower[i] - at;
+      high[i] = l > 1 && fixed ? TaskLimits::far : l > 1 ? std::max(s.upper[i] - at, room) : s.upper[i] - at;
     }
-    const auto there = [&] {  // where the programme leads
+    // in numbers near 1, which its tolerances are for
+    double size = 0.0;
+    for (int j = 0; j < m; ++j) size = std::max(size, std::abs(f[j]));
+    for (int i = 0; i < p.limits; ++i) {
+      const double length = std::sqrt(scalar_product(CN + i * r, CN + i * r, r));
+      if (length > 0.0) size = std::max(size, std::max(low[i], -high[i]) / length);
+    }
+    if (!(size > 0.0)) size = 1.0;
+    for (int j = 0; j < m; ++j) f[j] /= size;
+    for (int i = 0; i < p.limits; ++i) {
+      if (low[i] > -TaskLimits::far) low[i] /= size;
+      if (high[i] < TaskLimits::far) high[i] /= size;
+    }
+    const auto go = [&] {  // where the programme leads
+      for (int j = 0; j < r; ++j) y[j] *= size;
       for (int j = m - 1; j >= 0; --j) {
-        for (int l = j + 1; l < m; ++l) y[j] -= R[j * m + l] * y[l];
+        for (int c = j + 1; c < m; ++c) y[j] -= R[j * m + c] * y[c];
         y[j] /= R[j * m + j];
       }
-      for (int k = 0; k < n; ++k) x[k] = here[k];
       for (int j = 0; j < r; ++j) subtract_scaled(x, N + j * n, -y[j], n);
-      return x;
     };
     int flag = programme(r, p.limits, H, f, CN, low, high, nullptr, y, force);
     if (flag == -1 && !s.relaxed) {
       flag = programme(r, p.limits, H, f, CN, low, high, p.soft, y, force);
       s.relaxed = true;
-      if (flag > 0 && relax(p, there(), s, report.active)) return again;
+      if (flag > 0) {
+        go();
+        if (relax(p, x, s, report.active)) return again;
+      }
     }
     if (flag == -1 && !s.gives_way) {
       s.gives_way = s.relaxed = report.misses_hard = true;
@@ -190,25 +211,30 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
     }
     if (flag < 0) return flag;
 
-    double missed = 0.0, strongest = 0.0, moved = 0.0;
-    for (int j = m; j < r; ++j) moved += square(y[j]);
-    const double* found = there();
-    for (int i = 0; i < k; ++i) missed += square(reach[i] - scalar_product(A + i * n, found, n));
+    go();
+    // with the digits that the programme does not have: the same with the limits that act as rows
+    double strongest = 0.0;
     for (int i = 0; i < p.limits; ++i) strongest = std::max(strongest, std::abs(force[i]));
-    // or the limits cost this level nothing, and its place within them is left to the next
-    const bool costs = last || missed > 1e-12 * asked + 1e-14 * moved;
     int count = 0;
-    for (int i = 0; i < p.limits && costs; ++i) {
-      if (held[i] || std::abs(force[i]) <= 1e-7 * strongest) continue;
-      held[i] = true;
+    for (int i = 0; i < p.limits; ++i) {
+      if (std::abs(force[i]) <= 1e-9 * strongest) continue;
       std::copy(p.C + i * n, p.C + (i + 1) * n, acting + count * n);
       ends[count++] = force[i] > 0.0 ? s.upper[i] : s.lower[i];
-      if (report.active[i] == 0) report.active[i] = force[i] > 0.0 ? 1 : -1;
     }
     cascade.add(acting, ends, count, false);
     cascade.add(A, reach, k, false);
+    if (within(p, s.lower, s.upper, cascade.x)) std::copy(cascade.x, cascade.x + n, x);
+    if (last) break;
+    // A x is the same in every solution of the level: it stays, and the limits are the next level's again
+    cascade.directions = directions;
+    std::copy(before, before + n, cascade.x);
+    for (int i = 0; i < k; ++i) reach[i] = scalar_product(A + i * n, x, n);
+    cascade.add(A, reach, k, false);
   }
-  std::copy(cascade.x, cascade.x + n, x);
+  for (int i = 0; i < p.limits; ++i) {
+    const double at = scalar_product(p.C + i * n, x, n), near = 1e-7 * (1.0 + std::abs(at));
+    if (report.active[i] == 0) report.active[i] = at > s.upper[i] - near ? 1 : at < s.lower[i] + near ? -1 : 0;
+  }
   damping = cascade.damping;
   return s.relaxed ? 0 : 1;
 }

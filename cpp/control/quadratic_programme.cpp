@@ -27,7 +27,7 @@ int solve_quadratic_programme(int n, int rows, const double* H, const double* f,
   result.x = y, result.lam = lambda;
   daqp_quadprog(&result, &problem, &settings);
   if (result.exitflag == DAQP_EXIT_OPTIMAL || result.exitflag == DAQP_EXIT_SOFT_OPTIMAL) return result.exitflag;
-  return result.exitflag == DAQP_EXIT_INFEASIBLE ? -1 : -2;
+  return result.exitflag;  // -1: infeasible
 }
 
 }  // namespace sarrus

@@ -118,12 +118,27 @@ template <class T> void frame_rows(const TaskState<T>& s, const Task& task, cons
   add_columns(s, task.link[0], X.p, 1.0, n, along, out.J);
   add_columns(s, task.link[1], p_t, -1.0, n, along, out.J);
 
+  // Components s = E^T e along axes that turn with w_E: s-dot = E^T (e-dot - w_E x e), and s-dot-dot has the accelerations of a turning frame;
+  // of those, w_E-dot x e is partly the reference's own, which the joints' accelerations move
+  const Vec3<T>& w_E = task.target_axes ? V_t.angular : w0;
+  const Vec3<T>& alpha_E = task.target_axes ? A_t.angular : reference.A.angular;
   T off[6], slip[6];
+  const auto turning = [&](const Vec3<T>& x, const Vec3<T>& x_dot) {
+    return Vec3<T>(cross(w_E, x_dot) * T(2.0) + cross(alpha_E, x) + cross(w_E, cross(w_E, x)));
+  };
+  const Motion<T> e_dot = {V_t.angular - V.angular - cross(w_E, e.angular), V_t.linear - V.linear - cross(w_E, e.linear)};
+  const Vec3<T> more[2] = {turning(e.angular, e_dot.angular), turning(e.linear, e_dot.linear)};
   for (int i = 0; i < n; ++i) {
     out.error[i] = off[i] = along(i, e.angular, e.linear);
-    slip[i] = along(i, Vec3<T>(V_t.angular - V.angular), Vec3<T>(V_t.linear - V.linear));
-    out.right[i] = along(i, Vec3<T>(A_t.angular - A.angular), Vec3<T>(A_t.linear - A.linear));
+    slip[i] = along(i, e_dot.angular, e_dot.linear);
+    out.right[i] = along(i, Vec3<T>(A_t.angular - A.angular - more[0]), Vec3<T>(A_t.linear - A.linear - more[1]));
   }
+  if (task.link[1] != 0)
+    add_columns(
+        s, task.link[1], p_t, 1.0, n,
+        [&](int row, const Vec3<T>& angular, const Vec3<T>&)
+            SARRUS_INLINED { return along(row, Vec3<T>(cross(angular, e.angular)), Vec3<T>(cross(angular, e.linear))); },
+        out.J);
   if (task.stiffness.empty()) {
     const T* gain = s.parameter + task.parameter;
     for (int i = 0; i < n; ++i) out.right[i] += gain[3 * i] * off[i] + gain[3 * i + 1] * slip[i];

@@ -10,10 +10,6 @@ from sarrus import control
 
 # the reference's finite differences are right to about 1e-9 of accelerations, which efforts have times an inertia
 OFF = 1e-6
-TURNING = pytest.mark.xfail(
-    strict=True, reason="components along turning axes are those of an acceleration that is not their own"
-)
-HELD = pytest.mark.xfail(strict=True, reason="limits that a priority does not need hold the ones below back")
 
 
 def on_loops(make, seed, size=0.1):
@@ -112,7 +108,6 @@ def test_relative_poses_centre_of_mass_and_momentum(seed):
     compare(robot, q, v, tasks, wanted)
 
 
-@TURNING
 def test_a_component_along_turning_axes_dies_as_told():
     """A carriage keeps its distance along x of a turntable; what is along y is nobody's."""
     b = sarrus.Builder(gravity=(0, 0, 0))
@@ -197,10 +192,10 @@ FOUR, TWO, THREE = ("LF", "RF", "LH", "RH"), ("LF", "RH"), ("RF", "LH", "RH")
     [
         *((FOUR, friction) for friction in (0.7, 0.2, 0.0)),
         (TWO, 0.7),
-        pytest.param(TWO, 0.2, marks=HELD),
+        (TWO, 0.2),
         (TWO, 0.0),
         (THREE, 0.7),
-        pytest.param(THREE, 0.2, marks=HELD),
+        (THREE, 0.2),
         (THREE, 0.0),
     ],
 )
@@ -249,7 +244,7 @@ def drawn(seed):
 
 @pytest.mark.parametrize(
     "seed",
-    [*range(6), pytest.param(6, marks=HELD), *range(7, 15), 45, pytest.param(51, marks=HELD)],
+    [*range(15), 45, 51],
 )
 def test_drawn_tasks_within_limits(seed):
     """Each priority is missed by no more than need be, and of what is left the efforts are least, where nothing is near to singular."""

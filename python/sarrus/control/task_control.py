@@ -104,7 +104,8 @@ class TaskControl:
     ) -> None:
         checked_mechanism(robot)
         self.robot = robot
-        self.tasks: tuple[Task, ...] = tuple(tasks) if isinstance(tasks, (list, tuple)) else (tasks,)  # type: ignore[arg-type]
+        given: Any = tasks
+        self.tasks: tuple[Task, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
         self.contacts = tuple(contacts) if isinstance(contacts, (list, tuple)) else (contacts,)
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"limits of TaskControl are control.Limits(...) or None; got {limits!r}")
@@ -176,11 +177,11 @@ class TaskControl:
     # ---- what the core is told ---------------------------------------------------------------------------------------
 
     def _describe(self, effort_weights: ArrayLike, force_arm: float) -> dict[str, Any]:
-        robot, loops = self.robot, False
+        robot, loops, given = self.robot, False, list[Any](self.tasks)
         contacts = [self._contact(c) for c in self.contacts]
-        levels = sorted({task.priority for task in self.tasks if isinstance(task, Task) and not task.hard})
+        levels = sorted({task.priority for task in given if isinstance(task, Task) and not task.hard})
         told = []
-        for number, task in enumerate(self.tasks):
+        for number, task in enumerate(given):
             if not isinstance(task, Task):
                 raise TypeError(f"no task: {task!r}; tasks are those of sarrus.control, such as FrameTask")
             if isinstance(task.priority, bool) or not isinstance(task.priority, int) or task.priority < 0:
@@ -520,7 +521,7 @@ def _force_rows(robot: Mechanism, task: ForceTask, contacts: Sequence[Any]) -> t
     else:
         where = robot.constraint(task.on).rows
         count, first = where.stop - where.start, where.start
-    rows = list(range(count)) if task.rows is None else list(task.rows)
+    rows: list[Any] = list(range(count)) if task.rows is None else list(task.rows)
     if not rows or any(isinstance(r, bool) or not isinstance(r, int) or not 0 <= r < count for r in rows):
         raise ModelError(f"rows of {_name(task)} are numbers below {count}; got {task.rows!r}")
     return rows, first
