@@ -209,6 +209,20 @@ def test_an_event_between_samples(method):
     assert_allclose(on.tau[0], 1.04, atol=1e-12)
 
 
+@pytest.mark.parametrize("state", [double_pendulum, four_bar])
+def test_tasks_sampled_a_step(state):
+    robot, q, v = state()
+    name = robot.joints[0]
+    law = sarrus.control.TaskControl(
+        robot, [sarrus.control.JointTask(name, 0.7, stiffness=50.0)], actuated=[name] if robot.nc else robot.joints
+    )
+    plain, sampled = (sarrus.simulate(robot, q, v, 0.1, c, method="semi_implicit") for c in (law, Sampled(law)))
+    assert_allclose(sampled.q, plain.q, atol=1e-13)
+    many = sarrus.simulate_many(robot, np.tile(q, (3, 1)), v, 0.1, Sampled(law, 0.01, 0.002))
+    one = sarrus.simulate(robot, q, v, 0.1, Sampled(law, 0.01, 0.002))
+    assert_allclose(many.q[1], one.q, atol=1e-9)
+
+
 def test_another_controller_begins_anew():
     """What another clock held is none of a controller's that goes on from a checkpoint."""
     robot = slider()
