@@ -37,7 +37,10 @@ def agrees(law, answer, expected, tolerance=1e-6):
     assert np.abs(efforts - u).max() < tolerance * (1.0 + np.abs(u).max()), (answer, expected)
 
 
-TREES = {"panda-like": lambda: sarrus.mechanisms.six_axis_arm(), "double pendulum": lambda: sarrus.mechanisms.double_pendulum()}
+TREES = {
+    "panda-like": lambda: sarrus.mechanisms.six_axis_arm(),
+    "double pendulum": lambda: sarrus.mechanisms.double_pendulum(),
+}
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -135,7 +138,9 @@ def test_limits_of_effort_are_the_oracles(seed, share):
     tasks = [control.FrameTask(frame, goal, "tx ty"), control.FrameTask(frame, goal, "rz", priority=1)]
     free = control.TaskControl(robot, tasks, limits=None).solve(0.0, q, v)
     most = share * max(np.abs(u).max() for u in free.efforts.values())
-    answer = control.TaskControl(robot, tasks, limits=control.Limits(effort=most, velocity=np.inf, position={})).solve(0.0, q, v)
+    answer = control.TaskControl(robot, tasks, limits=control.Limits(effort=most, velocity=np.inf, position={})).solve(
+        0.0, q, v
+    )
     nu = len(answer.efforts)
     expected = oracle.solve(
         robot, q, v,
@@ -195,7 +200,9 @@ def test_the_trunk_needs_its_feet():
     robot, q, v = standing(0)
     goal = robot.pose(q, "trunk")
     goal[2, 3] -= 5.0
-    law = control.TaskControl(robot, control.FrameTask("trunk", goal), contacts=[control.PointContact(f, **STAND) for f in FEET])
+    law = control.TaskControl(
+        robot, control.FrameTask("trunk", goal), contacts=[control.PointContact(f, **STAND) for f in FEET]
+    )
     answer = law.solve(0.0, q, v)
     assert any("pulls" in name for name in answer.active)
     assert min(f[2] for f in answer.forces.values()) >= -1e-9

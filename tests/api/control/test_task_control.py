@@ -19,7 +19,9 @@ def delta():
 def test_the_answer_prints_as_a_table(delta):
     q = delta.assemble()
     place = delta.pose(q, "platform")[:3, 3]
-    law = control.TaskControl(delta, control.FrameTask("platform", place + [0.01, 0.0, 0.0]), control.Limits(effort=0.1))
+    law = control.TaskControl(
+        delta, control.FrameTask("platform", place + [0.01, 0.0, 0.0]), control.Limits(effort=0.1)
+    )
     answer = law.solve(0.0, q, np.zeros(delta.nv))
     said = str(answer)
     assert "FrameTask('platform')" in said and "effort of 'motor1'" in said and "status: solved" in said
@@ -75,7 +77,9 @@ def test_wrong_contacts_and_limits(arm):
 
 def test_hard_tasks_that_contradict_each_other_are_named(arm):
     law = control.TaskControl(
-        arm, [control.JointTask(arm.joints[0], 0.0, hard=True), control.JointTask(arm.joints[0], 1.0, hard=True)], limits=None
+        arm,
+        [control.JointTask(arm.joints[0], 0.0, hard=True), control.JointTask(arm.joints[0], 1.0, hard=True)],
+        limits=None,
     )
     with pytest.raises(sarrus.StateError, match="contradicts itself"):
         law(0.0, np.zeros(6), np.zeros(6))
@@ -114,7 +118,11 @@ def test_functions_as_targets_run_in_python_and_agree(arm):
         goal[:3, 3] += [0.05 * np.sin(2 * t), 0.05 * (1 - np.cos(2 * t)), 0.0]
         return goal
 
-    laws = [sarrus.laws.harmonic(0.05, 2.0, offset=X[0, 3]), sarrus.laws.harmonic(-0.05, 2.0, np.pi / 2, offset=X[1, 3] + 0.05), X[2, 3]]
+    laws = [
+        sarrus.laws.harmonic(0.05, 2.0, offset=X[0, 3]),
+        sarrus.laws.harmonic(-0.05, 2.0, np.pi / 2, offset=X[1, 3] + 0.05),
+        X[2, 3],
+    ]
     function = control.TaskControl(arm, control.FrameTask("tip", circle, "tx ty tz"), limits=None)
     native = control.TaskControl(arm, control.FrameTask("tip", laws, "tx ty tz"), limits=None)
     assert native.native and not function.native
@@ -146,7 +154,9 @@ def test_a_force_with_integral_action_outlasts_friction_that_the_model_does_not_
     v = np.zeros(robot.nv)
     closing = robot.loop_joints[0]
     tasks = [control.JointTask(name, float(q[robot.joint(name).q_slice][0])) for name in robot.actuated[:2]]
-    law = control.TaskControl(robot, [*tasks, control.ForceTask(closing, 3.0, rows=[0], integral=20.0, priority=1)], limits=None)
+    law = control.TaskControl(
+        robot, [*tasks, control.ForceTask(closing, 3.0, rows=[0], integral=20.0, priority=1)], limits=None
+    )
     push = control.PrescribedEffort(robot.actuated[0], 0.5)
     run = sarrus.simulate(robot, q, v, 2.0, controller=[law, push], limits="ignore")
     assert np.isfinite(run.q).all()
