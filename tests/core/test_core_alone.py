@@ -37,10 +37,7 @@ def printed(tmp_path_factory):
             pytest.skip("DAQP's sources are not there")
         assert done.returncode == 0, done.stdout + done.stderr
 
-    core, daqp = (
-        folder / "core",
-        next(ROOT.glob("build/*/headers/daqp/*/csrc"), ""),
-    )  # as the package's build has fetched it
+    core, daqp = folder / "core", next(ROOT.glob("build/*/headers/daqp/*/csrc"), "")  # as the package's build has fetched it
     cmake(
         "-S",
         ROOT,
