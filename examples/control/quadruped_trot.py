@@ -61,23 +61,22 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
         return control.TaskControl(robot, tasks, contacts=contacts)
 
     phases = standing_on(FEET), standing_on(PAIRS[0]), standing_on(PAIRS[1])
-    asked: list[tuple[float, np.ndarray]] = [(-1.0, np.zeros(robot.nv))]
+    asked: list[tuple[float, np.ndarray]] = []
 
     def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        if t >= asked[-1][0] + 1e-3 - 1e-9:
-            phase = 0 if t < STAND else 1 + int((t - STAND) / STEP + 1e-9) % 2
-            asked.append((t, phases[phase].solve(t, q, v).tau))
+        phase = 0 if t < STAND - 1e-9 else 1 + int((t - STAND) / STEP + 1e-9) % 2
+        asked.append((t, phases[phase].solve(t, q, v).tau))
         return asked[-1][1]
 
     ground = [
         control.Contact(foot, stiffness=1e6, dissipation=2.0, friction=GROUND, slip_velocity=0.01) for foot in FEET
     ]
-    run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, [law, *ground])
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, [control.Sampled(law, period=1e-3), *ground])
     X, stands = run.frame("trunk"), run.t < STAND
     goal = np.array([trunk(t, home) for t in run.t])
     off = norm(X[:, :3, 3] - goal[:, :3, 3])
     tilt = norm(X[:, :3, 2] - goal[:, :3, 2])
-    times, efforts = (np.array(x) for x in zip(*asked[1:], strict=True))
+    times, efforts = (np.array(x) for x in zip(*asked, strict=True))
     efforts = efforts[:, 6:18]
     heights = {foot: run.frame(foot)[:, 2, 3] for foot in FEET}
     found = {

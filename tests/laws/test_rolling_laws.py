@@ -8,7 +8,6 @@ from scipy.spatial.transform import Rotation
 import sarrus
 from sarrus.rolling import Cylinder, Patch, Plane, RollingContact, Sphere, Surface, Torus
 
-RNG = np.random.default_rng(11)
 NAN = float("nan")
 
 
@@ -45,8 +44,14 @@ PAIRS = [
 ]
 
 
-def state(rng=RNG):
+def drawn(*names):
+    """Random numbers of a test's own, whatever runs before it."""
+    return np.random.default_rng([ord(letter) for letter in " ".join(names)])
+
+
+def state(*names):
     """Coordinates of a contact, away from poles, and a velocity."""
+    rng = drawn(*names)
     return np.r_[rng.uniform(-0.8, 0.8, 4), rng.uniform(-3, 3)], rng.normal(size=5)
 
 
@@ -68,7 +73,8 @@ def twist(contact, eta, rate):
 def test_frames_metrics_and_curvatures_are_what_points_do(name):
     """Five-point differences of the frame: M, K and T du are how the point goes, the normal turns, and the frame about it."""
     surface, h = SURFACES[name], 1e-4
-    u, du = RNG.uniform(-0.8, 0.8, 2), RNG.normal(size=2)
+    rng = drawn(name)
+    u, du = rng.uniform(-0.8, 0.8, 2), rng.normal(size=2)
     here = surface.geometry(u)
     assert_allclose(here.frame.T @ here.frame, np.eye(3), atol=1e-12)
     assert np.linalg.det(here.frame) == pytest.approx(1.0)
@@ -91,7 +97,7 @@ def test_frames_metrics_and_curvatures_are_what_points_do(name):
 @pytest.mark.parametrize("hollow", [1.0, -1.0])
 def test_normals_point_out_of_what_is_solid(hollow):
     """Away from the middle of a ball, a cylinder, a tube, and behind the poles too; the other way in hollow ones."""
-    for u in RNG.uniform(-3, 3, (20, 2)):
+    for u in drawn("normals").uniform(-3, 3, (20, 2)):
         for surface in (Sphere(0.3 * hollow), Cylinder(0.3 * hollow), Torus(1.0, 0.3 * hollow)):
             here = surface.geometry(u)
             middle = np.array([0, 0, u[1]]) if isinstance(surface, Cylinder) else np.zeros(3)
@@ -115,7 +121,7 @@ def test_known_curvatures():
 def test_coordinates_move_as_the_bodies_do(one, two):
     """The pose that eta stands for moves, relative to the first body, by the velocity that rates() was given, and not along the normal."""
     contact = RollingContact(SURFACES[one], SURFACES[two])
-    eta, velocity = state()
+    eta, velocity = state(one, two)
     rate = contact.rates(eta, velocity)
     size = 1 + np.abs(rate).max()
     assert_allclose(twist(contact, eta, rate), [*velocity[:3], *velocity[3:], 0.0], atol=1e-7 * size**2)
@@ -124,7 +130,7 @@ def test_coordinates_move_as_the_bodies_do(one, two):
 @pytest.mark.parametrize(("one", "two"), PAIRS)
 def test_points_coincide_and_normals_oppose(one, two):
     contact = RollingContact(SURFACES[one], SURFACES[two])
-    eta, _ = state()
+    eta, _ = state(one, two)
     X, first, second = contact.pose(eta), contact.first.geometry(eta[:2]), contact.second.geometry(eta[2:4])
     assert_allclose(X[:3, :3] @ second.point + X[:3, 3], first.point, atol=1e-12)
     assert_allclose(X[:3, :3] @ second.frame[:, 2], -first.frame[:, 2], atol=1e-12)
@@ -135,7 +141,7 @@ def test_points_coincide_and_normals_oppose(one, two):
 @pytest.mark.parametrize(("one", "two"), PAIRS[::3])
 def test_either_body_may_come_first(one, two):
     """The same motion, seen from the other body."""
-    eta, velocity = state()
+    eta, velocity = state(one, two)
     there, back = RollingContact(SURFACES[one], SURFACES[two]), RollingContact(SURFACES[two], SURFACES[one])
     swapped = eta[[2, 3, 0, 1, 4]]
     assert_allclose(back.pose(swapped), np.linalg.inv(there.pose(eta)), atol=1e-12)
@@ -211,7 +217,7 @@ def test_a_ball_in_a_bowl():
 
 def test_along_is_the_inverse_of_rates():
     contact = RollingContact(SURFACES["patch"], Sphere(0.3))
-    eta, _ = state()
+    eta, _ = state("along")
     velocity = contact.along(eta, [0.3, -0.2], spin=0.4, sliding=[0.1, 0.05])
     assert_allclose(velocity[2:], [0.4, 0.1, 0.05])
     assert_allclose(contact.rates(eta, velocity)[:2], [0.3, -0.2], atol=1e-9)
@@ -221,7 +227,7 @@ def test_along_is_the_inverse_of_rates():
 def test_contacts_are_found_again(one, two):
     """From the pose alone, and from one that is lifted off along the normal."""
     contact = RollingContact(SURFACES[one], SURFACES[two])
-    eta, _ = state()
+    eta, _ = state(one, two)
     X, away = contact.pose(eta), np.array([0.02, -0.01, 0.03, 0.01, 0.1])
     found, gap = contact.locate(X, eta + away)
     # contacts that nearly fit each other leave their place open
@@ -243,17 +249,18 @@ def test_it_is_what_the_constraint_of_rolling_does():
     eta = np.array([0.1, 0.3, -0.2, 0.4, 0.7])
     X = contact.pose(eta)
     q = np.r_[Rotation.from_matrix(X[:3, :3]).as_quat(), X[:3, 3]]
-    v = robot.project_velocity(q, RNG.normal(size=6))
+    v = robot.project_velocity(q, drawn("rolling").normal(size=6))
     w = contact.first.geometry(eta[:2]).frame.T @ X[:3, :3] @ v[:3]
     h = 1e-4
     moved = contact.pose(eta + h * contact.rates(eta, [*w, 0.0, 0.0]))
     known = robot.pose(robot.integrate(q, h * v), "ball")
-    assert_allclose(moved, known, atol=10 * h**2)  # of Euler's step
+    # of Euler's step: some times (h v)^2, and a little more towards the pole
+    assert_allclose(moved, known, atol=10 * (h * np.abs(v).max()) ** 2)
 
 
 def test_many_states_are_as_one_and_a_bad_one_is_nan_alone():
     contact = RollingContact(Torus(1.0, 0.3), Sphere(0.2))
-    etas, velocities = (np.array(x) for x in zip(*(state() for _ in range(5)), strict=True))
+    etas, velocities = (np.array(x) for x in zip(*(state("many", str(k)) for k in range(5)), strict=True))
     etas[2, 3] = np.pi / 2
     rates, poses = contact.rates(etas, velocities), contact.pose(etas)
     for k in (0, 1, 3, 4):

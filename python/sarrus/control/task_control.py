@@ -80,13 +80,14 @@ class TaskControl:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import sarrus
     >>> from sarrus import control
     >>> robot = sarrus.mechanisms.delta()
     >>> task = control.FrameTask("platform", [0.1, 0.0, -0.6], stiffness=400.0)
     >>> law = control.TaskControl(robot, task)
     >>> q = robot.assemble()
-    >>> run = sarrus.simulate(robot, q, 0.0 * q, 1.0, controller=law, limits="ignore")
+    >>> run = sarrus.simulate(robot, q, np.zeros(robot.nv), 1.0, controller=law, limits="ignore")
     >>> bool(abs(robot.pose(run.q[-1], "platform")[:3, 3] - [0.1, 0.0, -0.6]).max() < 1e-3)
     True
     """
