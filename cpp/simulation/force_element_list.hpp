@@ -59,8 +59,9 @@ class ForceElementList {
     std::vector<const Law*> targets;
     for (Law& law : laws) targets.push_back(keep(std::move(law)));
     const int n = size(iv), numbers = kind == ModelLawKind::gravity ? 1 : 2 * n;
+    const bool own = std::is_permutation(iv.begin(), iv.end(), motors.begin(), motors.end());
     model_laws_.push_back(
-        {kind, n, keep_all(iq), keep_all(iv), keep_all(targets), size(motors), keep_all(motors), read(numbers)});
+        {kind, n, keep_all(iq), keep_all(iv), keep_all(targets), size(motors), keep_all(motors), read(numbers), own});
   }
   /// Of a lag of this order. Parameters: bandwidth and damping ratio of the lag, stall effort, no-load speed.
   void add_drive(int iv, int order) { drives_.push_back({iv, std::exchange(all_.nz, all_.nz + order), order, read(4)}); }

@@ -19,7 +19,7 @@
 
 #include <algorithm>
 
-#include "../control/task_control.hpp"
+#include "../control/tasks.hpp"
 #include "../loops/constraints.hpp"
 #include "model_laws.hpp"
 #include "sampling.hpp"

@@ -8,9 +8,17 @@
 //
 //   J a = gamma,   J v_d = c,   J a_d = c-dot - J-dot v_d  (so that a_d is the rate of v_d along the motion at hand),
 //
-// and motors share tau as efforts.hpp says. With v_d on the loops the error v - v_d is a velocity that they allow, and constraint forces
+// and motors share tau as efforts.hpp says. Where the motors are those of the targets, one factor does all of it: with W = 1 along the
+// other velocities and nothing along these, and the columns of J accordingly,
+//
+//   [W J^T; J 0] [x; 0] = [0; rows - J given]   completes a motion,   and [0; z] of [tau; 0] leaves u = tau - J^T z to the motors.
+//
+// With v_d on the loops the error v - v_d is a velocity that they allow, and constraint forces
 // have no part in the rate of its energy: what PD+ promises of trees holds on loops.
 #pragma once
+
+#include <optional>
+#include <utility>
 
 #include "../dynamics/coriolis.hpp"
 #include "../loops/answers.hpp"
@@ -39,6 +47,7 @@ template <class T> class ModelBased {
   T* take(int size) { return arena_.template take<T>(size); }
 
   T computed_torque(T* motor) {
+    factorise();
     T *asked = take(law_.targets), *a = take(tree_.nv), *gamma = take(tree_.loops.rows), *tau = take(tree_.nv), g[3];
     for (int k = 0; k < law_.targets; ++k) {
       evaluate(*law_.target[k], &time_, g);
@@ -50,6 +59,7 @@ template <class T> class ModelBased {
   }
 
   T pd_plus(T* motor) {
+    factorise();
     const int nv = tree_.nv, rows = tree_.loops.rows;
     T *rate = take(law_.targets), *second = take(law_.targets), *push = take(law_.targets), *c = take(rows), *c_dot = take(rows);
     T *v_d = take(nv), *a_d = take(nv), *tau = take(nv), *C = take(nv * nv), g[3];
@@ -86,12 +96,42 @@ template <class T> class ModelBased {
     return tree_.loops.rows > 0 ? off : T(0.0);  // on trees motors hold what is on their own joints
   }
 
-  /// x (nv) with J x = rows in which independent velocities are what is given.
+  /// The matrix in which velocities with a target are held, and its factor; and J as it is.
+  void factorise() {
+    if (tree_.loops.rows == 0) return;
+    T* others = take(tree_.nv);
+    for (int k = 0; k < tree_.nv; ++k) others[k] = T(1.0);
+    for (int k = 0; k < law_.targets; ++k) others[law_.iv[k]] = T(0.0);
+    e_.emplace(metric_equation(tree_, arena_, q_, static_cast<const T*>(others), &time_, static_cast<const T*>(nullptr), true));
+    factor_ = factorise_tightly(*e_, arena_);
+    J_ = take(tree_.loops.entries);
+    ConstraintRows<T> asked;
+    asked.J = J_;
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, static_cast<const T*>(nullptr)), asked, 0,
+                    tree_.loops.constraints);
+  }
+
+  /// x with the right-hand side that stands in the equation, whose size, squared, is `terms`; `error`: the relative residual.
+  const T* solve(const T& terms, T& error) {
+    T* own = take(e_->solved().plan.unknowns);
+    e_->terms = terms;
+    error = e_->relative(refine(e_->solved(), arena_, *factor_, e_->lifted(arena_, e_->b), own, 60));
+    return e_->lowered(arena_, own);
+  }
+
+  /// x (nv) with J x = rows in which velocities with a target are what is given.
   T complete(const T* given, const T* rows, T* x) {
-    T *at = take(tree_.nv), *others = take(tree_.nv);
-    for (int k = 0; k < tree_.nv; ++k) at[k] = T(0.0), others[k] = T(1.0);
-    for (int k = 0; k < law_.targets; ++k) at[law_.iv[k]] = given[k], others[law_.iv[k]] = T(0.0);
-    return least_motion(tree_, arena_, q_, at, rows, others, &time_, static_cast<const T*>(nullptr), x);
+    for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
+    for (int k = 0; k < law_.targets; ++k) x[law_.iv[k]] = given[k];
+    if (!e_) return T(0.0);
+    T *missing = e_->b + tree_.nv, terms = T(1e-18), error;  // rates below 1e-9 rad/s are none
+    for (int k = 0; k < tree_.nv; ++k) e_->b[k] = T(0.0), terms += x[k] * x[k];
+    for (int r = 0; r < tree_.loops.rows; ++r) missing[r] = rows[r], terms += rows[r] * rows[r] * e_->matrix.row_weight[r];
+    add_motion_along_rows(tree_, static_cast<const T*>(J_), static_cast<const T*>(x), T(-1.0), missing);
+    const T* found = solve(terms, error);
+    for (int k = 0; k < tree_.nv; ++k) x[k] += found[k];
+    for (int k = 0; k < law_.targets; ++k) x[law_.iv[k]] = given[k];
+    return error;
   }
 
   void targets_of_rows(T* c) {
@@ -129,6 +169,16 @@ template <class T> class ModelBased {
     if (tree_.loops.rows + tree_.loops.motor_rows == 0) {
       for (int k = 0; k < law_.motors; ++k) u[k] = std::exchange(tau[law_.motor[k]], T(0.0));
       missing = sum_of_squares(tau, tree_.nv);
+    } else if (e_ && law_.own_motors && !e_->pieces) {
+      for (int k = 0; k < tree_.nv; ++k) e_->b[k] = tau[k];
+      for (int k = 0; k < law_.targets; ++k) e_->b[law_.iv[k]] = T(0.0);
+      for (int r = 0; r < e_->matrix.rows; ++r) e_->b[tree_.nv + r] = T(0.0);
+      T error, *z = take(tree_.loops.rows);
+      const T* found = solve(size, error);
+      for (int r = 0; r < tree_.loops.rows; ++r) z[r] = -found[tree_.nv + r];
+      add_constraint_forces(tree_, static_cast<const T*>(J_), static_cast<const T*>(z), tau);
+      for (int k = 0; k < law_.motors; ++k) u[k] = std::exchange(tau[law_.motor[k]], T(0.0));
+      missing = sum_of_squares(tau, tree_.nv);
     } else {
       LoopState<T> state = {q_, v_, &time_, nullptr, nullptr, nullptr, nullptr};
       place(tree_, arena_, work.poses(), work.columns, state);
@@ -146,6 +196,9 @@ template <class T> class ModelBased {
   const T* p_;
   const T& time_;
   const T *q_, *v_;
+  std::optional<LoopEquation<T>> e_{};  // on loops
+  std::optional<Factor<T>> factor_{};
+  T* J_ = nullptr;
 };
 
 }  // namespace sarrus

@@ -81,6 +81,7 @@ struct ModelLaw {
   int motors;  // those of the mechanism; 0: every velocity of the tree has one
   const int* motor;  // the velocity that each of them drives
   int parameter;  // kp of every target, then kd; or, of gravity, a scale
+  bool own_motors;  // whether the motors are those of the targets
 };
 
 /// What a drive makes of the effort that controllers ask for along a velocity: a lag, and less the faster it turns. See force_elements.hpp.

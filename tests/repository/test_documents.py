@@ -1,10 +1,11 @@
-"""Every example in a docstring runs and says what it shows; those of the README and of docs/ run."""
+"""Every example in a docstring runs and says what it shows; those of the README and of docs/ run, and their links lead somewhere."""
 
 import doctest
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,30 +78,40 @@ def test_examples_were_found():
     } <= packages
 
 
-PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+# what stands in folders and files whose names begin with an underscore is made by a build of the documentation
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+    if not any(part.startswith("_") for part in path.relative_to(ROOT).parts)
+)
+PICTURES = ROOT / "docs" / "pictures"
 
 
 def python_blocks(page):
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```python[^\n]*\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
 def test_pages(page, tmp_path, monkeypatch):
-    """The Python blocks of a page run in order."""
+    """The Python blocks of a page run in order; a build of the documentation runs them too, and shows what they print."""
+    blocks = python_blocks(page)
+    if any(re.search(r"\.plot\(|\.animate\(|matplotlib", block) for block in blocks):
+        pyplot = pytest.importorskip("matplotlib.pyplot")
+        pyplot.switch_backend("agg")
     monkeypatch.chdir(tmp_path)
     names = {}
-    for block in python_blocks(page):
+    for block in blocks:
         exec(compile(block, page, "exec"), names)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def test_pages_have_examples():
-    assert {
-        "README.md",
-        "docs/closed-chains.md",
-        "docs/linearisation.md",
-        "docs/simulation.md",
-        "docs/spacedyn.md",
-    } <= {page for page in PAGES if python_blocks(page)}
+    with_code = {page for page in PAGES if python_blocks(page)}
+    assert {"README.md", "docs/closed-chains.md", "docs/tutorials/student.md", "docs/theory/solver.md"} <= with_code
+    assert len(with_code) > 25
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -109,3 +120,38 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / page).read_text(encoding="utf-8")):
         if not target.startswith(("http:", "https:")):
             assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+def test_first_pages_are_short():
+    """The README is read in a minute, and a turn of a crank is written down as a first user would."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90
+    page = (ROOT / "docs/tutorials/student.md").read_text(encoding="utf-8")
+    turn = re.search(r"## Constant crank speed.*?```python\n(.*?)```", page, re.DOTALL)[1].splitlines()
+    assert len(turn) <= 8 and "actuator_efforts" in "".join(turn)
+
+
+def test_pictures_of_the_readme():
+    """The film is small, and the chart is of the numbers that docs/speed.md has; `python docs/pictures` draws both anew."""
+    spec = importlib.util.spec_from_file_location("pictures", PICTURES / "__main__.py")
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    assert len(pictures.BARS) == 10
+    assert (PICTURES / "speed.svg").read_text(encoding="utf-8") == pictures.chart()
+    assert (PICTURES / "linkages.gif").stat().st_size < 300_000
+
+
+QUOTED = re.compile(r"(?<![\w./])(sarrus|control|robot|run)\.((?:[a-zA-Z_]\w*\.)*[a-zA-Z_]\w*)")
+OWNERS = {"sarrus": sarrus, "control": sarrus.control, "robot": sarrus.mechanisms.pendulum(), "run": sarrus.Trajectory}
+ENDINGS = ("hpp", "yaml", "urdf", "xml", "sdf", "json", "npz", "html", "pdf", "csv")  # of files that are called so
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
+def test_names_in_prose_exist(page):
+    """What stands in backticks as `robot.assemble` or `sarrus.control.PID` is there, also where no code of the page runs it."""
+    prose = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for first, rest in {found for code in re.findall(r"`([^`\n]+)`", prose) for found in QUOTED.findall(code)}:
+        of_library = first in ("sarrus", "control")  # of a robot and a run the answer's attributes are not looked at
+        thing = OWNERS[first]
+        for name in [] if rest in ENDINGS else rest.split(".")[: None if of_library else 1]:
+            assert hasattr(thing, name), f"{first}.{rest}"
+            thing = getattr(thing, name)

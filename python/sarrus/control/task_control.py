@@ -372,7 +372,11 @@ def _frame(law: TaskControl, task: Any, term: dict[str, Any]) -> None:
     if callable(target) and not isinstance(target, Law):
         term["given"], law._given = law._given, law._given + 24
         law._functions.append((term["given"], target, what))
+    elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == 6:
+        slots = list(target)
     elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == len(components):
+        if task.axes == "target":
+            raise ShapeError(f"{what} is a whole pose where axes = 'target': numbers or laws for all six components")
         for component, one in zip(components, target, strict=True):
             slots[component] = one
     else:
@@ -385,7 +389,7 @@ def _frame(law: TaskControl, task: Any, term: dict[str, Any]) -> None:
         else:
             raise ShapeError(
                 f"{what} is a pose (4, 4), a position (3,) for components of translation, a number or law for each of its "
-                f"{len(components)} components, or a function of time; got {target!r}"
+                f"{len(components)} components or of all six, or a function of time; got {target!r}"
             )
     law._targets(term, what, slots)
 

@@ -384,7 +384,7 @@ class Position(LoopFunctions):
     def random(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, closed: bool = False
     ) -> Array:
-        """Random configurations (*size, nq): within limits where there are any, else angles in [-pi, pi], displacements
+        """Random configurations size + (nq,): within limits where there are any, else angles in [-pi, pi], displacements
         in [-1, 1] m and uniformly distributed rotations.
 
         With `closed` each is led from there onto the loops, to where the joints are within their limits; where that fails another one is

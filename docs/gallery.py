@@ -1,0 +1,114 @@
+"""The pictures and films of the gallery: each mechanism drawn at home, and a film of two seconds of it.
+
+`python docs/gallery.py FOLDER` writes them without the site.
+"""
+
+import html
+import re
+import sys
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+import sarrus
+
+SIZES = {"four_bar_ladder": {"n": 8}, "free_flyer": {"wheels": True}}
+LED = {"hslm": ("slide1", "slide2", "slide3")}
+FALLS = {"scissor_lift": 0.9}  # [s]; it is flat then
+HEADING = re.compile(r"^(\S.*):$")
+ROW = re.compile(r"^`(\w+)`\s+(.*)$")
+TIMES = np.linspace(0.0, 2.0, 61)
+
+
+def sections():
+    """Headings of the gallery's docstring to (name, what it is)."""
+    found, heading = {}, ""
+    for line in sarrus.mechanisms.__doc__.splitlines():
+        if match := HEADING.match(line):
+            heading = match[1]
+        elif match := ROW.match(line):
+            found.setdefault(heading, []).append(match.groups())
+    return found
+
+
+def motion(name, robot):
+    """Its motors turn or swing; what has none, or is not led by them, falls or is pushed."""
+    home = robot.assemble()
+    if robot.nc and robot.actuated:
+        now = robot.joint_coordinates(home)
+        # there may be more motors than freedoms
+        led = LED.get(name, robot.actuated[: robot.mobility(home).degrees_of_freedom])
+        turn = np.linspace(0.0, 2.0 * np.pi, len(TIMES))
+        ways = [turn[None]] if len(led) == 1 else []
+        for swing in (0.6, 0.3, 0.15, 0.05):
+            for apart in (2.1, 0.0) if len(led) > 1 else (0.0,):  # one after the other, or together
+                phases = apart * np.arange(len(led))[:, None] + turn
+                ways.append(swing * (np.sin(phases) - np.sin(phases[:, :1])))
+        for way in ways:
+            targets = {joint: now[joint][0] + w for joint, w in zip(led, way, strict=True)}
+            with suppress(sarrus.SarrusError, ValueError):
+                q = robot.follow(targets, near=home)
+                return sarrus.Trajectory(robot, TIMES, q, np.zeros((len(TIMES), robot.nv)))
+    v = np.zeros(robot.nv)
+    if np.abs(robot.forward_dynamics(home, v, v)).max(initial=0.0) < 1e-3:
+        v = robot.project_velocity(home, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
+        v /= np.abs(v).max()
+    return sarrus.simulate(robot, home, v, FALLS.get(name, 2.0), limits="ignore")
+
+
+def seen_from(points):
+    """The picture's axes (2, 3) in the world: across the axis along which there is nothing, else from above a corner."""
+    size = np.ptp(points, axis=0)
+    for across, axes in ((1, [0, 2]), (0, [1, 2]), (2, [0, 1])):
+        if size[across] <= 0.02 * size.max():
+            return np.eye(3)[axes]
+    a, e = np.radians(-60.0), np.radians(25.0)
+    return np.array([[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]])
+
+
+def picture(robot, q):
+    """The mechanism as an SVG in the colour of the text."""
+    skeleton = sarrus.Skeleton(robot)
+    bars, anchors = skeleton.segments_flat(q), skeleton.anchors
+    joints = np.array([*skeleton.joint_points(q).values()]).reshape(-1, 3)
+    view = seen_from(np.concatenate([bars.reshape(-1, 3), joints, anchors]))
+    flat = [points @ view.T for points in (bars.reshape(-1, 3), joints, anchors)]
+    low = np.concatenate(flat).min(axis=0)
+    scale = 200.0 / (float((np.concatenate(flat).max(axis=0) - low).max()) or 1.0)
+    ends, dots, fixed = ((points - low) * scale * (1, -1) for points in flat)
+    width, height = (np.concatenate(flat).max(axis=0) - low) * scale
+    path = "".join(f"M{a:.0f} {b:.0f}L{c:.0f} {d:.0f}" for a, b, c, d in ends.reshape(-1, 4))
+    supports = "".join(f"M{x:.0f} {y:.0f}l-6 10h12z" for x, y in fixed)
+    circles = "".join(
+        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="2.5"/>' for x, y in dict.fromkeys(map(tuple, dots.round()))
+    )
+    box = f"-12 {-height - 12:.0f} {width + 24:.0f} {height + 24:.0f}"
+    return f'<svg viewBox="{box}" role="img" aria-label="{html.escape(robot.name)}"><path class="support" d="{supports}"/><path class="bar" d="{path}"/>{circles}</svg>'
+
+
+def write(extra, made):
+    """Films into extra/films, the page's table of pictures into made/gallery.html."""
+    (extra / "films").mkdir(parents=True, exist_ok=True)
+    made.mkdir(parents=True, exist_ok=True)
+    page = []
+    for heading, rows in sections().items():
+        page.append(f"<h2>{html.escape(heading)}</h2><div class='gallery'>")
+        for name, what in rows:
+            robot = getattr(sarrus.mechanisms, name)(**SIZES.get(name, {}))
+            film = extra / "films" / f"{name}.html"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of limits and stiffness: these are pictures
+                motion(name, robot).animate(film)
+            reference = f"api/_made/mechanisms.html#sarrus.mechanisms.{name}"
+            page.append(
+                f"<figure id='{name}'><a href='films/{name}.html'>{picture(robot, robot.assemble())}</a>"
+                f"<figcaption><a href='{reference}'><code>{name}</code></a> {html.escape(what)}</figcaption></figure>"
+            )
+        page.append("</div>")
+    (made / "gallery.html").write_text("\n".join(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), Path(sys.argv[1]))
