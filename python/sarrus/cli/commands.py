@@ -430,7 +430,7 @@ def new(arguments: argparse.Namespace) -> int:
     """`sarrus new FILE.py`."""
     path: Path = arguments.script
     _check_folders(path)
-    text = Path(__file__).with_name("model_script.py").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("model_script.txt").read_text(encoding="utf-8")
     text = text.replace("$NAME", path.name).replace("$MODEL", path.stem)
     with path.open("x", encoding="utf-8") as file:  # what is there stays
         file.write(text)

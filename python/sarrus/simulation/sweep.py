@@ -326,6 +326,7 @@ def _by_policy(sweep: _Job, x: Array, parameters: Array, policy: Policy, asked: 
     clock, core, (nq, nv) = sweep.clock, sweep.core(), (sweep.mechanism.nq, sweep.mechanism.nv)
     kept = np.full((len(x), clock.samples, x.shape[1]), np.nan)
     ended, record = np.full(len(x), Status.FINISHED, np.int8), np.zeros((len(x), HEAD + 2 * len(sweep.limits)))
+    record[:, HEAD::2] = np.inf
     going: Any = slice(None)  # or the indices of those that have not failed
     try:
         for k in range(clock.steps):
@@ -338,7 +339,9 @@ def _by_policy(sweep: _Job, x: Array, parameters: Array, policy: Policy, asked: 
             now, status, seen = core.run_many(x[going], parameters[going], t, step, 1, 0.0, 1, sweep.threads)
             x[going] = np.where((status == Status.FINISHED)[:, None], now[:, 0], x[going])
             if seen.shape[1]:
-                record[going] = np.where(np.abs(seen) > np.abs(record[going]), seen, record[going])
+                before = record[going].copy()
+                record[going] = np.where(np.abs(seen) > np.abs(before), seen, before)
+                record[going, HEAD::2] = np.minimum(seen[:, HEAD::2], before[:, HEAD::2])  # when limits were left first
             ended[going] = status
             if status.any():
                 going = np.flatnonzero(ended == Status.FINISHED)

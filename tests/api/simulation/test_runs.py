@@ -87,7 +87,7 @@ def test_a_policy_is_a_sampled_controller(method, duration):
         return np.stack([3.0 - 2.0 * q[:, 0] - v[:, 0], np.sin(t) + 0.0 * q[:, 0], 0.0 * q[:, 0]], axis=-1)
 
     options = {"method": method, "start": 0.2}
-    others = [PrescribedEffort("pivot", 0.3)]
+    others = [PID("pin1", 3.0, 1.0, 0.1, target=-1.0), PrescribedEffort("pivot", 0.3)]
     runs = sarrus.simulate_many(FOURBAR, START, np.zeros(3), duration, others, every=7, policy=policy, **options)
     assert_allclose(asked, 0.2 + 1e-3 * np.arange(50), rtol=1e-14)
     for i in (0, 6, 10):
@@ -122,6 +122,12 @@ def test_effort_limits_hold_a_policy():
         runs = sarrus.simulate_many(robot, [[0.0], [0.0]], [0.0], 0.5, policy=policy)
     assert_allclose(runs.excess[:, 0], [0.0, 48.0])
     assert_allclose(runs[1].tau[:, 0], 50.0)
+    # what was left at one time is not forgotten at the next
+    with pytest.warns(sarrus.LimitWarning, match="at t = 0.1 s and reaches -7"):
+        runs = sarrus.simulate_many(
+            robot, [[0.0], [0.0]], [0.0], 0.3, policy=lambda t, q, v: np.array([[0.0], [-7.0 * (0.0995 < t < 0.2)]])
+        )
+    assert_allclose(runs.excess[:, 0], [0.0, -5.0])
 
 
 def test_failed_runs_do_not_disturb_a_policy():
