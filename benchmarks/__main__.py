@@ -14,6 +14,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="rnea,panda,cpp", help="algorithms, models and groups of rows")
     parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
     parser.add_argument("--simulation", action="store_true", help="simulations: time a step, drift of loops and energy")
+    parser.add_argument("--rollout", action="store_true", help="many runs beside mujoco.rollout, one thread each")
     parser.add_argument(
         "--position", action="store_true", help="loops closed and frames led, one by one and many at once"
     )
@@ -36,12 +37,12 @@ def main() -> int:
         near_singular.plot(options.near_singular)
         return 0
 
-    if options.simulation or options.position:
-        from . import position, simulation
+    if options.simulation or options.position or options.rollout:
+        from . import position, rollout, simulation
 
         table = (
-            simulation.markdown(simulation.rows(_tell))
-            if options.simulation
+            simulation.markdown(list((rollout if options.rollout else simulation).rows(_tell)))
+            if options.simulation or options.rollout
             else position.markdown(position.rows(_tell, 0.3 if options.quick else 2.0))
         )
         print(table)

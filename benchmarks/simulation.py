@@ -112,7 +112,7 @@ def rows(tell: Callable[[str], None]) -> list[Row]:
         sarrus.simulate(robot, q, rest[0], 1.0)
     one_by_one = (time.perf_counter() - begun) * 50.0
     begun = time.perf_counter()
-    status = sarrus.simulate_many(robot, starts, rest, 1.0, every=100, threads=2)[3]
+    status = sarrus.simulate_many(robot, starts, rest, 1.0, every=100, threads=2).status
     together = time.perf_counter() - begun
     found.append(Row(what, "times one by one", one_by_one / together if not status.any() else 0.0, 6.0, at_least=True))
 

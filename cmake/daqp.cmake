@@ -10,9 +10,14 @@ if(NOT SARRUS_DAQP)
   set(archive ${kept}/daqp-${daqp_version}.tar.gz)
   if(NOT EXISTS ${archive})
     find_package(Python REQUIRED COMPONENTS Interpreter)
-    # its metadata need setuptools and Cython, which are build requirements for that
-    execute_process(COMMAND ${Python_EXECUTABLE} -m pip download --no-deps --no-build-isolation --no-binary daqp --dest ${kept}
-                            daqp==${daqp_version} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+    # pip asks for its metadata, which takes setuptools and Cython: where they are not there, in an environment of its own
+    execute_process(COMMAND ${Python_EXECUTABLE} -c "import Cython, setuptools, wheel" RESULT_VARIABLE lacking OUTPUT_QUIET ERROR_QUIET)
+    set(isolation "")
+    if(NOT lacking)
+      set(isolation --no-build-isolation)
+    endif()
+    execute_process(COMMAND ${Python_EXECUTABLE} -m pip download --no-deps ${isolation} --no-binary daqp --dest ${kept} daqp==${daqp_version}
+                    RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
     if(failed)
       message(FATAL_ERROR "DAQP ${daqp_version} could not be had by pip; set SARRUS_DAQP to a folder with its include/ and src/.\n${said}")
     endif()

@@ -39,7 +39,7 @@ Task to_task(const Mechanism& m, const py::dict& d, std::deque<Law>& laws) {
   }
   t.target_axes = d["target_axes"].cast<bool>();
   t.iq = d["iq"].cast<std::vector<int>>(), t.iv = d["iv"].cast<std::vector<int>>();
-  t.turns = d["turns"].cast<std::vector<char>>();
+  for (const bool turns : d["turns"].cast<std::vector<bool>>()) t.turns.push_back(turns);
   t.contact = d["contact"].cast<int>();
   t.target = keep("target"), t.push = keep("push");
   t.stiffness = d["stiffness"].cast<std::vector<double>>(), t.damping = d["damping"].cast<std::vector<double>>();

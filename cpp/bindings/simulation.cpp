@@ -32,8 +32,17 @@ template <class Facts, std::size_t n> int named(const Facts (&all)[n], const std
   throw py::value_error("'" + name + "' is not known");
 }
 
+std::vector<Law> to_laws(const py::handle& h) {
+  std::vector<Law> laws;
+  for (const py::handle& law : h.cast<py::tuple>()) laws.push_back(to_law(law));
+  return laws;
+}
+
 /// Kind by kind, as they read the parameters.
 void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList& list) {
+  using Indices = std::vector<int>;
+  using Times = std::vector<double>;
+  const int width = m.tree().nv + m.tree().loop_nv;
   const auto for_each = [&](const char* kind, auto&& add) {
     for (const py::handle& h : of[kind].cast<py::list>()) add(h.cast<py::tuple>());
   };
@@ -53,12 +62,26 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
   for_each("thrusters",
            [&](const py::tuple& t) { list.add_thruster(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_law(t[2])); });
   for_each("wheels", [&](const py::tuple& t) { list.add_wheel(t[0].cast<int>(), t[1].cast<double>(), to_law(t[2])); });
-  for_each("computed_torque", [&](const py::tuple& t) {
-    std::vector<Law> targets;
-    for (const py::handle& law : t) targets.push_back(to_law(law));
-    list.add_computed_torque(std::move(targets));
+  for_each("model_laws", [&](const py::tuple& t) {
+    list.add_model_law(static_cast<ModelLawKind>(named(model_laws, t[0].cast<std::string>())), t[1].cast<Indices>(),
+                       t[2].cast<Indices>(), to_laws(t[3]), t[4].cast<Indices>());
+  });
+  for_each("drives", [&](const py::tuple& t) { list.add_drive(t[0].cast<int>(), t[1].cast<int>()); });
+  for_each("tables", [&](const py::tuple& t) {
+    const auto times = t[0].cast<Times>();
+    t[2].cast<bool>() ? list.add_held_table(times, t[1].cast<Indices>(), width) : list.add_table(times, t[1].cast<Indices>());
   });
   for_each("task_controls", [&](const py::tuple& t) { list.add_task_control(to_task_control(m, t[0].cast<py::dict>())); });
+  for_each("sampled", [&](const py::tuple& t) {
+    const ForceElementList::Clocked clocked = {t[0].cast<double>(),
+                                               t[1].cast<double>(),
+                                               t[2].cast<bool>(),
+                                               t[3].cast<Times>(),
+                                               t[4].cast<Times>(),
+                                               t[5].cast<Times>(),
+                                               width};
+    list.add_sampled(clocked, [&](ForceElementList& own) { add_force_elements(m, t[6].cast<py::dict>(), own); });
+  });
   list.limit_efforts(of["effort_limits"].cast<std::vector<double>>());
 }
 
@@ -106,6 +129,17 @@ class PySimulation {
       const auto both =
           py::cast<Numbers>(call_python(s.controller_, py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, nv))));
       for (int k = 0; k < nv; ++k) motor[k] += both.data()[k], tau[k] += both.data()[nv + k];
+    });
+  }
+
+  /// Of a sampling: efforts (nv) of motors.
+  static bool call_sampled(void* self, int which, double time, const double* q, const double* v, double* motor) {
+    PySimulation& s = *static_cast<PySimulation*>(self);
+    return s.ask([&] {
+      const int nv = s.tree_.nv;
+      const auto efforts =
+          py::cast<Numbers>(call_python(s.sampled_[which], py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, nv))));
+      for (int k = 0; k < nv; ++k) motor[k] += efforts.data()[k];
     });
   }
 
@@ -157,10 +191,12 @@ class PySimulation {
  public:
   PySimulation(const py::object& mechanism, const std::string& method, const std::string& stabilisation,
                const std::array<double, 2>& gains, const py::dict& force_elements, const Numbers& parameters,
-               py::object controller, py::object pfaffian, const std::vector<std::tuple<py::object, int, bool>>& events,
+               py::object controller, std::vector<py::object> sampled, py::object pfaffian,
+               const std::vector<std::tuple<py::object, int, bool>>& events,
                const std::vector<std::tuple<int, int, double, double, bool, double>>& limits, bool records)
       : tree_(built(mechanism).tree()),
         controller_(std::move(controller)),
+        sampled_(std::move(sampled)),
         pfaffian_(std::move(pfaffian)),
         parameters_(parameters.data(), parameters.data() + parameters.size()) {
     plan_.method = static_cast<Method>(named(methods, method));
@@ -168,6 +204,7 @@ class PySimulation {
     std::copy(gains.begin(), gains.end(), plan_.gains);
     plan_.self = this;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
+    plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     add_force_elements(built(mechanism), force_elements, force_elements_);
     plan_.force_elements = force_elements_.all();
@@ -195,8 +232,15 @@ class PySimulation {
   void stop() { stopped_ = true; }
   bool closes_stages() const { return carried_[0] > 0.5; }
   void close_stages(bool yes) { carried_[0] = yes ? 1.0 : 0.0; }
+  /// Takes the samples that are due in x at this time, those at the start of a run.
+  void sample(Numbers& x, double time) {
+    check(x);
+    simulation_.kernels.sample(tree_, plan_, parameters_.data(), time, x.mutable_data());
+    rethrow();
+  }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
+  int integrated() const { return simulation_.integrated(); }
   Numbers record() const { return copy_of(carried_.data() + guard_size, static_cast<Count>(carried_.size()) - guard_size); }
 
   /// Events up to here are no news.
@@ -309,7 +353,9 @@ class PySimulation {
  private:
   const Tree& tree_;
   Plan plan_;
-  py::object controller_, pfaffian_;
+  py::object controller_;
+  std::vector<py::object> sampled_;  // one a sampling, None where only elements are asked
+  py::object pfaffian_;
   bool failed_ = false;
   std::atomic<bool> stopped_{false};
   ForceElementList force_elements_;
@@ -340,16 +386,19 @@ void bind_simulation(py::module_& m) {
 
   py::class_<PySimulation>(m, "Simulation")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
-                    const Numbers&, py::object, py::object, const std::vector<std::tuple<py::object, int, bool>>&,
+                    const Numbers&, py::object, std::vector<py::object>, py::object,
+                    const std::vector<std::tuple<py::object, int, bool>>&,
                     const std::vector<std::tuple<int, int, double, double, bool, double>>&, bool>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
-           py::arg("parameters"), py::arg("controller"), py::arg("pfaffian"), py::arg("events"), py::arg("limits"),
-           py::arg("records"), py::keep_alive<1, 2>())
+           py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"), py::arg("events"),
+           py::arg("limits"), py::arg("records"), py::keep_alive<1, 2>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
+      .def_property_readonly("integrated", &PySimulation::integrated)
       .def_property_readonly("calls", &PySimulation::calls)
       .def_property("close_stages", &PySimulation::closes_stages, &PySimulation::close_stages)
       .def("look", &PySimulation::look, py::arg("q"), py::arg("time"))
+      .def("sample", &PySimulation::sample, py::arg("x").noconvert(), py::arg("time"))
       .def("stop", &PySimulation::stop)
       .def("watch_since", &PySimulation::watch_since, py::arg("time"))
       .def_property_readonly("found", &PySimulation::found)

@@ -106,11 +106,6 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
          *ends = take(p.limits);
   bool* held = arena.take<bool>(p.limits);  // rows of the cascade already
   std::fill(held, held + p.limits, false);
-  const auto there = [&] {  // where the programme leads
-    for (int k = 0; k < n; ++k) x[k] = here[k];
-    for (int j = 0; j < n - cascade.directions; ++j) subtract_scaled(x, N + j * n, -y[j], n);
-    return x;
-  };
   for (int l = 0; l < p.levels; ++l) {
     const Arena::Scope of_level(arena);
     const int first = p.level[l], k = p.level[l + 1] - first;
@@ -121,43 +116,68 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
       cascade.add(A, b, k, false);
       continue;
     }
-    const int r = free_directions(cascade, arena, N);
-    if (r == 0) {
+    if (cascade.directions >= n) {  // the levels before have left nothing free
       if (within(p, s.lower, s.upper, cascade.x)) break;
       if (!s.relaxed && relax(p, cascade.x, s, report.active)) return again;
       s.gives_way = s.relaxed = report.misses_hard = true;
       return again;
     }
     // what the level would do without limits, damped where that is due, is what it is to do with them
-    double *reach = take(k), *AN = take(k * r);
+    double *reach = take(k), *AN = take(k * n), *off = take(k);
     const int directions = cascade.directions;
     std::copy(cascade.x, cascade.x + n, here);
     cascade.add(A, b, k, !last);
     for (int i = 0; i < k; ++i) reach[i] = scalar_product(A + i * n, cascade.x, n);
     if (within(p, s.lower, s.upper, cascade.x)) continue;
+
+    // Unknowns of the programme: the directions that the level moves along, and what it leaves free, which hardly counts. Of the first ones
+    // A N = Q R (Gram-Schmidt), and with w = R y the level is |w - Q^T off|^2, well-conditioned at singular positions too.
+    const int m = cascade.directions - directions;
+    std::copy(cascade.q + directions * n, cascade.q + cascade.directions * n, N);
+    const int r = m + free_directions(cascade, arena, N + m * n);
     cascade.directions = directions;
     std::copy(here, here + n, cascade.x);
-
-    double trace = 0.0, asked = 0.0;
-    std::fill(f, f + r, 0.0), std::fill(H, H + r * r, 0.0);
+    double *R = take(m * m), asked = 0.0;
     for (int i = 0; i < k; ++i) {
-      for (int j = 0; j < r; ++j) AN[i * r + j] = scalar_product(A + i * n, N + j * n, n);
-      const double off = reach[i] - scalar_product(A + i * n, here, n);
-      asked += off * off;
-      for (int j = 0; j < r; ++j) {
-        f[j] -= AN[i * r + j] * off;
-        for (int m = 0; m < r; ++m) H[j * r + m] += AN[i * r + j] * AN[i * r + m];
-      }
+      off[i] = reach[i] - scalar_product(A + i * n, here, n);
+      asked += square(off[i]);
+      for (int j = 0; j < m; ++j) AN[j * k + i] = scalar_product(A + i * n, N + j * n, n);
     }
-    for (int j = 0; j < r; ++j) trace += H[j * r + j];
-    const double scale = trace > 0.0 ? r / trace : 1.0;  // to numbers near 1
-    for (int i = 0; i < r * r; ++i) H[i] *= scale;
-    for (int j = 0; j < r; ++j) f[j] *= scale, H[j * r + j] += last ? 0.0 : 1e-8;
+    std::fill(H, H + r * r, 0.0), std::fill(f, f + r, 0.0);
+    for (int j = 0; j < m; ++j) {
+      double* column = AN + j * k;
+      for (int l = 0; l < j; ++l) R[l * m + j] = 0.0;
+      for (int pass = 0; pass < 2; ++pass)
+        for (int l = 0; l < j; ++l) {
+          const double along = scalar_product(AN + l * k, column, k);
+          subtract_scaled(column, AN + l * k, along, k);
+          R[l * m + j] += along;
+        }
+      R[j * m + j] = std::sqrt(scalar_product(column, column, k));
+      for (int i = 0; i < k; ++i) column[i] /= R[j * m + j];
+      f[j] = -scalar_product(column, off, k);
+    }
+    for (int j = 0; j < r; ++j) H[j * r + j] = j < m ? 1.0 : 1e-8;
     for (int i = 0; i < p.limits; ++i) {
       const double at = scalar_product(p.C + i * n, here, n);
-      for (int j = 0; j < r; ++j) CN[i * r + j] = scalar_product(p.C + i * n, N + j * n, n);
+      double* row = CN + i * r;
+      for (int j = 0; j < r; ++j) {
+        row[j] = scalar_product(p.C + i * n, N + j * n, n);
+        if (j >= m) continue;
+        for (int l = 0; l < j; ++l) row[j] -= row[l] * R[l * m + j];
+        row[j] /= R[j * m + j];
+      }
       low[i] = held[i] ? -TaskLimits::far : s.lower[i] - at, high[i] = held[i] ? TaskLimits::far : s.upper[i] - at;
     }
+    const auto there = [&] {  // where the programme leads
+      for (int j = m - 1; j >= 0; --j) {
+        for (int l = j + 1; l < m; ++l) y[j] -= R[j * m + l] * y[l];
+        y[j] /= R[j * m + j];
+      }
+      for (int k = 0; k < n; ++k) x[k] = here[k];
+      for (int j = 0; j < r; ++j) subtract_scaled(x, N + j * n, -y[j], n);
+      return x;
+    };
     int flag = programme(r, p.limits, H, f, CN, low, high, nullptr, y, force);
     if (flag == -1 && !s.relaxed) {
       flag = programme(r, p.limits, H, f, CN, low, high, p.soft, y, force);
@@ -170,11 +190,13 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
     }
     if (flag < 0) return flag;
 
-    double missed = 0.0, strongest = 0.0;
-    for (int i = 0; i < k; ++i) missed += square(reach[i] - scalar_product(A + i * n, there(), n));
+    double missed = 0.0, strongest = 0.0, moved = 0.0;
+    for (int j = m; j < r; ++j) moved += square(y[j]);
+    const double* found = there();
+    for (int i = 0; i < k; ++i) missed += square(reach[i] - scalar_product(A + i * n, found, n));
     for (int i = 0; i < p.limits; ++i) strongest = std::max(strongest, std::abs(force[i]));
     // or the limits cost this level nothing, and its place within them is left to the next
-    const bool costs = last || missed > 1e-12 * asked;
+    const bool costs = last || missed > 1e-12 * asked + 1e-14 * moved;
     int count = 0;
     for (int i = 0; i < p.limits && costs; ++i) {
       if (held[i] || std::abs(force[i]) <= 1e-7 * strongest) continue;

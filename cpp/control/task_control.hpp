@@ -8,6 +8,9 @@
 // joints are light. What tasks leave free takes the least efforts.
 #pragma once
 
+#include <optional>
+
+#include "../dynamics/ltdl.hpp"
 #include "../loops/constrained_dynamics.hpp"
 #include "../mechanism/status.hpp"
 #include "limited.hpp"
@@ -22,63 +25,101 @@ template <class T> struct TaskUnknowns {
   T* scale;  // x = scale xi
 };
 
-/// Solutions of the saddle equation, one for each column on the right.
-template <class T> struct TaskResponses {
-  LoopEquation<T> e;
-  Factor<T> factor;
-  Arena& arena;
+/// Lane by lane.
+inline double lane(double x, int) { return x; }
+template <int W> double lane(const Packet<W>& x, int i) { return x.lanes[i]; }
+inline void set_lane(double& x, int, double value) { x = value; }
+template <int W> void set_lane(Packet<W>& x, int i, double value) { x.lanes[i] = value; }
+template <class T> struct Lanes {
+  static constexpr int count = 1;
+};
+template <int W> struct Lanes<Packet<W>> {
+  static constexpr int count = W;
+};
 
-  /// Of `count` generalised forces (nv each), a and lambda one after the other: with one state's factor four at a time. Without corrections:
-  /// what rounding leaves open is less than any target is known to.
-  SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
-    const Tree& tree = e.matrix.tree;
-    const int nv = tree.nv, rows = tree.loops.rows, all = nv + e.matrix.rows;
-    int k = 0;
-    if constexpr (std::is_same_v<T, double>) {
-      const Arena::Scope scope(arena);
-      using P = Packet<4>;
-      P *x = arena.take<P>(all), *work = arena.take<P>(all);
-      for (; k < count && !e.pieces && !e.matrix.plan.fronts; k += 4) {
-        const int n = std::min(4, count - k);
-        for (int i = 0; i < all; ++i) x[i] = P(0.0);
-        for (int l = 0; l < n; ++l)
-          for (int i = 0; i < nv; ++i) x[i].lanes[l] = forces[(k + l) * nv + i];
-        sarrus::solve(e.matrix.plan, factor, arena, x, work);
-        for (int l = 0; l < n; ++l) {
-          for (int i = 0; i < nv; ++i) a[(k + l) * nv + i] = x[i].lanes[l];
-          for (int r = 0; r < rows; ++r) lambda[(k + l) * rows + r] = -x[nv + r].lanes[l];
-        }
-      }
+/// Accelerations and multipliers that forces cause: by the saddle equation, or of a tree by its mass matrix.
+template <class T> struct TaskResponses {
+  const Tree& tree;
+  Arena& arena;
+  T* b;  // -h, then gamma
+  const T* L = nullptr;  // factor of a tree's mass matrix
+  std::optional<LoopEquation<T>> e{};
+  Factor<T> factor{};
+
+  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in) : tree(t), arena(a) {
+    if (tree.loops.constraints > 0) {
+      e.emplace(loop_equation(tree, arena, in));
+      b = e->b, factor = factorise_tightly(*e, arena);
+      return;
     }
-    for (; k < count; ++k) {
-      const Arena::Scope scope(arena);
-      T* x = arena.take<T>(all);
-      for (int i = 0; i < all; ++i) x[i] = i < nv ? forces[k * nv + i] : T(0.0);
-      solve_once(e, arena, factor, x);
-      for (int i = 0; i < nv; ++i) a[k * nv + i] = x[i];
-      for (int r = 0; r < rows; ++r) lambda[k * rows + r] = -x[nv + r];
-    }
+    b = arena.take<T>(tree.nv);
+    rnea(tree, arena, RneaInput<T>{in.q, in.v, zeros<T>(arena, tree.nv)}, b);
+    for (int k = 0; k < tree.nv; ++k) b[k] = -b[k];
+    T* M = arena.take<T>(tree.nv * tree.nv);
+    crba(tree, arena, in.q, M);
+    factorise(tree, arena, M);
+    L = M;
   }
 
-  /// a and lambda become what force (nv) and gamma (rows; null: zero) cause.
+  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
   SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
+    if (L) return each(force, 1, a, lambda);
     const Arena::Scope scope(arena);
-    const Tree& tree = e.matrix.tree;
-    const int nv = tree.nv, all = nv + e.matrix.rows;
-    T* b = arena.take<T>(all);
-    for (int k = 0; k < all; ++k) b[k] = T(0.0);
-    for (int k = 0; k < nv; ++k) b[k] = force[k];
-    for (int r = 0; gamma && r < tree.loops.rows; ++r) b[nv + r] = gamma[r];
-    const T* x = b;
-    if (e.matrix.rows > 0 || e.pieces) {
-      T* own = arena.take<T>(e.solved().plan.unknowns);
-      refine(e.solved(), arena, factor, e.lifted(arena, b), own, 3);
-      x = e.lowered(arena, own);
-    } else {
-      solve_once(e, arena, factor, b);
+    const int nv = tree.nv;
+    T *x = arena.take<T>(nv + e->matrix.rows), *own = arena.take<T>(e->solved().plan.unknowns);
+    for (int k = 0; k < nv + e->matrix.rows; ++k) x[k] = k < nv ? force[k] : T(0.0);
+    for (int r = 0; gamma && r < tree.loops.rows; ++r) x[nv + r] = gamma[r];
+    refine(e->solved(), arena, factor, e->lifted(arena, x), own, 3);
+    const T* found = e->lowered(arena, own);
+    for (int k = 0; k < nv; ++k) a[k] = found[k];
+    for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -found[nv + r];
+  }
+
+  /// Of `count` generalised forces, one after the other: with one state's factor several at a time. Without corrections: what rounding leaves
+  /// open is less than any target is known to.
+  SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
+    int k = 0;
+    if constexpr (std::is_same_v<T, double>) {
+      using P = Packet<sizeof(WideDoubles) / sizeof(double)>;
+      for (; k + 1 < count && (L || !(e->pieces || e->matrix.plan.fronts)); k += P::width)
+        together<P>(forces + k * tree.nv, std::min(P::width, count - k), a + k * tree.nv, lambda + k * tree.loops.rows);
     }
-    for (int k = 0; k < nv; ++k) a[k] = x[k];
-    for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -x[nv + r];
+    for (; k < count; ++k) together<T>(forces + k * tree.nv, 1, a + k * tree.nv, lambda + k * tree.loops.rows);
+  }
+
+ private:
+  /// Of right-hand side l: a lane, or all there is.
+  template <class P> static T at(const P& x, int l) {
+    if constexpr (std::is_same_v<P, T>)
+      return x;
+    else
+      return lane(x, l);
+  }
+  template <class P> static void put(P& x, int l, const T& value) {
+    if constexpr (std::is_same_v<P, T>)
+      x = value;
+    else
+      set_lane(x, l, value);
+  }
+
+  template <class P> void together(const T* forces, int count, T* a, T* lambda) {
+    const Arena::Scope scope(arena);
+    const int nv = tree.nv, rows = tree.loops.rows, all = L ? nv : nv + e->matrix.rows;
+    P *x = arena.take<P>(all), *work = arena.take<P>(all);
+    for (int i = 0; i < all; ++i) x[i] = P(0.0);
+    for (int l = 0; l < count; ++l)
+      for (int i = 0; i < nv; ++i) put<P>(x[i], l, forces[l * nv + i]);
+    if (L) {
+      solve_inward(tree, L, x, 1), solve_outward(tree, L, x, 1);
+    } else if constexpr (std::is_same_v<P, T>) {
+      solve_once(*e, arena, factor, x);
+    } else {
+      sarrus::solve(e->matrix.plan, factor, arena, x, work);
+    }
+    for (int l = 0; l < count; ++l) {
+      for (int i = 0; i < nv; ++i) a[l * nv + i] = at<P>(x[i], l);
+      for (int r = 0; r < rows; ++r) lambda[l * rows + r] = -at<P>(x[nv + r], l);
+    }
   }
 };
 
@@ -147,25 +188,10 @@ inline int limit_count(const TaskControl& c) {
   return n;
 }
 
-/// Lane by lane: the programme and what decides about it are for one state.
-inline double lane(double x, int) { return x; }
-template <int W> double lane(const Packet<W>& x, int i) { return x.lanes[i]; }
-inline void set_lane(double& x, int, double value) { x = value; }
-template <int W> void set_lane(Packet<W>& x, int i, double value) { x.lanes[i] = value; }
-template <class T> struct Lanes {
-  static constexpr int count = 1;
-};
-template <int W> struct Lanes<Packet<W>> {
-  static constexpr int count = W;
-};
-
-/// Adds the efforts of motors to `motor`, of all joints; z and z_dot are of the multipliers' tasks. `others`: forces of what else acts, of
-/// the joints (those that close loops too, if the controller reads them): it does not know them, but they change what it measures. Or null.
-/// Returns the status.
 template <class T>
 SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* given,
                                const T& time, const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot,
-                               const TaskReport<T>& report = {}) {
+                               const TaskReport<T>& report) {
   const Arena::Scope scope(arena);
   const int nv = tree.nv, motors = static_cast<int>(c.motor.size()), n = c.unknowns(), held = tree.loops.rows;
   const auto take = [&](int count) { return arena.template take<T>(count); };
@@ -185,10 +211,9 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   in.time = &time;
   OffLoops<T> off;
   if (report.x) in.off = &off;
-  const LoopEquation<T> equation = loop_equation(tree, arena, in);
-  TaskResponses<T> respond = {equation, factorise_tightly(equation, arena), arena};
+  TaskResponses<T> respond(tree, arena, in);
   TaskUnknowns<T> u = {n, nv, held, take(n * nv), take(n * nv), take(n * held), take(nv), take(held), take(n)};
-  respond(equation.b, equation.b + nv, u.a, u.lambda);
+  respond(respond.b, respond.b + nv, u.a, u.lambda);
   for (int k = 0; k < n * nv; ++k) u.B[k] = T(0.0);
   for (int k = 0; k < motors; ++k) {
     const int iv = c.motor[k];
@@ -211,8 +236,15 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   T *A = take(rows * n), *b = take(rows), *J = take(std::max(1, widest) * nv), *right = take(widest + 1), *error = take(rows);
   int* level = arena.template take<int>(c.levels + 3);
   int row = 0, told = 0, state = 0;
+  // what is left of terms that cancel is none: momentum about the centre of mass, say, that no motor can change
+  T* length = take(n);  // of each unknown's accelerations, squared
+  for (int k = 0; k < n; ++k) length[k] = scalar_product(u.A + k * nv, u.A + k * nv, nv);
   const auto in_unknowns = [&](const T* along, const T& wanted, const T& weight) {
-    for (int k = 0; k < n; ++k) A[row * n + k] = scalar_product(along, u.A + k * nv, nv) * u.scale[k] * weight;
+    const T size = scalar_product(along, along, nv) * T(1e-22);
+    for (int k = 0; k < n; ++k) {
+      const T sum = scalar_product(along, u.A + k * nv, nv);
+      A[row * n + k] = select(sum * sum > size * length[k], sum, T(0.0)) * u.scale[k] * weight;
+    }
     b[row++] = (wanted - scalar_product(along, u.a, nv)) * weight;
   };
   level[0] = 0;
@@ -269,6 +301,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   status = select(missed > asked * T(1e-12), T(contradictory), status);
 
   if (report.conflict) *report.conflict = 0;
+  const T *effort_lower = nullptr, *effort_upper = nullptr;
   if (c.limited) {
     const int limits = limit_count(c);
     T *C = take(limits * n), *lower = take(limits), *upper = take(limits);
@@ -296,16 +329,18 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
       if (flag == 0 && report.conflict) *report.conflict = what.misses_hard ? 2 : 1;
       for (int k = 0; k < n; ++k) set_lane(cascade.x[k], l, x1[k]);
     }
-    for (int k = 0; k < motors; ++k) {  // rounding does not count as less than a limit
-      const T most_x = upper[k] / u.scale[k], least_x = lower[k] / u.scale[k];
-      T& x = cascade.x[k];
-      x = select(x > most_x, most_x, select(x < least_x, least_x, x));
-    }
+    effort_lower = lower, effort_upper = upper;
   }
 
   T *x = report.x ? report.x : take(n), *lambda = report.multipliers ? report.multipliers : take(held);
   for (int k = 0; k < n; ++k) x[k] = cascade.x[k] * u.scale[k];
-  for (int k = 0; k < motors; ++k) motor[c.motor[k]] += x[k];
+  for (int k = 0; k < motors; ++k) {
+    if (effort_upper) {  // rounding is no excuse
+      x[k] = select(x[k] > effort_upper[k], effort_upper[k], x[k]);
+      x[k] = select(x[k] < effort_lower[k], effort_lower[k], x[k]);
+    }
+    motor[c.motor[k]] += x[k];
+  }
   if (held > 0 && (c.states > 0 || report.multipliers)) {
     std::copy(u.lambda, u.lambda + held, lambda);
     for (int k = 0; k < n; ++k) subtract_scaled(lambda, u.Lambda + k * held, -x[k], held);

@@ -131,10 +131,11 @@ template <class T> void frame_rows(const TaskState<T>& s, const Task& task, cons
   }
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) {
-      T push[3] = {T(0.0), T(0.0), T(0.0)};
-      if (!task.push.empty()) evaluate(*task.push[j], s.time, push);
-      out.right[i] +=
-          off[j] * T(task.stiffness[i * n + j]) + slip[j] * T(task.damping[i * n + j]) + push[0] * T(task.yielding[i * n + j]);
+      out.right[i] += off[j] * T(task.stiffness[i * n + j]) + slip[j] * T(task.damping[i * n + j]);
+      if (task.push.empty()) continue;
+      T push[3];
+      evaluate(*task.push[j], s.time, push);
+      out.right[i] += push[0] * T(task.yielding[i * n + j]);
     }
 }
 

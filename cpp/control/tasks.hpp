@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "../mechanism/arena.hpp"
 #include "../mechanism/tree.hpp"
 
 namespace sarrus {
@@ -108,5 +109,12 @@ template <class T> struct TaskReport {
   signed char* active = nullptr;  // of each limit: see limited.hpp
   int* conflict = nullptr;  // 1: limits of motion were given up; 2: rows that must hold were
 };
+
+/// Adds the efforts of motors to `motor`, of all joints; z and z_dot are of the multipliers' tasks. `others`: forces of what else acts, of
+/// the joints (those that close loops too, if the controller reads them): it does not know them, but they change what it measures. Or null.
+/// Returns the status.
+template <class T>
+T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* given, const T& time,
+               const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot, const TaskReport<T>& report = {});
 
 }  // namespace sarrus

@@ -35,14 +35,14 @@ template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   });
 }
 
-/// x becomes L^-T x.
-template <class T> SARRUS_INLINE void solve_inward(const Tree& tree, const T* L, T* x, int stride) {
+/// x becomes L^-T x. It may be a packet of right-hand sides, of one state's L.
+template <class F, class T> SARRUS_INLINE void solve_inward(const Tree& tree, const F* L, T* x, int stride) {
   inward(tree, [&](int k) {
     for (int i = tree.mass_parent[k]; i >= 0; i = tree.mass_parent[i]) x[i * stride] -= L[k * tree.nv + i] * x[k * stride];
   });
 }
 /// x becomes L^-1 D^-1 x.
-template <class T> SARRUS_INLINE void solve_outward(const Tree& tree, const T* L, T* x, int stride) {
+template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, const F* L, T* x, int stride) {
   const int n = tree.nv;
   outward(tree, [&](int k) {
     x[k * stride] /= L[k * n + k];

@@ -2,7 +2,7 @@
 // shared_many.cpp, and whoever includes this header calls those: compiled into each file anew, they would double the time of a build.
 #pragma once
 
-#include "../control/task_control.hpp"
+#include "../control/tasks.hpp"
 #include "../dynamics/aba.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "../loops/constrained_dynamics.hpp"

@@ -43,8 +43,10 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   System<double> s{tree, arena, plan, parameter};
   Trial<double> trial = {there, 0.0, dense};
   if (plan.limits > 0) s.demanded = error + 1;  // there is room behind it
+  s.held = x + s.integrated();
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
+  std::copy(x + s.integrated(), x + s.size(), there + s.integrated());
   guarded_step(s, time, row, guard, [&] {
     s.kept = false;
     std::optional<LeastMotion<double>> start;
@@ -64,10 +66,19 @@ void between_steps(const Tree& tree, const Plan& plan, const double* parameter, 
   const Arena::Scope scope(arena);
   between(tree, plan.force_elements.nz, x, dense, (time - from) / step, arena.take<double>(tree.nv), there);
   System<double> s{tree, arena, plan, parameter};
+  std::copy(x + s.integrated(), x + s.size(), there + s.integrated());
   std::optional<LeastMotion<double>> start;
   if (guard[0] > 0.5) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
   const auto state = SimulationState<double>::of(tree, there);
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
+}
+
+double sample_controllers(const Tree& tree, const Plan& plan, const double* parameter, double time, double* x) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  System<double> s{tree, arena, plan, parameter};
+  if (s.samples()) s.sample(time, x);
+  return s.status;
 }
 
 double forces_on(const Tree& tree, const Plan& plan, const double* parameter, double time, const double* x, double* tau) {
@@ -75,6 +86,7 @@ double forces_on(const Tree& tree, const Plan& plan, const double* parameter, do
   const Arena::Scope scope(arena);
   const auto state = SimulationState<const double>{x, x + tree.nq, x + tree.nq + tree.nv};
   System<double> s{tree, arena, plan, parameter};
+  s.held = x + s.integrated();
   s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
   return s.status;
 }
@@ -103,7 +115,7 @@ double only_on_loops(const Tree& tree, const Plan& plan, double time, const doub
 }  // namespace
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_many,    try_step,       between_steps,
+  table.simulation = {advance_one, advance_many,    try_step,       between_steps, sample_controllers,
                       forces_on,   read_all_joints, weakest_row_at, only_on_loops};
 }
 

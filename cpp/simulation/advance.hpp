@@ -67,32 +67,44 @@ template <class T> void note_state(System<T>& s, const T& time, const Simulation
   note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
 }
 
-/// From time + first h, `count` steps of h; the row holds (q, v, z), and what a run carries along. Returns the status.
+/// From time + first h, `count` steps of h; the row holds (q, v, z, held), and what a run carries along. Returns the status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
           std::int64_t count, T* row) {
   System<T> s{tree, arena, plan, parameter};
   const auto x = SimulationState<T>::of(tree, row);
   T *carried = row + s.size(), *record = plan.records ? carried + guard_size : nullptr;
+  s.held = row + s.integrated();
+  if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
   if (plan.limits > 0) {
     s.demanded = arena.template take<T>(tree.nv + tree.loop_nv);
     note_state(s, T(time + static_cast<double>(first) * h), x, record);
   }
   for (std::int64_t k = first; k < first + count; ++k) {
-    const Arena::Scope scope(arena);
-    const T now = T(time + static_cast<double>(k) * h), step = T(h);
-    guarded_step(s, now, row, carried, [&] {
-      s.kept = false;
-      step_once(s, now, step, x);
-    });
-    if constexpr (std::is_same_v<T, double>)
-      if (s.status != 0.0) break;  // what follows would only be wrong
-    if (!record) continue;
-    if (plan.limits > 0) {
-      note_limits(plan, now, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr), s.demanded, record);
-      note_state(s, T(now + step), x, record);
+    const double begin = time + static_cast<double>(k) * h, end = time + static_cast<double>(k + 1) * h;
+    for (double from = begin, to = end;; from = to) {
+      const Arena::Scope scope(arena);
+      const T now = T(from);
+      T step = T(h);
+      if (s.samples()) {  // the step is cut where something is due
+        const double due = next_sample(plan.force_elements, s.held);
+        to = due < end - one_instant(plan.force_elements) ? due : end;
+        if (from != begin || to != end) step = T(to - from);
+      }
+      guarded_step(s, now, row, carried, [&] {
+        s.kept = false;
+        step_once(s, now, step, x);
+      });
+      if (s.samples()) s.sample(to, row);
+      if constexpr (std::is_same_v<T, double>)
+        if (s.status != 0.0) return s.status;  // what follows would only be wrong
+      if (plan.limits > 0) {
+        note_limits(plan, now, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr), s.demanded, record);
+        note_state(s, T(to), x, record);
+      }
+      if (to == end) break;
     }
-    if (plan.watches_rates) note_rates(s, k, T(now + step), step, x, record);
+    if (plan.watches_rates && record) note_rates(s, k, T(end), T(h), x, record);
   }
   return s.status;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "record.hpp"
+#include "sampling.hpp"
 #include "step_length.hpp"
 
 namespace sarrus {
@@ -34,7 +35,8 @@ struct Simulation {
   const Plan& plan;
   const double* parameter;  // the numbers of its force elements
 
-  int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
+  int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
+  int size() const { return integrated() + plan.force_elements.held; }
   int row_size() const { return size() + carried_size(plan); }
   /// The row of a run that begins at a state (q, v, z).
   std::vector<double> begin(const std::vector<double>& state) const {
@@ -179,7 +181,7 @@ struct Simulation {
 class AdaptiveRun {
  public:
   struct State {
-    double* x;  // (q, v, z)
+    double* x;  // (q, v, z, held)
     double time, next;  // the length of the next step
     double* guard;  // see record.hpp
   };
@@ -221,10 +223,16 @@ class AdaptiveRun {
       note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), demanded, record);
       note_state(from_, x_.data(), record), note_state(reached, x, record);
     };
+    const ForceElements& elements = s_.plan.force_elements;
+    done.status = sample(at.time, at.x);
     if (!x_.empty()) keep(samples, at.time, nullptr, done);  // for which the last call had no room
-    while (!done.finished && at.time < pause) {
-      const bool ends = at.time + length.next() >= end;
-      const double step = ends ? end - at.time : length.next(), reached = ends ? end : at.time + step;
+    while (!done.finished && at.time < pause && done.status == 0.0) {
+      const double due = next_sample(elements, at.x + s_.integrated()), instant = one_instant(elements);
+      const bool samples_there = due < end + instant && at.time + length.next() >= due - instant;
+      const bool ends = !samples_there && at.time + length.next() >= end;
+      const bool finishes = ends || (samples_there && due > end - instant);  // though rounding may part the two
+      const double planned = length.next(), reached = samples_there ? due : ends ? end : at.time + planned;
+      const double step = samples_there || ends ? reached - at.time : planned;
       if (ends && !tail_) tail_ = Tail{std::vector<double>(at.x, at.x + n), at.time, {at.guard[0], at.guard[1]}, length};
       if (!(at.time + step > at.time)) {
         done.status = no_convergence;
@@ -246,8 +254,9 @@ class AdaptiveRun {
         ++done.rejected;
         continue;
       }
+      if (samples_there && (done.status = sample(reached, there.data())) != 0.0) break;
       x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step, std::copy_n(at.guard, guard_size, guard_);
-      keep(samples, reached, there.data(), done);
+      keep(samples, finishes ? std::max(reached, end) : reached, there.data(), done);
       done.beyond_tolerance += error > 1.0;
       const bool seen = watch(reached, x_.data(), there.data());
       if (!seen) note(reached, there.data());
@@ -259,8 +268,11 @@ class AdaptiveRun {
       }
       ++done.steps;
       at.time = reached;
+      const bool cut = step < planned && !length.rejected();
       length.accept(step, error);
+      if (cut && length.next() < planned) length = StepLength(planned, options.longest);
       std::copy(there.begin(), there.end(), at.x);
+      if (finishes) std::copy(there.begin(), there.end(), last), done.finished = true;
       if (seen) break;
       if (stop()) {
         done.status = interrupted;
@@ -278,6 +290,10 @@ class AdaptiveRun {
   }
 
  private:
+  double sample(double time, double* x) const {
+    return s_.plan.force_elements.samplings > 0 ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
+  }
+
   void note_state(double time, const double* x, double* record) const {
     const Tree& tree = s_.tree;
     std::vector<double> q(x, x + tree.nq), v(x + tree.nq, x + tree.nq + tree.nv);

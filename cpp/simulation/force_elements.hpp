@@ -3,20 +3,26 @@
 //
 //   controller   u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q, within limits, where z rests rather than drive u beyond them
 //   stiction     bristles that bend by z: z-dot = v - |v| z s0/F(v), friction s0 z + min(s1, F/|v|) z-dot   (Canudas de Wit et al. 1995)
-//   computed     tau = M (g-double-dot + kd (g-dot - v) + kp (g - q)) + h, on trees        (Li and Wu 4.4; Murray, Li and Sastry 4.5)
+//   model laws   computed torque, PD+, gravity held by the motors: see model_laws.hpp
 //   end stop     k d + c d-dot beyond a limit, with |c d-dot| at most k d: so it never pulls, and sets in without a jump
 //   contact      k d^n (1 + c d-dot) along the normal (Hunt and Crossley 1975), Coulomb friction made smooth at slip speed v_s; d is how deep
 //                a sphere is in a plane, or in ground whose height is a law of the distance along a line
 //   thruster     f(t) within limits, along an axis that goes with the body
+//   table        efforts in straight lines between given times
+//   drive        of what is asked for along a velocity, u: z-dot = b (u - z), or z-double-dot = b^2 (u - z) - 2 d b z-dot; z is delivered, or u,
+//                within s (1 - |v|/v_0) where it drives and s where it brakes: stall effort s and no-load speed v_0
 //   tasks        ../control/task_control.hpp
 //   wheel        u(t), and what others ask of its motor, within limits: no faster than it would reach its greatest momentum in 10 ms
 //
 // Numbers that a sweep may vary are read from a row of parameters, so that every lane can have its own.
 #pragma once
 
-#include "../control/task_control.hpp"
+#include <algorithm>
+
+#include "../control/tasks.hpp"
 #include "../loops/constraints.hpp"
-#include "plan.hpp"
+#include "model_laws.hpp"
+#include "sampling.hpp"
 
 namespace sarrus {
 
@@ -96,6 +102,18 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
   add_point_force(tree, state, c.link, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
 }
 
+/// Before the first time nothing, after the last one what it was.
+template <class T> void add_table(const EffortTable& table, const T* parameter, const T& time, T* motor) {
+  const double now = of_any_lane(time), *end = table.time + table.times;
+  const int after = static_cast<int>(std::upper_bound(table.time, end, now) - table.time);
+  if (after == 0) return;
+  const T* row = parameter + table.parameter + (after - 1) * table.motors;
+  const bool between = after < table.times;
+  const double part = between ? (now - table.time[after - 1]) / (table.time[after] - table.time[after - 1]) : 0.0;
+  for (int k = 0; k < table.motors; ++k)
+    motor[table.motor[k]] += between ? row[k] + (row[table.motors + k] - row[k]) * T(part) : row[k];
+}
+
 /// What acts at places of bodies: contacts and thrusters.
 template <class T>
 void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time,
@@ -119,12 +137,13 @@ void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& ele
 }
 
 /// Adds what controllers give to `motor` and all other forces to tau, and writes the rates of internal states. `pressing`: a number that is
-/// another one wherever other contacts and end stops press (of the first 50). Behind q, v, motor and tau may stand what belongs to joints that
+/// another one wherever other contacts and end stops press (of the first 50). `lacking`: the largest part of what a law wants that no motor
+/// gives, relative. Behind q, v, motor and tau may stand what belongs to joints that
 /// close loops.
 template <class T>
 void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
-           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing) {
-  pressing = T(0.0);
+           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing, T& lacking) {
+  pressing = lacking = T(0.0);
   double weight = 1.0;
   for (int i = 0; i < elements.controllers; ++i) {
     const Controller& c = elements.controller[i];
@@ -135,8 +154,9 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const T effort = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
     motor[c.iv] += least(most(effort, p[3]), p[4]);
     // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
+    const T unwinding = T(elements.unwinding);
     const T room = most(p[4] - effort, T(0.0)), room_below = least(p[3] - effort, T(0.0));
-    z_dot[c.iz] = most(least(p[1] * off, room * T(1e3)), room_below * T(1e3));
+    z_dot[c.iz] = most(least(p[1] * off, room * unwinding), room_below * unwinding);
   }
   for (int i = 0; i < elements.efforts; ++i) {
     T g[3];
@@ -153,17 +173,9 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const T damping = select(settling * p[4] > p[3], p[3] / settling, p[4]);  // while they slip no more than friction in all
     tau[s.iv] -= p[3] * z[s.iz] + damping * z_dot[s.iz];
   }
-  if (elements.target) {
-    const Arena::Scope scope(arena);
-    T *a = arena.take<T>(tree.nv), *needed = arena.take<T>(tree.nv), g[3];
-    const T *kp = parameter + elements.computed, *kd = kp + tree.nv;
-    for (int k = 0; k < tree.nv; ++k) {
-      evaluate(*elements.target[k], &time, g);
-      a[k] = g[2] + kd[k] * (g[1] - v[k]) + kp[k] * (g[0] - q[k]);
-    }
-    rnea(tree, arena, RneaInput<T>{q, v, a}, needed);
-    for (int k = 0; k < tree.nv; ++k) motor[k] += needed[k];
-  }
+  for (int i = 0; i < elements.model_laws; ++i)
+    lacking = most(lacking, ModelBased<T>(tree, arena, elements.model_law[i], parameter, time, q, v).act(motor));
+  for (int i = 0; i < elements.tables; ++i) add_table(elements.table[i], parameter, time, motor);
   for (int i = 0; i < elements.end_stops; ++i) {
     const EndStop& s = elements.end_stop[i];
     const T* p = parameter + s.parameter;
@@ -180,6 +192,22 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
   }
   if (elements.contacts + elements.thrusters > 0)
     add_spatial_forces(tree, arena, elements, parameter, time, q, v, tau, weight, pressing);
+}
+
+/// What drives deliver of what is asked of them, and the rates of their lags.
+template <class T>
+void deliver(const ForceElements& elements, const T* parameter, const T* v, const T* z, T* motor, T* z_dot) {
+  for (int i = 0; i < elements.drives; ++i) {
+    const Drive& d = elements.drive[i];
+    const T *p = parameter + d.parameter, *lag = z + d.iz;
+    T& effort = motor[d.iv];
+    if (d.order == 1) z_dot[d.iz] = p[0] * (effort - lag[0]);
+    if (d.order == 2) z_dot[d.iz] = lag[1], z_dot[d.iz + 1] = p[0] * (p[0] * (effort - lag[0]) - T(2.0) * p[1] * lag[1]);
+    if (d.order > 0) effort = lag[0];
+    const T slower = v[d.iv] / p[3], forth = most(least(T(1.0) - slower, T(1.0)), T(0.0)),
+            back = most(least(T(1.0) + slower, T(1.0)), T(0.0));
+    effort = least(most(effort, -p[2] * back), p[2] * forth);
+  }
 }
 
 /// Motors that bring tasks about. `tau`: what others have added to the forces that are not of motors; `all`: velocities of all joints.

@@ -67,6 +67,39 @@ struct TaskElement {
   int parameter, iz;
 };
 
+/// A law that knows the mechanism, of independent coordinates: see model_laws.hpp.
+enum class ModelLawKind : int { computed_torque, pd_plus, gravity };
+struct ModelLawFacts {
+  const char* name;
+};
+inline constexpr ModelLawFacts model_laws[] = {{"computed_torque"}, {"pd_plus"}, {"gravity"}};
+struct ModelLaw {
+  ModelLawKind kind;
+  int targets;  // coordinates with one: all of a tree, or as many as a mechanism with loops has freedoms
+  const int *iq, *iv;
+  const Law* const* target;
+  int motors;  // those of the mechanism; 0: every velocity of the tree has one
+  const int* motor;  // the velocity that each of them drives
+  int parameter;  // kp of every target, then kd; or, of gravity, a scale
+  bool own_motors;  // whether the motors are those of the targets
+};
+
+/// What a drive makes of the effort that controllers ask for along a velocity: a lag, and less the faster it turns. See force_elements.hpp.
+struct Drive {
+  int iv, iz, order;  // of the lag; it has as many internal states
+  int parameter;  // bandwidth (1/time constant, or natural frequency) and damping ratio; stall effort and no-load speed
+};
+
+/// Efforts that go through given points of time in straight lines.
+struct EffortTable {
+  int times, motors;
+  const double* time;
+  const int* motor;  // velocities
+  int parameter;  // times x motors
+};
+
+struct Sampling;
+
 struct ForceElements {
   int task_controls, controllers, efforts, stictions, contacts, end_stops, thrusters, wheels;
   const TaskElement* task_control;
@@ -79,9 +112,28 @@ struct ForceElements {
   const ReactionWheel* wheel;
   const double*
       effort_limit;  // of every velocity, those of joints that close loops too: what controllers give in all is kept within it; or null
-  const Law* const* target;  // computed torque: of every velocity, or null
-  int computed;  // its parameters: kp of every velocity, then kd
-  int nz, parameters;  // internal states, and the numbers that all of them read
+  int nz, parameters;  // internal states that are integrated, and the numbers that all of them read
+  int model_laws = 0, drives = 0, tables = 0, samplings = 0;
+  const ModelLaw* model_law = nullptr;
+  const Drive* drive = nullptr;
+  const EffortTable* table = nullptr;
+  const Sampling* sampling = nullptr;
+  int held = 0;  // numbers that samplings hold
+  double unwinding = 1e3;  // towards a limit a controller's z goes no faster than it would reach it in the inverse of this [1/s]
+};
+
+/// Controllers that are asked at samples only, or a table of efforts: see sampling.hpp.
+struct Sampling {
+  ForceElements elements;
+  bool calls;  // whether the caller's function is asked too
+  double period, delay;
+  int pending;  // commands that may be on their way
+  int at, width;  // where it holds its numbers, and how many velocities there are
+  const double *position_step, *velocity_step, *effort_step;  // to whose multiples these are rounded; null: they are not
+  int times, motors;  // of a table, else 0
+  const double* time;
+  const int* motor;
+  int parameter;
 };
 
 /// A coordinate, a velocity, or what controllers ask for along it, that is to stay between two numbers.
@@ -107,6 +159,8 @@ struct Plan {
        watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
   // adds the efforts of motors and other generalised forces; false: it failed, and the simulation ends. Not for many at once.
   bool (*controller)(void* self, double time, const double* q, const double* v, double* motor, double* tau) = nullptr;
+  // the same of a sampling, by its number
+  bool (*sampled)(void* self, int which, double time, const double* q, const double* v, double* motor) = nullptr;
   // rows that depend on q, with their c and gamma
   bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers) = nullptr;
   void* self = nullptr;
@@ -117,7 +171,7 @@ struct Clock {
   std::int64_t first, count;
 };
 
-/// Many simulations side by side: row i of x is a state, with its record behind it; parameters may be its own (a step of 0 shares them).
+/// Many simulations side by side: row i of x is a state (q, v, z, held), with its record behind it; parameters may be its own (a step of 0 shares them).
 struct Sweep {
   double* x;
   int size;
@@ -137,6 +191,8 @@ struct SimulationKernels {
   /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
   void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
                   const double* guard, const double* dense, double* there);
+  /// Takes the samples that are due, of a state.
+  double (*sample)(const Tree&, const Plan&, const double* parameter, double time, double* x);
   /// The generalised force of all force elements and functions of the caller.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
   /// Coordinates and velocities of the tree's joints at x, and behind them those of joints that close loops.

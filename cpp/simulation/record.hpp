@@ -25,8 +25,10 @@ namespace sarrus {
 
 /// Whether any force can be stiff at all.
 inline bool has_rates(const Tree& tree, const ForceElements& elements) {
-  bool any = elements.controllers + elements.stictions + elements.contacts + elements.end_stops + elements.wheels > 0 ||
-             tree.ties_links || elements.target;
+  bool any = elements.controllers + elements.stictions + elements.contacts + elements.end_stops + elements.wheels +
+                     elements.model_laws + elements.drives >
+                 0 ||
+             tree.ties_links;
   for (int k = 0; k < tree.nv; ++k) any = any || tree.passive[k].damping != 0.0 || tree.passive[k].stiffness != 0.0;
   return any;
 }

@@ -22,7 +22,7 @@
 
 namespace sarrus {
 
-/// q, v and the internal states z of force elements, in one row.
+/// q, v and the internal states z of force elements, in one row, with what samplings hold behind them.
 template <class T> struct SimulationState {
   T *q, *v, *z;
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
@@ -56,6 +56,8 @@ template <class T> struct System {
   T status = T(0.0);
   T closes = T(0.0);  // 1: what a step looks at on its way is brought onto the loops too: see redundancy.hpp
 
+  const T* held = nullptr;  // of samplings, behind z
+
   // whether the next evaluation looks at what constraint forces work; and how much that was, squared, of what they might
   bool watches = false;
   T worked = T(0.0);
@@ -66,7 +68,10 @@ template <class T> struct System {
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
   Force<T> impulse = Force<T>::zero();  // of what acts from outside, in the midpoint rule's last step of what floats
 
-  int size() const { return tree.nq + tree.nv + plan.force_elements.nz; }
+  /// Of what is integrated; and of a state with what samplings hold.
+  int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
+  int size() const { return integrated() + plan.force_elements.held; }
+  bool samples() const { return plan.force_elements.samplings > 0; }
   bool projects() const {
     return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   }
@@ -75,16 +80,19 @@ template <class T> struct System {
 
   /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
-    const double* limit = plan.force_elements.effort_limit;
+    const ForceElements& elements = plan.force_elements;
+    const double* limit = elements.effort_limit;
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
-    T *along = all.J ? arena.template take<T>(all.nv) : tau,
-      *motor = limit || demanded || plan.force_elements.wheels > 0 ? arena.template take<T>(all.nv) : along;
+    T *along = all.J ? arena.template take<T>(all.nv) : tau, lacking;
+    T* motor = limit || demanded || elements.wheels + elements.drives > 0 ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
-    apply(tree, arena, plan.force_elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing);
-    if (plan.force_elements.task_controls > 0)
-      control_tasks(tree, arena, plan.force_elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along),
-                    z_dot, all.nv, status);
+    apply(tree, arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking);
+    if (elements.model_laws > 0) flag_contradiction(lacking);
+    add_held(elements, held, all.nv, motor);
+    if (elements.task_controls > 0)
+      control_tasks(tree, arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot, all.nv,
+                    status);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;
@@ -93,13 +101,44 @@ template <class T> struct System {
         for (int k = 0; k < all.nv; ++k) demanded[k] = motor[k];
         kept = plan.method != Method::implicit_midpoint;
       }
-      saturate(plan.force_elements, parameter, all.v, motor);
+      deliver(elements, parameter, all.v, z, motor, z_dot);
+      saturate(elements, parameter, all.v, motor);
       for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
     }
     for (int k = 0; all.J && k < tree.nv; ++k) {
       tau[k] = along[k];
       for (int r = tree.nv; r < all.nv; ++r) tau[k] += all.J[(r - tree.nv) * tree.nv + k] * along[r];
     }
+  }
+
+  /// Takes the samples that are due in the state x.
+  SARRUS_NOINLINE void sample(double time, T* x) {
+    const auto at = SimulationState<T>::of(tree, x);
+    take_samples(plan.force_elements, parameter, time, x + integrated(),
+                 [&](const Sampling& s, int which, T* z, T* effort) { ask(s, which, T(time), at.q, at.v, z, effort); });
+  }
+
+  /// What controllers answer at a sample, and their z after it.
+  void ask(const Sampling& s, int which, const T& time, const T* q, const T* v, T* z, T* effort) {
+    const Arena::Scope scope(arena);
+    AllJoints<T> all = {q, v, nullptr, tree.nv};
+    if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
+    const int nq = plan.drives_loop_joints ? tree.nq + tree.loop_nq : tree.nq;
+    T *q_seen = arena.template take<T>(nq), *v_seen = arena.template take<T>(all.nv), *others = arena.template take<T>(all.nv);
+    T *z_dot = arena.template take<T>(s.elements.nz), pressed, lacking;
+    std::copy(all.q, all.q + nq, q_seen), std::copy(all.v, all.v + all.nv, v_seen);
+    quantise(s.position_step, nq, q_seen), quantise(s.velocity_step, all.nv, v_seen);
+    for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
+    for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
+    apply(tree, arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking);
+    if (s.elements.model_laws > 0) flag_contradiction(lacking);
+    if (s.elements.task_controls > 0)
+      control_tasks(tree, arena, s.elements, parameter, time, static_cast<const T*>(q_seen), static_cast<const T*>(v_seen),
+                    static_cast<const T*>(z), effort, static_cast<const T*>(others), z_dot, all.nv, status);
+    if constexpr (std::is_same_v<T, double>)
+      if (s.calls && status == 0.0 && !plan.sampled(plan.self, which, time, q_seen, v_seen, effort)) status = caller_failed;
+    for (int k = 0; k < s.elements.nz; ++k) z[k] += T(s.period) * z_dot[k];
+    quantise(s.effort_step, all.nv, effort);
   }
 
   void accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {

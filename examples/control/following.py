@@ -10,19 +10,28 @@ from typing import Any
 
 import numpy as np
 
+from sarrus import Rotation
+from sarrus.laws import Law, spline
+
 sys.path.append(str(Path(__file__).parents[1]))  # where showing.py stands, which all examples share
 from showing import Panel, figure, table
 
-__all__ = ["Panel", "command_line", "figure", "rise", "table", "written"]
+__all__ = ["Figures", "Panel", "along", "command_line", "norm", "rise", "table", "written"]
 
 Figures = str | Path | None
 
 
-def rise(t: float, duration: float) -> tuple[float, float, float]:
-    """From 0 to 1 without a jump in the acceleration: value, rate, acceleration."""
-    s = min(max(t / duration, 0.0), 1.0)
-    value, rate = s**3 * (10 - 15 * s + 6 * s**2), 30 * s**2 * (1 - s) ** 2
-    return value, rate / duration, 60 * s * (1 - s) * (1 - 2 * s) / duration**2
+def rise(t: np.ndarray | float, duration: float) -> np.ndarray:
+    """From 0 to 1 within a duration, without a jump in the acceleration."""
+    s = np.clip(np.asarray(t) / duration, 0.0, 1.0)
+    return s**3 * (10 - 15 * s + 6 * s**2)
+
+
+def along(t: np.ndarray, poses: np.ndarray) -> list[Law]:
+    """Six laws, rotation vector and position, through poses (n, 4, 4) at times t (n,), which do not come near to half a turn."""
+    x = np.array([np.r_[Rotation.from_matrix(X[:3, :3]).log(), X[:3, 3]] for X in poses])
+    slopes = np.gradient(x, t, axis=0, edge_order=2)[[0, -1]].T
+    return [spline(t, values, slopes=tuple(ends)) for values, ends in zip(x.T, slopes, strict=True)]
 
 
 def written(folder: Figures, name: str, title: str, panels: list[Panel]) -> None:

@@ -78,8 +78,10 @@ if TYPE_CHECKING:
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
     from .io.mujoco import from_mujoco
+    from .io.pinocchio import from_pinocchio
+    from .simulation.runs import Sweep
     from .simulation.simulate import Event, simulate
-    from .simulation.sweep import Status, Sweep, simulate_many
+    from .simulation.sweep import Status, simulate_many
     from .simulation.trajectory import Trajectory
     from .viewer.viewer import View, view
 
@@ -93,8 +95,9 @@ __all__ = [
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
     "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
     "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
-    "build_info", "control", "errors", "from_dh", "from_mujoco", "from_screws", "from_sdof", "from_spacedyn",
-    "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "rolling", "simulate", "simulate_many", "view",
+    "build_info", "control", "errors", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof",
+    "from_spacedyn", "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "rolling", "simulate",
+    "simulate_many", "view",
 ]  # fmt: skip
 
 
@@ -105,10 +108,12 @@ _ON_DEMAND = {
     "interop": ("interop",),
     "io": ("io", "load", "load_builder", "loads"),
     "io.mujoco": ("from_mujoco",),
+    "io.pinocchio": ("from_pinocchio",),
     "mechanisms": ("mechanisms",),
     "rolling": ("rolling",),
     "simulation.simulate": ("Event", "simulate"),
-    "simulation.sweep": ("Status", "Sweep", "simulate_many"),
+    "simulation.runs": ("Sweep",),
+    "simulation.sweep": ("Status", "simulate_many"),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("View", "view"),
 }

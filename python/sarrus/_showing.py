@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -57,6 +56,8 @@ def largest(vectors: Any) -> str:
 
 def table(rows: Iterable[Sequence[object]], caption: str = "", head: Sequence[str] = ()) -> str:
     """HTML of rows of texts and numbers; what stands first in a row heads it."""
+    from html import escape  # which an import does without
+
     lines = [f"<caption>{escape(caption)}</caption>"] if caption else []
     if head:
         lines.append(f"<thead><tr>{''.join(f'<th>{escape(text)}</th>' for text in head)}</tr></thead>")

@@ -14,21 +14,52 @@ free        quaternion x, y, z, w;        position; quaternion            v: ang
 
 A hinge or slide with a `ref` has it in both: see :mod:`sarrus.io.mujoco`. Joints stand in the order in which they were added, which in models
 read from MJCF or taken by :func:`sarrus.from_mujoco` is MuJoCo's; `joints=` tells another one.
+
+Pinocchio's q and v. The joints are those of its model, found here by their names, and stand in its order:
+
+===================  ==============================  =====================================  =========================================
+Pinocchio's joint    here                            Pinocchio's q                          Pinocchio's v
+===================  ==============================  =====================================  =========================================
+RX, Revolute...      Revolute                        the same                               the same
+RUBX, ...Unbounded   Revolute                        cosine, sine                           the same
+PX, HX, Translation  Prismatic, Helical, Gimbal      the same                               the same
+Universal            Universal                       the same                               the same
+SphericalZYX         three of Revolute               the same                               the same
+Spherical            Spherical                       quaternion x, y, z, w, in both         angular velocity in the body's axes, in both
+FreeFlyer            Free                            position; quaternion x, y, z, w        linear, angular, in the body's axes
+Planar               Planar                          x, y; cosine, sine                     the same, in the body's axes
+Composite            its joints, one after another   theirs, one after another              theirs, one after another
+Mimic                its joint, and a coupler        none                                   none
+===================  ==============================  =====================================  =========================================
+
+Where a joint of Pinocchio's is several here, they have its name with a number behind it: `wrist_1`, `wrist_2`. A joint of several axes that
+is one here (Cylindrical, Gimbal) may be a Composite there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._arrays import Array, real_array
+from .description.joints import (
+    Free,
+    Gimbal,
+    Helical,
+    JointType,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
 from .errors import ModelError, ShapeError, raise_no_such_name
 from .mechanism import Joint, Mechanism, checked_mechanism
 
-__all__ = ["from_mujoco", "to_mujoco"]
+__all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
 
 
 def __dir__() -> list[str]:
@@ -135,10 +166,10 @@ def _rotated(quaternion: Array, vector: Array) -> Array:
     return rotated
 
 
-def _sized(name: str, x: ArrayLike, n: int) -> Array:
+def _sized(name: str, x: ArrayLike, n: int, owner: str = "this mechanism") -> Array:
     array = real_array(name, x)
     if array.shape[-1:] != (n,):
-        raise ShapeError(f"{name} has shape {array.shape}; this mechanism wants (..., {n})")
+        raise ShapeError(f"{name} has shape {array.shape}; {owner} wants (..., {n})")
     return array
 
 
@@ -165,3 +196,208 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
                 f"joint '{name}': MuJoCo's free joints give the pose of a body's frame in the world, this one does not"
             )
         yield joint
+
+
+# --- Pinocchio ------------------------------------------------------------------------------------------------------------------------
+
+# where of a free flyer's q and v those of a Free joint are
+FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
+
+
+@overload
+def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: None = None) -> Array: ...
+@overload
+def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None) -> Array | tuple[Array, Array]:
+    """The state as Pinocchio has it: its q, or with a v (q, v).
+
+    Parameters
+    ----------
+    model : a ``pinocchio.Model``, from :meth:`sarrus.Mechanism.to_pinocchio`, the one given to :func:`sarrus.from_pinocchio`, or what
+        Pinocchio has read from the same file; Pinocchio is not imported
+    q : (..., nq) of the robot
+    v : (..., nv) of the robot
+
+    Returns
+    -------
+    q (..., model.nq), and v (..., model.nv) if v is given. A joint that mimics another has no place in them: what q says of it is left out
+
+    Raises
+    ------
+    ModelError
+        The two do not have the same joints; one of several axes is passed from its child to its parent, so that Pinocchio has the
+        coordinates of its inverse.
+    ShapeError
+        Of q and v.
+
+    Examples
+    --------
+    >>> from sarrus import interop
+    >>> model = pinocchio.buildModelFromUrdf("robot.urdf")  # doctest: +SKIP
+    >>> robot = sarrus.load("robot.urdf")  # doctest: +SKIP
+    >>> pinocchio.rnea(model, model.createData(), *interop.to_pinocchio(robot, model, q, v), a)  # doctest: +SKIP
+    """
+    x = _sized("q", q, checked_mechanism(robot).nq)
+    y = None if v is None else _sized("v", v, robot.nv)
+    x_new = np.zeros((*x.shape[:-1], checked_model(model).nq))
+    y_new = None if y is None else np.zeros((*y.shape[:-1], model.nv))
+    for joint, own_q, own_v, follows in _shared(robot, model):
+        if follows is not None:
+            continue
+        order_q, order_v = _orders(joint)
+        part = x[..., joint.q_slice][..., np.argsort(order_q)]
+        if own_q.stop - own_q.start > joint.nq:
+            part = np.concatenate([part[..., :-1], np.cos(part[..., -1:]), np.sin(part[..., -1:])], axis=-1)
+        x_new[..., own_q] = part
+        if y is not None and y_new is not None:
+            y_new[..., own_v] = y[..., joint.v_slice][..., np.argsort(order_v)]
+    return x_new if y_new is None else (x_new, y_new)
+
+
+@overload
+def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: None = None) -> Array: ...
+@overload
+def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+def from_pinocchio(
+    robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None
+) -> Array | tuple[Array, Array]:
+    """The state from Pinocchio's: the robot's q, or with a v (q, v). Angles from cosine and sine are within half a turn; joints that mimic
+    others are where these have them. See :func:`to_pinocchio`.
+
+    >>> from sarrus import interop
+    >>> q = interop.from_pinocchio(robot, model, pinocchio.neutral(model))  # doctest: +SKIP
+    """
+    nq, nv = checked_mechanism(robot).nq, robot.nv
+    x = _sized("q", q, checked_model(model).nq, "Pinocchio's model")
+    y = None if v is None else _sized("v", v, model.nv, "Pinocchio's model")
+    x_new = np.zeros((*x.shape[:-1], nq))
+    y_new = None if y is None else np.zeros((*y.shape[:-1], nv))
+    for joint, own_q, own_v, follows in _shared(robot, model):
+        if follows is not None:
+            leader, scaling, offset = follows
+            x_new[..., joint.q_slice] = scaling * x_new[..., leader.q_slice] + offset
+            if y_new is not None:
+                y_new[..., joint.v_slice] = scaling * y_new[..., leader.v_slice]
+            continue
+        order_q, order_v = _orders(joint)
+        part = x[..., own_q]
+        if own_q.stop - own_q.start > joint.nq:
+            part = np.concatenate([part[..., :-2], np.arctan2(part[..., -1:], part[..., -2:-1])], axis=-1)
+        x_new[..., joint.q_slice] = part[..., order_q]
+        if y is not None and y_new is not None:
+            y_new[..., joint.v_slice] = y[..., own_v][..., order_v]
+    return x_new if y_new is None else (x_new, y_new)
+
+
+def checked_model(model: Any) -> Any:
+    if not hasattr(model, "jointPlacements"):
+        raise TypeError(f"model must be a pinocchio.Model, or have its attributes; got {model!r}")
+    return model
+
+
+class Part(NamedTuple):
+    """A joint of Pinocchio's, or one of those that it is composed of: the joint that it is here, and how many coordinates it has there.
+
+    `places` are the placements between the part before and this one.
+    """
+
+    places: tuple[Any, ...]
+    type: JointType
+    nq: int
+
+
+def parts_of(joint: Any, n: int, name: str) -> list[Part]:
+    """What a joint of a model with n coordinates is here; ModelError where that is nothing."""
+    kind = joint.shortname()
+    own = joint.extract() if hasattr(joint, "extract") else joint
+    if kind == "JointModelComposite":
+        parts: list[Part] = []
+        for inner, place in zip(own.joints, own.jointPlacements, strict=True):
+            first, *others = parts_of(inner, n, name)
+            parts += [Part((place, *first.places), first.type, first.nq), *others]
+        return parts
+    if kind == "JointModelSphericalZYX":
+        return [Part((), Revolute(axis), 1) for axis in "zyx"]
+    whole = {
+        "JointModelSpherical": Spherical(),
+        "JointModelFreeFlyer": Free(),
+        "JointModelPlanar": Planar("z"),
+        "JointModelTranslation": Gimbal("tx ty tz"),
+    }
+    if kind in whole:
+        return [Part((), whole[kind], joint.nq)]
+    if kind == "JointModelUniversal":
+        return [Part((), Universal(own.axis1, own.axis2), 2)]
+    cure = "make it of joints of one axis"
+    if kind == "JointModelMimic" and "JointModelH" in str(own):
+        kind, cure = f"{kind} of a screw", "Pinocchio's own algorithms leave its pitch out of velocities"
+    elif kind == "JointModelMimic" and own.scaling == 0.0:
+        cure = "its scaling must not be zero"
+    elif (
+        kind == "JointModelMimic" or joint.nv == 1
+    ):  # aligned with an axis of the frame or not: its motion space says which
+        data = joint.createData()
+        joint.calc(data, np.zeros(n))
+        slide, turn = np.split(np.ravel(data.S) / getattr(own, "scaling", 1.0), 2)
+        if not turn.any():
+            return [Part((), Prismatic(slide), joint.nq)]
+        return [Part((), Helical(turn, float(slide @ turn)) if slide.any() else Revolute(turn), joint.nq)]
+    raise ModelError(f"joint '{name}' is a {kind}, which has no counterpart here: {cure}")
+
+
+def mimics(model: Any) -> dict[int, int]:
+    """Index of a joint that mimics another -> of that one."""
+    return dict(zip(getattr(model, "mimicking_joints", ()), getattr(model, "mimicked_joints", ()), strict=True))
+
+
+def part_names(name: str, parts: list[Part]) -> list[str]:
+    """Of the joints that a joint of Pinocchio's is here."""
+    return [name] if len(parts) == 1 else [f"{name}_{k}" for k in range(1, len(parts) + 1)]
+
+
+def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice, tuple[Joint, float, float] | None]]:
+    """Joints of both, slices into Pinocchio's q and v, and which joint they mimic: the last ones, as that must be known by then."""
+    leader_of = mimics(model)
+    moving = {name: robot.joint(name) for name in robot.joints if robot.joint(name).nq}
+    left, names, last = dict(moving), list(model.names), []
+    for i in range(1, len(names)):
+        name, there = names[i], model.joints[i]
+        parts = parts_of(there, model.nq, name)
+        if name in moving and len(parts) > 1:  # a composite joint, which is one here
+            parts = [Part((), moving[name].type, sum(part.nq for part in parts))]
+        iq, iv = there.idx_q, there.idx_v
+        for own, part in zip(part_names(name, parts), parts, strict=True):
+            if own not in moving:
+                raise_no_such_name("joint", own, moving, "model")
+            joint = left.pop(own)
+            angle_in_two = joint.kind == "Planar" or (joint.nq == 1 and part.nq == 2)
+            if joint.nv != part.type.nv or part.nq != (0 if i in leader_of else joint.nq + angle_in_two):
+                fault = f"joint '{own}' is {joint.kind}, with {joint.nq} coordinates, and in Pinocchio a {there.shortname()}"
+                raise ModelError(f"{fault}, with {part.nq}: the two are not the same model")
+            if joint.reversed and (joint.type.quaternion or joint.kind == "Planar"):
+                fault = f"joint '{own}' ({joint.kind}) is passed from its child to its parent"
+                raise ModelError(
+                    f"{fault}, and Pinocchio has the coordinates of its inverse: exchange parent and child"
+                )
+            if i in leader_of:
+                leader = names[leader_of[i]]
+                if leader not in moving:
+                    raise_no_such_name("joint", leader, moving, "model")
+                mimic = there.extract() if hasattr(there, "extract") else there
+                last.append((joint, slice(0), slice(0), (moving[leader], mimic.scaling, mimic.offset)))
+            else:
+                yield joint, slice(iq, iq + part.nq), slice(iv, iv + joint.nv), None
+            iq, iv = iq + part.nq, iv + joint.nv
+    if left:
+        raise ModelError(
+            f"the model has no joint {', '.join(map(repr, left))}, which the robot has: the two are not the same model"
+        )
+    yield from last
+
+
+def _orders(joint: Joint) -> tuple[list[int], list[int]]:
+    """Where of Pinocchio's coordinates and velocities of a joint those here are."""
+    if joint.kind == "Free":
+        return FREE_Q, FREE_V
+    turned_round = joint.reversed and joint.nq > 1  # the axes of its inverse stand the other way round
+    return list(range(joint.nq))[:: -1 if turned_round else 1], list(range(joint.nv))[:: -1 if turned_round else 1]

@@ -123,6 +123,35 @@ class Mechanism(
 
         save(self, path, lossy=lossy)
 
+    def to_pinocchio(self, *, lossy: bool = False) -> tuple[Any, Any]:
+        """The mechanism in Pinocchio: a model, and the rigid constraints that close its loops. Needs Pinocchio: ``pip install pin``.
+
+        Parameters
+        ----------
+        lossy : whether what Pinocchio cannot say, and what changes the motion, may be left out, with a warning
+
+        Returns
+        -------
+        (pinocchio.Model, StdVec_RigidConstraintModel); what became of each part: :mod:`sarrus.io.pinocchio`. How its q and v are the
+        mechanism's: :func:`sarrus.interop.to_pinocchio`
+
+        Raises
+        ------
+        ModelError
+            Pinocchio has no word for something that changes the motion: springs, rods, rolling, couplers of more than two coordinates, other
+            joints that close loops than Fixed, Spherical and Revolute; the message lists it all. What does not change it, motors and
+            visuals, is a :class:`~sarrus.ModelWarning`.
+        ModuleNotFoundError
+            Pinocchio is not installed.
+
+        Examples
+        --------
+        >>> model, constraints = sarrus.mechanisms.double_pendulum().to_pinocchio()  # doctest: +SKIP
+        """
+        from .io.pinocchio import to_pinocchio
+
+        return to_pinocchio(self, lossy=lossy)
+
 
 def checked_mechanism(given: Any) -> Mechanism:
     if not isinstance(given, Mechanism):

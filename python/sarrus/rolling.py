@@ -340,6 +340,62 @@ class RollingContact:
         pose[..., :3, 3] = one.point - (pose[..., :3, :3] @ two.point[..., None])[..., 0]
         return pose
 
+    def locate(self, pose: ArrayLike, near: ArrayLike) -> tuple[Array, float]:
+        """Where two bodies touch, or are nearest to each other: eta (5,) and the gap along the normal [m], negative where they overlap.
+
+        Newton's method, from coordinates nearby: there normals oppose and the points are one above the other.
+
+        Parameters
+        ----------
+        pose : (4, 4) of the second body in the first
+        near : eta (5,) to start from; psi counts its turns from there
+
+        Raises
+        ------
+        StateError
+            No such points near there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sarrus.rolling import Plane, RollingContact, Sphere
+        >>> ball = RollingContact(Plane(), Sphere(0.1))
+        >>> pose = ball.pose([0.3, 0.2, 0.5, 0.4, 0.0])
+        >>> pose[2, 3] += 0.05
+        >>> eta, gap = ball.locate(pose, np.zeros(5))
+        >>> eta[:4].round(6).tolist(), round(gap, 6)
+        ([0.3, 0.2, 0.5, 0.4], 0.05)
+        """
+        X, start = real_array("pose", pose), real_rows("near", near, 5)
+        if X.shape != (4, 4) or start.ndim != 1:
+            raise ShapeError(f"pose must be (4, 4) and near (5,); got {X.shape} and {start.shape}")
+        if not np.isfinite(X).all():
+            raise StateError(f"pose must be finite; got {X}")
+
+        def seen(u: Array) -> tuple[Array, Array]:
+            """The second surface's point and frame from the first one's, along its axes."""
+            one, two = self.first.geometry(u[:2]), self.second.geometry(u[2:])
+            way = X[:3, :3] @ two.point + X[:3, 3] - one.point
+            return one.frame.T @ way, one.frame.T @ X[:3, :3] @ two.frame
+
+        def off(u: Array) -> Array:
+            way, axes = seen(u)
+            return np.concatenate([way[:2], axes[:2, 2]])
+
+        u, h = start[:4].copy(), 1e-6
+        for _ in range(50):
+            slopes = np.stack([(off(u + h * e) - off(u - h * e)) / (2 * h) for e in np.eye(4)], axis=-1)
+            step = np.linalg.lstsq(slopes, -off(u), rcond=None)[0]
+            u = u + step * min(1.0, 0.5 / max(np.abs(step).max(), 1e-12))
+            if np.abs(step).max() < 1e-12:
+                break
+        way, axes = seen(u)
+        if not np.abs(off(u)).max() < 1e-9 or not axes[2, 2] < 0.0:
+            raise StateError(f"{self.first} and {self.second} have no points that face each other near eta = {start}")
+        psi = np.arctan2(-axes[1, 0], axes[0, 0])
+        turns = np.round((start[4] - psi) / (2 * np.pi))
+        return np.array([*u, psi + 2 * np.pi * turns]), float(way[2])
+
     def rates(self, eta: ArrayLike, velocity: ArrayLike) -> Array:
         """d(eta)/dt (..., 5) for velocities (..., 5): Montana's equations of contact.
 

@@ -13,6 +13,7 @@
 #include "../../cpp/kernels/operation_sizes.hpp"
 #include "../../cpp/mechanism/mechanism.hpp"
 #include "../../cpp/simulation/record.hpp"
+#include "../../cpp/simulation/sampling.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 
@@ -472,6 +473,7 @@ void simulations(const Mechanism& m, const States& states) {
   int iv = 0;  // a velocity whose coordinate adds up
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
   const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0, false};
+  const Controller sampled = {controller.iq, controller.iv, 0, &law, 0, false};
   const PrescribedEffort effort = {0, &law};
   const Stiction stiction = {t.nv - 1, 1, 5};
   const Contact contact = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10,
@@ -479,15 +481,29 @@ void simulations(const Mechanism& m, const States& states) {
   const Thruster thruster = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 1.0, 0.0), &law, 19};
   const ReactionWheel wheel = {t.nv - 1, 0.1, &law, 21};
   const EndStop end_stop = {controller.iq, controller.iv, 15, false, 0.0};
-  const double parameter[] = {3.0, 2.0, 1.0,  -1.0, 1.0, 0.2,  0.3, 0.01, 50.0, 1.0, 1e3, 1.5,
-                              0.3, 0.5, 1e-2, -0.5, 0.5, 50.0, 2.0, 0.0,  0.2,  0.1, 0.05};
+  const double parameter[] = {3.0,  2.0, 1.0,  -1.0, 1.0, 0.2, 0.3, 0.01, 50.0, 1.0, 1e3, 1.5,  0.3, 0.5,  1e-2,
+                              -0.5, 0.5, 50.0, 2.0,  0.0, 0.2, 0.1, 0.05, 80.0, 0.7, 0.5, 20.0, 0.1, -0.2, 0.3};
   const std::vector<double> effort_limit(t.nv + t.loop_nv, 0.2);
   const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5, false, 0.0},
                           {Quantity::effort, controller.iv, -0.1, 0.1, false, 0.0}};
   Plan plan{};
-  plan.force_elements = {
-      1,       1, 1, 1, 1, 1, 1, &controller, &effort, &stiction, &contact, &end_stop, &thruster, &wheel, effort_limit.data(),
-      nullptr, 0, 2, 23};
+  const Drive drive = {t.nv - 1, 2, 2, 23};
+  const double times[] = {-1.0, 5e-6, 1.0};
+  const int motors[] = {0};
+  const EffortTable table = {3, 1, times, motors, 27};
+  const int width = t.nv + t.loop_nv;
+  Sampling clocked{}, held{};  // a controller that acts late, and a table
+  clocked.elements.controllers = 1, clocked.elements.nz = 1, clocked.elements.controller = &sampled;
+  clocked.period = 1.5e-5, clocked.delay = 1e-5, clocked.pending = 1, clocked.width = width;
+  held.period = 1.0, held.at = held_size(clocked), held.width = width;
+  held.times = 3, held.motors = 1, held.time = times, held.motor = motors, held.parameter = 27;
+  const Sampling samplings[] = {clocked, held};
+  ForceElements& all = plan.force_elements;
+  all.controllers = all.efforts = all.stictions = all.contacts = all.end_stops = all.thrusters = all.wheels = 1;
+  all.controller = &controller, all.effort = &effort, all.stiction = &stiction, all.contact = &contact;
+  all.end_stop = &end_stop, all.thruster = &thruster, all.wheel = &wheel, all.effort_limit = effort_limit.data();
+  all.drives = all.tables = 1, all.samplings = 2, all.drive = &drive, all.table = &table, all.sampling = samplings;
+  all.nz = 4, all.parameters = 30, all.held = held.at + held_size(held);
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
   std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
   plan.self = &pfaffian_values;
@@ -497,7 +513,7 @@ void simulations(const Mechanism& m, const States& states) {
     return true;
   };
   const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
-  const int size = t.nq + t.nv + 2, wide = size + carried_size(plan);
+  const int size = t.nq + t.nv + all.nz + all.held, wide = size + carried_size(plan);
   const long count = states.count();
   for (const Method method :
        {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent}) {

@@ -160,7 +160,7 @@ def test_a_swinging_pendulum(tmp_path):
     even = np.interp(np.linspace(0.0, 1.0, 20001), t, force)
     assert row.mean == pytest.approx(even.mean(), rel=1e-4)
     assert row.rms == pytest.approx(np.sqrt((even**2).mean()), rel=1e-4)
-    assert "pivot  force " in str(loads) and "<td>pivot</td><td>force</td>" in loads._repr_html_()
+    assert "pivot  force " in str(loads) and ">pivot</th>" in loads._repr_html_()
     assert loads.to_dataframe().loc[0, "maximum"] == row.maximum
     np.testing.assert_allclose(
         loads.efforts["pivot"][:, 0], 2.0 * (9.81 * 0.5 * np.sin(q) + 0.25 * a)[:, 0], atol=1e-12

@@ -34,6 +34,7 @@ SURFACES = {
     "patch": Patch(wavy),
     "sheared": Patch(sheared_ball),
 }
+BALL = RollingContact(Plane(), Sphere(1.0))
 # pairs that are not flat against each other
 PAIRS = [
     (one, two)
@@ -216,6 +217,22 @@ def test_along_is_the_inverse_of_rates():
     assert_allclose(contact.rates(eta, velocity)[:2], [0.3, -0.2], atol=1e-9)
 
 
+@pytest.mark.parametrize(("one", "two"), PAIRS[::4])
+def test_contacts_are_found_again(one, two):
+    """From the pose alone, and from one that is lifted off along the normal."""
+    contact = RollingContact(SURFACES[one], SURFACES[two])
+    eta, _ = state()
+    X, away = contact.pose(eta), np.array([0.02, -0.01, 0.03, 0.01, 0.1])
+    found, gap = contact.locate(X, eta + away)
+    # contacts that nearly fit each other leave their place open
+    assert_allclose(contact.pose(found), X, atol=1e-7)
+    assert abs(gap) < 1e-9
+    X[:3, 3] += 0.001 * contact.first.geometry(eta[:2]).frame[:, 2]
+    found, gap = contact.locate(X, eta)
+    assert gap == pytest.approx(0.001, abs=1e-9)
+    assert_allclose(found, eta, atol=1e-6)
+
+
 def test_it_is_what_the_constraint_of_rolling_does():
     """A sphere on a sphere, as a mechanism with add_rolling moves it, and as its contact's coordinates do."""
     b = sarrus.Builder("ball on ball", gravity=(0, 0, 0))
@@ -273,31 +290,46 @@ def test_many_states_are_as_one_and_a_bad_one_is_nan_alone():
             "touch along",
         ),
         (
-            lambda: RollingContact(Plane(), Sphere(1.0)).rates(np.zeros(4), np.ones(5)),
+            lambda: BALL.rates(np.zeros(4), np.ones(5)),
             sarrus.ShapeError,
             "eta has shape",
         ),
         (
-            lambda: RollingContact(Plane(), Sphere(1.0)).rates(np.zeros(5), [NAN] * 5),
+            lambda: BALL.rates(np.zeros(5), [NAN] * 5),
             sarrus.StateError,
             "velocity must be finite",
         ),
         (
-            lambda: RollingContact(Plane(), Sphere(1.0)).motion(np.zeros(5), lambda t, eta: [1.0], [0.0, 1.0]),
+            lambda: BALL.motion(np.zeros(5), lambda t, eta: [1.0], [0.0, 1.0]),
             sarrus.ShapeError,
             "plan",
         ),
         (
-            lambda: RollingContact(Plane(), Sphere(1.0)).motion(
+            lambda: BALL.motion(
                 np.zeros(5), lambda t, eta: [float(t < 0.1234), 0, 0, 0, 0], [0.0, 1.0], tolerance=1e-12
             ),
             sarrus.IntegrationError,
             "plan jumps",
         ),
         (
-            lambda: RollingContact(Plane(), Sphere(1.0)).motion(np.zeros(5), lambda t, eta: np.zeros(5), []),
+            lambda: BALL.motion(np.zeros(5), lambda t, eta: np.zeros(5), []),
             sarrus.ShapeError,
             "times",
+        ),
+        (
+            lambda: BALL.locate(np.eye(3), np.zeros(5)),
+            sarrus.ShapeError,
+            "pose must be",
+        ),
+        (
+            lambda: BALL.locate(NAN * np.eye(4), np.zeros(5)),
+            sarrus.StateError,
+            "pose must be finite",
+        ),
+        (
+            lambda: BALL.locate(BALL.pose(np.zeros(5)), [0, 0, 3, 0.1, 0]),
+            sarrus.StateError,
+            "no points that face",
         ),
         (lambda: Surface().geometry([0.0, 0.0]), NotImplementedError, "its own"),
     ],

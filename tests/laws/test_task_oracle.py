@@ -112,7 +112,7 @@ def test_four_feet_carry_the_weight_within_their_cones(slope, stands):
         b.add_frame(f"foot{k}", "table", corner)
     robot = b.build()
     q, v = robot.neutral(), np.zeros(6)
-    feet = [oracle.point_contact(robot, q, v, f"foot{k}", friction=0.5) for k in range(4)]
+    feet = [oracle.point_contact(robot, q, v, f"foot{k}", friction=0.5 * np.sqrt(2.0)) for k in range(4)]
     answer = oracle.solve(robot, q, v, [], actuated=[], contacts=feet)
     if not stands:
         assert set(answer.conflict) <= {f"contact {k}" for k in range(4)} and answer.conflict

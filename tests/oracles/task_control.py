@@ -106,7 +106,7 @@ def solve(
         names += [limit.name] * int(finite.sum())
     G, g = np.concatenate(G), np.concatenate(g)
 
-    z, beyond = feasible(G @ N, g - G @ x)
+    z, beyond = feasible(within(G, N), g - G @ x)
     if beyond.any():
         return Answer(parts(np.full(len(x), np.nan), sizes), {}, tuple(dict.fromkeys(np.array(names)[beyond].tolist())))
     x = x + N @ z
@@ -152,10 +152,16 @@ def met(A, b):
 
 def best(A, b, x, N, G, g):
     """The best x + N z for A x = b with G x <= g, and what remains free with A x as it is; x itself is within limits."""
+    AN = within(A, N)
+    x = x + N @ least_squares(AN, b - A @ x, within(G, N), np.maximum(g - G @ x, 0.0))
+    return x, N @ null_space(AN)
+
+
+def within(A, N):
+    """A N without rows that N leaves nothing of: their rest is rounding, which would be taken for a direction."""
     AN = A @ N
-    x = x + N @ least_squares(AN, b - A @ x, G @ N, np.maximum(g - G @ x, 0.0))
-    scale = max(np.abs(A).max(initial=0.0), 1e-30)
-    return x, N @ null_space(AN[np.abs(AN).max(axis=1, initial=0.0) > NEGLIGIBLE * scale])
+    AN[np.linalg.norm(AN, axis=1) <= NEGLIGIBLE * np.linalg.norm(A, axis=1)] = 0.0
+    return AN
 
 
 def feasible(H, k):
@@ -346,37 +352,38 @@ def world_axes(normal):
     return np.stack([t, np.cross(n, t), n])
 
 
-def point_contact(robot, q, v, frame, *, friction, normal=(0.0, 0.0, 1.0), acceleration=0.0):
-    """A frame's origin that does not move; forces (3,) across the normal and along it, within a pyramid |f_t| <= friction f_n.
+def point_contact(robot, q, v, frame, *, friction, normal=(0.0, 0.0, 1.0), damping=0.0):
+    """A frame's origin that stays, J_f a = -damping J_f v; forces (3,) across the normal and along it, in a pyramid within Coulomb's cone.
 
     Without friction: only the normal is held, and its force (1,) pushes.
     """
-    J, bias = rates(robot, q, v, frame_displacement(robot, q, frame))
-    axes = world_axes(normal)
+    J, bias = (x[3:] for x in rates(robot, q, v, frame_displacement(robot, q, frame)))
+    axes, share = world_axes(normal), friction / np.sqrt(2.0)
     if friction == 0.0:
-        return Contact(axes[2:] @ J[3:], acceleration - axes[2:] @ bias[3:], np.array([[-1.0]]))
-    cone = [[1, 0, -friction], [-1, 0, -friction], [0, 1, -friction], [0, -1, -friction], [0, 0, -1]]
-    return Contact(axes @ J[3:], acceleration - axes @ bias[3:], np.array(cone, float))
+        axes, cone = axes[2:], [[-1.0]]
+    else:
+        cone = [[1, 0, -share], [-1, 0, -share], [0, 1, -share], [0, -1, -share], [0, 0, -1]]
+    return Contact(axes @ J, -axes @ (bias + damping * (J @ v)), np.array(cone, float))
 
 
-def surface_contact(robot, q, v, frame, *, size, friction, torsion, acceleration=0.0):
-    """A patch, size (along x, along y) of the frame, whose z is the normal: wrench (6,) [moment; force] in the frame's axes.
+def surface_contact(robot, q, v, frame, *, size, friction, torsion, damping=0.0):
+    """A patch, size (along x, along y) of the frame, whose z is the normal: [force; moment] (6,) in the frame's axes.
 
     Tangential forces in a pyramid, centre of pressure in the patch, |moment about z| <= torsion f_z.
     """
     J, bias = rates(robot, q, v, frame_displacement(robot, q, frame))
-    R = np.kron(np.eye(2), robot.pose(q, frame)[:3, :3].T)
-    x, y = size[0] / 2.0, size[1] / 2.0
-    cone = []
+    R = np.kron([[0, 1], [1, 0]], robot.pose(q, frame)[:3, :3].T)
+    x, y, share = size[0] / 2.0, size[1] / 2.0, friction / np.sqrt(2.0)
+    cone = [[0, 0, -1, 0, 0, 0]]
     for sign in (1.0, -1.0):
         cone += [
-            [0, 0, 0, sign, 0, -friction],
-            [0, 0, 0, 0, sign, -friction],
-            [0, sign, 0, 0, 0, -x],  # the centre of pressure is at x = -m_y / f_z
-            [sign, 0, 0, 0, 0, -y],
-            [0, 0, sign, 0, 0, -torsion],
+            [sign, 0, -share, 0, 0, 0],
+            [0, sign, -share, 0, 0, 0],
+            [0, 0, -x, 0, sign, 0],  # the centre of pressure is at x = -m_y / f_z
+            [0, 0, -y, sign, 0, 0],
+            [0, 0, -torsion, 0, 0, sign],
         ]
-    return Contact(R @ J, acceleration - R @ bias, np.array([*cone, [0, 0, 0, 0, 0, -1.0]]))
+    return Contact(R @ J, -R @ (bias + damping * (J @ v)), np.array(cone, float))
 
 
 def effort_limits(lower, upper):

@@ -30,3 +30,71 @@ def test_demonstration_runs(example, name, tmp_path, capsys):
 def test_pole_is_caught_upright(example):
     found = example("swing_up").main()
     assert found["angle at the end [rad]"] < 1e-3 and found["cart, farthest [m]"] < 1.0
+
+
+def test_hybrid_control_on_the_ball(example):
+    """Over 5 s, with disturbances that the controller does not know."""
+    found = example("arm_on_sphere").main()
+    assert found["position error [m]"] < 1e-4
+    assert found["force error after 1 s, of the set value"] < 1e-3
+    assert found["force error before, of the set value"] > 1e-2  # there is something to integrate
+
+
+def test_internal_force_of_the_redundant_manipulator(example):
+    found = example("redundant_parallel").main()
+    assert found["force error at rest, of the set value"] < 1e-6
+    assert found["position error [m]"] < 2e-5
+    assert found["largest torque [N m]"] > 3 * found["largest torque without internal force [N m]"]
+
+
+def test_a_rolled_ball_turns_as_montana_says(example):
+    found = example("rolling_ball").main()
+    assert found["turned after the circle [rad]"] > 1.0
+    assert found["orientation off Montana's equations [rad]"] < 1e-5
+    assert found["squeezing force, error of the set value"] < 1e-9
+
+
+def test_three_fingers_need_the_internal_force(example):
+    module = example("three_fingers")
+    found = module.main()
+    assert found["pressed: position error [m]"] < 1e-5
+    assert found["pressed: friction needed"] < module.FRICTION < found["least efforts: friction needed"]
+
+
+def test_pick_and_place_at_ten_g(example):
+    found = example("delta_pick_and_place").main()
+    assert 9.5 < found["acceleration [g]"] < 10.5
+    assert found["TaskControl: position error [m]"] < 1e-4 < 1e-3 < found["PID: position error [m]"]
+
+
+def test_ankle_and_its_motors(example):
+    """What TaskControl finds for the loops is what the map of torques says."""
+    found = example("parallel_ankle").main()
+    assert found["error of the ankle's angles [rad]"] < 1e-8
+    assert found["TaskControl's torques off the map's [N m]"] < 1e-10
+
+
+def test_quadruped_trots(example):
+    module = example("quadruped_trot")
+    found = module.main(duration=2.05)
+    assert found["steps"] == 2
+    assert found["trunk's position error, standing [m]"] < 1e-3 and found["trunk's position error, trotting [m]"] < 2e-3
+    assert 0.9 * module.LIFT < found["height of a swing foot [m]"] < 1.2 * module.LIFT
+    assert found["largest effort [N m]"] <= 80.0
+
+
+def test_take_off_is_felt(example):
+    """Half of it would be missed without tilt; the platform stays within a metre."""
+    found = example("stewart_washout").main()
+    assert found["position error [m]"] < 1e-6
+    assert found["way of the platform [m]"] < 1.0
+    felt = found["largest specific force of the aircraft [m/s2]"]
+    assert found["specific force missed, root mean square [m/s2]"] < 0.3 * felt
+
+
+def test_control_loop_runs(example, capsys):
+    """Against the wall clock: how late it was is not judged."""
+    found = example("control_loop").main(seconds=0.2)
+    assert found["ticks"] == 200
+    assert found["off"] < 1e-3
+    assert "us" in capsys.readouterr().out

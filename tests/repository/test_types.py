@@ -21,8 +21,10 @@ OF_ANY_TYPE = {
     "Mechanism.is_realizable(how)",
     "Trajectory.__init__(checkpoint)",
     "from_mujoco(model)",
+    "from_pinocchio(model)",
     "load_builder(options)",
     "simulate_many(executor)",
+    "to_pinocchio(model)",
 }
 
 

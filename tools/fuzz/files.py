@@ -146,7 +146,8 @@ def mjcf(rng: random.Random) -> list[str]:
                     'frictionloss="1"',
                 )
             )
-            lines.append(f'<joint name="j{len(joints)}" type="{kind}" pos="{xyz()}" axis="{x()} {x()} 1" {terms}/>')
+            axis = f"{x()} {x()} 1" if first else f"1 {x()} 0"  # never two slides along one line
+            lines.append(f'<joint name="j{len(joints)}" type="{kind}" pos="{xyz()}" axis="{axis}" {terms}/>')
             joints.append((f"j{len(joints)}", kind))
     lines += ["</body>"] * depth + ["</worldbody>"]
     scalar, last = [name for name, kind in joints if kind != "ball"], n - 1

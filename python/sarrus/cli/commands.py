@@ -8,6 +8,7 @@ import difflib
 import json
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -34,12 +35,23 @@ from ..errors import (
 from ..figures.canvas import check_film
 from ..io import save
 from ..spatial import Inertia, Transform
+from .standing import servos
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
 VALVE = "valve"  # the demonstration that is no mechanism of the gallery
-SIZES: dict[str, dict[str, int]] = {"four_bar_ladder": {"n": 8}}  # of those that come in sizes
+SIZES: dict[str, dict[str, Any]] = {
+    "four_bar_ladder": {"n": 8},
+    "rover": {"rolling": True},
+}  # of those that come in sizes, or on wheels
+# what would fall apart, or out of the picture: motors hold it, and swing; of what would topple, pelvis or trunk is held
+DRIVEN = (
+    "biped_leg", "delta", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm", "stanford_arm", "stewart",
+    "three_finger_hand", "tsai_3upu",
+)  # fmt: skip
+HELD = {"biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
+PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]: at 5 m/s it stands by itself
 # [s] of free motion; the lift has fallen flat at 0.93 s, where its constraints are singular
 DURATION, DURATIONS = 2.0, {"scissor_lift": 0.9}
 STEP, STRIDE = 1e-4, 10  # [s] of a demonstration's simulation; every so many of them are drawn
@@ -145,19 +157,31 @@ def _close_valve(output: Path) -> None:
 
 
 def _let_go(name: str, output: Path) -> None:
-    """A mechanism of the gallery moves freely from its home."""
+    """A mechanism of the gallery moves from its home: freely, or about it by its motors where it would fall apart."""
     robot, duration = _of_gallery(name), DURATIONS.get(name, DURATION)
+    if name in HELD:
+        b = robot.to_builder()
+        b.lock(HELD[name])
+        robot = b.build()
     q, v = robot.assemble(), np.zeros(robot.nv)
     print(": ".join(filter(None, (name, _described(name)))))
     _print_facts({"bodies": len(robot.bodies), **_counts(robot, q)})
-    how = "from rest"
-    if np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # it would stay where it is, or nearly so
+    motors = servos(robot, q) if name in DRIVEN else []
+    how = "free motion, from rest"
+    if motors:
+        how = "motors that swing it about its home"
+    elif name in PUSHED:
+        v, how = (
+            start(robot, {}, {joint: np.array([rate]) for joint, rate in PUSHED[name].items()})[1],
+            "free motion, pushed",
+        )
+    elif np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # it would stay where it is, or nearly so
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
         v /= np.abs(v).max()
-        how = "pushed"
-    run = simulate(robot, q, v, duration, dt=STEP)
-    print(f"\n{duration:g} s of free motion, {how}, rk4 with steps of {STEP:g} s: {_per_step(run)}\n")
-    change = "energy drift" if _keeps_energy(robot) else "energy lost"
+        how = "free motion, pushed"
+    run = simulate(robot, q, v, duration, motors, dt=STEP)
+    print(f"\n{duration:g} s of {how}, rk4 with steps of {STEP:g} s: {_per_step(run)}\n")
+    change = "energy change" if motors else "energy drift" if _keeps_energy(robot) else "energy lost"
     print(f"  {'t [s]':>6}  {change + ' [J]':>17}  {'loop error [rad, m]':>19}")
     drift = np.abs(run.energy - run.energy[0])
     for k in np.linspace(0, len(run) - 1, 5).round().astype(int):
@@ -167,7 +191,7 @@ def _let_go(name: str, output: Path) -> None:
     # all coordinates of a closed mechanism are more than a figure shows; those of its motors say how it moves
     what: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
     if what == "q" and robot.nq > 9:
-        what = list(robot.joints[:1])
+        what = list(robot.actuated[:3]) or [name for name in robot.joints if robot.joint(name).nq][:1]
     _figure(lambda: _draw(shown, what, output), f"Joint coordinates: {output}")
 
 
@@ -399,6 +423,21 @@ def viewed(arguments: argparse.Namespace) -> int:
     return 0
 
 
+# ---- new -----------------------------------------------------------------------------------------------------------------------------
+
+
+def new(arguments: argparse.Namespace) -> int:
+    """`sarrus new FILE.py`."""
+    path: Path = arguments.script
+    _check_folders(path)
+    text = Path(__file__).with_name("model_script.py").read_text(encoding="utf-8")
+    text = text.replace("$NAME", path.name).replace("$MODEL", path.stem)
+    with path.open("x", encoding="utf-8") as file:  # what is there stays
+        file.write(text)
+    print(f"wrote {path}; python {path} runs it")
+    return 0
+
+
 # ---- bench -----------------------------------------------------------------------------------------------------------
 
 
@@ -406,6 +445,8 @@ def bench(arguments: argparse.Namespace) -> int:
     """`sarrus bench`."""
     path: Path | None = arguments.json
     _check_folders(path)
+    kept = _cache() / "bench.json"
+    before = _earlier(arguments.against or kept, asked=arguments.against is not None)
     machine = {**build_info(), "threads": _threads()}
     robots = {name: _of_gallery(name) for name in ("stanford_arm", "four_bar", "stewart", "hslm", "four_bar_ladder")}
     robots |= {"chain of 7": _chain(7), "chain of 30": _chain(30)}
@@ -420,11 +461,54 @@ def bench(arguments: argparse.Namespace) -> int:
         numbers = list(rows[name].values())[2:]
         print(f"{name:<16}{robot.nv:>3}{robot.nc:>4}" + "".join(f"{x:9,.0f}" for x in numbers), flush=True)
     print("\nForward dynamics satisfy the loops (nc rows).")
+    found = {**machine, "unit": "ns", "date": time.strftime("%Y-%m-%d %H:%M"), "models": rows}
+    if before is not None:
+        _compare(before, found)
+    with contextlib.suppress(OSError):  # a machine that keeps nothing is measured all the same
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print("The comparison with other libraries is `python -m benchmarks` in a checkout.")
     if path is not None:
-        path.write_text(json.dumps({**machine, "unit": "ns", "models": rows}, indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         print(f"wrote {path}")
     return 0
+
+
+def _cache() -> Path:
+    """The folder for what may be lost."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sarrus"
+
+
+def _earlier(path: Path, asked: bool) -> dict[str, Any] | None:
+    """An earlier run's numbers; None where there are none, an error where they were asked for by name."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for row in found["models"].values():
+            if not all(isinstance(x, (int, float)) and x >= 0.0 for x in row.values()):
+                raise ValueError("a number is none")
+        return dict(found)
+    except OSError:
+        if asked:
+            raise
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        if asked:
+            raise ModelError(f"{path}: not what `sarrus bench --json` writes ({error})") from error
+    return None
+
+
+def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """How many times as fast as an earlier run, column by column."""
+    print(
+        f"\nTimes as fast as on {before.get('date', 'an earlier day')}, sarrus {before.get('version')}; * where slower by more than a sixth\n"
+    )
+    for name in ("isa", "lanes", "compiler", "threads"):
+        if before.get(name) != now[name]:
+            print(f"  that was with {name} {before.get(name)}, this with {now[name]}")
+    for name, row in now["models"].items():
+        then = before["models"].get(name, {})
+        ratios = [then.get(what, 0.0) / x for what, x in row.items() if what not in ("nv", "nc")]
+        cells = (f"{'-':>9}" if x == 0.0 else f"{x:>8.2f}{'*' if x < 6.0 / 7.0 else ' '}" for x in ratios)
+        print(f"{name:<23}{''.join(cells)}".rstrip())
 
 
 def _measured(robot: Mechanism) -> dict[str, float]:

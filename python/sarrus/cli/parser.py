@@ -6,6 +6,7 @@
     sarrus convert MODEL FILE   write it in another format
     sarrus simulate MODEL    let it move; tables, figures, films
     sarrus view MODEL        in the browser, until Ctrl-C
+    sarrus new FILE.py       a commented script to start a model from
     sarrus bench             how fast sarrus is on this machine
 
 MODEL is a model file or the name of a mechanism of the gallery (``sarrus demo --list``). Exit codes: 0 done; 1 the model,
@@ -125,7 +126,8 @@ def _parser() -> argparse.ArgumentParser:
         "a demonstration: the valve, or any mechanism of the gallery",
         "valve (the default): the Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, section "
         "4.6); prints the joint forces, draws figures 4.2 to 4.6 of the thesis and times inverse dynamics. Any mechanism of the "
-        "gallery: what it is, and two seconds of free motion from its home under gravity, pushed if it would rest. The figures need "
+        "gallery: what it is, and two seconds of free motion from its home under gravity, pushed if it would rest; what would fall apart is "
+        "swung about its home by its motors. The figures need "
         "matplotlib; without it the numbers come alone.",
         "sarrus demo hslm -o hslm.svg",
     )  # fmt: skip
@@ -209,14 +211,30 @@ def _parser() -> argparse.ArgumentParser:
     view("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look")
     view("--no-browser", action="store_true", help="print the address and open nothing")
 
+    new = command(
+        "new", "new",
+        "a commented script to start a model from",
+        "Writes a Python script that builds a crank-rocker, asks how it can move and what a motion takes, and simulates it, with comments that "
+        "say what to change. A file that is there already is left as it is.",
+        "sarrus new excavator.py",
+    )  # fmt: skip
+    new("script", type=_file((".py",)), metavar="FILE.py", help="where it goes")
+
     bench = command(
         "bench", "bench",
         "how fast sarrus is on this machine",
         "Times inverse dynamics, mass matrix, forward dynamics (loops satisfied), a step of simulation, and batches on all threads, "
-        "for some mechanisms of the gallery and for chains. Takes a few seconds.",
+        "for some mechanisms of the gallery and for chains, and compares with the machine's earlier run, which it keeps in the folder for "
+        "caches ($XDG_CACHE_HOME/sarrus, or ~/.cache/sarrus). Takes a few seconds.",
         "sarrus bench --json machine.json",
     )  # fmt: skip
     bench("--json", type=_file((".json",)), metavar="FILE", help="write the numbers too")
+    bench(
+        "--against",
+        type=_file((".json",)),
+        metavar="FILE",
+        help="compare with the numbers of such a file instead of the earlier run",
+    )
     return parser
 
 

@@ -1,5 +1,5 @@
-"""Force elements of a simulation, which run in C++: controllers, prescribed efforts, sticking friction, contact,
-end stops, thrusters, reaction wheels.
+"""Force elements of a simulation, which run in C++: controllers, also through a clock, drives, prescribed efforts, sticking friction,
+contact, end stops, thrusters, reaction wheels.
 
 Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Their numbers may be arrays (runs,) for
 :func:`~sarrus.simulate_many`. Targets are :mod:`laws <sarrus.laws>` of time, or numbers.
@@ -26,17 +26,25 @@ from numpy.typing import ArrayLike
 from .._arrays import checked_number
 from ..errors import ModelError
 from ..laws import Law
+from .actuators import ActuatorDynamics
 from .path import Path, path_through
+from .sampling import Efforts, Quantisation, Sampled
 from .task_control import TaskControl
 
 __all__ = [
     "PID",
+    "ActuatorDynamics",
     "ComputedTorque",
     "Contact",
+    "Efforts",
     "EndStop",
+    "GravityCompensation",
+    "PDPlus",
     "Path",
     "PrescribedEffort",
+    "Quantisation",
     "ReactionWheel",
+    "Sampled",
     "Stiction",
     "Thruster",
     "path_through",
@@ -81,17 +89,84 @@ class PrescribedEffort:
 
 @dataclass(frozen=True, eq=False)
 class ComputedTorque:
-    """tau = M (g'' + kd (g' - v) + kp (g - q)) + h for all joints of a tree: errors die as those of linear oscillators.
+    """tau = M a + h with a = g'' + kd (g' - v) + kp (g - q): errors die as those of linear oscillators.
+
+    On a tree all joints have a target, and a motor. Where loops close, as many independent coordinates as there are degrees of freedom
+    have one; the loops complete their accelerations to those of all joints, and the motors share the effort, redundant ones so that it is
+    least. The simulation fails where no motion on the loops, or no effort of the motors, does what is asked: at singular positions, or with too
+    few motors.
 
     Attributes
     ----------
-    targets : joint to law or number, every joint of one coordinate (others: a sequence of them); joints not named: 0
-    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or (nv,), or (runs, nv) and (runs, 1)
+    targets : joint of the tree to law or number, of several coordinates to a sequence of them. On a tree: joints not named, 0
+    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or one a target, (n,), or (runs, n) and (runs, 1): in the order of v
+        on a tree, (nv,), in that of ``targets`` where loops close
+
+    References
+    ----------
+    Murray, Li and Sastry 4.5; Li and Wu 4.4 and 4.6.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q = fourbar.assemble(fixed={"motor": 0.5})
+    >>> law = sarrus.control.ComputedTorque({"motor": 1.0}, proportional=100.0, derivative=20.0)
+    >>> run = sarrus.simulate(fourbar, q, [0.0, 0.0, 0.0], 1.0, law)
+    >>> float(run.q[-1, 0].round(3))                                      # 1 - 0.5 (1 + 10) exp(-10)
+    1.0
     """
 
     targets: Mapping[str, Any]
     proportional: Number = 100.0
     derivative: Number = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class PDPlus:
+    """tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v): PD that tracks, with n what gravity and springs do (Paden and Panja 1988).
+
+    The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2, never grows: it is lost to kd and to friction. Stable for any
+    positive gains, without those being masses; where :class:`ComputedTorque` makes errors decouple, this leaves the mechanism its inertia.
+    On loops g' and g'' are completed as there, and C is the matrix with dM/dt - 2 C skew. Dampers between bodies are not compensated.
+
+    Attributes
+    ----------
+    targets : as of :class:`ComputedTorque`
+    proportional, derivative : kp [N m/rad, N/m], kd [N m s/rad, N s/m]; as there
+
+    References
+    ----------
+    Paden and Panja, Globally asymptotically stable PD+ controller for robot manipulators, Int. J. Control 47, 1988.
+    """
+
+    targets: Mapping[str, Any]
+    proportional: Number = 100.0
+    derivative: Number = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class GravityCompensation:
+    """The efforts with which motors hold gravity and springs at rest, beside other controllers.
+
+    Where loops close motors share them, redundant ones so that they are least, and the simulation fails where they cannot hold the
+    mechanism. On a tree each joint holds its own: actuated joints where some are marked so, else all.
+
+    Attributes
+    ----------
+    scale : 1: all of it
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> delta = sarrus.mechanisms.delta()
+    >>> q = delta.assemble()
+    >>> run = sarrus.simulate(delta, q, [0.0] * delta.nv, 0.5, sarrus.control.GravityCompensation())
+    >>> bool(abs(run.v).max() < 1e-9)
+    True
+    """
+
+    scale: Number = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +313,20 @@ class ReactionWheel:
 
 
 ForceElement = (
-    PID | PrescribedEffort | ComputedTorque | Stiction | Contact | EndStop | Thruster | ReactionWheel | TaskControl
+    PID
+    | PrescribedEffort
+    | Efforts
+    | ComputedTorque
+    | PDPlus
+    | GravityCompensation
+    | Sampled
+    | ActuatorDynamics
+    | Stiction
+    | Contact
+    | EndStop
+    | Thruster
+    | ReactionWheel
+    | TaskControl
 )
 
 

@@ -37,9 +37,7 @@ __all__ = ["TaskControl", "TaskSolution"]
 COMPONENTS = ("rx", "ry", "rz", "tx", "ty", "tz")
 FAR = 1e30  # no limit: the core knows no infinity
 DIFFERENCE = 1e-3  # [s] over which rates of a function's poses are found
-Task = (
-    FrameTask | RelativeTask | ImpedanceTask | JointTask | PostureTask | CenterOfMassTask | MomentumTask | ForceTask
-)
+Task = FrameTask | RelativeTask | ImpedanceTask | JointTask | PostureTask | CenterOfMassTask | MomentumTask | ForceTask
 Numbers = NDArray[np.float64]
 
 
@@ -114,7 +112,9 @@ class TaskControl:
         self.actuated = robot._motors(actuated)
         self._motors = [iv for name in self.actuated for iv in range(*robot.joint(name)._all_v.indices(10**9))]
         if not self._motors:
-            raise ModelError("TaskControl has no motors to work with: name them in actuated=, or mark joints as actuated")
+            raise ModelError(
+                "TaskControl has no motors to work with: name them in actuated=, or mark joints as actuated"
+            )
         if any(callable(getattr(spec, "rows", None)) for spec in robot.description.constraints):
             raise ModelError("TaskControl cannot know rows that a function of the caller gives at each call (Pfaffian)")
         self._columns: list[Numbers] = []
@@ -169,7 +169,9 @@ class TaskControl:
 
     def __repr__(self) -> str:
         listed = ", ".join(_name(task) for task in self.tasks)
-        return f"<TaskControl of '{self.robot.name}': {listed}; {len(self._motors)} motors, {len(self.contacts)} contacts>"
+        return (
+            f"<TaskControl of '{self.robot.name}': {listed}; {len(self._motors)} motors, {len(self.contacts)} contacts>"
+        )
 
     # ---- what the core is told ---------------------------------------------------------------------------------------
 
@@ -280,7 +282,9 @@ class TaskControl:
             given = _of_joint(limits.effort, name, None)
             low, high = (-own, own) if given is None else _both("effort", name, given)
             strong = _of_joint(limits.power, name, np.inf)
-            if not (np.all(np.asarray(low) <= 0.0) and np.all(np.asarray(high) >= 0.0) and np.all(np.asarray(strong) >= 0)):
+            if not (
+                np.all(np.asarray(low) <= 0.0) and np.all(np.asarray(high) >= 0.0) and np.all(np.asarray(strong) >= 0)
+            ):
                 raise ModelError(
                     f"limits of effort and power of '{name}' must leave 0 between them; got {given!r}, {strong!r}"
                 )
@@ -322,7 +326,9 @@ class TaskControl:
         low, high = np.full(joint.type.nv, -np.inf), np.full(joint.type.nv, np.inf)
         given = limits.position.get(name) if isinstance(limits.position, Mapping) else None
         if given is not None:
-            low, high = (np.broadcast_to(real_array("position", x), (joint.type.nv,)) for x in _both("position", name, given))
+            low, high = (
+                np.broadcast_to(real_array("position", x), (joint.type.nv,)) for x in _both("position", name, given)
+            )
         elif limits.position is None and joint.limits is not None and not joint.type.quaternion:
             low, high = joint.limits
         for k in range(joint.type.nv):
@@ -366,7 +372,11 @@ def _frame(law: TaskControl, task: Any, term: dict[str, Any]) -> None:
     if callable(target) and not isinstance(target, Law):
         term["given"], law._given = law._given, law._given + 24
         law._functions.append((term["given"], target, what))
+    elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == 6:
+        slots = list(target)
     elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == len(components):
+        if task.axes == "target":
+            raise ShapeError(f"{what} is a whole pose where axes = 'target': numbers or laws for all six components")
         for component, one in zip(components, target, strict=True):
             slots[component] = one
     else:
@@ -379,7 +389,7 @@ def _frame(law: TaskControl, task: Any, term: dict[str, Any]) -> None:
         else:
             raise ShapeError(
                 f"{what} is a pose (4, 4), a position (3,) for components of translation, a number or law for each of its "
-                f"{len(components)} components, or a function of time; got {target!r}"
+                f"{len(components)} components or of all six, or a function of time; got {target!r}"
             )
     law._targets(term, what, slots)
 
@@ -400,7 +410,9 @@ def _impedance(task: ImpedanceTask, term: dict[str, Any], n: int) -> None:
     term["damping"] = (inverse @ matrices["damping"]).ravel().tolist()
     if task.wrench is not None:
         if len(task.wrench) != n:
-            raise ShapeError(f"wrench of {_name(task)} has a number or law for each of {n} components; got {task.wrench!r}")
+            raise ShapeError(
+                f"wrench of {_name(task)} has a number or law for each of {n} components; got {task.wrench!r}"
+            )
         term["push"] = [law_terms(as_law(w, f"wrench of {_name(task)}")) for w in task.wrench]
         term["yielding"] = inverse.ravel().tolist()
 
@@ -437,7 +449,11 @@ def _posture_targets(robot: Mechanism, task: PostureTask) -> list[tuple[str, int
 
 def _plain_joints(robot: Mechanism) -> list[str]:
     """Those of the tree whose coordinates have the velocities for their rates."""
-    return [n for n in robot.joints if robot.joint(n).nv and not robot.joint(n).type.quaternion and all(robot.joint(n).type.rates)]
+    return [
+        n
+        for n in robot.joints
+        if robot.joint(n).nv and not robot.joint(n).type.quaternion and all(robot.joint(n).type.rates)
+    ]
 
 
 def _several(given: Any) -> list[Any]:
@@ -465,7 +481,9 @@ def _centroidal(law: TaskControl, task: Any, term: dict[str, Any]) -> None:
         raise ModelError(f"{_name(task)} needs a mechanism that has mass")
     targets = list(task.target)
     if len(targets) != len(components):
-        raise ShapeError(f"target of {_name(task)} has a number or law for each of {len(components)} components; got {task.target!r}")
+        raise ShapeError(
+            f"target of {_name(task)} has a number or law for each of {len(components)} components; got {task.target!r}"
+        )
     term |= {"kind": "center_of_mass" if of_mass else "momentum", "component": components}
     law._gains(task, len(components), task.stiffness if of_mass else task.gain, task.damping if of_mass else 0.0)
     law._targets(term, f"target of {_name(task)}", targets)
@@ -478,7 +496,9 @@ def _force(law: TaskControl, task: ForceTask, term: dict[str, Any]) -> None:
     if task.on in frames:
         term |= {"kind": "force", "contact": frames.index(task.on)}
         if np.any(real_array("integral", task.integral)):
-            raise ModelError(f"integral of {_name(task)} is for constraints: a contact's force is what the controller chooses")
+            raise ModelError(
+                f"integral of {_name(task)} is for constraints: a contact's force is what the controller chooses"
+            )
     else:
         term["kind"] = "multiplier"
         if np.any(real_array("integral", task.integral)):
@@ -539,7 +559,9 @@ def _components(task: Any) -> list[int]:
 
 
 def _is_pose(target: Any) -> bool:
-    return not any(isinstance(one, Law) for one in np.ravel(np.asarray(target, dtype=object))) and np.shape(target)[-2:] == (4, 4)
+    return not any(isinstance(one, Law) for one in np.ravel(np.asarray(target, dtype=object))) and np.shape(target)[
+        -2:
+    ] == (4, 4)
 
 
 def _pose_vector(pose: Numbers, what: str) -> Numbers:
@@ -559,14 +581,18 @@ def _pose_numbers(function: Callable[[float], Any], t: float, what: str) -> Numb
     def pose(at: float, given: Any) -> Numbers:
         x = real_array(f"{what} at t = {at:.6g}", given)
         if x.shape != (4, 4):
-            raise ShapeError(f"{what} at t = {at:.6g} is a pose (4, 4), or (pose, velocity (6,), acceleration (6,)); got {given!r}")
+            raise ShapeError(
+                f"{what} at t = {at:.6g} is a pose (4, 4), or (pose, velocity (6,), acceleration (6,)); got {given!r}"
+            )
         _pose_vector(x, what)
         return x
 
     given = function(t)
     if isinstance(given, tuple):
         if len(given) != 3 or np.shape(given[1]) != (6,) or np.shape(given[2]) != (6,):
-            raise ShapeError(f"{what} at t = {t:.6g} is a pose, or (pose, velocity (6,), acceleration (6,)); got {given!r}")
+            raise ShapeError(
+                f"{what} at t = {t:.6g} is a pose, or (pose, velocity (6,), acceleration (6,)); got {given!r}"
+            )
         now, V, A = pose(t, given[0]), real_array(what, given[1]), real_array(what, given[2])
     else:
         now, h = pose(t, given), DIFFERENCE
@@ -644,11 +670,15 @@ class TaskSolution:
         if status == _core.Status.UNSOUND:
             raise StateError("q, v and t must be finite, and quaternions rotations")
         if status == _core.Status.OFF_LOOPS:
-            raise StateError("the state is off the loops: project_configuration() and project_velocity() bring it onto them")
+            raise StateError(
+                "the state is off the loops: project_configuration() and project_velocity() bring it onto them"
+            )
         if status == _core.Status.CONTRADICTORY:
             hard = ", ".join(name for name, task in zip(names, law.tasks, strict=True) if task.hard)
             hard += (" and " if hard else "") + ", ".join(f"the contact of '{c.frame}'" for c in law.contacts)
-            raise StateError(f"what must hold contradicts itself, or no motor can bring it about: {hard}; make one of them hard=False")
+            raise StateError(
+                f"what must hold contradicts itself, or no motor can bring it about: {hard}; make one of them hard=False"
+            )
         if status != _core.Status.FINE:
             raise StateError("the quadratic programme of the limits found no answer in this state")
         x, k, efforts = found["x"], 0, {}
@@ -681,7 +711,10 @@ class TaskSolution:
         lines = [f"{'task':32} {'error':>12} {'missed':>12}"]
         for name, error, missed in zip(self._tasks, self.errors, self.missed, strict=True):
             lines.append(f"{name:32} {np.linalg.norm(error):12.4g} {np.linalg.norm(missed):12.4g}")
-        lines.append("efforts: " + ", ".join(f"{name} {np.array2string(np.asarray(u), precision=4)}" for name, u in self.efforts.items()))
+        lines.append(
+            "efforts: "
+            + ", ".join(f"{name} {np.array2string(np.asarray(u), precision=4)}" for name, u in self.efforts.items())
+        )
         lines += [f"force of '{name}': {np.array2string(f, precision=4)}" for name, f in self.forces.items()]
         lines.append("limits: " + (", ".join(self.active) or "none acts"))
         if self.damping:

@@ -42,7 +42,7 @@ class FrameTask:
     ----------
     frame : body or frame
     target : pose (4, 4) in the world; position (3,) [m]; a number or law for each of rx, ry, rz (rotation vector of the target's axes in the
-        world [rad]), tx, ty, tz [m], as many as there are components; or a function t -> pose, whose rates are differences over 1 ms, or
+        world [rad]), tx, ty, tz [m], as many as there are components, or six; or a function t -> pose, whose rates are differences over 1 ms, or
         t -> (pose, velocity (6,), acceleration (6,)), [angular; linear] in world axes at its origin
     components : of "rx ry rz tx ty tz"; default: those that the target has
     stiffness : kp [1/s2], a number or one a component; damping : kd [1/s]; "critical": 2 sqrt(kp)

@@ -11,52 +11,76 @@ from numpy.typing import NDArray
 
 from ..description.joints import Revolute, middle, unit_axis
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, ShapeError
-from ..laws import as_law, law_terms
+from ..errors import AssemblyError, ModelError, ShapeError, StateError
+from ..laws import Law, as_law, law_terms
 from .coordinates import checked_index, coordinate, loses_turns
 from .elements import (
     PID,
+    ActuatorDynamics,
     ComputedTorque,
     Contact,
+    Efforts,
     EndStop,
     ForceElement,
+    GravityCompensation,
+    PDPlus,
     PrescribedEffort,
+    Quantisation,
     ReactionWheel,
+    Sampled,
     Stiction,
     Thruster,
     finite,
 )
-
 from .task_control import TaskControl
 
 Numbers = NDArray[np.float64]
 Term = tuple[Any, ...]
+Function = Callable[..., Any]
+MOST = 1e300  # for infinity, where compilers are told that numbers are finite
 POSITIVE, NOT_NEGATIVE = "be positive", "not be negative"
 
 
 @dataclass
 class ForceElements:
-    """Force elements with their numbers (parameters,) or (runs, parameters) and how many internal states they have."""
+    """Force elements with their numbers (parameters,) or (runs, parameters), and functions that are asked at samples."""
 
     terms: dict[str, list[Any]] = field(default_factory=lambda: {kind: [] for kind in (*KINDS, "effort_limits")})
-    columns: list[list[Numbers]] = field(default_factory=list)
-    nz: int = 0
+    numbers: list[list[Numbers]] = field(default_factory=list)
+    sampled: list[list[Function]] = field(default_factory=list)
 
     @property
     def parameters(self) -> Numbers:
         """(parameters,), or (runs, parameters) if some number differs from run to run."""
-        flat = [number for group in self.columns for number in group]
+        flat = [number for group in self.numbers for number in group]
         if not flat:
             return np.zeros(0)
         try:
-            return np.ascontiguousarray(np.stack(np.broadcast_arrays(*flat), axis=-1))
+            runs = np.broadcast_shapes(*(x.shape[:-1] for x in flat))
+            return np.ascontiguousarray(
+                np.concatenate([np.broadcast_to(x, (*runs, x.shape[-1])) for x in flat], axis=-1)
+            )
         except ValueError:
-            sizes = sorted({x.shape for x in flat if x.ndim})
+            sizes = sorted({x.shape[:-1] for x in flat if x.ndim > 1})
             raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
 
     def as_tuple(self) -> tuple[dict[str, list[Any]], list[Any]]:
         """Terms and parameters, for a checkpoint."""
         return self.terms, self.parameters.tolist()
+
+
+def functions_and_elements(given: Any) -> tuple[list[Function], list[Any]]:
+    """Of one controller, or several in a list: functions of the caller, and what may be elements."""
+    several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    for kind in (c for c in several if isinstance(c, type)):
+        raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
+    functions = [c for c in several if _is_function(c)]
+    return functions, [c for c in several if not _is_function(c)]
+
+
+def _is_function(controller: Any) -> bool:
+    """Whether Python answers it at each evaluation: also a TaskControl with functions for targets."""
+    return callable(controller) and not (isinstance(controller, TaskControl) and controller.native)
 
 
 def force_elements(
@@ -78,14 +102,17 @@ def force_elements(
             )
         kind, told = row
         term, numbers = told(mechanism, element, effort_limits)
-        if kind == "wheels" and term[0] in [other[0] for other in made.terms[kind]]:
-            raise ModelError(f"joint '{element.joint}' has one ReactionWheel; there are several")
-        if kind in ALONE and made.terms[kind]:
-            raise ModelError(f"one {type(element).__name__} drives all joints; there are several")
+        if kind in ONE_A_VELOCITY and term[0] in [other[0] for other in made.terms[kind]]:
+            named = getattr(element, "joint", "")
+            raise ModelError(f"joint '{named}' has one {type(element).__name__}; there are several")
+        if kind == "model_laws" and term[3] and any(other[3] for other in made.terms[kind]):
+            raise ModelError(f"one {type(element).__name__} drives all joints; there are several laws that do")
         made.terms[kind].append(term)
-        groups[kind].append(numbers)
-        made.nz += term[0]["states"] if kind == "task_controls" else kind in ("controllers", "stictions")
-    made.columns = [numbers for kind in KINDS for numbers in groups[kind]]  # in the order in which the core reads them
+        # a number is (..., 1), a row of them stands as it is
+        groups[kind].append([numbers] if isinstance(numbers, np.ndarray) else [x[..., None] for x in numbers])
+        if isinstance(element, Sampled):
+            made.sampled.append(functions_and_elements(element.law)[0])
+    made.numbers = [numbers for kind in KINDS for numbers in groups[kind]]  # in the order in which the core reads them
     return made
 
 
@@ -167,27 +194,169 @@ def _reaction_wheel(mechanism: LoopFunctions, element: ReactionWheel, _: object)
 
 
 def _computed_torque(mechanism: LoopFunctions, element: ComputedTorque, _: object) -> tuple[Term, list[Numbers]]:
-    if mechanism.nc:
-        raise ModelError("ComputedTorque is for trees; where loops close, give a function that asks actuator_efforts()")
-    if mechanism.nq != mechanism.nv:
-        raise ModelError("ComputedTorque needs joints whose coordinates are as many as their velocities")
+    return _tracking(mechanism, element, "computed_torque")
+
+
+def _pd_plus(mechanism: LoopFunctions, element: PDPlus, _: object) -> tuple[Term, list[Numbers]]:
+    return _tracking(mechanism, element, "pd_plus")
+
+
+def _tracking(mechanism: LoopFunctions, element: ComputedTorque | PDPlus, law: str) -> tuple[Term, list[Numbers]]:
+    what = type(element).__name__
     if not isinstance(element.targets, Mapping):
-        raise ModelError(f"targets of ComputedTorque map joints to laws or numbers; got {element.targets!r}")
-    targets: list[Any] = [as_law(0.0, "a target")] * mechanism.nv
+        raise ModelError(f"targets of {what} map joints to laws or numbers; got {element.targets!r}")
+    if not mechanism.nc and mechanism.nq != mechanism.nv:
+        raise ModelError(f"{what} needs joints whose coordinates are as many as their velocities")
+    targets: dict[tuple[int, int], Law] = {}
+    names: list[tuple[str, int]] = []
+    if not mechanism.nc:  # all joints, in their order
+        targets = {(k, k): as_law(0.0, "a target") for k in range(mechanism.nv)}
     for name, given in element.targets.items():
-        joint = mechanism.joint(name)
+        joint = mechanism._tree_joint(name, f"target of {what}")
         laws = list(given) if isinstance(given, (tuple, list)) else [given]
         if len(laws) != joint.nv:
             raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
-        targets[joint.v_slice] = [as_law(law, f"target of '{name}'") for law in laws]
+        for k, target in enumerate(laws):
+            at = (
+                coordinate(mechanism, name, k, f"a target of {what}")
+                if mechanism.nc
+                else (joint.v_slice.start + k,) * 2
+            )
+            targets[at] = as_law(target, f"target of '{name}'")
+            names.append((name, k))
+    if mechanism.nc:
+        _check_independent(mechanism, what, names)
     gains = []
     for name in ("proportional", "derivative"):
-        gain, nv = _array(f"{name} of ComputedTorque", getattr(element, name)), mechanism.nv
-        if gain.shape not in ((), (nv,)) and not (gain.ndim == 2 and gain.shape[1] in (1, nv)):
-            wanted = f"a number, (nv,) = ({nv},), or of many runs (runs, {nv}) or (runs, 1)"
-            raise ShapeError(f"{name} of ComputedTorque is {wanted}; got {gain.shape}")
-        gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], nv)), -1, 0))
-    return tuple(law_terms(law) for law in targets), gains
+        gain, n = _array(f"{name} of {what}", getattr(element, name)), len(targets)
+        if gain.shape not in ((), (n,)) and not (gain.ndim == 2 and gain.shape[1] in (1, n)):
+            wanted = f"a number, ({'n' if mechanism.nc else 'nv'},) = ({n},), or of many runs (runs, {n}) or (runs, 1)"
+            raise ShapeError(f"{name} of {what} is {wanted}; got {gain.shape}")
+        gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], n)), -1, 0))
+    iq, iv = zip(*targets, strict=True)
+    motors = _motors(mechanism, what) if mechanism.nc else []
+    return (law, list(iq), list(iv), tuple(law_terms(x) for x in targets.values()), motors), gains
+
+
+def _gravity(mechanism: LoopFunctions, element: GravityCompensation, _: object) -> tuple[Term, list[Numbers]]:
+    motors = _motors(mechanism, "GravityCompensation") if mechanism.nc or mechanism.actuated else []
+    return ("gravity", [], [], (), motors), _numbers(element, scale="")
+
+
+def _motors(mechanism: LoopFunctions, what: str) -> list[int]:
+    """The velocity that each motor drives."""
+    if not mechanism.actuated:
+        raise ModelError(f"{what} needs motors, and no joint has one: give those that do actuated=True")
+    if any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints):
+        raise ModelError(f"{what} cannot ask rows that are Python functions of q")
+    return [k for name in mechanism.actuated for k in range(*mechanism.joint(name)._all_v.indices(2**31))]
+
+
+def _check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -> None:
+    """ModelError where in none of several configurations these coordinates determine the motion, and do not depend on one another."""
+    rest, wrong = np.zeros(mechanism.nv), None
+    for draw in range(4):
+        try:
+            q = mechanism.random(draw, closed=True) if draw else mechanism.assemble()
+        except AssemblyError:
+            continue
+        try:
+            mechanism.reduced_dynamics(q, rest, names)
+            return
+        except StateError as error:  # perhaps only there
+            wrong = wrong or error
+    if wrong:
+        raise ModelError(
+            f"targets of {what} must be as many independent coordinates as there are degrees of freedom: {wrong}"
+        )
+
+
+def _efforts(mechanism: LoopFunctions, element: Efforts, _: object) -> tuple[Term, Numbers]:
+    times, u = _array("times of Efforts", element.times), _array("u of Efforts", element.u)
+    if times.ndim != 1 or not len(times):
+        raise ShapeError(f"times of Efforts are (n,); got {times.shape}")
+    if not (np.diff(times) > 0.0).all():
+        raise ModelError("times of Efforts must increase")
+    if isinstance(element.joints, str):
+        raise TypeError(f"joints of Efforts are a sequence of names; got {element.joints!r}")
+    names = tuple(mechanism.actuated or mechanism.joints) if element.joints is None else tuple(element.joints)
+    motors = [k for name in names for k in range(*mechanism.joint(name)._all_v.indices(2**31))]
+    if u.ndim not in (2, 3) or u.shape[-2:] != (len(times), len(motors)):
+        raise ShapeError(
+            f"u of Efforts is (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
+        )
+    return (times.tolist(), motors, bool(element.hold)), u.reshape(*u.shape[:-2], -1)
+
+
+def _actuator(mechanism: LoopFunctions, element: ActuatorDynamics, _: object) -> tuple[Term, list[Numbers]]:
+    if element.time_constant is not None and element.natural_frequency is not None:
+        raise ModelError(
+            f"ActuatorDynamics of '{element.joint}' has a time_constant (first order) or a natural_frequency (second order); got both"
+        )
+    order = 1 if element.time_constant is not None else 2 if element.natural_frequency is not None else 0
+    if order == 0 and element.torque_speed is None:
+        raise ModelError(
+            f"ActuatorDynamics of '{element.joint}' does nothing: give a time_constant, a natural_frequency or torque_speed"
+        )
+    bandwidth = np.ones(())
+    if order == 1:
+        bandwidth = 1.0 / _numbers(element, time_constant=POSITIVE)[0]
+    if order == 2:
+        (bandwidth,) = _numbers(element, natural_frequency=POSITIVE)
+    ratio, gear = _numbers(element, damping_ratio=NOT_NEGATIVE, gear_ratio=POSITIVE)
+    line: Any = (np.inf, np.inf) if element.torque_speed is None else element.torque_speed
+    if not isinstance(line, (tuple, list, np.ndarray)) or len(line) != 2:
+        raise ModelError(f"torque_speed of ActuatorDynamics is (stall torque, no-load speed); got {line!r}")
+    stall, fastest = (_array("torque_speed of ActuatorDynamics", x, finite=False) for x in line)
+    if max(stall.ndim, fastest.ndim) > 1:
+        raise ShapeError(
+            f"torque_speed of ActuatorDynamics are numbers, or (runs,) each; got {stall.shape}, {fastest.shape}"
+        )
+    if not ((stall > 0.0).all() and (fastest > 0.0).all()):  # so that NaN fails too
+        raise ModelError(f"torque_speed of ActuatorDynamics must be positive; got {line!r}")
+    limits = [np.minimum(stall * gear, MOST), np.minimum(fastest / gear, MOST)]
+    return (_velocity(mechanism, element.joint, element.index), order), [bandwidth, ratio, *limits]
+
+
+def _sampled(mechanism: LoopFunctions, element: Sampled, effort_limits: Sequence[float]) -> tuple[Term, Numbers]:
+    period, delay = (finite(f"{name} of Sampled", getattr(element, name)) for name in ("period", "delay"))
+    if not period > 0.0:
+        raise ModelError(f"period of Sampled must be positive; got {period!r}")
+    if not 0.0 <= delay <= 1e4 * period:
+        raise ModelError(
+            f"delay of Sampled must be from 0 to 10000 periods; got {delay!r} s, the period being {period!r} s"
+        )
+    functions, elements = functions_and_elements(element.law)
+    for c in elements:
+        if not isinstance(c, SAMPLED) and isinstance(c, tuple(ELEMENTS)):
+            raise ModelError(
+                f"{type(c).__name__} is no controller that can be sampled: give it beside Sampled, in a list"
+            )
+    made = force_elements(mechanism, elements, effort_limits)
+    made.terms["effort_limits"] = []
+    steps = element.quantisation
+    if not isinstance(steps, Quantisation):
+        steps = Quantisation(position=0.0 if steps is None else steps)
+    quanta = [_steps(mechanism, name, getattr(steps, name)) for name in ("position", "velocity", "effort")]
+    return (period, delay, bool(functions), *quanta, made.terms), made.parameters
+
+
+def _steps(mechanism: LoopFunctions, quantity: str, given: Any) -> list[float]:
+    """Of every coordinate or velocity, in the order of the tree's and of those of joints that close loops; none where all are zero."""
+    what = f"{quantity} of Quantisation"
+    names = (*mechanism.joints, *mechanism.loop_joints)
+    places = {name: getattr(mechanism.joint(name), "_all_q" if quantity == "position" else "_all_v") for name in names}
+    steps = np.zeros(max((place.stop for place in places.values()), default=0))
+    for name, step in given.items() if isinstance(given, Mapping) else ((name, given) for name in names):
+        joint, size = mechanism.joint(name), finite(what, step)
+        if size < 0.0:
+            raise ModelError(f"{what} must not be negative; got {step!r}")
+        if quantity == "position" and joint.type.quaternion:
+            if isinstance(given, Mapping):
+                raise ModelError(f"{what} needs coordinates that add up; '{name}' is {joint.type}")
+            continue
+        steps[places[name]] = size
+    return steps.tolist() if steps.any() else []
 
 
 def _task_control(mechanism: LoopFunctions, element: TaskControl, _: object) -> tuple[Term, list[Numbers]]:
@@ -199,7 +368,7 @@ def _task_control(mechanism: LoopFunctions, element: TaskControl, _: object) -> 
     return (element._terms,), element._columns
 
 
-Told = Callable[[LoopFunctions, Any, Sequence[float]], tuple[Term, list[Numbers]]]
+Told = Callable[[LoopFunctions, Any, Sequence[float]], tuple[Term, list[Numbers] | Numbers]]
 ELEMENTS: dict[type, tuple[str, Told]] = {  # their kind, of which the core reads one after the other
     PID: ("controllers", _pid),
     PrescribedEffort: ("efforts", _prescribed_effort),
@@ -208,11 +377,17 @@ ELEMENTS: dict[type, tuple[str, Told]] = {  # their kind, of which the core read
     EndStop: ("end_stops", _end_stop),
     Thruster: ("thrusters", _thruster),
     ReactionWheel: ("wheels", _reaction_wheel),
-    ComputedTorque: ("computed_torque", _computed_torque),
+    ComputedTorque: ("model_laws", _computed_torque),
+    PDPlus: ("model_laws", _pd_plus),
+    GravityCompensation: ("model_laws", _gravity),
+    ActuatorDynamics: ("drives", _actuator),
+    Efforts: ("tables", _efforts),
     TaskControl: ("task_controls", _task_control),
+    Sampled: ("sampled", _sampled),
 }
-KINDS = tuple(kind for kind, _ in ELEMENTS.values())
-ALONE = ("computed_torque",)  # kinds of which there is one
+KINDS: tuple[str, ...] = tuple(dict.fromkeys(kind for kind, _ in ELEMENTS.values()))
+ONE_A_VELOCITY = ("wheels", "drives")
+SAMPLED = (PID, PrescribedEffort, ComputedTorque, PDPlus, GravityCompensation, TaskControl)  # what a clock may ask
 
 
 # ---- where they act --------------------------------------------------------------------------------------------------

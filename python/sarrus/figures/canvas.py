@@ -63,6 +63,48 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     return ax
 
 
+def bundles(
+    t: Array, panels: Mapping[str, Mapping[str, Array]], quantiles: Array, lines: int, ax: Axes | None = None
+) -> Axes:
+    """Draw bundles (runs, n) over times t (n,) [s]: bands between quantiles, outer ones fainter, and the middle one as a line.
+
+    Parameters
+    ----------
+    panels : unit -> (name -> values (runs, n)); NaN: the run is not there
+    quantiles : ascending; lines : how many single runs are drawn
+    """
+    all_axes = [ax]
+    if ax is None:
+        size = (SIZE[0], SIZE[1] if len(panels) < 2 else 0.75 * SIZE[1] * len(panels))
+        grid = _pyplot("figures").subplots(
+            max(len(panels), 1), sharex=True, figsize=size, layout="constrained", squeeze=False
+        )[1]
+        all_axes = list(grid[:, 0])
+    for ax, (unit, bundles_of_unit) in zip(all_axes, panels.items(), strict=False):
+        assert ax is not None
+        for k, (name, y) in enumerate(bundles_of_unit.items()):
+            colour = _told_apart(k)[0]
+            there = np.isfinite(y).any(axis=0)
+            at = np.full((len(quantiles), len(t)), np.nan)
+            at[:, there] = np.nanquantile(y[:, there], quantiles, axis=0)
+            pairs = len(quantiles) // 2
+            for n in range(pairs):
+                ax.fill_between(t, at[n], at[-1 - n], color=colour, alpha=0.35 / pairs, linewidth=0)
+            for row in y[np.linspace(0, len(y) - 1, lines).astype(int)] if len(y) else ():
+                ax.plot(t, row, color=colour, linewidth=0.5, alpha=0.5)
+            middle = at[len(quantiles) // 2] if len(quantiles) % 2 else np.full(len(t), np.nan)
+            ax.plot(t, middle, color=colour, linestyle=_told_apart(k)[1], linewidth=1.4, label=name)
+        only = f"{next(iter(bundles_of_unit))} " if len(bundles_of_unit) == 1 else ""
+        _dressed(ax, "t [s]", f"{only}[{unit}]")
+        if len(bundles_of_unit) > 1:
+            _legend(ax, [line for line in ax.lines if not str(line.get_label()).startswith("_")], len(panels) == 1)
+        if len(panels) > 1:
+            ax.label_outer()
+    upper = all_axes[0]
+    assert upper is not None
+    return upper
+
+
 def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: str, *, ax: Axes | None = None) -> Axes:
     """Draw paths (x (n,), y (n,)) in a plane, such as velocities over coordinates; each begins at a dot."""
     new, ax = ax is None, _axes(ax)

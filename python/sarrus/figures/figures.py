@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, real_array
 from ..dynamics.loop_operations import LoopReactions
 from ..errors import ModelError, raise_no_such_name
 from . import canvas
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
+    from ..simulation.runs import Sweep
     from ..simulation.trajectory import Trajectory
 
 _SPACES = {
@@ -33,6 +35,7 @@ _SPACES = {
 }
 
 
+Curve = tuple[str, str, Array]  # name, unit, values (n,)
 MANY = 12  # coordinates of which a figure that is asked for nothing in particular shows those of the motors alone
 
 
@@ -93,6 +96,48 @@ def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -
     return canvas.portrait(paths, f"{of or 'q '}[{unit}]", f"{'rate of ' + of if of else 'v '}[{unit}/s]", ax=ax)
 
 
+def bundle(sweep: Sweep, what: str | Sequence[str] | None, quantiles: ArrayLike, lines: int, ax: Axes | None) -> Axes:
+    """See :meth:`Sweep.plot`."""
+    robot = sweep.mechanism
+    if what is None:
+        motors = [name for name in robot.actuated if name in robot.joints]
+        what = motors if robot.nq > MANY and motors else "q"
+    steps = np.sort(real_array("quantiles", quantiles))
+    if steps.ndim != 1 or not steps.size or not ((steps >= 0.0) & (steps <= 1.0)).all():
+        raise ValueError(f"quantiles are numbers from 0 to 1, one or several; got {quantiles!r}")
+    panels: dict[str, dict[str, Array]] = {}
+    for name in [what] if isinstance(what, str) else what:
+        for text, unit, y in _bundles(sweep, name):
+            panels.setdefault(unit, {})[text] = y
+    if len(panels) > 1 and ax is not None:
+        raise ValueError(f"what is drawn has several units, {', '.join(panels)}: leave ax= out, or ask for less")
+    return canvas.bundles(sweep.t, panels, steps, lines, ax)
+
+
+def _bundles(sweep: Sweep, what: str) -> list[Curve]:
+    """As _curves, of many runs: values (runs, n)."""
+    robot, q, v = sweep.mechanism, sweep.q, sweep.v
+    if what == "energy":
+        sound = np.isfinite(q).all(axis=-1)
+        energy = np.full(q.shape[:2], np.nan)
+        energy[sound] = robot.kinetic_energy(q[sound], v[sound]) + robot.potential_energy(q[sound])
+        return [("energy", "J", energy)]
+    if what in robot.frames:
+        position = robot.pose(q, what, return_status=True)[0][..., :3, 3]
+        return [(f"{what} {axis}", "m", position[..., k]) for k, axis in enumerate("xyz")]
+    if what not in ("q", "v", *robot.joints):
+        raise_no_such_name("quantity, joint or frame", what, ("q", "v", "energy", *robot.joints, *robot.frames))
+    space = "v" if what == "v" else "q"
+    found: list[Curve] = []
+    for name in robot.joints if what in ("q", "v") else (what,):
+        joint = robot.joint(name)
+        parts = joint.type.coordinates if space == "q" else joint.type.velocities
+        of_joint = q[..., joint.q_slice] if space == "q" else v[..., joint.v_slice]
+        for k, (part, unit) in enumerate(parts):
+            found.append((f"{name} {part}" if len(parts) > 1 else name, _SPACES[space][2][unit], of_joint[..., k]))
+    return found
+
+
 def film(
     run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float, trace: str | Sequence[str],
     forces: str | Sequence[str],
@@ -149,9 +194,6 @@ def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> Arr
     longest = float(np.nanmax(np.linalg.norm(arrows[:, :, 1], axis=-1), initial=0.0)) or 1.0
     arrows[:, :, 1] = arrows[:, :, 0] + np.nan_to_num(arrows[:, :, 1]) * (LONGEST * size / longest)
     return arrows
-
-
-Curve = tuple[str, str, Array]  # name, unit, values (n,)
 
 
 def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:

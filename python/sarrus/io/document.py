@@ -34,7 +34,7 @@ __all__ = [
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
 MOST = 50000  # elements; a humanoid robot has a thousand
-WITH_TEXT = ("sdf", "gazebo", "model")  # from these on: before them all is said in attributes
+WITH_TEXT = ("sdf", "gazebo", "model")  # inside of these: elsewhere all is said in attributes
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
@@ -62,7 +62,7 @@ class Notes:
             yield f"{place}: {message}" + (f" (and {n - 1} more)" if n > 1 else "")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Element:
     """An element that knows where it stands, and reads what stands in it; `notes` are those of the document."""
 
@@ -202,10 +202,14 @@ def parse(
         if not text.isspace() and len(stack[-1].content) < LONGEST:
             stack[-1].content += text[:LONGEST]
 
+    def end(_: str) -> None:
+        if stack.pop().tag in WITH_TEXT and not any(above.tag in WITH_TEXT for above in stack):
+            parser.CharacterDataHandler = None
+
     def refuse(*_: object) -> NoReturn:
         raise ModelError(f"{source}:{parser.CurrentLineNumber}: a model file needs no DOCTYPE and no entities: refused")
 
-    parser.StartElementHandler, parser.EndElementHandler = start, lambda _: stack.pop()
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.StartDoctypeDeclHandler, parser.buffer_text = refuse, True
     try:
         parser.Parse(text, True)

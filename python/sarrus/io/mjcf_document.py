@@ -29,7 +29,7 @@ _SITE = f"pos {_ORIENTED} fromto (type size group material mesh rgba user)"
 _TENDON = """(range limited margin group material rgba width user solreflimit solimplimit solreffriction solimpfriction
     actuatorfrclimited actuatorfrcrange springlength springyield)"""
 _EQUALITY = "name class active (solref solimp)"
-_INSIDE = "frame body joint freejoint geom site inertial composite flexcomp attach replicate (camera light plugin)"
+_INSIDE = "frame body joint freejoint geom site inertial composite flexcomp attach replicate (camera light)"
 _DRIVES = "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion dcmotor plugin"
 DRIVES = tuple(_DRIVES.split())
 _ACTUATOR = """joint jointinparent tendon site body slidersite cranksite refsite gear ctrlrange ctrllimited forcerange forcelimited armature

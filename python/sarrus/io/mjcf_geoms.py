@@ -114,11 +114,17 @@ def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
         what = "the surface of a shape" if geom.kind in SIZES else "a shape fitted to a mesh"
         element.fail(f"gives {body} its mass by {what}, which is not read: write an <inertial>, or {WAY_OUT}")
     with at(element):
-        volume, com, moments = _of_mesh(document, element, body) if geom.kind == "mesh" else _solid(*geom[1:3])
-        mass = density * volume if mass is None else mass
+        try:
+            volume, com, moments = _of_mesh(document, element, body) if geom.kind == "mesh" else _solid(*geom[1:3])
+            mass = density * volume if mass is None else mass
+            about_com = mass / volume * moments
+        except ZeroDivisionError:
+            element.fail(
+                f"gives {body} its mass by a shape so small that its volume is no number of doubles: write an <inertial>"
+            )
         if mass < 0.0:
             element.fail(f"has a negative mass: {mass:g} kg")
-        return Inertia(mass, com, mass / volume * moments).transformed(geom.place)
+        return Inertia(mass, com, about_com).transformed(geom.place)
 
 
 def _solid(kind: str, size: tuple[float, ...]) -> tuple[float, Array, Array]:

@@ -165,7 +165,7 @@ class Tree:
         size = np.sqrt(M.diagonal())
         if not size.all() or np.linalg.cond(scaled := M / np.outer(size, size)) > 1e14:
             fault = f"springdamper of joint '{next(iter(wanted))}' needs a mass matrix that can be inverted"
-            raise ModelError(f"{fault}: some body, or joint, has no inertia")
+            raise ModelError(f"{fault}: some body, or joint, has no inertia, or several joints move it alike")
         mobility = np.linalg.inv(scaled).diagonal() / size**2
         for name, (time, ratio, rest) in wanted.items():
             own = 1.0 / mobility[robot.joint(name).v_slice].mean()
@@ -262,8 +262,8 @@ class Drives:
         """`most` is the actuator's own force, infinite if it has no limit."""
         for of_joints, value in (
             (self.most, abs(gear) * most if gear else 0.0),
-            (self.armature, gear**2 * armature),
-            (self.damping, gear**2 * damping),
+            (self.armature, gear * gear * armature if armature else 0.0),  # of no armature, whatever the gear
+            (self.damping, gear * gear * damping if damping else 0.0),
         ):
             of_joints[joint] = of_joints.get(joint, 0.0) + value
 
@@ -358,6 +358,8 @@ def read(model: Any) -> Builder:
         note("the drag of the medium is not read")
     if getattr(model, "nflex", 0):
         note("forces inside flexes are not read")
+    if np.any(np.asarray(getattr(model, "body_plugin", -1)) >= 0):
+        note("forces of plugins on bodies are not read")
     if getattr(model, "nmocap", 0):
         note("mocap bodies stay where they are")
     places = [Transform(_rotation(model.site_quat[i]), model.site_pos[i]) for i in range(model.nsite)]

@@ -42,16 +42,17 @@ class Losses:
     """What a format cannot say: what changes the motion, and what does not."""
 
     format: str
+    written: str = "the file"
+    cure: str = "save it as .json, which holds everything, or with lossy=True without that"
     motion: list[str] = field(default_factory=list)
     minor: list[str] = field(default_factory=list)
 
-    def settle(self, path: Path, lossy: bool) -> None:
+    def settle(self, path: Path | str, lossy: bool) -> None:
         """Raise ModelError of what changes the motion unless that is allowed; warn of all else."""
         if self.motion and not lossy:
-            cure = "save it as .json, which holds everything, or with lossy=True without that"
-            raise ModelError(f"{path}: {self.format} cannot say: {'; '.join(self.motion)}. {cure}")
+            raise ModelError(f"{path}: {self.format} cannot say: {'; '.join(self.motion)}. {self.cure}")
         for text in (*self.motion, *self.minor):
-            warn_of_model(f"{path}: {self.format} cannot say, and the file does not: {text}")
+            warn_of_model(f"{path}: {self.format} cannot say, and {self.written} does not: {text}")
 
     def look_for_idle(self, robot: Mechanism, *, gravity: bool = False, named: bool = False) -> None:
         """What few formats have, and needs no look at how they say it."""

@@ -18,8 +18,7 @@ from .. import _core
 from .._arrays import Array, real_array
 from .._core import Status, tolerances
 from ..control.elements import Contact, Stiction
-from ..control.task_control import TaskControl
-from ..control.terms import force_elements
+from ..control.terms import force_elements, functions_and_elements
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism
@@ -31,7 +30,7 @@ MethodName = Literal["auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5",
 Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
 STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
 FAILURES: dict[int, str] = {
-    Status.CONTRADICTORY: "the constraints contradict one another",
+    Status.CONTRADICTORY: "the constraints contradict one another, or the motors cannot do what a control law asks of them,",
     Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
     Status.DIVERGED: "the motion diverges",
 }
@@ -98,23 +97,19 @@ class Integration:
         self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float], events: list[Event],
         limits: str,
     ) -> None:  # fmt: skip
-        given = (
-            list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
-        )
-        method = method_for(method, given)
+        functions, elements = functions_and_elements(controller)
+        method = method_for(method, elements)
         self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
-        for kind in (c for c in given if isinstance(c, type)):
-            raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
-        functions = [c for c in given if is_function(c)]
-        elements = [c for c in given if not is_function(c)]
         self.limits = JointLimits(mechanism, limits, elements)
         self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
         if self.forces.parameters.ndim > 1:
             raise ShapeError("numbers that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None
+        sampled: list[Controller | None] = [None for *_, held in self.forces.terms["tables"] if held]
+        sampled += [_sampled_force(mechanism, asked) if asked else None for asked in self.forces.sampled]
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
-            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, pfaffian,
+            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, sampled, pfaffian,
             [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, True,
         )  # fmt: skip
         self.events = events
@@ -141,7 +136,8 @@ class Integration:
                 )
             q, v = closed, v_on if status == Status.FINISHED else robot.project_velocity(closed, v, time=start)
         self.core.look(q, start)
-        self.x = np.concatenate([q, v, np.zeros(self.forces.nz)])
+        self.x = np.concatenate([q, v, np.zeros(self.core.size - robot.nq - robot.nv)])
+        self.core.sample(self.x, float(start))
         self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
         self.shown = self.t, self.x.copy()
 
@@ -165,6 +161,9 @@ class Integration:
             # those of now were not there in the part of a step that leads up to what was shown
             self.t, x = self.shown
             self.x, self.start, self.k = x.copy(), self.t, 0
+            self.x[self.core.integrated :] = 0.0  # samplings begin anew
+            self.core.sample(self.x, self.t)
+            self.shown = self.t, self.x.copy()
 
     def checkpoint(self) -> dict[str, Any]:
         """All that another simulation needs to go on from here."""
@@ -268,7 +267,9 @@ class Integration:
             return wanted[:0], x[:0], status
         steps = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv])
         q, v = steps.at(wanted)
-        rows = np.column_stack([q, v, *(np.interp(wanted, t, z) for z in x[:, nq + nv :].T)])
+        integrated = self.core.integrated
+        held = x[np.searchsorted(t, wanted, side="right") - 1, integrated:]
+        rows = np.column_stack([q, v, *(np.interp(wanted, t, z) for z in x[:, nq + nv : integrated].T), held])
         if ended:
             rows[-1] = x[-1]
         return wanted, rows, status
@@ -444,6 +445,25 @@ def _force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
     return force
 
 
+def _sampled_force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
+    """Efforts (nv,) of functions that are asked at samples, which give no wrenches."""
+
+    def checked(function: Controller) -> Controller:
+        def efforts(t: float, q: Array, v: Array) -> Any:
+            answer = function(t, q, v)
+            if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
+                raise TypeError(
+                    f"a function that is Sampled returns efforts ({mechanism.nv},), which are held; it returned wrenches too: give those by a "
+                    "function beside Sampled, or return tau + mechanism.jacobian(q, frame).T @ wrench"
+                )
+            return answer
+
+        return efforts
+
+    force = _force(mechanism, [checked(function) for function in functions])
+    return lambda t, q, v: force(t, q, v)[0]
+
+
 def _returned(given: Any, size: int, what: str) -> Array:
     """What a controller returned, as (size,) numbers; one number will do where size is 1."""
     if given is None:
@@ -479,11 +499,6 @@ def _ending_by_signal(core: Any) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def is_function(controller: Any) -> bool:
-    """Whether Python answers it at each evaluation."""
-    return callable(controller) and not (isinstance(controller, TaskControl) and controller.native)
 
 
 def has_functions_of_q(mechanism: Mechanism) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..control.coordinates import coordinate, loses_turns
 from ..control.elements import EndStop, ForceElement
-from ..control.terms import coordinate, loses_turns
 from ..description.joints import middle
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import LimitWarning, ModelError, StiffnessWarning

@@ -76,12 +76,13 @@ class PinLoadHistory(PinLoads):
             (name, kind): np.linalg.norm(x[:, part], axis=1) for name, x in self.items() for kind, _, part in kinds
         }
         largest = max((float(np.nanmax(size, initial=0.0)) for size in sizes.values()), default=0.0)
+        sizes = {which: np.where(size > 1e-12 * largest, size, 0.0 * size) for which, size in sizes.items()}
         for name in self:
             for kind, unit, _ in kinds:
                 size = sizes[name, kind]
                 k = int(np.nanargmax(np.append(size, -1.0)))
                 loose = "".join(x.split()[1] for x in self.not_unique.get(name, ()) if x.startswith(kind))
-                if k == len(size) or (size[k] <= 1e-12 * largest and not loose):
+                if k == len(size) or (size[k] == 0.0 and not loose):
                     continue
                 mean, rms = self._mean(size), float(np.sqrt(self._mean(size**2)))
                 yield PinLoad(name, kind, unit, float(size[k]), float(self.t[k]), mean, rms, loose)

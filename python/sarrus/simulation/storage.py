@@ -1,4 +1,4 @@
-"""Trajectories in files.
+"""Trajectories and sweeps in files.
 
 .npz    all that a trajectory was made from, as arrays; what are no arrays as JSON; description and checkpoint pickled, the description
         as JSON too, for readers who do not unpickle
@@ -16,7 +16,7 @@ import math
 import pickle
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,17 @@ import numpy as np
 from .._arrays import Array
 from ..errors import ModelError
 from ..mechanism import Mechanism
+from .limits import Limit
 
-FORMAT = 3  # of .npz files
+FORMAT, SWEEP_FORMAT = 3, 1  # of .npz files
+IN_SWEEP = ("t", "q", "v", "status", "z", "excess", "stiffness")
 
 
-def suffix(path: Path) -> str:
-    """How the name ends: .npz or .csv, else a ValueError."""
+def suffix(path: Path, known: tuple[str, ...] = (".npz", ".csv"), what: str = "trajectory") -> str:
+    """How the name ends: as one of those, else a ValueError."""
     ending = path.suffix.lower()
-    if ending not in (".npz", ".csv"):
-        raise ValueError(f"a trajectory is a .npz or a .csv file; got '{path.name}'")
+    if ending not in known:
+        raise ValueError(f"a {what} is a {' or a '.join(known)} file; got '{path.name}'")
     return ending
 
 
@@ -89,6 +91,85 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z")}, "efforts": arrays.get("tau"),
         "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
     }  # fmt: skip
+
+
+def write_sweep(path: Path, given: Mapping[str, Any]) -> None:
+    """Write the arguments of a sweep, and what acts in it."""
+    mechanism: Mechanism = given["mechanism"]
+    try:
+        pickled = pickle.dumps((mechanism.description, given["acting"]))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ModelError(
+            f"'{mechanism.name}' holds a function that cannot be pickled ({error}): define it at the top of a module"
+        ) from error
+    arrays = {name: given[name] for name in (*IN_SWEEP, "efforts") if given[name] is not None}
+    notes = {"format": SWEEP_FORMAT, "limits": [asdict(limit) for limit in given["limits"]]}
+    described = json.dumps(_described(mechanism.description)).encode()
+    arrays |= {"notes": np.array(json.dumps(notes))}
+    arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
+    """With a mechanism nothing is unpickled, and what acts is left out."""
+    data = path.read_bytes()
+    try:
+        arrays = _arrays(data)
+        missing = [name for name in ("notes", "description", "pickled", *IN_SWEEP) if name not in arrays]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
+        notes, described = json.loads(arrays["notes"].item()), json.loads(arrays["description"].tobytes())
+        if notes["format"] != SWEEP_FORMAT:
+            raise ValueError(f"it has format {notes['format']!r}, and this sarrus reads format {SWEEP_FORMAT}")
+        limits = [Limit(**limit) for limit in notes["limits"]]
+    except Exception as error:  # whatever a foreign file brings about
+        raise ValueError(f"not a sweep that sarrus saved: {error}") from error
+    acting = None
+    if mechanism is None:
+        try:
+            description, acting = pickle.loads(arrays["pickled"].tobytes())
+            mechanism = Mechanism(description)
+        except Exception as error:  # whatever a pickle brings about
+            fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
+            raise ValueError(f"{fault}; give it: Sweep.load(path, mechanism=...)") from error
+    elif different := _difference(described, _described(mechanism.description)):
+        raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
+    given = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
+    _check_sweep(mechanism, given)
+    return {"mechanism": mechanism, **given, "limits": limits, "acting": acting}
+
+
+def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:
+    """The arguments of a sweep, of a table of all runs' samples."""
+    import pandas
+
+    frame = pandas.read_parquet(path)
+    wanted = ["run", "status", "t", *columns(mechanism, False, False)[1:-2]]
+    if list(frame.columns) != wanted:
+        raise ValueError(f"its columns are not those of '{mechanism.name}', {', '.join(wanted)}")
+    table = frame.to_numpy(np.float64)
+    runs = int(table[-1, 0]) + 1 if len(table) else 0
+    if not runs or len(table) % runs or (table[:, 0] != np.repeat(np.arange(runs), len(table) // runs)).any():
+        raise ValueError("its rows are not those of runs one after the other, each of as many samples")
+    table = table.reshape(runs, -1, len(wanted))
+    q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
+    status = table[:, 0, 1].astype(np.int8)
+    return {
+        "mechanism": mechanism,
+        "t": table[0, :, 2],
+        "q": q,
+        "v": v,
+        "status": status,
+        "z": np.empty((*q.shape[:2], 0)),
+    }
+
+
+def _check_sweep(mechanism: Mechanism, given: Mapping[str, Any]) -> None:
+    runs, n = len(given["status"]), len(given["t"])
+    for name, size in (("q", mechanism.nq), ("v", mechanism.nv), ("efforts", mechanism.nv)):
+        if given[name] is not None and given[name].shape != (runs, n, size):
+            raise ValueError(f"{name} must be ({runs}, {n}, {size}); it has {given[name].shape}")
 
 
 def _arrays(data: bytes) -> dict[str, Any]:

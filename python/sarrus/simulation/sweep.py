@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count
+from .._arrays import Array, checked_count, real_array
 from .._core import Status
 from ..control.elements import ForceElement
-from ..control.terms import force_elements
-from ..errors import ModelError, ShapeError
+from ..control.terms import ForceElements, force_elements, functions_and_elements
+from ..errors import ModelError, ShapeError, StateError
+from ..laws import as_law, law_terms
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
     METHODS,
@@ -26,12 +27,12 @@ from .integration import (
     check_advance,
     check_choice,
     has_functions_of_q,
-    is_function,
     method_for,
     on_the_loops,
     whole_steps,
 )
-from .limits import HEAD, LIMITS, JointLimits, Limit, OnLimits, warn_of_stiffness
+from .limits import HEAD, LIMITS, JointLimits, OnLimits, warn_of_stiffness
+from .runs import Sweep
 from .simulate import checked_gains, checked_times
 
 __all__ = ["Status", "Sweep", "simulate_many"]
@@ -42,31 +43,8 @@ BLOCK = 1024  # runs a thread of which all is kept at once
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
-class _Motions(NamedTuple):
-    t: Array
-    q: Array
-    v: Array
-    status: Ended
-
-
-class Sweep(_Motions):
-    """What :func:`simulate_many` returns: the tuple (t, q, v, status), and what was seen on the way.
-
-    Attributes
-    ----------
-    t : (n,) [s], of all of them
-    q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
-    status : (runs,) int8, a :class:`Status` each
-    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints, in the order of
-    excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
-    stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit
-
-    The last two are NaN where a run failed.
-    """
-
-    limits: tuple[Limit, ...]
-    excess: Array
-    stiffness: Array
+Result = tuple[slice, Array, Ended, Array]  # which runs, what is kept of them, how they ended, what was seen
+Policy = Callable[[float, Array, Array], ArrayLike]
 
 
 def simulate_many(
@@ -85,6 +63,7 @@ def simulate_many(
     start: float = 0.0,
     threads: int = 1,
     executor: Any = None,
+    policy: Policy | None = None,
 ) -> Sweep:
     """Many runs side by side, several in the lanes of a processor's core and some on each thread.
 
@@ -103,6 +82,9 @@ def simulate_many(
     executor : a :class:`concurrent.futures.Executor`, or what acts as one (``dask.distributed.Client(...).get_executor()``, for which
         ``pip install "sarrus[distributed]"``): shares of the runs are its jobs, on `threads` each. The answer is the same bit for bit,
         where the workers' processors are the same
+    policy : a function (t, q (runs, nq), v (runs, nv)) -> efforts (runs, nv) of all joints of the tree, as a network computes them: it is asked
+        once a step, and what it says is held until the next one, within the joints' effort limits as other controllers' efforts. Runs that
+        have failed stay as they were last, and it does not matter what it says of them
 
     Returns
     -------
@@ -130,6 +112,12 @@ def simulate_many(
     >>> runs.q.shape, int(runs.status.max())
     ((4, 11, 1), 0)
     >>> t, q, v, status = runs
+
+    A policy for all of them at once:
+
+    >>> held = sarrus.simulate_many(robot, [[0.1], [0.4]], [0.0], 4.0, policy=lambda t, q, v: 50.0 * (0.2 - q) - 10.0 * v)
+    >>> held.q[:, -1, 0].round(2).tolist()
+    [0.17, 0.17]
     """
     checked_mechanism(mechanism)
     check_choice("method", method, ("auto", *METHODS))
@@ -146,43 +134,61 @@ def simulate_many(
     clock = _Clock.of(start, duration, dt, every)
     if has_functions_of_q(mechanism):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
-    elements: Any = [] if controller is None else controller if isinstance(controller, (list, tuple)) else [controller]
-    if any(is_function(c) for c in elements):
-        raise TypeError("simulate_many() takes elements of sarrus.control; a Python function runs in simulate()")
+    functions, elements = functions_and_elements(controller)
+    if functions:
+        raise TypeError(
+            "simulate_many() takes elements of sarrus.control; a Python function runs in simulate(), or as policy= over all runs at once"
+        )
+    if policy is not None and not callable(cast(Any, policy)):
+        raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
+    if policy is not None and executor is not None:
+        raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
     chosen, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
     forces = force_elements(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
+    if any(forces.sampled):
+        raise TypeError("simulate_many() takes elements of sarrus.control; a Python function is Sampled in simulate()")
+    if policy is not None:
+        _hold(forces, mechanism.nv)
     q, v, parameters = _equally_many(mechanism, q, v, forces.parameters)
+    if policy is not None:
+        parameters = np.array(np.broadcast_to(parameters, (len(q), parameters.shape[-1])))
 
     sweep = _Job(mechanism, chosen, stabilisation, gains, forces.terms, joint_limits.terms, clock, threads)
     runs, nq, nv = len(q), mechanism.nq, mechanism.nv
-    x = np.zeros((runs, nq + nv + forces.nz))
+    x = np.zeros((runs, sweep.core().size))
     shape = runs, clock.samples + 1
-    q_kept, v_kept = np.full((*shape, nq), np.nan), np.full((*shape, nv), np.nan)
-    done = Sweep(clock.times(start + duration), q_kept, v_kept, np.full(runs, Status.INTERRUPTED, np.int8))
+    q_kept, v_kept, z_kept = (np.full((*shape, k), np.nan) for k in (nq, nv, x.shape[1] - nq - nv))
+    ended, asked = np.full(runs, Status.INTERRUPTED, np.int8), None if policy is None else np.full((*shape, nv), np.nan)
     records = np.full((runs, HEAD + 2 * len(joint_limits.watched)), np.nan)
     try:
         begun = sweep.begin(q, v, x)
         unsound = begun != Status.FINISHED
-        done.q[:, 0], done.v[:, 0] = x[:, :nq], x[:, nq : nq + nv]
-        done.q[unsound] = done.v[unsound] = np.nan
-        shares = _here(sweep, x, parameters) if executor is None else _spread(executor, sweep, x, parameters)
+        q_kept[:, 0], v_kept[:, 0], z_kept[:, 0] = x[:, :nq], x[:, nq : nq + nv], x[:, nq + nv :]
+        q_kept[unsound] = v_kept[unsound] = z_kept[unsound] = np.nan
+        if asked is not None:
+            shares = _by_policy(sweep, x, parameters, cast(Policy, policy), asked)
+        else:
+            shares = _here(sweep, x, parameters) if executor is None else _spread(executor, sweep, x, parameters)
         with contextlib.closing(shares):
             for share, kept, status, record in shares:
                 records[share] = record
                 kept[unsound[share]] = np.nan
-                done.q[share, 1:], done.v[share, 1:] = kept[..., :nq], kept[..., nq : nq + nv]
-                done.status[share] = np.where(unsound[share], begun[share], status)
+                q_kept[share, 1:], v_kept[share, 1:] = kept[..., :nq], kept[..., nq : nq + nv]
+                z_kept[share, 1:] = kept[..., nq + nv :]
+                ended[share] = np.where(unsound[share], begun[share], status)
                 if (status == Status.INTERRUPTED).any():
                     break
     except KeyboardInterrupt:
         pass  # what has not come back is marked as interrupted, as simulate() does
-    records[~np.isin(done.status, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
-    done.limits, done.stiffness, done.excess = tuple(joint_limits.watched), records[:, 0], records[:, HEAD + 1 :: 2]
+    records[~np.isin(ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
     joint_limits.warn(*_exceeded(joint_limits, records))
     beyond = np.nan_to_num(records[:, 0])
     fast = int((beyond > METHODS[chosen].stable).sum())
     warn_of_stiffness(chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
-    return done
+    return Sweep(
+        mechanism, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=joint_limits.watched,
+        excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked, acting=Acting(sweep, parameters),
+    )  # fmt: skip
 
 
 def _exceeded(joint_limits: JointLimits, records: Array) -> tuple[list[dict[str, Any]], str]:
@@ -240,6 +246,11 @@ class _Job:
     clock: _Clock
     threads: int
 
+    def core(self, parameters: ArrayLike = ()) -> _core.Simulation:
+        return _core.Simulation(
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, parameters, None, [], None, [], self.limits, True
+        )  # fmt: skip
+
     def begin(self, q: Array, v: Array, x: Array) -> Ended:
         """Writes the states to start from, on the loops, into x (runs, size), neutral ones where there is none; tells why (runs,) not."""
         robot, nq = self.mechanism, self.mechanism.nq
@@ -264,17 +275,96 @@ class _Job:
 
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
         """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
-        core = _core.Simulation(
-            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, [], None, None, [], self.limits, True
-        )  # fmt: skip
         clock = self.clock
-        kept, status, record = core.run_many(
+        kept, status, record = self.core().run_many(
             x, parameters, clock.start, clock.dt, clock.whole, clock.rest, clock.every, self.threads
         )
         return kept, status, record if record.shape[1] else np.zeros((len(x), HEAD))
 
 
-Result = tuple[slice, Array, Ended, Array]  # which runs, what is kept of them, how they ended, what was seen
+@dataclass(frozen=True)
+class Acting:
+    """What acts in runs: all that they share, and the numbers that differ."""
+
+    job: _Job
+    parameters: Array
+
+    def of(self, which: Any) -> Acting:
+        """In some of the runs."""
+        return Acting(self.job, self.parameters[which] if self.parameters.ndim == 2 else self.parameters)
+
+    def efforts(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
+        """Generalised force (n, nv) in states of one run, in which a policy asked for what is held."""
+        numbers, x = _of(self.parameters, run), np.concatenate([q, v, z], axis=-1)
+        if held is None:
+            return self.job.core(numbers).efforts(t, x)
+        numbers, tau = numbers.copy(), np.empty_like(v)
+        for k in range(len(t)):
+            _set(numbers, held[k])
+            tau[k] = self.job.core(numbers).efforts(t[k : k + 1], x[k : k + 1])[0]
+        return tau
+
+
+# ---- a policy: for each velocity a controller without gains, whose limits are both what it is to give -----------------
+
+
+def _hold(forces: ForceElements, nv: int) -> None:
+    """Put them before all others, of which controllers come first."""
+    none = law_terms(as_law(0.0, "an effort"))
+    forces.terms["controllers"] = [(0, k, none, False) for k in range(nv)] + forces.terms["controllers"]
+    forces.numbers = [[np.zeros(5 * nv)], *forces.numbers]
+
+
+def _set(parameters: Array, efforts: Array) -> None:
+    """Of the numbers (..., parameters) the limits, lower and upper."""
+    n = 5 * efforts.shape[-1]
+    parameters[..., 3:n:5] = parameters[..., 4:n:5] = efforts
+
+
+def _by_policy(sweep: _Job, x: Array, parameters: Array, policy: Policy, asked: Array) -> Generator[Result, None, None]:
+    """All runs step by step; what the policy asks for at each state that is kept is written into asked (runs, n, nv)."""
+    clock, core, (nq, nv) = sweep.clock, sweep.core(), (sweep.mechanism.nq, sweep.mechanism.nv)
+    kept = np.full((len(x), clock.samples, x.shape[1]), np.nan)
+    ended, record = np.full(len(x), Status.FINISHED, np.int8), np.zeros((len(x), HEAD + 2 * len(sweep.limits)))
+    going: Any = slice(None)  # or the indices of those that have not failed
+    try:
+        for k in range(clock.steps):
+            t = clock.start + k * clock.dt
+            efforts = _answer(policy(t, x[:, :nq].copy(), x[:, nq : nq + nv].copy()), going, (len(x), nv), t)
+            _set(parameters, efforts)
+            if k % clock.every == 0:
+                asked[going, k // clock.every] = efforts[going]
+            step = clock.dt if k < clock.whole else clock.rest
+            now, status, seen = core.run_many(x[going], parameters[going], t, step, 1, 0.0, 1, sweep.threads)
+            x[going] = np.where((status == Status.FINISHED)[:, None], now[:, 0], x[going])
+            if seen.shape[1]:
+                record[going] = np.where(np.abs(seen) > np.abs(record[going]), seen, record[going])
+            ended[going] = status
+            if status.any():
+                going = np.flatnonzero(ended == Status.FINISHED)
+            if (k + 1) % clock.every == 0 or k + 1 == clock.steps:
+                kept[going, -(-(k + 1) // clock.every) - 1] = x[going]
+                asked[going, -1] = efforts[going]  # of the last state, that which led there
+            if (status == Status.INTERRUPTED).any():
+                break
+    except KeyboardInterrupt:
+        ended[going] = Status.INTERRUPTED
+    yield slice(None), kept, ended, record
+
+
+def _answer(given: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> Array:
+    """Efforts (runs, nv) of a policy, zero for runs that have failed."""
+    efforts = real_array("what the policy returned", given)
+    if efforts.shape != shape:
+        raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}")
+    answer = np.zeros(shape)
+    answer[going] = efforts[going]
+    bad = np.flatnonzero(~np.isfinite(answer).all(axis=1))
+    if len(bad):
+        raise StateError(
+            f"the policy returned {answer[bad[0]]} for run {bad[0]} at t = {t:.9g} s; efforts must be finite"
+        )
+    return answer
 
 
 def _here(sweep: _Job, x: Array, parameters: Array) -> Generator[Result, None, None]:
@@ -315,7 +405,7 @@ def _shares(runs: int, size: int) -> Iterator[slice]:
         yield slice(first, min(first + size, runs))
 
 
-def _of(parameters: Array, share: slice) -> Array:
+def _of(parameters: Array, share: slice | int) -> Array:
     return parameters[share] if parameters.ndim == 2 else parameters
 
 

@@ -43,7 +43,7 @@ class Trajectory:
     mechanism : what moves
     t : (n,) [s], finite and not decreasing
     q, v : (n, nq), (n, nv)
-    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction
+    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; behind them what :class:`~sarrus.control.Sampled` and tables hold
     efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv)
         that tells them; None: unknown
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts

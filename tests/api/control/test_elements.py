@@ -5,7 +5,21 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, ReactionWheel, Stiction, Thruster
+from sarrus.control import (
+    PID,
+    ActuatorDynamics,
+    ComputedTorque,
+    Contact,
+    Efforts,
+    GravityCompensation,
+    PDPlus,
+    PrescribedEffort,
+    Quantisation,
+    ReactionWheel,
+    Sampled,
+    Stiction,
+    Thruster,
+)
 from tests.oracles.steps import rk4
 from tests.small_mechanisms import METHODS, double_pendulum, four_bar, slider, table
 
@@ -431,6 +445,47 @@ BAD_ELEMENTS = [
     (ComputedTorque({"pivot": "up"}), sarrus.ModelError, "target of 'pivot' .*'up'"),
     (ComputedTorque({}, proportional=np.nan), sarrus.ModelError, "proportional of ComputedTorque must be finite"),
     (ComputedTorque({}, derivative=[1.0, 2.0]), sarrus.ShapeError, r"derivative of ComputedTorque .*got \(2,\)"),
+    ([ComputedTorque({}), PDPlus({})], sarrus.ModelError, "one PDPlus drives all joints; there are several"),
+    (GravityCompensation(np.inf), sarrus.ModelError, "scale of GravityCompensation must be finite; got inf"),
+    (Sampled(PID("pivot"), period=0.0), sarrus.ModelError, "period of Sampled must be positive; got 0.0"),
+    (
+        Sampled(PID("pivot"), delay=-1.0),
+        sarrus.ModelError,
+        "delay of Sampled must be from 0 to 10000 periods; got -1.0",
+    ),
+    (Sampled(PID("pivot"), 1e-3, 11.0), sarrus.ModelError, "delay of Sampled .*got 11.0 s, the period being 0.001 s"),
+    (Sampled(PID("elbow")), sarrus.NameNotFoundError, "elbow"),
+    (Sampled(Contact("tip")), sarrus.ModelError, "Contact is no controller that can be sampled"),
+    (Sampled(Sampled(PID("pivot"))), sarrus.ModelError, "Sampled is no controller that can be sampled"),
+    (Sampled(PID), TypeError, "PID is a class"),
+    (Sampled(3.0), TypeError, "no element of control: 3.0"),
+    (Sampled(lambda t, q, v: None), TypeError, "returned None"),
+    (Sampled(lambda t, q, v: [1.0, 2.0]), sarrus.ShapeError, r"returned shape \(2,\)"),
+    (
+        Sampled(lambda t, q, v: ([0.0], {"tip": np.ones(6)})),
+        TypeError,
+        "that is Sampled returns efforts .*wrenches too",
+    ),
+    (Sampled(PID("pivot"), quantisation=-0.1), sarrus.ModelError, "position of Quantisation must not be negative"),
+    (Sampled(PID("pivot"), quantisation=Quantisation(effort={"elbow": 1.0})), sarrus.NameNotFoundError, "elbow"),
+    (Sampled(PID("pivot"), quantisation="fine"), sarrus.ModelError, "position of Quantisation must be a finite number"),
+    (Efforts([0.0, 0.1], [[1.0]]), sarrus.ShapeError, r"u of Efforts is \(n, m\) = \(2, 1\) .*got \(1, 1\)"),
+    (Efforts([0.1, 0.1], [[1.0], [2.0]]), sarrus.ModelError, "times of Efforts must increase"),
+    (Efforts([], np.zeros((0, 1))), sarrus.ShapeError, r"times of Efforts are \(n,\); got \(0,\)"),
+    (Efforts([0.0], [[np.nan]]), sarrus.ModelError, "u of Efforts must be finite"),
+    (Efforts([0.0], [[1.0]], joints="pivot"), TypeError, "joints of Efforts are a sequence of names; got 'pivot'"),
+    (Efforts([0.0], np.ones((3, 1, 1))), sarrus.ShapeError, "simulate_many"),
+    (ActuatorDynamics("pivot"), sarrus.ModelError, "'pivot' does nothing: give a time_constant"),
+    (ActuatorDynamics("pivot", 0.1, 3.0), sarrus.ModelError, "got both"),
+    (ActuatorDynamics("pivot", 0.0), sarrus.ModelError, "time_constant of ActuatorDynamics must be positive; got 0.0"),
+    (ActuatorDynamics("pivot", torque_speed=3.0), sarrus.ModelError, "torque_speed of ActuatorDynamics is .*got 3.0"),
+    (ActuatorDynamics("pivot", torque_speed=(1.0, -2.0)), sarrus.ModelError, "torque_speed .* must be positive"),
+    (
+        ActuatorDynamics("pivot", 0.1, gear_ratio=0.0),
+        sarrus.ModelError,
+        "gear_ratio of ActuatorDynamics must be positive",
+    ),
+    ([ActuatorDynamics("pivot", 0.1)] * 2, sarrus.ModelError, "joint 'pivot' has one ActuatorDynamics"),
 ]
 
 
@@ -445,7 +500,10 @@ def test_bad_elements(element, error, message):
     [
         (PID("pin2", index=1), sarrus.ModelError, "'pin2' has 1 coordinates; index=1 is none of them"),
         (PID("moter"), sarrus.NameNotFoundError, "did you mean 'motor'"),
-        (ComputedTorque({}), sarrus.ModelError, "ComputedTorque is for trees"),
+        (ComputedTorque({}), sarrus.ModelError, "targets of ComputedTorque .*determine 0 of 1 degrees of freedom"),
+        (PDPlus({"motor": 0.5, "pin1": 1.0}), sarrus.ModelError, "targets of PDPlus .*motor, pin1 are not independent"),
+        (ComputedTorque({"pin2": 0.5}), sarrus.ModelError, "'pin2' closes a loop and has no target of ComputedTorque"),
+        (ComputedTorque({"motor": 0.5}, [1.0, 2.0]), sarrus.ShapeError, r"proportional of ComputedTorque .*got \(2,\)"),
     ],
 )
 def test_bad_elements_where_loops_close(element, error, message):

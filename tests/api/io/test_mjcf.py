@@ -477,12 +477,13 @@ def test_what_is_not_read_is_told_once_by_kind():
         model(
             body("a", '<joint name="j" damping="1 2" odd="3"/>', attributes='gravcomp="1"')
             + body("b", '<joint name="k" stiffness="1 0 2" odd="3"/>', attributes='mocap="true"')
-            + body("c", '<joint name="l" type="ball" range="0 30"/><thing/>'),
+            + body("c", '<joint name="l" type="ball" range="0 30"/><thing/><plugin plugin="cable"/>'),
             '<option density="1"/><foo/><sensor><gyro site="none"/></sensor><custom><numeric name="x"/></custom>',
             '<tendon><spatial><site site="s"/></spatial></tendon>',
         )
     )
     assert sorted(robot.warnings) == [
+        "<string>:2: <plugin> in <body> is not read",
         "<string>:2: <thing> in <body> is not read",
         "<string>:2: a mocap body stays where it is",
         "<string>:2: attribute 'odd' of <joint> is not read (and 1 more)",
@@ -531,6 +532,16 @@ BAD = {
     "too many": (model("<body/>" * 10**5), "is one too many: a model file may have 50000 elements"),
     "too large a number": (model(body("a", attributes='pos="0 0 1e400"')), "<body name='a'> has a number in pos that is not finite"),
     "huge sizes": (model('<body name="a"><geom size="1e200"/></body>'), "<string>:2: <geom> of <body name='a'>: about_com = .* is not finite"),
+    "tiny sizes": (model('<body name="a"><geom size="1e-320"/></body>'), "<geom> of <body name='a'> gives .* so small that its volume"),
+    "tiny capsule": (model('<body name="a"><geom type="capsule" mass="1" size="1e-200 1e-200"/></body>'), "so small that its volume"),
+    "huge gear": (
+        model(body("a", '<joint name="j"/>'), '<actuator><general joint="j" gear="1e200" armature="1"/></actuator>'),
+        "Revolute: armature must be finite",
+    ),
+    "no way to turn": (
+        model(body("a", '<joint type="slide" springdamper="1 1"/><joint type="slide"/>')),
+        "some body, or joint, has no inertia, or several joints move it alike",
+    ),
     "no number": (model(body("a", '<joint armature="x"/>')), "<joint> of <body name='a'> wants a number in armature, not 'x'"),
     "too many numbers": (model(body("a", f'<joint damping="{"1 " * 10**6}"/>')), "wants at most 3 numbers in damping"),
     "unknown type": (model(body("a", '<joint type="screw"/>')), "wants one of free, ball, slide, hinge in type, not 'screw'"),
@@ -681,3 +692,9 @@ def test_meshes_that_give_no_mass(tmp_path, monkeypatch):
     pytest.importorskip("trimesh")
     (tmp_path / "parts" / "part.stl").write_bytes(b"solid nothing")
     refused(r"a.xml:2: <geom> of <body name='a'>: (cannot read mesh|mesh) 'part.stl'")
+
+
+def test_a_gear_acts_on_what_there_is():
+    """Its square is beyond all doubles, and there is no armature for it to act on."""
+    text = model(body("a", '<joint name="j"/>'), '<actuator><general joint="j" gear="1e200" damping="0"/></actuator>')
+    assert (joint_of(text).armature, joint_of(text).damping) == (0.0, 0.0)

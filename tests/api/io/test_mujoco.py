@@ -224,6 +224,8 @@ def test_arrays_of_no_library():
     assert (robot.joints, robot.bodies, robot.warnings) == (("body1_hinge",), ("body1",), ())
     assert_allclose(robot.gravity_forces([0.5 + np.pi / 2]), [20])
     assert_allclose(robot.configuration("qpos0"), [0.5])
+    model.body_plugin = [-1, 0]
+    assert sarrus.from_mujoco(model).warnings == ("MjModel: forces of plugins on bodies are not read",)
     with pytest.raises(TypeError, match=r"model must be a mujoco.MjModel, or have its arrays; got 3"):
         sarrus.from_mujoco(3)
 

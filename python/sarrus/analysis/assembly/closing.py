@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -55,7 +56,7 @@ class Closing:
             [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames)]
         )
         # rows are as large as they usually are away from a special place, such as one where a rod has no length
-        away = robot.integrate(robot.neutral(), 0.1 * np.random.default_rng(0).normal(size=robot.nv))
+        away = robot.integrate(robot.neutral(), _anywhere(robot.nv))
         self.loops = ScaledLoops(self.robot, away, None, targets if frames else None)
         joints = [robot.joint(name) for name in robot.joints]
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
@@ -100,6 +101,12 @@ class Closing:
             x = self.robot._loop_joint_coordinates(q, near, time=time, return_status=True)[0]
             within &= ((x >= low - margin) & (x <= high + margin)).all(axis=-1)
         return within
+
+
+@functools.lru_cache(maxsize=64)
+def _anywhere(nv: int) -> Array:
+    """A step (nv,) to no special place; drawing it takes as long as half of what closing needs besides."""
+    return 0.1 * np.random.default_rng(0).normal(size=nv)
 
 
 def _loop_limits(robot: LoopFunctions) -> tuple[Array, Array, Array] | None:

@@ -8,6 +8,7 @@ not take part. All in units of :mod:`sarrus.analysis.scaling`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,10 +32,17 @@ class Search:
         frames: Frames = (), targets: Array | None = None,
     ) -> None:  # fmt: skip
         self.start, self.held, self.base, self.frames = start, tuple(held), robot, frames
-        self.rng = np.random.default_rng(seed)
+        self._seed = seed
         self.how = closing(robot, frames, self.held)
         self.robot, self.loops = self.how.robot, self.how.at(time, targets)
         self.moving, self.weights = self.how.moving, np.ones(self.robot.nc)
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Made where the given start alone does not do, which takes longer than to try it; that start has had its numbers."""
+        rng = np.random.default_rng(self._seed)
+        rng.uniform(size=self.robot.nv)
+        return rng
 
     def close(self, q: Array, steps: ArrayLike = FAR) -> tuple[Array, Array]:
         """Configurations (k, nq) on from q that close the loops as well as they can, and the residuals (k,) that are left."""
@@ -47,12 +55,15 @@ class Search:
 
     def starts(self, first: int, count: int) -> Array:
         """Some of an endless row of starts: the one that was given, then others about it, a little and all the way round."""
+        if first == 0:
+            others = self.starts(1, count - 1) if count > 1 else np.empty((0, self.robot.nq))
+            return np.concatenate([self.start[None], others])
         k = np.arange(first, first + count)[:, None]
-        spread = np.where(k > 0, np.array([0.1, 0.3, 1.0])[k % 3], 0.0)
+        spread = np.array([0.1, 0.3, 1.0])[k % 3]
         reach = np.where(self.loops.sliding, 1.0, np.pi) * self.moving
         x = spread * reach * self.rng.uniform(-1.0, 1.0, (count, self.robot.nv))
         q = self.loops.step(np.broadcast_to(self.start, (count, self.robot.nq)), x)
-        return np.where(spread > 0.0, np.clip(q, self.how.low, self.how.high), self.start)
+        return np.clip(q, self.how.low, self.how.high)
 
     def nearest(self, starts: int, tolerance: float) -> tuple[Array, float]:
         """The configuration nearest to the start, of the first found, within joint limits if possible; or the one that is least open."""

@@ -1,0 +1,78 @@
+"""Three fingers hold a ball, turn it and carry it round a small circle, and never let it slip. Van der Merwe 1995, 6.1; Murray, Li and Sastry 1994, ch. 5.
+
+Nine motors, six freedoms of the ball: three internal forces are left. Tasks of the first priority move the ball; of the second, each contact is to press with a
+given force along its normal and no other, as far as the motion leaves that free. Whether a contact stays within its cone of friction is then a matter of
+how much it is pressed: the figure shows the friction that the grasp needs, with the internal force and without.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from following import Figures, Panel, along, command_line, norm, rise, table, written
+
+import sarrus
+from sarrus import control
+
+PRESS, FRICTION = 6.0, 0.5  # along each normal [N]; coefficient that fingers may count on
+LIFT, TURN, CIRCLE = 0.01, 0.5, 0.008  # of the ball [m, rad, m]
+
+
+def path(t: np.ndarray, home: np.ndarray) -> np.ndarray:
+    """Poses (n, 4, 4): lifted and turned about a slanting axis, then round a circle."""
+    up, angle = rise(t, 0.5), 2 * np.pi * rise(t - 0.5, 1.5)
+    poses = np.tile(home, (len(t), 1, 1))
+    axis = np.array([1.0, 1.0, 2.0]) / np.sqrt(6.0)
+    poses[:, :3, :3] = [sarrus.Rotation.exp(TURN * s * axis).matrix for s in up]
+    poses[:, 0, 3] += CIRCLE * (np.cos(angle) - 1)
+    poses[:, 1, 3] += CIRCLE * np.sin(angle)
+    poses[:, 2, 3] += LIFT * up
+    return poses
+
+
+def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
+    """Hold and turn, compare, draw."""
+    robot = sarrus.mechanisms.three_finger_hand()
+    q = robot.assemble()
+    t = np.linspace(0.0, duration, round(200 * duration) + 1)
+    poses = path(t, robot.pose(q, "object"))
+    # where the fingers touch, in the ball's axes: forces on the ball there point inwards
+    outward = [[np.cos(angle), np.sin(angle), 0.0] for angle in 2 * np.pi / 3 * np.arange(3)]
+    contacts = [f"contact{k}" for k in (1, 2, 3)]
+    move = control.FrameTask("object", along(t, poses), stiffness=2500.0)
+    press = [
+        control.ForceTask(name, (-PRESS * np.array(n)).tolist(), priority=1)
+        for name, n in zip(contacts, outward, strict=True)
+    ]
+    runs = {
+        name: sarrus.simulate(robot, q, np.zeros(robot.nv), duration, control.TaskControl(robot, tasks))
+        for name, tasks in (("pressed", [move, *press]), ("least efforts", [move]))
+    }
+    found, needed = {}, {}
+    for label, run in runs.items():
+        normal, across = [], []
+        for name, n in zip(contacts, outward, strict=True):
+            force = run.reactions.multipliers[:, robot.constraint(name).rows]
+            normal.append(-force @ n)
+            across.append(norm(force + normal[-1][:, None] * n))
+        # pulled, or pressed less than it is pushed across: no friction suffices, and the figure ends at 2
+        needed[label] = np.minimum(np.max(np.array(across) / np.maximum(normal, 1e-9), axis=0), 2.0)
+        goal = path(run.t, poses[0])
+        off = norm(run.frame("object")[:, :3, 3] - goal[:, :3, 3])
+        found[f"{label}: position error [m]"] = off.max()
+        found[f"{label}: least normal force [N]"] = np.min(normal)
+        found[f"{label}: friction needed"] = needed[label].max()
+        found[f"{label}: largest torque [N m]"] = np.abs(run.tau).max()
+    table("Three fingers and a ball", ["here"], [(name, [x]) for name, x in found.items()])
+    run, goal = runs["pressed"], path(runs["pressed"].t, poses[0])
+    forces = {name: norm(run.reactions.multipliers[:, robot.constraint(name).rows]) for name in contacts}
+    panels = [
+        Panel("Position error of the ball", "m", run.t, {"ball": norm(run.frame("object")[:, :3, 3] - goal[:, :3, 3])}),
+        Panel("Forces of the contacts", "N", run.t, forces),
+        Panel("Friction that is needed", "", run.t, {**needed, "there is": np.full_like(run.t, FRICTION)}),
+    ]
+    written(figures, "three_fingers", "Three fingers hold and turn a ball", panels)
+    return {name: float(x) for name, x in found.items()}
+
+
+if __name__ == "__main__":
+    command_line(main)

@@ -1,0 +1,201 @@
+"""What :func:`~sarrus.simulate_many` returns: motions side by side, each of which is a trajectory, and all of them a bundle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import Array, checked_count
+from .._core import Status
+from .._showing import table
+from ..mechanism import Mechanism, checked_mechanism
+from . import storage
+from .limits import Limit
+from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+    from .sweep import Acting
+
+
+def said(status: int) -> str:
+    """How a run ended, in words."""
+    return "finished" if status == Status.FINISHED else Status(status).name.lower().replace("_", " ")
+
+
+class Sweep:
+    """Motions of one mechanism, side by side: ``t, q, v, status = runs``, and ``runs[3]`` is the fourth, a :class:`Trajectory`.
+
+    Attributes
+    ----------
+    mechanism : what moves
+    t : (n,) [s], of all of them
+    q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
+    z : (runs, n, nz) internal states of force elements, and what is held between samples
+    status : (runs,) int8, a :class:`~sarrus.Status` each
+    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints, in the order of
+    excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
+    stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit
+    efforts : (runs, n, nv) what a policy asked for from each state on; None without one
+
+    `excess` and `stiffness` are NaN where a run failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.pendulum()
+    >>> runs = sarrus.simulate_many(robot, np.linspace(0.1, 0.4, 4)[:, None], [0.0], 1.0, every=100)
+    >>> runs
+    <Sweep of 'pendulum': 4 runs, 11 samples over 1 s, all finished>
+    >>> runs[3]
+    Trajectory of 'pendulum': 11 samples over 1 s, rk4, finished
+    >>> len(runs[1:3])
+    2
+    """
+
+    def __init__(
+        self, mechanism: Mechanism, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
+        excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, acting: Acting | None = None,
+    ) -> None:  # fmt: skip
+        self.mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
+        self.limits, self.efforts, self._acting = tuple(limits), efforts, acting
+        self.excess = np.full((len(q), len(self.limits)), np.nan) if excess is None else excess
+        self.stiffness = np.full(len(q), np.nan) if stiffness is None else stiffness
+
+    def __iter__(self) -> Iterator[Any]:
+        """The arrays t, q, v and status."""
+        return iter((self.t, self.q, self.v, self.status))
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self.q)
+
+    def __getitem__(self, which: Any) -> Any:
+        """One run, a :class:`Trajectory` up to where it ended; or those of a slice, of indices or of a mask, a Sweep."""
+        if isinstance(which, (slice, np.ndarray, list)):
+            return Sweep(
+                self.mechanism, self.t, self.q[which], self.v[which], self.status[which], z=self.z[which], limits=self.limits,
+                excess=self.excess[which], stiffness=self.stiffness[which],
+                efforts=None if self.efforts is None else self.efforts[which],
+                acting=None if self._acting is None else self._acting.of(which),
+            )  # fmt: skip
+        try:
+            i = range(len(self))[which]
+        except IndexError:
+            raise IndexError(f"there are {len(self)} runs; {which!r} is none of them") from None
+        lost = np.isnan(self.q[i]).any(axis=1)
+        n = int(lost.argmax()) if lost.any() else len(lost)
+        t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
+        efforts = method = None
+        if self._acting is not None:
+            method = self._acting.job.method
+            held = None if self.efforts is None else self.efforts[i, :n]
+            efforts = partial(self._acting.efforts, i, held)
+        how = {} if method is None else {"method": method}
+        return Trajectory(self.mechanism, t, q, v, z=z, efforts=efforts, statistics=how, status=said(self.status[i]))
+
+    def __repr__(self) -> str:
+        counts = [(name, int(count)) for name, count in self._counts().items()]
+        ended = f"all {counts[0][0]}" if len(counts) == 1 else ", ".join(f"{count} {name}" for name, count in counts)
+        over = f"{len(self.t)} samples over {np.ptp(self.t):.6g} s"
+        return f"<Sweep of '{self.mechanism.name}': {len(self)} runs, {over}{', ' * bool(ended)}{ended}>"
+
+    def _counts(self) -> dict[str, int]:
+        kinds, counts = np.unique(self.status, return_counts=True)
+        return {said(k): int(n) for k, n in zip(kinds, counts, strict=True)}
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "runs": len(self),
+            "samples": len(self.t),
+            "time": f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s",
+        }
+        facts |= self._counts()
+        for limit, excess in zip(self.limits, np.nan_to_num(self.excess).T, strict=True):
+            if excess.any():
+                facts[f"{limit.quantity} of '{limit.joint}'"] = f"left by {np.count_nonzero(excess)} runs"
+        return table(facts.items(), f"Sweep of '{self.mechanism.name}'")
+
+    # ---- files and tables --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .parquet (needs pandas and pyarrow).
+
+        The .npz holds the mechanism too, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
+        mechanism holds a function that cannot be pickled.
+        """
+        path = Path(path)
+        if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
+            storage.write_sweep(path, self._given() | {"acting": self._acting})
+        else:
+            self.to_dataframe().to_parquet(path, index=False)
+
+    def _given(self) -> dict[str, Any]:
+        names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Sweep:
+        """Read what :meth:`save` wrote.
+
+        Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
+        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only.
+
+        Raises ValueError where the file is none that sarrus wrote, or is of another mechanism.
+        """
+        path = Path(path)
+        if mechanism is not None:
+            checked_mechanism(mechanism)
+        if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".parquet" and mechanism is None:
+            raise TypeError("a .parquet does not hold the mechanism: Sweep.load(path, mechanism=...)")
+        try:
+            if path.suffix.lower() == ".npz":
+                return cls(**storage.read_sweep(path, mechanism))
+            assert mechanism is not None
+            return cls(**storage.read_parquet(path, mechanism))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Table with a row per run and sample: run, status, t, q:joint, v:joint. Needs pandas."""
+        try:
+            import pandas
+        except ImportError as missing:
+            raise ImportError('to_dataframe() needs pandas: pip install "sarrus[dataframe]"') from missing
+        runs, n = self.q.shape[:2]
+        columns = storage.columns(self.mechanism, False, False)[1:-2]
+        frame = pandas.DataFrame(np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, -1), columns=columns)
+        frame.insert(0, "t", np.tile(self.t, runs))
+        frame.insert(0, "status", np.repeat(self.status, n))
+        frame.insert(0, "run", np.repeat(np.arange(runs), n))
+        return frame
+
+    # ---- pictures ----------------------------------------------------------------------------------------------------
+
+    def plot(
+        self, what: str | Sequence[str] | None = None, ax: Axes | None = None, *, quantiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
+        lines: int = 0,
+    ) -> Axes:  # fmt: skip
+        """Draw the bundle against time: bands between quantiles of the runs that have come so far, the median as a line. Needs matplotlib.
+
+        Parameters
+        ----------
+        what : as :meth:`Trajectory.plot`: "q", "v", "energy", the name of a joint of the tree or of a frame; or several of these
+        ax : where to draw what has one unit; default: a new figure
+        quantiles : each 0 to 1; a band from the least to the greatest, from the next to the last but one, and so on; one that is left is a line
+        lines : so many single runs are drawn as thin lines too, evenly spread
+
+        Raises NameNotFoundError for what is unknown, ValueError for quantiles that are none.
+        """
+        from ..figures import figures as pictures
+
+        return pictures.bundle(self, what, quantiles, checked_count("lines", lines, 0), ax)

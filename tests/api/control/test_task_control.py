@@ -1,0 +1,152 @@
+"""TaskControl as a user meets it: what it prints, what it refuses, in simulations and with functions as targets."""
+
+import numpy as np
+import pytest
+import sarrus
+from sarrus import control
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return sarrus.mechanisms.six_axis_arm()
+
+
+@pytest.fixture(scope="module")
+def delta():
+    return sarrus.mechanisms.delta()
+
+
+def test_the_answer_prints_as_a_table(delta):
+    q = delta.assemble()
+    place = delta.pose(q, "platform")[:3, 3]
+    law = control.TaskControl(delta, control.FrameTask("platform", place + [0.01, 0.0, 0.0]), control.Limits(effort=0.1))
+    answer = law.solve(0.0, q, np.zeros(delta.nv))
+    said = str(answer)
+    assert "FrameTask('platform')" in said and "effort of 'motor1'" in said and "status: solved" in said
+    assert answer.active and not answer.conflicts
+    assert repr(law).startswith("<TaskControl of 'Delta robot'")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda r: [control.FrameTask("tip2", np.eye(4))], "tip2"),
+        (lambda r: [control.FrameTask("tip", np.eye(3))], "a pose"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), "tx ty tq")], "components"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), stiffness=[1.0, 2.0])], "stiffness"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), stiffness=-1.0)], "not negative"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), damping="strong")], "critical"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), weight=0.0)], "weight"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), priority=-1)], "priority"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), axes="tool")], "axes"),
+        (lambda r: [control.FrameTask("tip", 2.0 * np.eye(4))], "target"),
+        (lambda r: [control.JointTask("elbow2", 0.0)], "elbow2"),
+        (lambda r: [control.PostureTask({})], "no joint"),
+        (lambda r: [control.PostureTask([1.0, 2.0])], "PostureTask"),
+        (lambda r: [control.CenterOfMassTask([0.0, 0.0])], "3 components"),
+        (lambda r: [control.ImpedanceTask("tip", np.eye(4), -1.0, 1.0, 1.0)], "positive definite"),
+        (lambda r: [control.RelativeTask("tip", "tip", np.eye(4))], "itself"),
+        (lambda r: ["tip"], "no task"),
+    ],
+)
+def test_wrong_tasks_have_errors_of_their_own(arm, make, message):
+    with pytest.raises((sarrus.SarrusError, TypeError, ValueError), match=message):
+        control.TaskControl(arm, make(arm))
+
+
+def test_wrong_contacts_and_limits(arm):
+    task = control.FrameTask("tip", [0.5, 0.0, 0.5])
+    with pytest.raises(sarrus.ModelError, match="friction"):
+        control.TaskControl(arm, task, contacts=control.PointContact("tip", friction=-0.1))
+    with pytest.raises(sarrus.ModelError, match="size"):
+        control.TaskControl(arm, task, contacts=control.SurfaceContact("tip", size=(0.1, 0.0)))
+    with pytest.raises(sarrus.NameNotFoundError):
+        control.TaskControl(arm, task, control.Limits(effort={"nowhere": 1.0}))
+    with pytest.raises(sarrus.ModelError, match="leave 0"):
+        control.TaskControl(arm, task, control.Limits(effort=(1.0, 2.0)))
+    with pytest.raises(TypeError, match="limits"):
+        control.TaskControl(arm, task, 3.0)
+    with pytest.raises(sarrus.ModelError, match="no motors"):
+        control.TaskControl(arm, task, actuated=[])
+    other = control.TaskControl(arm, task)
+    with pytest.raises(sarrus.ModelError, match="another mechanism"):
+        sarrus.simulate(sarrus.mechanisms.double_pendulum(), [0.0, 0.0], [0.0, 0.0], 0.1, controller=other)
+
+
+def test_hard_tasks_that_contradict_each_other_are_named(arm):
+    law = control.TaskControl(
+        arm, [control.JointTask(arm.joints[0], 0.0, hard=True), control.JointTask(arm.joints[0], 1.0, hard=True)], limits=None
+    )
+    with pytest.raises(sarrus.StateError, match="contradicts itself"):
+        law(0.0, np.zeros(6), np.zeros(6))
+
+
+def test_unsound_states(arm, delta):
+    law = control.TaskControl(arm, control.JointTask(arm.joints[0], 0.0))
+    with pytest.raises(sarrus.StateError, match="finite"):
+        law(0.0, np.full(6, np.nan), np.zeros(6))
+    with pytest.raises((sarrus.ShapeError, ValueError), match="shape"):
+        law(0.0, np.zeros(5), np.zeros(6))
+    held = control.TaskControl(delta, control.JointTask("motor1", 0.0))
+    q = delta.assemble()
+    q[delta.joint("motor1").q_slice] += 0.5
+    with pytest.raises(sarrus.StateError, match="off the loops"):
+        held(0.0, q, np.zeros(delta.nv))
+
+
+def test_limits_that_contradict_a_hard_task_are_named(arm):
+    law = control.TaskControl(
+        arm, control.JointTask(arm.joints[1], 3.0, stiffness=1e4, hard=True), control.Limits(effort=1e-3, velocity=np.inf, position={})
+    )  # fmt: skip
+    with pytest.raises(sarrus.NotRealizableError, match="effort of"):
+        law(0.0, np.zeros(6), np.zeros(6))
+    answer = law.solve(0.0, np.zeros(6), np.zeros(6))
+    assert max(abs(u) for u in answer.efforts.values()) <= 1e-3
+    assert "effort of" in answer.status
+
+
+def test_functions_as_targets_run_in_python_and_agree(arm):
+    q, v = 0.3 * np.ones(6), np.zeros(6)
+    X = arm.pose(q, "tip")
+
+    def circle(t):
+        goal = X.copy()
+        goal[:3, 3] += [0.05 * np.sin(2 * t), 0.05 * (1 - np.cos(2 * t)), 0.0]
+        return goal
+
+    laws = [sarrus.laws.harmonic(0.05, 2.0, offset=X[0, 3]), sarrus.laws.harmonic(-0.05, 2.0, np.pi / 2, offset=X[1, 3] + 0.05), X[2, 3]]
+    function = control.TaskControl(arm, control.FrameTask("tip", circle, "tx ty tz"), limits=None)
+    native = control.TaskControl(arm, control.FrameTask("tip", laws, "tx ty tz"), limits=None)
+    assert native.native and not function.native
+    for t in (0.0, 0.3, 1.0):
+        assert np.abs(function(t, q, v) - native(t, q, v)).max() < 1e-5 * (1.0 + np.abs(native(t, q, v)).max())
+    runs = [sarrus.simulate(arm, q, v, 0.1, controller=law, limits="ignore") for law in (function, native)]
+    assert np.abs(runs[0].q[-1] - runs[1].q[-1]).max() < 1e-6
+    with pytest.raises((sarrus.ModelError, TypeError)):
+        sarrus.simulate_many(arm, [q, q], [v, v], 0.1, controller=function, limits="ignore")
+
+
+def test_position_limits_hold_while_a_task_pushes_beyond(arm):
+    """The joint brakes in time, and stays there."""
+    name = arm.joints[0]
+    law = control.TaskControl(
+        arm, [control.JointTask(name, 2.0), control.PostureTask(np.zeros(6), priority=1)],
+        control.Limits(effort=np.inf, velocity=3.0, position={name: (-0.5, 0.5)}, braking=20.0),
+    )  # fmt: skip
+    run = sarrus.simulate(arm, np.zeros(6), np.zeros(6), 2.0, controller=law, limits="ignore")
+    assert run.q[:, 0].max() < 0.5 + 1e-6
+    assert run.q[-1, 0] > 0.499
+    assert np.abs(run.v).max() < 3.0 + 1e-6
+
+
+def test_a_force_with_integral_action_outlasts_friction_that_the_model_does_not_know():
+    """Internal force of a redundantly driven linkage: what joints' friction adds dies away."""
+    robot = sarrus.mechanisms.five_bar(actuated=3)
+    q = robot.assemble()
+    v = np.zeros(robot.nv)
+    closing = robot.loop_joints[0]
+    tasks = [control.JointTask(name, float(q[robot.joint(name).q_slice][0])) for name in robot.actuated[:2]]
+    law = control.TaskControl(robot, [*tasks, control.ForceTask(closing, 3.0, rows=[0], integral=20.0, priority=1)], limits=None)
+    push = control.PrescribedEffort(robot.actuated[0], 0.5)
+    run = sarrus.simulate(robot, q, v, 2.0, controller=[law, push], limits="ignore")
+    assert np.isfinite(run.q).all()

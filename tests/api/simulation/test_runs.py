@@ -1,0 +1,259 @@
+"""What many runs are afterwards: trajectories, files, tables, bundles; and a policy that is asked for all of them at once."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus.control import PID, PrescribedEffort, Sampled, Stiction
+from sarrus.simulation.sweep import Status, Sweep
+from tests.trajectories import same
+
+FOURBAR = sarrus.mechanisms.four_bar()
+CRANKS = np.linspace(0.2, 1.4, 11)
+START = np.array([FOURBAR.assemble(fixed={"motor": x}, near=FOURBAR.assemble(fixed={"motor": 0.5})) for x in CRANKS])
+GAINS = np.linspace(5.0, 20.0, len(CRANKS))
+
+
+def drives(gain):
+    return [PID("motor", gain, 10.0, 1.0, target=1.0), Stiction("pivot", 0.1 * gain, stiffness=100.0)]
+
+
+def sweep(duration=0.1, **options):
+    given = {"every": 5, "method": "rk4"} | options
+    return sarrus.simulate_many(FOURBAR, START, np.zeros(3), duration, drives(GAINS), **given)
+
+
+def equal(one, other):
+    for name in ("t", "q", "v", "z", "status", "excess", "stiffness"):
+        assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.limits == other.limits and one.mechanism == other.mechanism
+
+
+# ---- each of them ----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_a_trajectory():
+    """With what acts, internal states too; as simulate() makes it."""
+    runs = sweep()
+    for i in (0, 7, -1):
+        one = sarrus.simulate(FOURBAR, START[i], np.zeros(3), 0.1, drives(GAINS[i]), method="rk4")
+        run = runs[i]
+        assert (run.status, run.statistics["method"], len(run)) == ("finished", "rk4", 21)
+        for name, tolerance in (("q", 1e-11), ("v", 1e-10), ("z", 1e-10), ("tau", 1e-8), ("a", 1e-7)):
+            assert_allclose(getattr(run, name), getattr(one, name)[::5], atol=tolerance)
+        assert_allclose(run.reactions.wrenches["pin2"], one.reactions.wrenches["pin2"][::5], atol=1e-7)
+    with pytest.raises(IndexError, match="there are 11 runs; 11 is none of them"):
+        runs[11]
+
+
+def test_some_of_them():
+    runs = sweep()
+    for which in (slice(2, 9, 3), np.array([2, 5, 8]), np.isin(np.arange(11), (2, 5, 8))):
+        some = runs[which]
+        assert len(some) == 3
+        assert_array_equal(some.q, runs.q[[2, 5, 8]])
+        same(some[1], runs[5])
+
+
+def test_a_run_that_failed_goes_as_far_as_it_went():
+    robot = sarrus.mechanisms.pendulum()
+    runs = sarrus.simulate_many(robot, [[0.1], [np.nan]], [0.0], 0.01)
+    assert (runs[0].status, runs[1].status, len(runs[1])) == ("finished", "unsound", 0)
+    assert repr(runs) == "<Sweep of 'pendulum': 2 runs, 11 samples over 0.01 s, 1 finished, 1 unsound>"
+    assert "<td" in runs._repr_html_() and "array" not in runs._repr_html_()
+
+
+def test_pickles():
+    runs = sweep()
+    again = pickle.loads(pickle.dumps(runs))
+    equal(runs, again)
+    same(runs[3], again[3])
+
+
+# ---- a policy --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit", "rkmk4"])
+@pytest.mark.parametrize("duration", [0.05, 0.0497])
+def test_a_policy_is_a_sampled_controller(method, duration):
+    """Asked once a step, held during it: as Sampled does it in each run."""
+    asked = []
+
+    def policy(t, q, v):
+        asked.append(t)
+        return np.stack([3.0 - 2.0 * q[:, 0] - v[:, 0], np.sin(t) + 0.0 * q[:, 0], 0.0 * q[:, 0]], axis=-1)
+
+    options = {"method": method, "start": 0.2}
+    others = [PrescribedEffort("pivot", 0.3)]
+    runs = sarrus.simulate_many(FOURBAR, START, np.zeros(3), duration, others, every=7, policy=policy, **options)
+    assert_allclose(asked, 0.2 + 1e-3 * np.arange(50), rtol=1e-14)
+    for i in (0, 6, 10):
+        alone = Sampled(lambda t, q, v: policy(t, q[None], v[None])[0], period=1e-3)
+        one = sarrus.simulate(FOURBAR, START[i], np.zeros(3), duration, [alone, *others], **options)
+        k = np.unique(np.r_[np.arange(0, len(one), 7), len(one) - 1])
+        assert_allclose(runs.q[i], one.q[k], atol=1e-12)
+        assert_allclose(runs.v[i], one.v[k], atol=1e-11)
+        assert_allclose(runs[i].tau[:-1], one.tau[k][:-1], atol=1e-11)
+
+
+def test_a_policy_on_joints_of_any_kind():
+    """Efforts of a free body are its wrench, in its own axes."""
+    b = sarrus.Builder("stone", gravity=(0.0, 0.0, 0.0))
+    b.add_body("stone", sarrus.Inertia.sphere(2.0, 0.5))
+    b.add_joint("float", sarrus.Free(), "ground", "stone")
+    robot = b.build()
+    push = np.array([[0.0, 0.0, 0.0, 4.0, 0.0, 0.0], [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]])
+    runs = sarrus.simulate_many(robot, np.tile(robot.neutral(), (2, 1)), np.zeros(6), 0.5, policy=lambda t, q, v: push)
+    assert_allclose(runs.v[0, -1], [0, 0, 0, 1.0, 0, 0], atol=1e-12)
+    assert_allclose(runs.v[1, -1, 2], 0.05 / (0.4 * 2.0 * 0.25), rtol=1e-9)
+
+
+def test_effort_limits_hold_a_policy():
+    b = sarrus.Builder("slider", gravity=(0.0, 0.0, 0.0))
+    b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("slide", sarrus.Prismatic("x", effort_limit=2.0), "ground", "block")
+    robot, policy = b.build(), lambda t, q, v: np.array([[1.0], [50.0]])
+    runs = sarrus.simulate_many(robot, [[0.0], [0.0]], [0.0], 0.5, policy=policy, limits="stop")
+    assert_allclose(runs.v[:, -1, 0], [0.5, 1.0])
+    with pytest.warns(sarrus.LimitWarning, match="reaches 50"):
+        runs = sarrus.simulate_many(robot, [[0.0], [0.0]], [0.0], 0.5, policy=policy)
+    assert_allclose(runs.excess[:, 0], [0.0, 48.0])
+    assert_allclose(runs[1].tau[:, 0], 50.0)
+
+
+def test_failed_runs_do_not_disturb_a_policy():
+    robot = sarrus.mechanisms.double_pendulum()
+    seen = []
+
+    def policy(t, q, v):
+        seen.append(q.copy())
+        return np.where(np.arange(3)[:, None] == 1, np.nan if t > 0.005 else 1e200 * (t > 0.003), 0.0 * q)
+
+    runs = sarrus.simulate_many(robot, [[0.1, 0.0], [0.2, 0.0], [0.3, 0.0]], [0.0, 0.0], 0.02, policy=policy)
+    assert runs.status.tolist() == [0, Status.DIVERGED, 0]
+    assert np.isfinite(seen).all()
+    alone = sarrus.simulate_many(robot, [[0.1, 0.0], [0.3, 0.0]], [0.0, 0.0], 0.02)
+    assert_allclose(runs.q[[0, 2]], alone.q, atol=1e-15)
+    assert np.isnan(runs.q[1, -1]).all() and 3 <= len(runs[1]) <= 6
+
+
+def test_policies_that_are_none():
+    robot, q = sarrus.mechanisms.pendulum(), [[0.1], [0.2]]
+
+    def run(policy, **options):
+        return sarrus.simulate_many(robot, q, [0.0], 0.01, policy=policy, **options)
+
+    with pytest.raises(sarrus.ShapeError, match=r"returned shape \(2,\); it must return \(2, 1\)"):
+        run(lambda t, q, v: q[:, 0])
+    with pytest.raises(sarrus.StateError, match=r"returned \[nan\] for run 1 at t = 0 s; efforts must be finite"):
+        run(lambda t, q, v: np.array([[0.0], [np.nan]]))
+    with pytest.raises(TypeError, match="policy must be a function"):
+        run(3.0)
+    with pytest.raises(ZeroDivisionError):
+        run(lambda t, q, v: 1 / 0)
+
+    class Pool:
+        def submit(self):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="not on an executor's workers"):
+        run(lambda t, q, v: q, executor=Pool())
+
+    def stop(t, q, v):
+        if t > 0.0045:
+            raise KeyboardInterrupt
+        return 0.0 * q
+
+    runs = run(stop)
+    assert (runs.status == Status.INTERRUPTED).all()
+    assert np.isfinite(runs.q[:, :6]).all() and np.isnan(runs.q[:, 6:]).all()
+
+
+# ---- files and tables ------------------------------------------------------------------------------------------------
+
+
+def test_npz(tmp_path):
+    runs = sweep()
+    runs.save(tmp_path / "runs.npz")
+    again = Sweep.load(tmp_path / "runs.npz")
+    equal(runs, again)
+    same(runs[4], again[4])
+    # with the mechanism nothing is unpickled, and what acts is unknown
+    quiet = Sweep.load(tmp_path / "runs.npz", FOURBAR)
+    equal(runs, quiet)
+    with pytest.raises(sarrus.ModelError, match="unknown"):
+        quiet[0].tau  # noqa: B018
+    with pytest.raises(ValueError, match="of another mechanism than 'four-bar'"):
+        Sweep.load(tmp_path / "runs.npz", sarrus.mechanisms.four_bar(crank=0.3))
+    held = sarrus.simulate_many(FOURBAR, START, np.zeros(3), 0.01, policy=lambda t, q, v: 1.0 - q)
+    held.save(tmp_path / "held.npz")
+    same(held[2], Sweep.load(tmp_path / "held.npz")[2])
+    assert_allclose(held[2].tau[0], 1.0 - START[2])
+
+
+def test_files_that_are_none(tmp_path):
+    runs = sweep(0.005)
+    with pytest.raises(ValueError, match=r"a sweep is a \.npz or a \.parquet file; got 'runs.csv'"):
+        runs.save(tmp_path / "runs.csv")
+    runs[0].save(tmp_path / "one.npz")
+    with pytest.raises(ValueError, match="not a sweep that sarrus saved: it lacks"):
+        Sweep.load(tmp_path / "one.npz")
+    runs.save(tmp_path / "runs.npz")
+    data = (tmp_path / "runs.npz").read_bytes()
+    (tmp_path / "half.npz").write_bytes(data[: len(data) // 2])
+    with pytest.raises(ValueError, match="not a sweep that sarrus saved"):
+        Sweep.load(tmp_path / "half.npz")
+    with pytest.raises(TypeError, match=r"does not hold the mechanism: Sweep.load\(path, mechanism=...\)"):
+        Sweep.load(tmp_path / "runs.parquet")
+
+
+def test_table_and_parquet(tmp_path):
+    pytest.importorskip("pandas")
+    runs = sweep()
+    frame = runs.to_dataframe()
+    assert list(frame.columns) == ["run", "status", "t", *(f"{x}:{joint}" for x in "qv" for joint in FOURBAR.joints)]
+    assert_array_equal(frame[frame.run == 3]["q:pivot"], runs.q[3, :, 2])
+    pytest.importorskip("pyarrow")
+    runs.save(tmp_path / "runs.parquet")
+    again = Sweep.load(tmp_path / "runs.parquet", FOURBAR)
+    for name in ("t", "q", "v", "status"):
+        assert_array_equal(getattr(runs, name), getattr(again, name))
+    with pytest.raises(ValueError, match="its columns are not those of 'pendulum'"):
+        Sweep.load(tmp_path / "runs.parquet", sarrus.mechanisms.pendulum())
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+
+def test_bundles(pyplot):
+    runs = sweep()
+    ax = runs.plot("motor", lines=3)
+    (band, inner), lines = ax.collections, ax.lines
+    assert len(lines) == 4 and inner.get_paths()
+    assert_allclose(lines[-1].get_ydata(), np.median(runs.q[:, :, 0], axis=0))
+    for collection, (low, high) in ((band, (0.05, 0.95)), (inner, (0.25, 0.75))):
+        corners = collection.get_paths()[0].vertices
+        for k in (3, 17):
+            y = corners[corners[:, 0] == runs.t[k], 1]
+            assert_allclose([y.min(), y.max()], np.quantile(runs.q[:, k, 0], [low, high]))
+    assert ax.get_ylabel() == "motor [rad]"
+    assert [line.get_label() for line in runs.plot().lines] == ["motor", "pin1", "pivot"]
+    both = runs.plot(["energy", "coupler"], quantiles=[0.0, 1.0]).figure.axes
+    assert [axes.get_ylabel() for axes in both] == ["energy [J]", "[m]"]
+    with pytest.raises(sarrus.NameNotFoundError, match="no quantity, joint or frame is named 'moter'"):
+        runs.plot("moter")
+    with pytest.raises(ValueError, match="quantiles are numbers from 0 to 1"):
+        runs.plot(quantiles=[5, 95])
+
+
+def test_bundles_of_what_has_failed(pyplot):
+    """Of the runs that are there at the time."""
+    robot = sarrus.mechanisms.pendulum()
+    runs = sarrus.simulate_many(robot, [[0.1], [np.nan], [0.3]], [0.0], 0.01)
+    assert_allclose(runs.plot().lines[0].get_ydata(), runs.q[[0, 2], :, 0].mean(axis=0))
+    assert np.isfinite(runs.plot("energy").lines[0].get_ydata()).all()
+    none = sarrus.simulate_many(robot, [[np.nan]], [0.0], 0.01)
+    none.plot().figure.canvas.draw()
