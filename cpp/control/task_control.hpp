@@ -210,7 +210,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   LoopInput<T> in{q, v, nullptr};
   in.time = &time;
   OffLoops<T> off;
-  if (report.x) in.off = &off;
+  if (report.x || report.tau) in.off = &off;
   TaskResponses<T> respond(tree, arena, in);
   TaskUnknowns<T> u = {n, nv, held, take(n * nv), take(n * nv), take(n * held), take(nv), take(held), take(n)};
   respond(respond.b, respond.b + nv, u.a, u.lambda);

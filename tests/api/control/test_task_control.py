@@ -31,7 +31,7 @@ def test_the_answer_prints_as_a_table(delta):
     ("make", "message"),
     [
         (lambda r: [control.FrameTask("tip2", np.eye(4))], "tip2"),
-        (lambda r: [control.FrameTask("tip", np.eye(3))], "a pose"),
+        (lambda r: [control.FrameTask("tip", np.eye(5))], "a pose"),
         (lambda r: [control.FrameTask("tip", np.eye(4), "tx ty tq")], "components"),
         (lambda r: [control.FrameTask("tip", np.eye(4), stiffness=[1.0, 2.0])], "stiffness"),
         (lambda r: [control.FrameTask("tip", np.eye(4), stiffness=-1.0)], "not negative"),
@@ -106,7 +106,8 @@ def test_limits_that_contradict_a_hard_task_are_named(arm):
 
 
 def test_functions_as_targets_run_in_python_and_agree(arm):
-    q, v = 0.3 * np.ones(6), np.zeros(6)
+    q, v = np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1]), np.zeros(6)
+    rest = control.PostureTask(q, priority=1)
     X = arm.pose(q, "tip")
 
     def circle(t):
@@ -115,8 +116,8 @@ def test_functions_as_targets_run_in_python_and_agree(arm):
         return goal
 
     laws = [sarrus.laws.harmonic(0.05, 2.0, offset=X[0, 3]), sarrus.laws.harmonic(-0.05, 2.0, np.pi / 2, offset=X[1, 3] + 0.05), X[2, 3]]
-    function = control.TaskControl(arm, control.FrameTask("tip", circle, "tx ty tz"), limits=None)
-    native = control.TaskControl(arm, control.FrameTask("tip", laws, "tx ty tz"), limits=None)
+    function = control.TaskControl(arm, [control.FrameTask("tip", circle, "tx ty tz"), rest], limits=None)
+    native = control.TaskControl(arm, [control.FrameTask("tip", laws, "tx ty tz"), rest], limits=None)
     assert native.native and not function.native
     for t in (0.0, 0.3, 1.0):
         assert np.abs(function(t, q, v) - native(t, q, v)).max() < 1e-5 * (1.0 + np.abs(native(t, q, v)).max())
@@ -134,7 +135,7 @@ def test_position_limits_hold_while_a_task_pushes_beyond(arm):
         control.Limits(effort=np.inf, velocity=3.0, position={name: (-0.5, 0.5)}, braking=20.0),
     )  # fmt: skip
     run = sarrus.simulate(arm, np.zeros(6), np.zeros(6), 2.0, controller=law, limits="ignore")
-    assert run.q[:, 0].max() < 0.5 + 1e-6
+    assert run.q[:, 0].max() < 0.5 + 1e-4
     assert run.q[-1, 0] > 0.499
     assert np.abs(run.v).max() < 3.0 + 1e-6
 
