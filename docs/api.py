@@ -8,7 +8,7 @@ import sarrus
 
 MODULES = sorted({name for name in sarrus.__all__ if inspect.ismodule(getattr(sarrus, name))} | {"spatial"})
 GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is on the last one
-    "building": ("Building a mechanism", ["Builder", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "from_mujoco",
+    "building": ("Building a mechanism", ["Builder", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "from_mujoco", "from_pinocchio",
                                           "load", "loads", "load_builder"]),
     "joints": ("Joint types", ["Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Gimbal", "Spherical", "Planar",
                                "Free", "Fixed"]),

@@ -30,8 +30,7 @@ templates_path = ["_templates"]
 # every ```python block is a cell that runs, on pages that stay plain Markdown
 nb_custom_formats = {".md": "pages.notebook"}
 nb_execution_excludepatterns = pages.without_code(DOCS)
-nb_execution_mode = "force" if os.environ.get("CI") else "cache"  # a cache knows the page's code, not the library's
-nb_execution_cache_path = str(DOCS.parent / "build" / "docs-cache")
+nb_execution_mode = "force"  # a cache would know the page's code and not the library's
 nb_execution_timeout = 120
 nb_execution_in_temp = True
 nb_execution_show_tb = True

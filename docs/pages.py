@@ -9,6 +9,16 @@ ROOT = DOCS.parent
 CODE = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIGURE = re.compile(r"^[^=]*\.(plot|legend|axis|ylabel)\(.*\)$")
 INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
+OF_OTHERS = (
+    "pin",
+    "model",
+    "data",
+    "plant",
+    "np",
+    "plt",
+    "linear",
+    "state",
+)  # objects whose attributes are not a robot's
 NAME = re.compile(r"[A-Za-z_][\w]*(\.\w+)*")
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?(\))")
 
@@ -125,7 +135,7 @@ def crossrefs(app, doctree, docname):
             continue
         first, *rest = name[0].split(".")
         candidates = [name[0], f"sarrus.{name[0]}"]
-        if rest and first != "sarrus":
+        if rest and first not in ("sarrus", *OF_OTHERS):
             candidates += [f"sarrus.Mechanism.{rest[0]}"]
         if first == "run" and rest:
             candidates = [f"sarrus.Trajectory.{rest[0]}"]
