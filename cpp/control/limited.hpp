@@ -197,6 +197,10 @@ inline int attempt(QuadraticProgramme programme, Arena& arena, const LimitedRows
       for (int j = 0; j < r; ++j) subtract_scaled(x, N + j * n, -y[j], n);
     };
     int flag = programme(r, p.limits, H, f, CN, low, high, nullptr, y, force);
+    if (flag < 0 && l > 1) {  // it may stay where it is: so little room is left that rounding takes it for none
+      std::fill(y, y + r, 0.0), std::fill(force, force + p.limits, 0.0);
+      flag = 1;
+    }
     if (flag == -1 && !s.relaxed) {
       flag = programme(r, p.limits, H, f, CN, low, high, p.soft, y, force);
       s.relaxed = true;

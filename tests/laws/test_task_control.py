@@ -194,7 +194,7 @@ def test_which_joint_closes_does_not_matter():
         q = robot.assemble(fixed={"a": 0.8}, near={"b": -0.5, "d": 1.2})
         v = robot.velocities(q, {"a": 2.0})
         law = control.TaskControl(
-            robot, control.JointTask("c", float(robot.joint_coordinates(q)["c"]) + 0.3), limits=None
+            robot, control.JointTask("c", float(robot.joint_coordinates(q)["c"][0]) + 0.3), limits=None
         )
         found = law.solve(0.0, q, v).efforts
         efforts.append([found["a"], found["c"]])

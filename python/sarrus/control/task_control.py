@@ -185,8 +185,9 @@ class TaskControl:
         for number, task in enumerate(given):
             if not isinstance(task, Task):
                 raise TypeError(f"no task: {task!r}; tasks are those of sarrus.control, such as FrameTask")
-            if isinstance(task.priority, bool) or not isinstance(task.priority, int) or task.priority < 0:
-                raise ModelError(f"priority of {_name(task)} must be 0, 1, ...; got {task.priority!r}")
+            priority: Any = task.priority
+            if isinstance(priority, bool) or not isinstance(priority, int) or priority < 0:
+                raise ModelError(f"priority of {_name(task)} must be 0, 1, ...; got {priority!r}")
             level = 0 if task.hard else 1 + levels.index(task.priority)
             term = {
                 "kind": "frame", "level": level, "component": [], "frames": [], "target_axes": False, "iq": [], "iv": [], "turns": [],
