@@ -2,7 +2,8 @@
 // and Slotine 1991), in a form that needs no pivots, so that several states go side by side.
 //
 // What the levels have determined so far is kept as orthonormal directions q_j. A row is split into its parts along them and a rest
-// (Gram-Schmidt, twice); the rest, made unit, is a new direction, or nothing where the row depends on those before. With A N = L in the new
+// (Gram-Schmidt, twice where much cancels); the rest, made unit, is a new direction, or nothing where the row depends on those before. With
+// A N = L in the new
 // directions the level solves min |L c - (b - A x)|, and x moves by the sum of c_j q_j: no later level can change A x.
 //
 // Near a singular position the rest is small beside the row. Below `singular` of it a level that may be missed is damped (Nakamura and
@@ -44,13 +45,16 @@ template <class T> struct Cascade {
       r[i] = b[i] - scalar_product(row, x, n);
       for (int c = 0; c < n; ++c) rest[c] = row[c];
       for (int j = 0; j < k; ++j) L[i * k + j] = T(0.0);
-      for (int pass = 0; pass < 2; ++pass)
+      T left = size;
+      for (int pass = 0; pass < 2; ++pass) {
         for (int j = 0; j < directions; ++j) {
           const T along = scalar_product(q + j * n, rest, n);
           subtract_scaled(rest, q + j * n, along, n);
           if (j >= first) L[i * k + j - first] += along;
         }
-      const T left = scalar_product(rest, rest, n);
+        left = scalar_product(rest, rest, n);
+        if (!any(left < size * T(0.01))) break;  // what cancels little has lost no digits
+      }
       const auto stands = left > size * T(dependent * dependent);
       const T ratio = sqrt(left / select(size > T(0.0), size, T(1.0))), length = sqrt(left);
       if (!any(stands)) {
