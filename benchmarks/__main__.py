@@ -15,6 +15,7 @@ def main() -> int:
     parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
     parser.add_argument("--simulation", action="store_true", help="simulations: time a step, drift of loops and energy")
     parser.add_argument("--rollout", action="store_true", help="many runs beside mujoco.rollout, one thread each")
+    parser.add_argument("--control", action="store_true", help="a step of each control law, and one written by hand")
     parser.add_argument(
         "--position", action="store_true", help="loops closed and frames led, one by one and many at once"
     )
@@ -37,12 +38,14 @@ def main() -> int:
         near_singular.plot(options.near_singular)
         return 0
 
-    if options.simulation or options.position or options.rollout:
-        from . import position, rollout, simulation
+    if options.simulation or options.position or options.rollout or options.control:
+        from . import control, position, rollout, simulation
 
         table = (
-            simulation.markdown(list((rollout if options.rollout else simulation).rows(_tell)))
-            if options.simulation or options.rollout
+            simulation.markdown(
+                list((rollout if options.rollout else control if options.control else simulation).rows(_tell))
+            )
+            if not options.position
             else position.markdown(position.rows(_tell, 0.3 if options.quick else 2.0))
         )
         print(table)

@@ -3,8 +3,7 @@
 //
 // What the levels have determined so far is kept as orthonormal directions q_j. A row is split into its parts along them and a rest
 // (Gram-Schmidt, twice where much cancels); the rest, made unit, is a new direction, or nothing where the row depends on those before. With
-// A N = L in the new
-// directions the level solves min |L c - (b - A x)|, and x moves by the sum of c_j q_j: no later level can change A x.
+// A N = L in the new directions the level solves min |L c - (b - A x)|, and x moves by the sum of c_j q_j: no later level can change A x.
 //
 // Near a singular position the rest is small beside the row. Below `singular` of it a level that may be missed is damped (Nakamura and
 // Hanafusa 1986):  (L^T L + mu^2) c = L^T r  with mu growing from 0 to `singular` times the row's size.

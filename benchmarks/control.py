@@ -1,0 +1,178 @@
+"""Control by tasks: a step of each law, the programme of its limits, many runs, and the same two tasks by hand. ``python -m benchmarks --control``
+
+By hand: Pinocchio's M, h and Jacobians, and ProxQP over accelerations and torques with the dynamics as equations, as inverse dynamics control is
+commonly written; everything that can be made once is.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sarrus
+from sarrus import _core, control
+
+from .simulation import Row
+
+RUNS = 10_000
+
+
+def rows(tell: Callable[[str], None]) -> Iterator[Row]:
+    """Microseconds, and how many times as fast."""
+    for name, law, q, v, reach in laws():
+        robot = law.robot
+        found = [law._core.time_one_state(q[None], v[None], 2000) * 1e6 for _ in range(9)]
+        tell(f"{name}: {statistics.median(found):.1f} us")
+        acting = len(law.solve(0.0, q, v).active)
+        yield Row(f"{robot.name}: {name}", f"C++, {acting} limits act [us]", statistics.median(found), reach)
+    yield from programme(tell)
+    yield from many(tell)
+    yield from by_hand(tell)
+
+
+def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any, float]]:
+    """A frame led away from where it is: freely, with limits of effort that are far, and with such that act."""
+    for make, frame, components in (
+        (sarrus.mechanisms.delta, "platform", "tx ty tz"),
+        (sarrus.mechanisms.stewart, "platform", None),
+        (sarrus.mechanisms.three_rrr, "tip", "tx ty"),
+    ):
+        robot: sarrus.Mechanism = make()
+        q, v = robot.assemble(), np.zeros(robot.nv)
+        goal = robot.pose(q, frame)
+        goal[:3, 3] += [0.03, 0.02, 0.01]
+        task = control.FrameTask(frame, goal, components)
+        free = control.TaskControl(robot, task, limits=None)
+        most = float(np.abs(np.ravel(list(free.solve(0.0, q, v).efforts.values()))).max())
+        yield "a frame", free, q, v, 10.0
+        for share, what in ((2.0, "a frame, limits far"), (0.8, "a frame, limits act")):
+            yield what, control.TaskControl(robot, task, control.Limits(effort=share * most)), q, v, 15.0
+    robot = sarrus.mechanisms.six_axis_arm(sphere=0.2)
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    tasks = [control.ForceTask(robot.constraints[0], -5.0), control.PostureTask(q, priority=1)]
+    yield "force and posture on the sphere", control.TaskControl(robot, tasks, limits=None), q, v, 10.0
+    robot = sarrus.mechanisms.quadruped()
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    feet = [control.PointContact(f"{leg}_foot", 0.7) for leg in ("LF", "RF", "LH", "RH")]
+    for what, shift in (("trunk on four feet, cones far", 0.01), ("trunk on four feet, cones act", 0.3)):
+        goal = robot.pose(q, "trunk")
+        goal[:3, 3] += shift
+        task = control.FrameTask("trunk", goal, stiffness=30.0)
+        yield what, control.TaskControl(robot, task, contacts=feet), q, v, 40.0
+
+
+def programme(tell: Callable[[str], None]) -> Iterator[Row]:
+    """DAQP through the core, from Python: 12 unknowns, 24 bounds; and 24 rows that no unknowns satisfy."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(12, 12))
+    H, f, rows_ = A @ A.T + 1e-3 * np.eye(12), rng.normal(size=12), rng.normal(size=(24, 12))
+    rows_[1] = -rows_[0]
+    low = np.full(24, -0.3)
+    low[:2] = 0.1
+    for what, (C, lower, upper) in {
+        "12 unknowns, 24 bounds": (np.eye(12), np.full(12, -0.1), np.full(12, 0.1)),
+        "infeasible": (rows_, low, np.full(24, 0.3)),
+    }.items():
+        found = fastest(lambda C=C, lower=lower, upper=upper: _core.quadratic_programme(H, f, C, lower, upper))  # type: ignore[misc]
+        tell(f"{what}: {found:.1f} us")
+        yield Row(f"quadratic programme, {what}", "from Python [us]", found, 6.0)
+
+
+def many(tell: Callable[[str], None]) -> Iterator[Row]:
+    """Targets of their own: side by side on two threads over one by one on one."""
+    robot = sarrus.mechanisms.delta()
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    goals = robot.pose(q, "platform")[:3, 3] + np.random.default_rng(0).normal(size=(RUNS, 3)) * 0.03
+
+    def law(goal: Any) -> control.TaskControl:
+        return control.TaskControl(robot, control.FrameTask("platform", goal, "tx ty tz"), limits=None)
+
+    start = time.perf_counter()
+    sarrus.simulate_many(
+        robot, np.tile(q, (RUNS, 1)), np.tile(v, (RUNS, 1)), 0.02, controller=law(goals), threads=2, limits="ignore"
+    )
+    together = time.perf_counter() - start
+    some = RUNS // 50
+    start = time.perf_counter()
+    for goal in goals[:some]:
+        sarrus.simulate(robot, q, v, 0.02, controller=law(goal), limits="ignore")
+    one_by_one = (time.perf_counter() - start) * RUNS / some
+    tell(f"{RUNS} runs: {together:.2f} s, one by one {one_by_one:.2f} s")
+    yield Row(
+        f"{RUNS} runs of a Delta, two threads", "times as fast as one by one", one_by_one / together, 6.0, at_least=True
+    )
+
+
+def by_hand(tell: Callable[[str], None]) -> Iterator[Row]:
+    """A Panda's hand and posture, torques within limits: TaskControl from Python, and Pinocchio with ProxQP."""
+    import pinocchio as pin
+    import proxsuite
+    from example_robot_data import load_full
+
+    model = load_full("panda")[0].model
+    robot = sarrus.load(Path(load_full("panda")[2]))
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    q[: len(model.names) - 1] = pin.neutral(model)[: robot.nq]
+    frame = "panda_hand"
+    goal = robot.pose(q, frame)
+    goal[:3, 3] += [0.02, -0.03, 0.04]
+    tasks = [control.FrameTask(frame, goal, weight=1.0), control.PostureTask(q, weight=1e-3)]
+    law = control.TaskControl(robot, tasks, control.Limits(velocity=np.inf, position={}), actuated=list(robot.joints))
+    ours = fastest(lambda: law(0.0, q, v))
+
+    data, n = model.createData(), model.nv
+    limit = np.array([np.broadcast_to(robot.joint(j).type.effort_limit, ()) for j in robot.joints], float)
+    index, X = model.getFrameId(frame), pin.SE3(goal)
+    qp = proxsuite.proxqp.dense.QP(2 * n, n, n)
+    qp.settings.eps_abs, qp.settings.compute_timings = 1e-6, False
+    C = np.hstack([np.zeros((n, n)), np.eye(n)])
+    begun = False
+
+    def hand() -> Any:
+        nonlocal begun
+        M = pin.crba(model, data, q)
+        h = pin.nonLinearEffects(model, data, q, v)
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacement(model, data, index)
+        pin.forwardKinematics(model, data, q, v, 0.0 * v)
+        J = pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED)
+        drift = pin.getFrameClassicalAcceleration(model, data, index, pin.LOCAL_WORLD_ALIGNED).vector
+        at = data.oMf[index]
+        e = np.r_[X.translation - at.translation, pin.log3(X.rotation @ at.rotation.T)]
+        b = 100.0 * e - 20.0 * (J @ v) - drift
+        H = np.zeros((2 * n, 2 * n))
+        H[:n, :n] = J.T @ J + 1e-3 * np.eye(n)
+        H[n:, n:] = 1e-8 * np.eye(n)
+        g = np.r_[-J.T @ b, np.zeros(n)]
+        A = np.hstack([M, -np.eye(n)])
+        if begun:
+            qp.update(H=H, g=g, A=A, b=-h, C=C, l=-limit, u=limit)
+        else:
+            qp.init(H, g, A, -h, C, -limit, limit)
+            begun = True
+        qp.solve()
+        return qp.results.x[n:]
+
+    difference = float(np.abs(hand() - law(0.0, q, v)).max())
+    theirs = fastest(hand)
+    tell(f"Panda from Python: {ours:.1f} us, by hand {theirs:.1f} us; torques differ by {difference:.2g} N m")
+    yield Row("Panda, two tasks, limits, from Python", "[us]", ours, 12.0)
+    yield Row("the same by hand with Pinocchio and ProxQP", "times as long", theirs / ours, 1.0, at_least=True)
+
+
+def fastest(call: Callable[[], Any], repeats: int = 7) -> float:
+    """Microseconds a call, the median of some rounds."""
+    found = []
+    for _ in range(repeats):
+        start, count = time.perf_counter(), 0
+        while time.perf_counter() - start < 0.1:
+            for _ in range(50):
+                call()
+            count += 50
+        found.append((time.perf_counter() - start) / count * 1e6)
+    return statistics.median(found)
