@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 import sarrus
 from sarrus import _core, control
 
+from .models import all_models
 from .simulation import Row
 
 RUNS = 10_000
@@ -112,12 +112,10 @@ def by_hand(tell: Callable[[str], None]) -> Iterator[Row]:
     """A Panda's hand and posture, torques within limits: TaskControl from Python, and Pinocchio with ProxQP."""
     import pinocchio as pin
     import proxsuite
-    from example_robot_data import load_full
 
-    model = load_full("panda")[0].model
-    robot = sarrus.load(Path(load_full("panda")[2]))
-    q, v = robot.neutral(), np.zeros(robot.nv)
-    q[: len(model.names) - 1] = pin.neutral(model)[: robot.nq]
+    urdf = next(m.urdf for m in all_models() if m.name == "panda")
+    model, robot = pin.buildModelFromXML(urdf), sarrus.loads(urdf)
+    q, v = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.7]), np.zeros(robot.nv)
     frame = "panda_hand"
     goal = robot.pose(q, frame)
     goal[:3, 3] += [0.02, -0.03, 0.04]
@@ -126,7 +124,8 @@ def by_hand(tell: Callable[[str], None]) -> Iterator[Row]:
     ours = fastest(lambda: law(0.0, q, v))
 
     data, n = model.createData(), model.nv
-    limit = np.array([np.broadcast_to(robot.joint(j).type.effort_limit, ()) for j in robot.joints], float)
+    moving = [robot.joint(name).type for name in robot.joints if robot.joint(name).nv]
+    limit = np.concatenate([np.ravel(kind.effort_limit) for kind in moving])
     index, X = model.getFrameId(frame), pin.SE3(goal)
     qp = proxsuite.proxqp.dense.QP(2 * n, n, n)
     qp.settings.eps_abs, qp.settings.compute_timings = 1e-6, False
