@@ -188,7 +188,10 @@ class Actuation(LoopFunctions):
         within = ((low <= u) & (u <= high)).all(axis=-1)
         if not within.all():
             if within.ndim == 0 and not return_status:
-                return share(out=out, any_motion=True)
+                missing = 1.0
+                if (low <= high).all():  # u is the least: what else brings the motion about differs by internal efforts
+                    u, missing = within_limits(u, self.internal_efforts(q, time=known.get("time")), low, high)
+                return share(out=out, any_motion=True) if missing else into(out, u)  # the first says what is wrong
             narrowed, found = share(return_status=True, any_motion=True)
             u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
         result = into(out, np.broadcast_to(u, (*within.shape, self.nu)))
