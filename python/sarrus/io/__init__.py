@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,10 @@ SUFFIXES = {
     ".world": "sdf",
     ".json": "{",
 }
+
+
+# joints and constraints of one pair of bodies: six leave nothing free, and dependent rows cost the cube of their number
+MOST_BETWEEN_TWO = 100
 
 
 def load(
@@ -180,6 +185,13 @@ def _read(
 
 
 def _built(builder: Builder, source: str) -> Mechanism:
+    tied = Counter(tuple(sorted(spec.bodies)) for spec in (*builder._joints.values(), *builder._constraints.values()))
+    for pair, count in tied.items():
+        if pair and count > MOST_BETWEEN_TWO:
+            raise ModelError(
+                f"{source}: {count} joints and constraints tie '{pair[0]}' to '{pair[-1]}'; a file is read with {MOST_BETWEEN_TWO} at most, "
+                "of which six leave nothing free"
+            )
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line

@@ -698,3 +698,13 @@ def test_a_gear_acts_on_what_there_is():
     """Its square is beyond all doubles, and there is no armature for it to act on."""
     text = model(body("a", '<joint name="j"/>'), '<actuator><general joint="j" gear="1e200" damping="0"/></actuator>')
     assert (joint_of(text).armature, joint_of(text).damping) == (0.0, 0.0)
+
+
+def test_two_bodies_tied_a_hundred_times_over():
+    """Rows that depend on each other cost the cube of their number when a mechanism is built."""
+    body = '<body name="{0}"><freejoint/><geom size="0.1"/></body>'
+    tie = '<connect body1="a" body2="b" anchor="0 0 0"/>'
+    text = "<mujoco><worldbody>{}{}</worldbody><equality>{}</equality></mujoco>"
+    assert sarrus.loads(text.format(body.format("a"), body.format("b"), 3 * tie)).nc == 9
+    with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie 'a' to 'b'"):
+        sarrus.loads(text.format(body.format("a"), body.format("b"), 101 * tie))
