@@ -539,7 +539,7 @@ void simulations(const Mechanism& m, const States& states) {
     }
   }
   plan.method = Method::dopri5, plan.stabilisation = Stabilisation::none;
-  std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + 2)), half(size);
+  std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + all.nz)), half(size);
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
   std::vector<double> error(1 + t.nv + t.loop_nv);  // and what controllers ask for
@@ -552,6 +552,56 @@ void simulations(const Mechanism& m, const States& states) {
   check(off <= 1e-9, "the polynomial ends where the step does");
 }
 
+/// Tasks of every kind within limits that act, and contacts; the programme, which another library solves, says that it fails.
+void tasks(const Mechanism& m, const States& states) {
+  const Tree& t = m.tree();
+  if (t.nv == 0 || t.loops.pfaffian_values > 0) return;
+  TaskControl c;
+  for (int k = 0; k < std::min(4, t.nv); ++k) c.motor.push_back(k), c.effort_weight.push_back(1.0);
+  if (t.loop_nv > 0) c.motor.push_back(t.nv), c.effort_weight.push_back(2.0);
+  c.laws = std::make_shared<std::deque<Law>>(1, Law{{0.0}, {0.3, 0.1}, {}});
+  const std::size_t motors = c.motor.size();
+  c.limits.effort_lower.assign(motors, -1e-3), c.limits.effort_upper.assign(motors, 1e-3), c.limits.power.assign(motors, 1.0);
+  c.drives_loop_joints = true, c.limited = true, c.levels = 2;
+  c.solve = [](int, int, const double*, const double*, const double*, const double*, const double*, const bool*, double*,
+               double*) { return -2; };
+  const auto add = [&](TaskKind kind, int level, std::vector<int> component, int targets) {
+    Task task{};
+    task.kind = kind, task.level = level, task.component = std::move(component), task.parameter = c.parameters;
+    task.target.assign(targets, &c.laws->front());
+    c.parameters += 3 * task.rows() + targets;
+    c.task.push_back(task);
+    return &c.task.back();
+  };
+  c.contact.push_back({t.links - 1, Transform<double>::identity(), false, 6, 0.5, 0.1, 0.1, 0.05, 20.0});
+  c.contact.push_back({t.links - 1, Transform<double>::identity(), true, 3, 0.5, 0.0, 0.0, 0.0, 20.0});
+  Task* frame = add(TaskKind::frame, 1, {0, 1, 2, 3, 4, 5}, 6);
+  frame->link[0] = t.links - 1, frame->link[1] = (t.links - 1) / 2, frame->target_axes = true;
+  frame->X[0] = frame->X[1] = Transform<double>::identity();
+  Task* impedance = add(TaskKind::frame, 1, {0, 4}, 6);
+  impedance->link[0] = t.links - 1, impedance->X[0] = impedance->X[1] = Transform<double>::identity();
+  impedance->stiffness = impedance->damping = impedance->yielding = {1.0, 0.0, 0.0, 1.0};
+  impedance->push.assign(2, &c.laws->front());
+  add(TaskKind::center_of_mass, 1, {3, 5}, 2), add(TaskKind::momentum, 2, {0, 4}, 2);
+  add(TaskKind::force, 2, {0}, 1)->contact = 1;
+  if (t.loops.rows > 0) {
+    Task* multiplier = add(TaskKind::multiplier, 2, {0, t.loops.rows - 1}, 2);
+    multiplier->iz = 0, c.states = 2;
+  }
+  const bool closes = t.loop_motions > 0 && t.loop_motion[0].nq == t.loop_motion[0].nv && t.loop_nv > 0;
+  Task* joint = add(TaskKind::joints, 2, {0}, 1);
+  joint->iq = {closes ? t.nq : 0}, joint->iv = {closes ? t.nv : 0}, joint->turns = {1};
+  c.limits.joint.push_back({joint->iq[0], joint->iv[0], true, -0.1, 0.1, 0.5, 10.0});
+  std::vector<double> parameter(c.parameters, 1.0), motor(t.nv + t.loop_nv), z(2, 0.1), tau(t.nv), a(t.nv), x(c.unknowns());
+  for (long i = 0; i < states.count(); ++i) {
+    TaskReport<double> report;
+    report.x = x.data(), report.tau = tau.data(), report.a = a.data();
+    sarrus_kernel_table()->tasks(t, c, parameter.data(), nullptr, 0.1, states.row("q").data() + i * t.nq,
+                                 states.row("v").data() + i * t.nv, z.data(), motor.data(), report);
+    for (std::size_t k = 0; k < motors; ++k) check(std::abs(x[k]) <= 1e-3, "efforts of tasks keep their limits");
+  }
+}
+
 int main() {
   Description cut = every_constraint(5);
   cut.substructures = 1;
@@ -562,6 +612,7 @@ int main() {
     laws(m, states);
     threads_share_a_mechanism(m, states);
     simulations(m, states);
+    tasks(m, states);
   }
   wrong_descriptions();
   std::printf("test_core (%s, %d lanes): %d checks, %d of them failed\n", sarrus_kernel_table()->level,

@@ -185,7 +185,8 @@ def _read(
 
 
 def _built(builder: Builder, source: str) -> Mechanism:
-    tied = Counter(tuple(sorted(spec.bodies)) for spec in (*builder._joints.values(), *builder._constraints.values()))
+    specs: list[Any] = [*builder._joints.values(), *builder._constraints.values()]
+    tied = Counter(tuple(sorted(spec.bodies)) for spec in specs)
     for pair, count in tied.items():
         if pair and count > MOST_BETWEEN_TWO:
             raise ModelError(
