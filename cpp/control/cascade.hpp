@@ -22,11 +22,11 @@ template <class T> struct Cascade {
   int n;
   T* x;
   T* q;  // directions x n
-  int directions = 0, room;
+  int directions = 0;
   T damping = T(0.0);  // largest mu beside the size of its row
 
   Cascade(Arena& a, int unknowns, int rows)
-      : arena(a), n(unknowns), x(a.take<T>(unknowns)), q(a.take<T>(static_cast<std::size_t>(rows) * unknowns)), room(rows) {
+      : arena(a), n(unknowns), x(a.take<T>(unknowns)), q(a.take<T>(static_cast<std::size_t>(rows) * unknowns)) {
     for (int k = 0; k < n; ++k) x[k] = T(0.0);
   }
 
