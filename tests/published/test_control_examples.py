@@ -98,3 +98,15 @@ def test_control_loop_runs(example, capsys):
     assert found["ticks"] == 200
     assert found["off"] < 1e-3
     assert "us" in capsys.readouterr().out
+
+
+def test_an_arm_yields_as_a_mass_does(example):
+    found = example("yielding").main()
+    assert found["impedance: off the mass [m]"] < 1e-6
+    assert found["admittance: off the mass [m]"] < 5e-5  # through a clock
+    assert found["impedance: at the end [m]"] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_a_small_arm_damps_the_long_one(example):
+    found = example("flexible_base").main()
+    assert found["at work: swing in the last fifth [rad]"] < 0.2 * found["held: swing in the last fifth [rad]"]
