@@ -122,6 +122,18 @@ def law_terms(law: Law | None) -> tuple[Any, ...] | None:
     return None if law is None else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist())
 
 
+def law_terms_of_runs(value: object, what: str, at: int = -1) -> tuple[tuple[Any, ...], list[NDArray[np.float64]]]:
+    """What the core takes of a law, or of several, one a run; and of these a number (runs,): which is whose, to stand at a place of its row."""
+    if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
+        law = as_law(value, what)
+        return (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist()), []
+    laws = [as_law(one, what) for one in value]  # type: ignore[attr-defined]
+    if not laws:
+        raise ModelError(f"{what} is a law or number, or one for each run; got {value!r}")
+    numbered = {law: k for k, law in enumerate(dict.fromkeys(laws))}
+    return ([law_terms(law) for law in numbered], at), [np.array([numbered[law] for law in laws], np.float64)]
+
+
 def as_law(value: object, what: str) -> Law:
     """The law itself, or the constant one of a number; ModelError, which says what is wrong, for anything else.
 

@@ -120,10 +120,14 @@ def _bundles(sweep: Sweep, what: str) -> list[Curve]:
     if what == "energy":
         sound = np.isfinite(q).all(axis=-1)
         energy = np.full(q.shape[:2], np.nan)
-        energy[sound] = robot.kinetic_energy(q[sound], v[sound]) + robot.potential_energy(q[sound])
+        for one, runs in sweep._by_mechanism():
+            here = runs & sound
+            energy[here] = one.kinetic_energy(q[here], v[here]) + one.potential_energy(q[here])
         return [("energy", "J", energy)]
     if what in robot.frames:
-        position = robot.pose(q, what, return_status=True)[0][..., :3, 3]
+        position = np.empty((*q.shape[:2], 3))
+        for one, runs in sweep._by_mechanism():
+            position[runs[:, 0]] = one.pose(q[runs[:, 0]], what, return_status=True)[0][..., :3, 3]
         return [(f"{what} {axis}", "m", position[..., k]) for k, axis in enumerate("xyz")]
     if what not in ("q", "v", *robot.joints):
         raise_no_such_name("quantity, joint or frame", what, ("q", "v", "energy", *robot.joints, *robot.frames))

@@ -103,7 +103,7 @@ class Integration:
         self.limits = JointLimits(mechanism, limits, elements)
         self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
         if self.forces.parameters.ndim > 1:
-            raise ShapeError("numbers that differ from run to run are for simulate_many()")
+            raise ShapeError("numbers, laws or targets that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None
         sampled: list[Controller | None] = [None for *_, held in self.forces.terms["tables"] if held]
         sampled += [_sampled_force(mechanism, asked) if asked else None for asked in self.forces.sampled]
