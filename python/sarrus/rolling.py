@@ -56,7 +56,10 @@ class SurfaceGeometry:
 
 
 class Surface:
-    """A surface by its coordinates u (..., 2): where a point is, and how that changes with them."""
+    """A surface by its coordinates u (..., 2): where a point is, and how that changes with them.
+
+    What a surface of one's own does not define raises NotImplementedError.
+    """
 
     def point(self, u: Array) -> Array:
         """c (..., 3) [m]."""

@@ -62,7 +62,7 @@ def surface() -> dict[str, Target]:
     modules = [sarrus] + [
         importlib.import_module(info.name)
         for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.")
-        if "__main__" not in info.name
+        if "__main__" not in info.name and not info.name.startswith("sarrus.io.")  # formats' modules: `load` asks them
     ]
     for module in modules:
         for name in getattr(module, "__all__", ()):
@@ -199,7 +199,7 @@ class Calls:
         if isinstance(p.default, (int, float)) and not isinstance(p.default, bool):
             return repr(p.default * self.rng.choice((1, 1, 1.1, 0.9)))
         for word in words:
-            if word in self.classes:
+            if word in self.classes and self.classes[word] is not target.value:
                 return self.call(self.targets[word])
         return repr(p.default) if p.default is not p.empty else self.rng.choice(ANYTHING)
 

@@ -36,6 +36,7 @@ _SPACES = {
 
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
+FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
 MANY = 12  # coordinates of which a figure that is asked for nothing in particular shows those of the motors alone
 
 
@@ -59,6 +60,8 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
         elif len(title) > 40:  # longer than the axis; the curves have the names
             title = _SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
         titled[f"{title} [{unit}]"] = lines
+    if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
+        return canvas.facing(run.t, titled, ax)
     if len(titled) > 1 and ax is not None:
         raise ValueError(
             f"what is drawn has several units, {', '.join(panels)}, which one axes cannot show: leave ax= out, or ask for less"
