@@ -32,7 +32,7 @@ SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
 FORCED = {"open_browser": "False", "block": "False"}
 # serves until Ctrl-C; has a grammar of its own; what only a Mechanism makes
-SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint"}
+SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads"}
 
 
 class Target:

@@ -207,3 +207,6 @@ def test_loops_through_the_base():
     assert_allclose(form.generalized_jacobian("platform"), J, rtol=0, atol=1e-12)
     assert form.coordinates == robot.actuated
     assert form.coupling_factor("platform").shape == (6, 6)
+    for ask in (form.generalized_jacobian, form.drift, form.coupling_factor):
+        with pytest.raises(sarrus.NameNotFoundError, match="no end point is named 'plate'"):
+            ask("plate")

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.description import Box, Cylinder, Mesh, Sphere
+from sarrus.io.mesh_inertia import triangles
 
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
@@ -650,6 +651,15 @@ def test_mass_of_a_box_mesh(tmp_path, way):
     assert_allclose(found.about_com, np.diag([4000 * 52, 4000 * 20, 4000 * 40]), atol=1e-6)  # its y and z are turned
     heavier = inertia(sarrus.load(with_mesh(tmp_path, ((1, 1, 1), (0, 0, 0)), geom='mass="6"')), "a")
     assert_allclose((heavier.mass, *np.diag(heavier.about_com)), (6, 4, 4, 4))
+
+
+def test_meshes_that_are_none(tmp_path):
+    pytest.importorskip("trimesh")
+    path = tmp_path / "run.csv"
+    path.write_text("t,q")
+    for name in (path, str(path)):
+        with pytest.raises(sarrus.ModelError, match=r"cannot read mesh 'run\.csv'"):
+            triangles(name)
 
 
 def test_mass_of_a_surface(tmp_path):
