@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,20 @@ Result = tuple[Rows, Array, Ended, Array]  # which runs, what is kept of them, h
 Policy = Callable[[float, Array, Array], ArrayLike]
 
 
+class Executor(Protocol):
+    """What takes jobs, as :class:`concurrent.futures.Executor` does."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Job: ...
+
+
+class Job(Protocol):
+    """What is asked of a :class:`concurrent.futures.Future`."""
+
+    def result(self) -> Any: ...
+
+    def cancel(self) -> Any: ...
+
+
 def simulate_many(
     mechanism: Mechanism | Sequence[Mechanism],
     q: ArrayLike,
@@ -64,7 +78,7 @@ def simulate_many(
     limits: OnLimits = "warn",
     start: float = 0.0,
     threads: int = 1,
-    executor: Any = None,
+    executor: Executor | None = None,
     policy: Policy | None = None,
 ) -> Sweep:
     """Many runs side by side, several in the lanes of a processor's core and some on each thread.
@@ -453,12 +467,12 @@ def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, No
         yield from _spread(pool, [(rows, replace(job, threads=1)) for rows, job in work], x, parameters)
 
 
-def _spread(executor: Any, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
+def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
     """In shares that an executor's workers take; however it ends, none begins after that."""
     unit = 1 if not METHODS[work[0][1].method].in_lanes else LANES
     size = -(-len(x) // (4 * _workers(executor)))  # some for each, as they are not equally fast
     size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
-    jobs: deque[tuple[Rows, Any]] = deque()
+    jobs: deque[tuple[Rows, Job]] = deque()
     try:
         for share, sweep in _cut(work, -(-size // unit) * unit):
             jobs.append((share, executor.submit(sweep, x[share], _of(parameters, share))))
@@ -472,7 +486,7 @@ def _spread(executor: Any, work: Work, x: Array, parameters: Array) -> Generator
             job.cancel()
 
 
-def _workers(executor: Any) -> int:
+def _workers(executor: Executor) -> int:
     """How many jobs it does at once; 8 where it does not say."""
     count = getattr(executor, "_max_workers", None)
     client = getattr(executor, "_client", executor)  # Dask's

@@ -84,7 +84,7 @@ class Trajectory:
     statistics: dict[str, Any]
     status: str
     events: dict[str, Array]
-    checkpoint: Any
+    checkpoint: dict[str, Any] | None
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Trajectory:
         statistics: Mapping[str, Any] | None = None,
         status: str = "finished",
         events: Mapping[str, ArrayLike] | None = None,
-        checkpoint: Any = None,
+        checkpoint: dict[str, Any] | None = None,
     ) -> None:
         times = _kept(real_array("t", t))
         if times.ndim != 1:

@@ -718,3 +718,31 @@ def test_two_bodies_tied_a_hundred_times_over():
     assert sarrus.loads(text.format(body.format("a"), body.format("b"), 3 * tie)).nc == 9
     with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie 'a' to 'b'"):
         sarrus.loads(text.format(body.format("a"), body.format("b"), 101 * tie))
+
+
+@pytest.mark.parametrize(
+    ("begins", "tie", "ends"),
+    [
+        (
+            "<mujoco><worldbody><body name='a'><freejoint/></body><body name='b'><freejoint/></body></worldbody><equality>",
+            "<connect body1='a' body2='b' anchor='0 0 0'/>",
+            "</equality></mujoco>",
+        ),
+        (
+            "<robot><link name='a'/><link name='b'/>",
+            "<joint name='{0}' type='fixed'><parent link='a'/><child link='b'/></joint>",
+            "</robot>",
+        ),
+        (
+            "<sdf version='1.9'><model name='m'><link name='a'/><link name='b'/>",
+            "<joint name='j{0}' type='fixed'><parent>a</parent><child>b</child></joint>",
+            "</model></sdf>",
+        ),
+    ],
+)
+def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
+    """Thousands of them would take seconds before they were refused."""
+    monkeypatch.setattr(sarrus.Builder, "add_joint", lambda *a, **k: pytest.fail("a joint was read"))
+    text = begins + "".join(tie.format(k) for k in range(101)) + ends
+    with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie"):
+        sarrus.loads(text)
