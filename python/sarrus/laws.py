@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import real_array, real_numbers
+from ._arrays import is_masked, real_array, real_numbers
 from .errors import ModelError
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
@@ -244,7 +244,7 @@ def _inner_slopes(h: NDArray[np.float64], secant: NDArray[np.float64], start: fl
 
 
 def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
-    if np.ma.is_masked(value):
+    if is_masked(value):
         raise ModelError(f"{what} must have no masked entries, whose hidden values would count; give .filled(value)")
     try:
         array = np.asarray(value)
@@ -252,7 +252,7 @@ def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
         raise ModelError(f"{what} must be rows of equally many finite numbers; got {value!r}") from None
     if array.size == 0:
         return np.zeros((0,) * axes)
-    if array.dtype.kind not in "fiu" or np.ma.is_masked(value) or array.ndim != axes or not np.isfinite(array).all():
+    if array.dtype.kind not in "fiu" or is_masked(value) or array.ndim != axes or not np.isfinite(array).all():
         shape = "a sequence" if axes == 1 else "rows"
         raise ModelError(f"{what} must be {shape} of finite numbers; got {value!r}")
     return array.astype(np.float64)

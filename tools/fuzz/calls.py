@@ -31,8 +31,8 @@ SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
 # a great number asks for great work here, which is no hang
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
 FORCED = {"open_browser": "False", "block": "False"}
-# serves until Ctrl-C; has a grammar of its own; what only a Mechanism makes
-SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads"}
+# serves until Ctrl-C; has a grammar of its own; what only a Mechanism or a simulation makes
+SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads", "Sweep"}
 
 
 class Target:

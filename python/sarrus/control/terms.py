@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import is_masked
 from ..description.joints import Revolute, middle, unit_axis
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, ShapeError, StateError
@@ -494,7 +495,7 @@ def _numbers(element: ForceElement, **signs: str) -> list[Numbers]:
 
 
 def _array(what: str, value: Any, *, finite: bool = True) -> Numbers:
-    if np.ma.is_masked(value):
+    if is_masked(value):
         raise TypeError(f"{what} has masked entries, whose hidden values would count; give .filled(value)")
     try:
         x = np.asarray(value)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, real_array
+from .._arrays import Array, checked_count, is_masked, real_array
 from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import ForceElements, force_elements, functions_and_elements
@@ -521,7 +521,7 @@ def _equally_many(
     for name, given, width in (("q", q, nq), ("v", v, nv)):
         try:
             x = np.asarray(given)
-            if x.dtype.kind not in "fiub" or np.ma.is_masked(given):
+            if x.dtype.kind not in "fiub" or is_masked(given):
                 raise TypeError
             x = x.astype(np.float64, copy=False)
         except (TypeError, ValueError):
