@@ -202,7 +202,12 @@ class TaskControl:
         told.sort(key=lambda one: one[:2])
         limits, names = self._limited()
         self._limit_names = names
-        weights = np.broadcast_to(real_array("effort_weights", effort_weights), (len(self._motors),))
+        weights = real_array("effort_weights", effort_weights)
+        if weights.shape not in ((), (len(self._motors),)):
+            raise ShapeError(
+                f"effort_weights are a number, or ({len(self._motors)},) of the motors; got {weights.shape}"
+            )
+        weights = np.broadcast_to(weights, (len(self._motors),))
         if not (np.isfinite(weights) & (weights > 0.0)).all():
             raise ModelError(f"effort_weights must be positive; got {effort_weights!r}")
         loops |= any(iv >= robot.nv for iv in self._motors) or any(j[1] >= robot.nv for j in limits["joints"])
