@@ -1,6 +1,7 @@
 """Laws, tasks and mechanisms that differ from run to run: each run is what simulate() makes of its own."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -135,8 +136,34 @@ def test_mechanisms_run_by_run(method, threads):
         sarrus.simulate_many(robots, q, np.zeros(3), 0.05, push(LAWS), method=method, threads=n) for n in (1, threads)
     )
     assert_array_equal(one.q, two.q)
+    with ThreadPoolExecutor(2) as pool:
+        jobs = sarrus.simulate_many(robots, q, np.zeros(3), 0.05, push(LAWS), method=method, executor=pool)
+    assert_array_equal(one.q, jobs.q)
     assert one.mechanisms == robots and one[3].mechanism is robots[3] and one[2:5].mechanisms == robots[2:5]
     assert_allclose(one[2:5][1].tau, one[3].tau)
+
+
+def test_limits_of_each_mechanism_act_on_its_runs():
+    """Strokes and strengths differ: each run stops at its own, and excess is counted from its own."""
+
+    def slider(stroke, strength):
+        b = sarrus.Builder("slider", gravity=(0.0, 0.0, 0.0))
+        b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
+        kept = {"limits": (-stroke, stroke), "effort_limit": strength}
+        b.add_joint("slide", sarrus.Prismatic("x", **kept), "ground", "block", actuated=True)
+        return b.build()
+
+    robots = [slider(0.1 * k, 10.0 * k) for k in (1, 2, 3)]
+    push = [PrescribedEffort("slide", 100.0)]
+    for mode in ("stop", "ignore"):
+        runs = sarrus.simulate_many(robots, [0.0], [0.0], 0.5, push, limits=mode)
+        for robot, q in zip(robots, runs.q, strict=True):
+            alone = sarrus.simulate(robot, [0.0], [0.0], 0.5, push, limits=mode)
+            assert_allclose(q, alone.q, atol=1e-12)
+    with pytest.warns(sarrus.LimitWarning, match="in 3 of 3 runs"):
+        watched = sarrus.simulate_many(robots, [0.0], [0.0], 0.2, push, limits="warn")
+    reached = watched.q[:, -1, 0]
+    assert_allclose(watched.excess[:, 0], reached - [0.1, 0.2, 0.3], atol=1e-6)
 
 
 def test_numbers_and_tables_run_by_run():

@@ -43,7 +43,7 @@ class Sweep:
     q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
     z : (runs, n, nz) internal states of force elements, and what is held between samples
     status : (runs,) int8, a :class:`~sarrus.Status` each
-    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints, in the order of
+    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of
     excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
     stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit
     efforts : (runs, n, nv) what a policy asked for from each state on; None without one
