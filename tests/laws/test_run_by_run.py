@@ -218,7 +218,12 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
     runs = sarrus.simulate_many(robots, [0.3], [0.0], 0.2, every=50)
     if pytest.importorskip("matplotlib"):
         assert runs.plot("energy") is not None
-    with pytest.raises(sarrus.ModelError, match="npz holds one mechanism"):
-        runs.save(tmp_path / "runs.npz")
+    runs.save(tmp_path / "runs.npz")
+    again = sarrus.Sweep.load(tmp_path / "runs.npz")
+    assert again.mechanisms == robots and repr(again) == repr(runs)
+    assert_array_equal(again[2].tau, runs[2].tau)
+    assert again[2].mechanism.mass == 3.0
+    with pytest.raises(ValueError, match="each of its runs has a mechanism of its own"):
+        sarrus.Sweep.load(tmp_path / "runs.npz", mechanism=robots[0])
     runs[1].save(tmp_path / "one.npz")
     assert_array_equal(sarrus.Trajectory.load(tmp_path / "one.npz").q, runs.q[1])

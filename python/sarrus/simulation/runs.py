@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._arrays import Array, checked_count
 from .._core import Status
 from .._showing import table
-from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
 from .limits import Limit
@@ -142,21 +141,17 @@ class Sweep:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .parquet (needs pandas and pyarrow).
 
-        The .npz holds the mechanism too, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
+        The .npz holds the mechanism too, or that of each run, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
         mechanism holds a function that cannot be pickled.
         """
         path = Path(path)
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
-            if self.mechanisms is not None:
-                raise ModelError(
-                    "a .npz holds one mechanism, and these runs have several: save each, runs[0].save(path), or all as .parquet"
-                )
             storage.write_sweep(path, self._given() | {"acting": self._acting})
         else:
             self.to_dataframe().to_parquet(path, index=False)
 
     def _given(self) -> dict[str, Any]:
-        names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
+        names = ("mechanism", "mechanisms", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -164,7 +159,7 @@ class Sweep:
         """Read what :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
-        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only.
+        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only: all runs are then of that mechanism.
 
         Raises ValueError where the file is none that sarrus wrote, or is of another mechanism.
         """
