@@ -358,8 +358,12 @@ class _Job:
 
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
         """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
+        return self.run(self.core(), x, parameters)
+
+    def run(self, core: _core.Simulation, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
+        """The same by a core that there is already: of thousands of laws one takes its time to make."""
         clock = self.clock
-        kept, status, record = self.core().run_many(
+        kept, status, record = core.run_many(
             x, parameters, clock.start, clock.dt, clock.whole, clock.rest, clock.every, self.threads
         )
         return kept, status, record if record.shape[1] else np.zeros((len(x), HEAD))
@@ -457,8 +461,10 @@ def _answer(given: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> A
 
 
 def _here(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    for share, job in _cut(work, BLOCK * work[0][1].threads):
-        yield share, *job(x[share], _of(parameters, share))
+    for rows, job in work:
+        core = job.core()
+        for share, _ in _cut([(rows, job)], BLOCK * job.threads):
+            yield share, *job.run(core, x[share], _of(parameters, share))
 
 
 def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
