@@ -184,7 +184,9 @@ class Sweep:
             raise ImportError('to_dataframe() needs pandas: pip install "sarrus[dataframe]"') from missing
         runs, n = self.q.shape[:2]
         columns = storage.columns(self.mechanism, False, False)[1:-2]
-        frame = pandas.DataFrame(np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, -1), columns=columns)
+        frame = pandas.DataFrame(
+            np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, len(columns)), columns=columns
+        )
         frame.insert(0, "t", np.tile(self.t, runs))
         frame.insert(0, "status", np.repeat(self.status, n))
         frame.insert(0, "run", np.repeat(np.arange(runs), n))
