@@ -1,5 +1,5 @@
 // Force elements as a caller adds them, in storage of their own. Each reads its numbers from the row of parameters, in the order in which they
-// were added.
+// were added. Where runs have laws of their own, the number of the law comes before those of the element, of a contact's ground behind them.
 #pragma once
 
 #include <algorithm>
@@ -148,6 +148,7 @@ class ForceElementList {
   template <class T> static int size(const std::vector<T>& x) { return static_cast<int>(x.size()); }
   int read(int count) { return std::exchange(all_.parameters, all_.parameters + count); }
   const Law* keep(Law law) {
+    if (!law.each.empty()) law.which = read(1);
     laws_.push_back(std::move(law));
     return &laws_.back();
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,10 @@ from .. import _core
 from .._arrays import Array, checked_number, real_array
 from ..description.joints import unit_axis
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
-from ..laws import Law, as_law, law_terms
+from ..laws import Law, law_terms_of_runs
 from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import Rotation
-from .coordinates import coordinate, loses_turns
+from .coordinates import coordinate, loses_turns, one_a_coordinate
 from .path import Path
 from .tasks import (
     CenterOfMassTask,
@@ -201,7 +202,12 @@ class TaskControl:
         told.sort(key=lambda one: one[:2])
         limits, names = self._limited()
         self._limit_names = names
-        weights = np.broadcast_to(real_array("effort_weights", effort_weights), (len(self._motors),))
+        weights = real_array("effort_weights", effort_weights)
+        if weights.shape not in ((), (len(self._motors),)):
+            raise ShapeError(
+                f"effort_weights are a number, or ({len(self._motors)},) of the motors; got {weights.shape}"
+            )
+        weights = np.broadcast_to(weights, (len(self._motors),))
         if not (np.isfinite(weights) & (weights > 0.0)).all():
             raise ModelError(f"effort_weights must be positive; got {effort_weights!r}")
         loops |= any(iv >= robot.nv for iv in self._motors) or any(j[1] >= robot.nv for j in limits["joints"])
@@ -239,17 +245,21 @@ class TaskControl:
         return list(np.moveaxis(np.broadcast_to(x, (*x.shape[:-1], rows)), -1, 0))
 
     def _targets(self, term: dict[str, Any], what: str, given: Sequence[Any]) -> None:
-        """Laws, and numbers that each run may have its own of."""
+        """Laws and numbers, of which each run may have its own."""
+        first, whose = len(self._columns) + len(given), list[Numbers]()
         for target in given:
-            if isinstance(target, Law):
-                term["target"].append(law_terms(target))
+            if _has_laws(target):
+                law, number = law_terms_of_runs(target, what, first + len(whose))
+                term["target"].append(law)
                 self._columns.append(np.zeros(()))
+                whose += number
                 continue
             x = real_array(what, target)
             if x.ndim > 1 or not np.isfinite(x).all():
                 raise ShapeError(f"{what} is a law, a finite number, or one a run; got {target!r}")
             term["target"].append(None)
             self._columns.append(x)
+        self._columns += whose
 
     def _contact(self, contact: Any) -> dict[str, Any]:
         if not isinstance(contact, (PointContact, SurfaceContact)):
@@ -395,6 +405,11 @@ def _frame(law: TaskControl, task: Any, term: dict[str, Any]) -> None:
                 f"{len(components)} components or of all six, or a function of time; got {target!r}"
             )
     law._targets(term, what, slots)
+    if isinstance(task, ImpedanceTask):
+        for wrench in task.wrench or ():
+            push, whose = law_terms_of_runs(wrench, f"wrench of {_name(task)}", len(law._columns))
+            term["push"].append(push)
+            law._columns += whose
 
 
 def _impedance(task: ImpedanceTask, term: dict[str, Any], n: int) -> None:
@@ -416,7 +431,6 @@ def _impedance(task: ImpedanceTask, term: dict[str, Any], n: int) -> None:
             raise ShapeError(
                 f"wrench of {_name(task)} has a number or law for each of {n} components; got {task.wrench!r}"
             )
-        term["push"] = [law_terms(as_law(w, f"wrench of {_name(task)}")) for w in task.wrench]
         term["yielding"] = inverse.ravel().tolist()
 
 
@@ -431,11 +445,12 @@ def _posture(law: TaskControl, task: PostureTask, term: dict[str, Any]) -> None:
 def _posture_targets(robot: Mechanism, task: PostureTask) -> list[tuple[str, int, Any]]:
     targets = task.targets
     if isinstance(targets, Path):
-        return [(name, k, one) for name in _plain_joints(robot) for k, one in enumerate(_several(targets.law(name)))]
+        return [(name, k, targets.law(name, k)) for name in _plain_joints(robot) for k in range(robot.joint(name).nv)]
     if isinstance(targets, Mapping):
         all_of = []
         for name, given in targets.items():
-            several, n = _several(given), robot.joint(name).type.nv
+            n = robot.joint(name).type.nv
+            several = one_a_coordinate(given, n)
             if len(several) != n:
                 raise ShapeError(f"joint '{name}' has {n} coordinates; PostureTask gives {len(several)} targets")
             all_of += [(name, k, one) for k, one in enumerate(several)]
@@ -457,10 +472,6 @@ def _plain_joints(robot: Mechanism) -> list[str]:
         for n in robot.joints
         if robot.joint(n).nv and not robot.joint(n).type.quaternion and all(robot.joint(n).type.rates)
     ]
-
-
-def _several(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (tuple, list)) else [given]
 
 
 def _joints(law: TaskControl, task: Any, term: dict[str, Any], targets: list[tuple[str, int, Any]]) -> None:
@@ -553,7 +564,7 @@ def _components(task: Any) -> list[int]:
     given: Any = task.components
     if given is None:
         target = task.target
-        translates = not callable(target) and not _is_pose(target) and np.shape(target)[-1:] == (3,)
+        translates = not callable(target) and _shape(target)[-1:] == (3,)
         given = "tx ty tz" if translates else "rx ry rz tx ty tz"
     names = given.split() if isinstance(given, str) else []
     if not names or len(set(names)) != len(names) or any(name not in COMPONENTS for name in names):
@@ -562,9 +573,19 @@ def _components(task: Any) -> list[int]:
 
 
 def _is_pose(target: Any) -> bool:
-    return not any(isinstance(one, Law) for one in np.ravel(np.asarray(target, dtype=object))) and np.shape(target)[
-        -2:
-    ] == (4, 4)
+    return _shape(target)[-2:] == (4, 4)
+
+
+def _shape(target: Any) -> tuple[int, ...]:
+    """Of numbers; of laws, and of components of which some are one a run, how many there are."""
+    if not _has_laws(target):
+        with suppress(ValueError):
+            return np.shape(target)
+    return () if isinstance(target, Law) else (len(target),)
+
+
+def _has_laws(given: Any) -> bool:
+    return isinstance(given, Law) or (isinstance(given, (list, tuple)) and any(map(_has_laws, given)))
 
 
 def _pose_vector(pose: Numbers, what: str) -> Numbers:

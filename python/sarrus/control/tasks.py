@@ -31,7 +31,7 @@ __all__ = [
 
 Gain = float | ArrayLike
 Damping = Gain | Literal["critical"]
-FrameTarget = ArrayLike | Sequence[Law | float] | Callable[[float], Any]
+FrameTarget = ArrayLike | Sequence[Law | Gain | Sequence[Law | float]] | Callable[[float], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class JointTask:
     """One coordinate of a joint, also of one that closes a loop, is to follow a law or number [rad or m]; gains as of :class:`FrameTask`."""
 
     joint: str
-    target: Law | Gain
+    target: Law | Gain | Sequence[Law | float]
     index: int = 0
     stiffness: Gain = 100.0
     damping: Damping = "critical"
@@ -144,7 +144,7 @@ class PostureTask:
 class CenterOfMassTask:
     """The centre of mass is to follow numbers or laws, one for each component [m]; gains as of :class:`FrameTask`."""
 
-    target: Sequence[Law | Gain]
+    target: Sequence[Law | Gain | Sequence[Law | float]]
     components: str = "tx ty tz"
     stiffness: Gain = 100.0
     damping: Damping = "critical"
@@ -164,7 +164,7 @@ class MomentumTask:
     gain : [1/s]
     """
 
-    target: Sequence[Law | Gain]
+    target: Sequence[Law | Gain | Sequence[Law | float]]
     components: str = "rx ry rz tx ty tz"
     gain: Gain = 10.0
     weight: Gain = 1.0

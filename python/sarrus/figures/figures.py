@@ -36,6 +36,7 @@ _SPACES = {
 
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
+FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
 MANY = 12  # coordinates of which a figure that is asked for nothing in particular shows those of the motors alone
 
 
@@ -59,6 +60,8 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
         elif len(title) > 40:  # longer than the axis; the curves have the names
             title = _SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
         titled[f"{title} [{unit}]"] = lines
+    if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
+        return canvas.facing(run.t, titled, ax)
     if len(titled) > 1 and ax is not None:
         raise ValueError(
             f"what is drawn has several units, {', '.join(panels)}, which one axes cannot show: leave ax= out, or ask for less"
@@ -120,10 +123,14 @@ def _bundles(sweep: Sweep, what: str) -> list[Curve]:
     if what == "energy":
         sound = np.isfinite(q).all(axis=-1)
         energy = np.full(q.shape[:2], np.nan)
-        energy[sound] = robot.kinetic_energy(q[sound], v[sound]) + robot.potential_energy(q[sound])
+        for one, runs in sweep._by_mechanism():
+            here = runs & sound
+            energy[here] = one.kinetic_energy(q[here], v[here]) + one.potential_energy(q[here])
         return [("energy", "J", energy)]
     if what in robot.frames:
-        position = robot.pose(q, what, return_status=True)[0][..., :3, 3]
+        position = np.empty((*q.shape[:2], 3))
+        for one, runs in sweep._by_mechanism():
+            position[runs[:, 0]] = one.pose(q[runs[:, 0]], what, return_status=True)[0][..., :3, 3]
         return [(f"{what} {axis}", "m", position[..., k]) for k, axis in enumerate("xyz")]
     if what not in ("q", "v", *robot.joints):
         raise_no_such_name("quantity, joint or frame", what, ("q", "v", "energy", *robot.joints, *robot.frames))
