@@ -99,10 +99,12 @@ struct Programme {
     w = take(free), force = take(limits);
   }
 
-  /// A row (n) as one of w.
-  void in_unknowns(const double* row, double* out) const {
-    for (int j = 0; j < free; ++j) out[j] = scalar_product(row, N + j * n, n);
+  /// A row (n) as one of w. Returns how much of it is free, squared.
+  double in_unknowns(const double* row, double* out) const {
+    double part = 0.0;
+    for (int j = 0; j < free; ++j) out[j] = scalar_product(row, N + j * n, n), part += square(out[j]);
     for (int j = 0; j < m; ++j) out[j] = (out[j] - scalar_product(R + j * m, out, j)) / R[j * m + j];
+    return part;
   }
 
   /// x moves to where the solution is.
@@ -137,10 +139,8 @@ inline Programme make(Arena& arena, const LimitedRows& p, Standing& s, const Lev
   }
   for (int i = 0; i < p.limits; ++i) {
     const double *limit = p.C + i * n, at = scalar_product(limit, x, n);
-    double *row = q.C + i * free, moves = 0.0;
-    for (int j = 0; j < free; ++j) moves += square(scalar_product(limit, N + j * n, n));
-    q.in_unknowns(limit, row);
-    const bool held = moves <= square(share) * scalar_product(limit, limit, n);
+    double* row = q.C + i * free;
+    const bool held = q.in_unknowns(limit, row) <= square(share) * scalar_product(limit, limit, n);
     if (held && p.soft[i] && !inside) relax(i, at, share * (1.0 + std::abs(at)), s, report.active);
     q.lower[i] = s.lower[i] - at, q.upper[i] = s.upper[i] - at;
     if (held) std::fill(row, row + free, 0.0);  // not a direction that rounding has made up
