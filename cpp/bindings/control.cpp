@@ -17,8 +17,15 @@ namespace {
 using Count = py::ssize_t;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
+TaskKind to_kind(const std::string& name) {
+#define SARRUS_TASK_KIND(kind) \
+  if (name == #kind) return TaskKind::kind;
+  SARRUS_TASK_KINDS(SARRUS_TASK_KIND)
+#undef SARRUS_TASK_KIND
+  throw std::invalid_argument("tasks: no kind '" + name + "'");
+}
+
 Task to_task(const Mechanism& m, const py::dict& d, std::deque<Law>& laws) {
-  static const char* const kinds[] = {"frame", "joints", "center_of_mass", "momentum", "multiplier", "force"};
   const auto keep = [&](const char* key) {
     std::vector<const Law*> kept;
     for (const py::handle& h : d[key].cast<py::list>()) {
@@ -28,8 +35,7 @@ Task to_task(const Mechanism& m, const py::dict& d, std::deque<Law>& laws) {
     return kept;
   };
   Task t{};
-  const auto kind = d["kind"].cast<std::string>();
-  t.kind = static_cast<TaskKind>(std::find(std::begin(kinds), std::end(kinds), kind) - std::begin(kinds));
+  t.kind = to_kind(d["kind"].cast<std::string>());
   t.level = d["level"].cast<int>(), t.hard = t.level == 0;
   t.component = d["component"].cast<std::vector<int>>();
   const auto frames = d["frames"].cast<std::vector<std::string>>();

@@ -17,13 +17,19 @@
 
 namespace sarrus {
 
+/// Kinds of rows, by the names that descriptions have for them; task_rows.hpp says what they are.
+///   frame           pose of a frame relative to another one: J a = a_d + kd (v_d - v) + kp e
+///   joints          coordinates of joints, those that close loops too
+///   center_of_mass  J a as of a frame
+///   momentum        about the centre of mass: its rate, h_d-dot + kp (h_d - h)
+///   multiplier      of constraints' rows: lambda = target + ki z, z-dot = target - lambda
+///   force           of a contact, along its axes; components follow the kind of contact
+#define SARRUS_TASK_KINDS(X) X(frame) X(joints) X(center_of_mass) X(momentum) X(multiplier) X(force)
+
 enum class TaskKind : int {
-  frame,  // pose of a frame relative to another one: J a = a_d + kd (v_d - v) + kp e
-  joints,  // coordinates of joints, those that close loops too
-  center_of_mass,  // J a as of a frame
-  momentum,  // about the centre of mass: its rate, h_d-dot + kp (h_d - h)
-  multiplier,  // of constraints' rows: lambda = target + ki z, z-dot = target - lambda
-  force  // of a contact, along its axes; components follow the kind of contact
+#define SARRUS_TASK_KIND(name) name,
+  SARRUS_TASK_KINDS(SARRUS_TASK_KIND)
+#undef SARRUS_TASK_KIND
 };
 
 struct Task {

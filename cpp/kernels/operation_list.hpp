@@ -98,7 +98,7 @@ enum Fact : unsigned {
   X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides)                    \
   X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)              \
   X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                \
-  X(least_motion, "q v rows weight time? pfaffian_values?", "v", 0)                            \
+  X(least_motion, "q v a? weight time? pfaffian_values?", "v", 0)                              \
   X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                     \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                   \
   X(actuator_efforts, "q v a time? pfaffian_values?", "u", loads | checks_loops)

@@ -34,15 +34,16 @@ void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, 
   for (int k = 0; k < tree.loops.rows * tree.nv; ++k) out[k] = J[k].rate;
 }
 
-/// gamma: what J a must be.
+/// gamma: what J a must be. `size` (rows), if asked for: squares of what it is the difference of.
 template <class T>
-void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out) {
+void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out,
+                     T* size = nullptr) {
   const T* rest = zeros<T>(arena, tree.nv);
   const auto work = rnea(tree, arena, RneaInput<T>{q, v, rest}, arena.take<T>(tree.nv));
   LoopState<T> state = {q, v, time, pfaffian_values, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
   ConstraintRows<T> asked;
-  asked.gamma = out;
+  asked.gamma = out, asked.gamma_size = size;
   constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
 }
 

@@ -2,6 +2,7 @@
 // configuration that closes them. Nearest in the metric of M, in which the loops push (Li and Wu 4.6), or of the plain velocities.
 #pragma once
 
+#include "answers.hpp"
 #include "closing.hpp"
 #include "constrained_dynamics.hpp"
 
@@ -129,23 +130,34 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   return farthest;
 }
 
-/// v + dv with J (v + dv) = c, where dv is the least that the weights (nv) allow: 0 where a velocity is held. For velocities c is what the
-/// constraints want of them, for accelerations gamma. Returns the relative residual.
+/// Size, squared, below which the rows that velocities or accelerations x are to satisfy contradict each other by rounding alone: of x and of
+/// the rows' right-hand sides c, and of the rounding of what these are differences of (`size`, squares, a row; or null).
 template <class T>
-T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* c, const T* weight, const T* time,
+T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
+  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // error / terms is compared with the latter
+  T terms = T(1e-18);  // rates below 1e-9 rad/s are none
+  for (int k = 0; k < e.matrix.tree.nv; ++k) terms += x[k] * x[k];
+  for (int r = 0; r < e.matrix.tree.loops.rows; ++r)
+    terms += (c[r] * c[r] + (size ? size[r] * T(rounding * rounding) : T(0.0))) * e.matrix.row_weight[r];
+  return terms;
+}
+
+/// v + dv with J (v + dv) = c, where dv is the least that the weights (nv) allow: 0 where a velocity is held. With `a`, accelerations at v:
+/// a + da with J (a + da) = gamma. Returns the relative residual.
+template <class T>
+T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const T* weight, const T* time,
                const T* pfaffian_values, T* out) {
-  for (int k = 0; k < tree.nv; ++k) out[k] = v[k];
+  const T* x = a ? a : v;
+  for (int k = 0; k < tree.nv; ++k) out[k] = x[k];
   if (tree.loops.rows == 0) return T(0.0);
   LoopEquation<T> e = metric_equation(tree, arena, q, weight, time, pfaffian_values, true);
-  T *J = arena.take<T>(tree.loops.entries), *missing = e.b + tree.nv;
+  T *J = arena.take<T>(tree.loops.entries), *missing = e.b + tree.nv, *size = a ? arena.take<T>(tree.loops.rows) : nullptr;
   ConstraintRows<T> asked;
-  asked.J = J;
+  asked.J = J, asked.target = missing;
   constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), asked, 0, tree.loops.constraints);
-  for (int r = 0; r < tree.loops.rows; ++r) missing[r] = c[r];
-  add_motion_along_rows(tree, J, v, T(-1.0), missing);
-  e.terms = T(1e-18);  // rates below 1e-9 rad/s are none
-  for (int r = 0; r < tree.loops.rows; ++r) e.terms += c[r] * c[r] * e.matrix.row_weight[r];
-  for (int k = 0; k < tree.nv; ++k) e.terms += v[k] * v[k];
+  if (a) constraint_bias(tree, arena, q, v, time, pfaffian_values, missing, size);
+  e.terms = size_of_motion<T>(e, x, missing, size);
+  add_motion_along_rows(tree, J, x, T(-1.0), missing);
   const LoopSolution<T> found = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) out[k] += found.x[k] * weight[k];
   return found.error;

@@ -48,20 +48,22 @@ template <class T> class ModelBased {
 
   T computed_torque(T* motor) {
     factorise();
-    T *asked = take(law_.targets), *a = take(tree_.nv), *gamma = take(tree_.loops.rows), *tau = take(tree_.nv), g[3];
+    T *asked = take(law_.targets), *a = take(tree_.nv), *gamma = take(tree_.loops.rows), *size = take(tree_.loops.rows),
+      *tau = take(tree_.nv), g[3];
     for (int k = 0; k < law_.targets; ++k) {
       evaluate(*law_.target[k], row_, &time_, g);
       asked[k] = g[2] + p_[law_.targets + k] * (g[1] - v_[law_.iv[k]]) + p_[k] * (g[0] - q_[law_.iq[k]]);
     }
-    if (tree_.loops.rows > 0) constraint_bias(tree_, arena_, q_, v_, &time_, static_cast<const T*>(nullptr), gamma);
-    const T off = complete(asked, gamma, a);
+    if (tree_.loops.rows > 0) constraint_bias(tree_, arena_, q_, v_, &time_, static_cast<const T*>(nullptr), gamma, size);
+    const T off = complete(asked, gamma, size, a);
     return most_of(off, share(rnea(tree_, arena_, RneaInput<T>{q_, v_, a}, tau), tau, motor));
   }
 
   T pd_plus(T* motor) {
     factorise();
     const int nv = tree_.nv, rows = tree_.loops.rows;
-    T *rate = take(law_.targets), *second = take(law_.targets), *push = take(law_.targets), *c = take(rows), *c_dot = take(rows);
+    T *rate = take(law_.targets), *second = take(law_.targets), *push = take(law_.targets), *c = take(rows), *c_dot = take(rows),
+      *size = take(rows);
     T *v_d = take(nv), *a_d = take(nv), *tau = take(nv), *C = take(nv * nv), g[3];
     for (int k = 0; k < law_.targets; ++k) {
       evaluate(*law_.target[k], row_, &time_, g);
@@ -69,9 +71,9 @@ template <class T> class ModelBased {
       push[k] = p_[k] * (g[0] - q_[law_.iq[k]]) + p_[law_.targets + k] * (g[1] - v_[law_.iv[k]]);
     }
     targets_of_rows(c);
-    T off = complete(rate, c, v_d);
-    rates_of_rows(v_d, c_dot);
-    off = most_of(off, complete(second, c_dot, a_d));
+    T off = complete(rate, c, nullptr, v_d);
+    rates_of_rows(v_d, c_dot, size);
+    off = most_of(off, complete(second, c_dot, size, a_d));
     const T* rest = zeros<T>(arena_, nv);
     const auto work = rnea(tree_, arena_, RneaInput<T>{q_, rest, a_d}, tau);
     if (tree_.has_joint_forces) {  // friction as of the desired motion: what there is more or less of it brakes the error
@@ -119,16 +121,16 @@ template <class T> class ModelBased {
     return e_->lowered(arena_, own);
   }
 
-  /// x (nv) with J x = rows in which velocities with a target are what is given.
-  T complete(const T* given, const T* rows, T* x) {
+  /// x (nv) with J x = rows, which are differences of numbers of that size (squares; or null), in which velocities with a target are what
+  /// is given.
+  T complete(const T* given, const T* rows, const T* size, T* x) {
     for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
     for (int k = 0; k < law_.targets; ++k) x[law_.iv[k]] = given[k];
     if (!e_) return T(0.0);
-    T *missing = e_->b + tree_.nv, terms = T(1e-18), error;  // rates below 1e-9 rad/s are none
-    for (int k = 0; k < tree_.nv; ++k) e_->b[k] = T(0.0), terms += x[k] * x[k];
-    for (int r = 0; r < tree_.loops.rows; ++r) missing[r] = rows[r], terms += rows[r] * rows[r] * e_->matrix.row_weight[r];
+    T *missing = e_->b + tree_.nv, error;
+    std::fill(e_->b, missing, T(0.0)), std::copy(rows, rows + tree_.loops.rows, missing);
     add_motion_along_rows(tree_, static_cast<const T*>(J_), static_cast<const T*>(x), T(-1.0), missing);
-    const T* found = solve(terms, error);
+    const T* found = solve(size_of_motion<T>(*e_, x, rows, size), error);
     for (int k = 0; k < tree_.nv; ++k) x[k] += found[k];
     for (int k = 0; k < law_.targets; ++k) x[law_.iv[k]] = given[k];
     return error;
@@ -142,9 +144,13 @@ template <class T> class ModelBased {
                     tree_.loops.constraints);
   }
 
-  /// c-dot - J-dot x along the motion at hand, x being fixed: the rate of c - J x at q + epsilon q-dot, t + epsilon.
-  void rates_of_rows(const T* x, T* c_dot) {
+  /// c-dot - J-dot x along the motion at hand, x being fixed: the rate of c - J x at q + epsilon q-dot, t + epsilon. Numbers that it is the
+  /// difference of are no larger than those of gamma where joints move as fast as in both motions.
+  void rates_of_rows(const T* x, T* c_dot, T* size) {
     if (tree_.loops.rows == 0) return;
+    T* both_motions = take(tree_.nv);
+    for (int k = 0; k < tree_.nv; ++k) both_motions[k] = sqrt(v_[k] * v_[k] + x[k] * x[k]);
+    constraint_bias(tree_, arena_, q_, static_cast<const T*>(both_motions), &time_, static_cast<const T*>(nullptr), c_dot, size);
     using D = Dual<T>;
     T* q_dot = take(tree_.nq);
     coordinate_rate(tree_, q_, v_, q_dot);

@@ -177,3 +177,55 @@ def test_random_closed():
     assert q.shape == (4, 5, robot.nq) and open_by(robot, q, None) < CLOSED
     assert len(np.unique(q.reshape(20, -1).round(6), axis=0)) == 20
     assert_array_equal(q, robot.random(3, size=(4, 5), closed=True))
+
+
+def carousel():
+    """A four-bar in space, three of whose rows depend on the others, on a table that turns: gamma is the rounding of what turns."""
+    b = sarrus.Builder("carousel")
+    b.add_body("table", sarrus.Inertia.sphere(5.0, 0.5))
+    for name, end in (("crank", (0, 0, 0.3)), ("coupler", (1, 0, 0)), ("rocker", (0, 0, 0.3))):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), end))
+    b.add_joint("spin", sarrus.Revolute("z"), "ground", "table", actuated=True)
+    b.add_joint("motor", sarrus.Revolute("y"), "table", "crank", at_parent=(0.7, 0.2, 0.1), actuated=True)
+    b.add_joint("pin1", sarrus.Revolute("y"), "crank", "coupler", at_parent=(0, 0, 0.3))
+    b.add_joint("pivot", sarrus.Revolute("y"), "table", "rocker", at_parent=(1.7, 0.2, 0.1))
+    b.add_joint("pin2", sarrus.Revolute("y"), "coupler", "rocker", at_parent=(1, 0, 0), at_child=(0, 0, 0.3))
+    robot = b.build()
+    return robot, robot.assemble(fixed={"motor": 0.4, "spin": 0.3})
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0, 30.0, 1000.0])
+def test_rounding_of_what_turns_is_no_contradiction(speed):
+    """Nothing accelerates, or hardly, while velocities are large: an answer, right to the rounding of their squares."""
+    robot, q = carousel()
+    v = robot.velocities(q, {"spin": speed, "motor": 0.0})
+    rounding = 1e-13 * (1.0 + speed**2)
+    for motor in (0.0, 1e-9, 1e-3):
+        a = robot.accelerations(q, v, {"spin": 0.0, "motor": motor})
+        expected = robot.velocities(q, {"spin": 0.0, "motor": motor})  # without gamma both are the same rows
+        assert_allclose(a, expected, rtol=0, atol=rounding)
+    many, status = robot.accelerations(np.stack([q, q]), np.stack([v, v]), {"spin": 0.0}, return_status=True)
+    assert_array_equal(status, [0, 0])
+    assert_allclose(many, 0.0, rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("ask", ["velocities", "accelerations"])
+def test_and_no_contradiction_passes_for_rounding(speed, ask):
+    """Two joints that the loop gives equal rates are told unequal ones: by little more than rounding, a hundred times the above at most."""
+    robot, q = carousel()
+    v = robot.velocities(q, {"spin": speed, "motor": 0.0})
+    for off in (1e-11 * (1.0 + speed**2), 1e-3):
+        given = {"spin": 0.0, "motor": 0.0, "pivot": off}
+        with pytest.raises(sarrus.StateError, match="contradict one another, most at 'pin2'"):
+            robot.velocities(q, given) if ask == "velocities" else robot.accelerations(q, v, given)
+
+
+@pytest.mark.parametrize("law", [sarrus.control.ComputedTorque, sarrus.control.PDPlus])
+def test_control_knows_that_rounding_too(law):
+    """Targets that do not accelerate on a table that turns fast: the motion goes on as it is."""
+    robot, q = carousel()
+    v = robot.velocities(q, {"spin": 30.0, "motor": 0.0})
+    targets = {"spin": sarrus.laws.polynomial(0.3, 30.0), "motor": 0.4}
+    run = sarrus.simulate(robot, q, v, 0.05, law(targets, 100.0, 20.0), limits="ignore")
+    assert_allclose(run.v[-1], v, rtol=0, atol=1e-9)

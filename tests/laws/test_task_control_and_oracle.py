@@ -1,8 +1,11 @@
 """TaskControl against the slow reference, in which nothing is eliminated: tasks of all kinds, priorities, limits, contacts."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import linprog
 
 import sarrus
 from oracles import task_control as oracle
@@ -257,3 +260,181 @@ def test_drawn_tasks_within_limits(seed):
         assert np.sum(missed**2) <= left * (1 + 1e-3) + 1e-12  # damping, where there is any, costs as much
     if here.damping == 0.0:
         assert_allclose(np.ravel(list(here.efforts.values())), known.found["efforts"], atol=1e-5 * limits.effort)
+
+
+# ---- limits --------------------------------------------------------------------------------------------------------
+
+
+def moving(name, seed):
+    """An arm anywhere, or loops and a floating base near home; at rest, slow or fast."""
+    robot, q, _, rng = on_loops(getattr(sarrus.mechanisms, name), seed, 0.2)
+    if name == "six_axis_arm":
+        q = robot.random(rng)
+    v = rng.normal(size=robot.nv) * rng.choice([0.0, 0.1, 1.0, 3.0])
+    return robot, q, robot.project_velocity(q, v) if robot.nc else v, rng
+
+
+@pytest.mark.parametrize("name", ["six_axis_arm", "quadruped", "delta", "stewart"])
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_what_gives_way_is_what_has_to(name, first):
+    """A hard task within limits of efforts and velocities: it holds, or limits of motion are given up, or it is missed, as a linear programme says.
+
+    Efforts from a millionth of a newton to what is plenty: with no answer, or the wrong one, it is not the task that is at fault.
+    """
+    for seed in range(first, first + 10):
+        robot, q, v, rng = moving(name, seed)
+        frame, parts = robot.frames[-1], ["tx", "ty", "tz"] if name == "delta" else ["rx", "ry", "rz", "tx", "ty", "tz"]
+        some = [
+            str(c) for c in sorted(rng.choice(parts, rng.integers(1, len(parts) + 1), replace=False), key=parts.index)
+        ]
+        X, stiffness = robot.pose(q, frame).copy(), 10 ** rng.uniform(1, 5)
+        X[:3, 3] += 0.2 * rng.normal(size=3)
+        tasks = [control.FrameTask(frame, X, " ".join(some), hard=True, stiffness=stiffness)]
+        tasks += [
+            control.JointTask(str(rng.choice(robot.actuated)), 0.3, priority=k) for k in range(rng.integers(0, 4))
+        ]
+        effort, speed = 10 ** rng.uniform(-6, 3), float(rng.choice([np.inf, 1.0, 0.1]))
+        limits = control.Limits(effort=effort, velocity=dict.fromkeys(robot.joints, speed), position={})
+        answer = control.TaskControl(robot, tasks, limits).solve(0.0, q, v)
+        # a = a_0 + A y, with efforts y times the limit
+        S, rows = robot.actuation_jacobian(q), [["rx", "ry", "rz", "tx", "ty", "tz"].index(c) for c in some]
+        a_0 = robot.forward_dynamics(q, v, np.zeros(robot.nv))
+        A = np.stack([robot.forward_dynamics(q, v, s) - a_0 for s in S.T], axis=-1) * effort
+        known = oracle.frame_task(robot, q, v, frame, X, stiffness=stiffness, rows=rows)
+        J = known.rows["acceleration"]
+        size = np.linalg.norm(J @ A, axis=1)[:, None] / effort
+        equations, wanted = J @ A / size, (known.goal - J @ a_0) / size[:, 0]
+        n, m, box = A.shape[1], len(rows), [(-1.0, 1.0)] * A.shape[1]
+        off = np.r_[np.zeros(n), np.ones(2 * m)]
+        both = np.concatenate([equations, np.eye(m), -np.eye(m)], axis=1)
+        missed = linprog(off, A_eq=both, b_eq=wanted, bounds=box + [(0.0, None)] * (2 * m)).fun
+        expected, hard = "solved", missed < 1e-7 * (1.0 + np.abs(wanted).max())
+        if not hard:
+            expected = "what must hold is missed"
+        elif np.isfinite(speed):
+            G = np.concatenate([np.c_[A, -np.ones(robot.nv)], np.c_[-A, -np.ones(robot.nv)]])
+            g = np.concatenate([(speed - v) / 0.01 - a_0, (speed + v) / 0.01 + a_0])  # the horizon of Limits
+            beyond = linprog(
+                np.eye(n + 1)[n], A_ub=G, b_ub=g, A_eq=np.c_[equations, np.zeros(m)], b_eq=wanted, bounds=[*box, (0.0, None)]
+            ).fun  # fmt: skip
+            if beyond > 1e-7 * (1.0 + np.abs(g).max()):
+                expected = "limits of motion given up"
+        assert answer.status.startswith(expected), (seed, answer)
+        assert max(np.abs(u).max() for u in answer.efforts.values()) <= effort
+        if hard:  # with the efforts as they are
+            assert_allclose(J @ answer.acceleration, known.goal, atol=OFF * (1.0 + np.abs(known.goal).max()))
+
+
+def motion_bounds(at, rate, lower, upper, speed, braking, horizon):
+    """Greatest acceleration up and down: to the greatest speed within the horizon, or to that from which the way that is left stops."""
+
+    def up(room, rate):
+        stop = np.sqrt(2.0 * braking * max(room, 0.0))
+        most = min(speed, stop) if room > 0.0 else max(-speed, room / horizon)
+        slows = braking * np.clip(rate / stop, 0.0, 1.0) if 0.0 < stop < speed else 0.0
+        return (most - rate) / horizon - slows
+
+    return -up(at - lower, -rate), up(upper - at, rate)
+
+
+@pytest.mark.parametrize("what", ["power", "velocity", "position"])
+@pytest.mark.parametrize("name", ["six_axis_arm", "delta", "three_finger_hand", "stewart"])
+def test_limits_of_power_and_motion(name, what):
+    """Trees and loops, motors and passive joints: as the slow reference, with the same limits in efforts or accelerations."""
+    acted = 0
+    for seed in range(4):
+        robot, q, v, rng = on_loops(getattr(sarrus.mechanisms, name), seed, 0.1)
+        if name == "six_axis_arm":  # which is singular at home
+            q = robot.integrate([0.3, 0.8, -1.6, 0.2, 1.2, 0.1], 0.1 * rng.normal(size=6))
+        frame = robot.frames[-1]
+        X = moved(robot.pose(q, frame), rng)
+        task = control.FrameTask(frame, X, components="tx ty tz", stiffness=400.0)
+        wanted = [oracle.frame_task(robot, q, v, frame, X, stiffness=400.0, rows=slice(3, 6))]
+        motors = [robot.joint(n).v_slice for n in robot.actuated]
+        free = oracle.solve(robot, q, v, wanted).found
+        rates = np.concatenate([v[s] for s in motors])
+        most = np.full(len(rates), 0.9 * np.abs(free["efforts"]).max())
+        given = {"velocity": np.inf, "position": {}}
+        bounds, a = (), free["acceleration"]
+        if what == "power":
+            power = 0.7 * np.abs(free["efforts"] * rates).max()
+            given |= {"power": power, "effort": most[0]}
+            most = np.minimum(most, power / np.abs(rates))
+            bounds = oracle.effort_limits(-most, most)
+        else:
+            # of the joints of one velocity those that the task moves most
+            joints = [n for n in robot.joints if robot.joint(n).nv == 1]
+            joints = sorted(joints, key=lambda n: -abs(float(a[robot.joint(n).v_slice][0])))[:2]
+            places = [robot.joint(n).v_slice.start for n in joints]
+            given["effort"] = np.inf
+            if what == "velocity":
+                given |= {"velocity": dict.fromkeys(joints, 0.3), "horizon": 0.05}
+                ends = [(-1e9, 1e9)] * len(joints)
+            else:
+                at = [float(q[robot.joint(n).q_slice][0]) for n in joints]
+                ends = [(x - 0.02, x + 0.02) for x in at]
+                given |= {"position": dict(zip(joints, ends, strict=True)), "horizon": 0.05, "braking": 5.0}
+            speed, braking = (0.3, 10.0) if what == "velocity" else (np.inf, 5.0)
+            sides = np.array([
+                motion_bounds(float(q[robot.joint(n).q_slice][0]), v[k], *end, speed, braking, 0.05)
+                for n, k, end in zip(joints, places, ends, strict=True)
+            ])  # fmt: skip
+            bounds = oracle.acceleration_limits(np.eye(robot.nv)[places], *sides.T)
+        here, _ = compare(robot, q, v, [task], wanted, limits=control.Limits(**given), bounds=bounds)
+        acted += bool(here.active)
+    assert acted
+
+
+def sweeping(name, limits=None):
+    """A robot whose tool goes to and fro within limits, or without: the run, and the law."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q = np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1]) if name == "six_axis_arm" else robot.assemble()
+    frame, size = robot.frames[-1], 0.03 if name == "five_bar" else 0.1
+    goal = [sarrus.laws.harmonic(size, 6.0, offset=x) for x in robot.pose(q, frame)[:3, 3]]
+    goal, components = (goal[::2], "tx tz") if name == "five_bar" else (goal, "tx ty tz")
+    tasks = [control.FrameTask(frame, goal, components, stiffness=400.0), control.PostureTask(q, priority=1)]
+    law = control.TaskControl(robot, tasks, limits)
+    return robot, sarrus.simulate(robot, q, np.zeros(robot.nv), 1.0, law, limits="ignore"), law
+
+
+SWEEPING = ["six_axis_arm", "delta", "five_bar", "stewart"]
+
+
+@pytest.mark.parametrize("name", SWEEPING)
+def test_effort_and_power_are_kept_exactly_along_a_motion(name):
+    """In exact arithmetic, in every state; and some state is held back by them."""
+    robot, run, law = sweeping(name)
+
+    def motors(run, law):
+        for t, q, v in zip(run.t[::5], run.q[::5], run.v[::5], strict=True):
+            answer = law.solve(t, q, v)
+            yield answer.active, [(u, float(v[robot.joint(n).v_slice][0])) for n, u in answer.efforts.items()]
+
+    free = [pair for _, pairs in motors(run, law) for pair in pairs]
+    effort, power = 0.9 * max(abs(u) for u, _ in free), 0.5 * max(abs(u * v) for u, v in free)
+    _, run, law = sweeping(name, control.Limits(effort=effort, velocity=np.inf, position={}, power=power))
+    acted = 0
+    for active, pairs in motors(run, law):
+        acted += any(a.startswith("effort") for a in active)
+        for u, v in pairs:
+            assert abs(Fraction(u)) <= Fraction(effort) and abs(Fraction(u) * Fraction(v)) <= Fraction(power)
+    assert acted
+
+
+@pytest.mark.parametrize("name", SWEEPING)
+def test_velocity_and_position_are_kept_along_a_motion(name):
+    """Of motors and passive joints, to what a step's length adds; and the limits hold the motion back."""
+    robot, run, _ = sweeping(name)
+    where = {n: robot.joint(n) for n in robot.joints if robot.joint(n).nv == 1}
+    speed = 0.6 * max(np.abs(run.v[:, joint.v_slice]).max() for joint in where.values())
+    name_of_widest, joint = max(where.items(), key=lambda item: np.ptp(run.q[:, item[1].q_slice]))
+    way = run.q[:, joint.q_slice][:, 0]
+    end = way[0] + 0.3 * (way.max() - way[0])
+    limits = control.Limits(
+        effort=np.inf, velocity=dict.fromkeys(where, speed), position={name_of_widest: (-1e3, end)}, braking=20.0
+    )
+    _, run, _ = sweeping(name, limits)
+    fastest = max(np.abs(run.v[:, joint.v_slice]).max() for joint in where.values())
+    highest = run.q[:, joint.q_slice].max()
+    assert 0.99 * speed < fastest < speed * (1.0 + 1e-3)
+    assert end - 1e-3 < highest < end + 1e-4

@@ -110,3 +110,14 @@ def test_an_arm_yields_as_a_mass_does(example):
 def test_a_small_arm_damps_the_long_one(example):
     found = example("flexible_base").main()
     assert found["at work: swing in the last fifth [rad]"] < 0.2 * found["held: swing in the last fifth [rad]"]
+
+
+def test_thrusters_hold_a_base_or_nothing_needs_to(example):
+    found = example("held_base").main()
+    for name in ("held", "quiet", "free"):
+        assert found[f"{name}: hand off its way [m]"] < 1e-7
+    assert found["held: base turned [rad]"] < 1e-12 and found["held: base moved [m]"] < 1e-12
+    assert found["quiet: base turned [rad]"] < 1e-12 and found["quiet: fuel [kg]"] == 0.0
+    assert found["free: base turned [rad]"] > 0.02
+    # Newton: what thrusters have given is the momentum that there is
+    assert found["held: impulse off it [N s]"] < 1e-6 * found["held: momentum half way [N s]"]

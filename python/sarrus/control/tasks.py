@@ -8,7 +8,7 @@ for :func:`~sarrus.simulate_many`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -34,8 +34,37 @@ Damping = Gain | Literal["critical"]
 FrameTarget = ArrayLike | Sequence[Law | Gain | Sequence[Law | float]] | Callable[[float], Any]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task:
+    """What all tasks have.
+
+    Attributes
+    ----------
+    weight : among tasks of one priority, of the squared acceleration; a number or one a row
+    hard : whether it must hold: above all priorities, and ModelError or StateError where it cannot
+    priority : 0 is the highest; a lower task does what the higher ones leave free
+    """
+
+    weight: Gain = 1.0
+    hard: bool = False
+    priority: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Following(Task):
+    """A task whose error e is to die as that of linear oscillators, e'' = -damping e' - stiffness e.
+
+    Attributes
+    ----------
+    stiffness : kp [1/s2], a number or one a row; damping : kd [1/s]; "critical": 2 sqrt(kp)
+    """
+
+    stiffness: Gain = 100.0
+    damping: Damping = "critical"
+
+
 @dataclass(frozen=True, eq=False)
-class FrameTask:
+class FrameTask(Following):
     """A frame is to follow a pose, or some components of it.
 
     Attributes
@@ -55,32 +84,22 @@ class FrameTask:
     frame: str
     target: FrameTarget
     components: str | None = None
-    stiffness: Gain = 100.0
-    damping: Damping = "critical"
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
-    axes: Literal["world", "target"] = "world"
+    axes: Literal["world", "target"] = field(default="world", kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeTask:
+class RelativeTask(Following):
     """A frame is to follow a pose relative to another one, `reference`; as :class:`FrameTask`, in the axes of the reference."""
 
     frame: str
     reference: str
     target: FrameTarget
     components: str | None = None
-    stiffness: Gain = 100.0
-    damping: Damping = "critical"
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
-    axes: Literal["world", "target"] = "world"
+    axes: Literal["world", "target"] = field(default="world", kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
-class ImpedanceTask:
+class ImpedanceTask(Task):
     """A frame is to yield to forces as a mass on a spring and a damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
 
     Attributes
@@ -102,28 +121,20 @@ class ImpedanceTask:
     damping: ArrayLike
     wrench: Sequence[Law | float] | None = None
     components: str | None = None
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
-    axes: Literal["world", "target"] = "world"
+    axes: Literal["world", "target"] = field(default="world", kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
-class JointTask:
+class JointTask(Following):
     """One coordinate of a joint, also of one that closes a loop, is to follow a law or number [rad or m]; gains as of :class:`FrameTask`."""
 
     joint: str
     target: Law | Gain | Sequence[Law | float]
     index: int = 0
-    stiffness: Gain = 100.0
-    damping: Damping = "critical"
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class PostureTask:
+class PostureTask(Following):
     """Many joints are to follow laws or numbers; gains as of :class:`FrameTask`, numbers or one a coordinate.
 
     Attributes
@@ -133,28 +144,18 @@ class PostureTask:
     """
 
     targets: Any
-    stiffness: Gain = 100.0
-    damping: Damping = "critical"
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class CenterOfMassTask:
+class CenterOfMassTask(Following):
     """The centre of mass is to follow numbers or laws, one for each component [m]; gains as of :class:`FrameTask`."""
 
     target: Sequence[Law | Gain | Sequence[Law | float]]
     components: str = "tx ty tz"
-    stiffness: Gain = 100.0
-    damping: Damping = "critical"
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class MomentumTask:
+class MomentumTask(Task):
     """The momentum about the centre of mass, in world axes, is to follow numbers or laws: its rate is h_d' + gain (h_d - h).
 
     Attributes
@@ -167,18 +168,16 @@ class MomentumTask:
     target: Sequence[Law | Gain | Sequence[Law | float]]
     components: str = "rx ry rz tx ty tz"
     gain: Gain = 10.0
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class ForceTask:
+class ForceTask(Task):
     """Rows of a constraint, or a contact, are to carry given forces: lambda = target + integral z, dz/dt = target - lambda.
 
     What a constraint carries depends on the efforts where motors press on it, or against each other (the slides' internal forces).
     Without `integral` the model's own force is made equal to the target; with it, forces that the model does not know, which are measured,
-    die as exp(-integral t) (Li and Wu 4.6).
+    die as exp(-integral t) (Li and Wu 4.6). Of redundant rows, such as those across the plane of a linkage, no rigid-body model tells who carries
+    what: a task at these is a ModelWarning, and regulates one choice of many.
 
     Attributes
     ----------
@@ -192,9 +191,6 @@ class ForceTask:
     target: Any
     rows: Sequence[int] | None = None
     integral: Gain = 0.0
-    weight: Gain = 1.0
-    hard: bool = False
-    priority: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -370,7 +370,7 @@ def _task_control(mechanism: LoopFunctions, element: TaskControl, _: object) -> 
             f"this TaskControl was made for another mechanism, '{element.robot.name}'; as a controller of '{mechanism.name}' it is a function: "
             "give lambda t, q, v: law(t, q, v)"
         )
-    return (element._terms,), element._columns
+    return (element._told,), element._terms.columns
 
 
 Told = Callable[[LoopFunctions, Any, Sequence[float]], tuple[Term, list[Numbers] | Numbers]]

@@ -309,7 +309,9 @@ class LoopFunctions(StateFunctions):
     _velocity_jump = _undeclared("velocity_jump")
     _configuration_by_mass = _undeclared("configuration_by_mass")
     _configuration_plain = _undeclared("configuration_plain")
-    _least_motion = _undeclared("least_motion")  # v + weight x with J (v + weight x) = rows and least |x|
+    _least_motion = _undeclared(
+        "least_motion"
+    )  # v + weight x with J (v + weight x) = c and least |x|; with a: a + weight x, gamma
     _close = _undeclared(
         "close"
     )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
@@ -559,8 +561,9 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         cast(Any, mechanism).actuator_efforts(**arguments, distribution="minimum-norm")
         raise NotRealizableError("the actuated joints cannot bring this motion about")
     if operation == "least_motion":
-        moving, v = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"])
-        J, wanted = J * moving, np.asarray(arguments["rows"]) - J @ v
+        moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
+        rows = mechanism.constraint_velocity(q, time=time) if a is None else mechanism.constraint_bias(q, v, time=time)
+        J, wanted = J * moving, rows - J @ (v if a is None else np.asarray(a))
         held = [f"'{name}'" for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
         operation, what = f"this motion of {', '.join(held) or 'nothing'}", "motion of the others"
     elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):

@@ -160,8 +160,19 @@ def test_a_force_with_integral_action_outlasts_friction_that_the_model_does_not_
     closing = robot.loop_joints[0]
     tasks = [control.JointTask(name, float(q[robot.joint(name).q_slice][0])) for name in robot.actuated[:2]]
     law = control.TaskControl(
-        robot, [*tasks, control.ForceTask(closing, 3.0, rows=[0], integral=20.0, priority=1)], limits=None
+        robot, [*tasks, control.ForceTask(closing, 3.0, rows=[2], integral=20.0, priority=1)], limits=None
     )
     push = control.PrescribedEffort(robot.actuated[0], 0.5)
     run = sarrus.simulate(robot, q, v, 2.0, controller=[law, push], limits="ignore")
     assert np.isfinite(run.q).all()
+
+
+def test_a_force_that_no_model_tells_is_warned_of():
+    """Across the plane of a linkage its pins share what they carry; in the plane they do not."""
+    robot = sarrus.mechanisms.five_bar(actuated=3)
+    with pytest.warns(sarrus.ModelWarning, match=r"ForceTask\('pin'\): what rows \[0, 1, 4\] carry is not unique"):
+        control.TaskControl(robot, control.ForceTask("pin", 0.0))
+    q = robot.assemble()
+    load = robot.pin_loads(q, np.zeros(robot.nv), np.zeros(robot.nv))
+    assert load.not_unique["pin"] == ("moment x", "moment z", "force y")  # those rows
+    control.TaskControl(robot, control.ForceTask("pin", 0.0, rows=[2, 3]))  # warnings are errors here

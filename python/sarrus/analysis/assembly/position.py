@@ -340,8 +340,7 @@ class Position(LoopFunctions):
             answer = other.rates_back(other.robot.velocities(there, given, **options), q, there, None, time, out)
             return answer
         v = velocities_of(self, given, "velocities")
-        rows = self.constraint_velocity(q, time=options.get("time"), return_status=True)[0]
-        answer = self._with_least_motion(q, v, rows, given, **options)
+        answer = self._least_motion(q, v, None, self._others(given), **options)
         return answer
 
     @shows_options
@@ -371,15 +370,12 @@ class Position(LoopFunctions):
             )
             return answer
         a = velocities_of(self, given, "accelerations")
-        rows = self.constraint_bias(q, v, time=options.get("time"), return_status=True)[0]
-        answer = self._with_least_motion(q, a, rows, given, **options)
+        answer = self._least_motion(q, v, a, self._others(given), **options)
         return answer
 
-    def _with_least_motion(self, q: ArrayLike, v: Array, rows: Array, given: Mapping[str, Any], **options: Any) -> Any:
-        """v of the joints that are given, and of the others what is least of all that J v = rows allows."""
-        weight = closing(self, (), tuple(given)).scale[: self.nv]
-        # of an unsound state the core tells by itself
-        return self._least_motion(q, v, np.where(np.isfinite(rows), rows, 0.0), weight, **options)
+    def _others(self, given: Mapping[str, Any]) -> Array:
+        """Of each velocity, 1 where it is no given joint's, or 0."""
+        return closing(self, (), tuple(given)).scale[: self.nv]
 
     def random(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, closed: bool = False

@@ -243,8 +243,7 @@ class LinearizedDynamics(Actuation):
         }
         if self.nc:
             q_near = self._configuration_plain(q_near, None, **at)[0]
-            rows = np.nan_to_num(self.constraint_velocity(q_near, **at)[0])
-            v_near = self._least_motion(q_near, v_near, rows, 1.0 - E_v.sum(axis=0), **at)[0]
+            v_near = self._least_motion(q_near, v_near, None, 1.0 - E_v.sum(axis=0), **at)[0]
         forces = np.zeros(self.nv) if tau is None else np.asarray(tau, dtype=float)[here]
         pushes = wrenches and {frame: np.asarray(w, dtype=float)[here] for frame, w in wrenches.items()}
         a_near = self.forward_dynamics(q_near, v_near, forces, wrenches=pushes, **at)[0]

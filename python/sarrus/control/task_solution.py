@@ -1,0 +1,110 @@
+"""What a :class:`~sarrus.control.TaskControl` answers in one state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core
+from .._arrays import Array
+from ..errors import StateError
+from .task_terms import task_name
+
+if TYPE_CHECKING:
+    from .task_control import TaskControl
+
+__all__ = ["TaskSolution"]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSolution:
+    """What a :class:`TaskControl` does in one state; prints as a table.
+
+    Attributes
+    ----------
+    tau : (nv,) generalised force of the motors [N m, N]
+    efforts : joint to effort (a number, or one a velocity) [N m, N]
+    acceleration : (nv,) that comes of it
+    forces : frame of a contact to its force, [x, y, z] along its axes (z: normal), of a surface [force; moment]; of one without friction (1,)
+    errors : for each task, target less what is (rows,); of forces, less what the model says
+    missed : for each task, what its rows' accelerations, weighted, lack (rows,)
+    active : limits that hold it back, by name
+    conflicts : limits that had to be missed
+    damping : share by which directions near a singular position are damped; 0: none
+    status : "solved", or what contradicts what
+    """
+
+    tau: Array
+    efforts: dict[str, Any]
+    acceleration: Array
+    forces: dict[str, Array]
+    errors: tuple[Array, ...]
+    missed: tuple[Array, ...]
+    active: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    damping: float
+    status: str
+    _tasks: tuple[str, ...]
+
+    @classmethod
+    def _of(cls, law: TaskControl, found: dict[str, Any]) -> TaskSolution:
+        robot, names = law.robot, [task_name(task) for task in law.tasks]
+        status = found["status"]
+        if status == _core.Status.UNSOUND:
+            raise StateError("q, v and t must be finite, and quaternions rotations")
+        if status == _core.Status.OFF_LOOPS:
+            raise StateError(
+                "the state is off the loops: project_configuration() and project_velocity() bring it onto them"
+            )
+        if status == _core.Status.CONTRADICTORY:
+            hard = ", ".join(name for name, task in zip(names, law.tasks, strict=True) if task.hard)
+            hard += (" and " if hard else "") + ", ".join(f"the contact of '{c.frame}'" for c in law.contacts)
+            raise StateError(
+                f"what must hold contradicts itself, or no motor can bring it about: {hard}; make one of them hard=False"
+            )
+        if status != _core.Status.FINE:
+            raise StateError("the quadratic programme of the limits found no answer in this state")
+        x, k, efforts = found["x"], 0, {}
+        for name in law.actuated:
+            n = robot.joint(name).type.nv
+            efforts[name] = float(x[k]) if n == 1 else x[k : k + n]
+            k += n
+        forces = {}
+        for contact in law._told["contacts"]:
+            forces[contact["frame"]] = x[k : k + contact["rows"]]
+            k += contact["rows"]
+        order = sorted(range(len(law.tasks)), key=lambda i: (law._terms.levels[i], i))
+        sizes = [law._terms.sizes[i] for i in order]
+        split = np.cumsum([0, *sizes])
+        where = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
+        active = found["active"]
+        missed = tuple(n for n, a in zip(law._limit_names, active, strict=False) if abs(a) > 1)
+        said = {
+            0: "solved",
+            1: f"limits of motion given up: {', '.join(missed) or 'none'}",
+            2: f"what must hold is missed, held back by {', '.join(law._limit_names[i] for i in np.flatnonzero(active))}",
+        }[found["conflict"]]
+        return cls(
+            found["tau"], efforts, found["acceleration"], forces,
+            tuple(found["error"][where[i]] for i in range(len(law.tasks))), tuple(found["missed"][where[i]] for i in range(len(law.tasks))),
+            tuple(n for n, a in zip(law._limit_names, active, strict=False) if a), missed, float(found["damping"]), said, tuple(names),
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [f"{'task':32} {'error':>12} {'missed':>12}"]
+        for name, error, missed in zip(self._tasks, self.errors, self.missed, strict=True):
+            lines.append(f"{name:32} {np.linalg.norm(error):12.4g} {np.linalg.norm(missed):12.4g}")
+        lines.append(
+            "efforts: "
+            + ", ".join(f"{name} {np.array2string(np.asarray(u), precision=4)}" for name, u in self.efforts.items())
+        )
+        lines += [f"force of '{name}': {np.array2string(f, precision=4)}" for name, f in self.forces.items()]
+        lines.append("limits: " + (", ".join(self.active) or "none acts"))
+        if self.damping:
+            lines.append(f"near a singular position: damped by {self.damping:.2g}")
+        lines.append(f"status: {self.status}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
