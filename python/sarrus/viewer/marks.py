@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..errors import SarrusError, raise_no_such_name
-from ..figures.figures import LONGEST, force_on_child
+from ..figures.figures import force_on_child
 from ..mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FORCE = (204, 51, 85)
 PATHS = ((204, 51, 17), (0, 119, 187), (0, 153, 136), (238, 119, 51), (170, 51, 119))
+LONGEST = 0.28  # arrow, of the mechanism's size
 LONGEST_PATH = 2000  # points of it
 
 
@@ -69,7 +70,7 @@ class Forces:
         if self._node is None:
             # a force along a bar shows its head out of it
             r = self._radius
-            head = {"shaft_radius": 0.4 * r, "head_radius": 1.5 * r, "head_length": 3.0 * r}
+            head = {"shaft_radius": 0.4 * r, "head_radius": 1.4 * r, "head_length": 2.8 * r}
             self._node = self._scene.add_arrows("/forces", arrows, FORCE, **head)
         self._node.points = arrows.astype(np.float32)
         when = "in the run" if run is not None else "at rest"
