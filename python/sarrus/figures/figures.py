@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
+    from ..mechanism import Mechanism
     from ..simulation.runs import Sweep
     from ..simulation.trajectory import Trajectory
 
@@ -191,16 +192,20 @@ def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> Arr
             raise_no_such_name("joint", name, loads)
     # the force of the sample before; bodies turn little until the next
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
-    placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
     for n, name in enumerate(names):
-        spec: Any = robot.constraint(name).spec if name not in placed else None
-        child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
-        pose = robot.pose(run.q[k], child) @ at.matrix
-        arrows[:, n, 0] = pose[:, :3, 3]
-        arrows[:, n, 1] = (pose[:, :3, :3] @ loads[name][k, 3:, None])[..., 0]
+        arrows[:, n, 0], arrows[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
     longest = float(np.nanmax(np.linalg.norm(arrows[:, :, 1], axis=-1), initial=0.0)) or 1.0
     arrows[:, :, 1] = arrows[:, :, 0] + np.nan_to_num(arrows[:, :, 1]) * (LONGEST * size / longest)
     return arrows
+
+
+def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[Array, Array]:
+    """Where in the world a joint or rod holds its child (..., 3) [m], and the force there (..., 3) [N] of its load (..., 6)."""
+    placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
+    spec: Any = robot.constraint(name).spec if name not in placed else None
+    child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
+    pose = robot.pose(q, child) @ at.matrix
+    return pose[..., :3, 3], (pose[..., :3, :3] @ load[..., 3:, None])[..., 0]
 
 
 def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
