@@ -1,5 +1,6 @@
 """How a page of plain Markdown becomes one of the site: its ```python blocks are cells that run, its links stay within the site."""
 
+import ast
 import os
 import re
 from pathlib import Path
@@ -57,10 +58,43 @@ def _numbered(made):
     return made
 
 
+def example(path):
+    """An example as a notebook that needs nothing beside it: what it imports of other examples is written by cells, and its figures are shown."""
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    source = _script(path)
+    cells = [new_markdown_cell(f"# {path.stem}\n\n{ast.get_docstring(module)}")]
+    for helper in _imported(path):
+        cells.append(new_code_cell(f"%%writefile {helper.name}\n{helper.read_text(encoding='utf-8').rstrip()}"))
+    if "multiprocessing" in source:  # other processes find their functions in a file
+        cells.append(new_code_cell(f"%%writefile {path.name}\n{source}"))
+        source = f"from {path.stem} import main"
+    cells.append(new_code_cell(source))
+    picture = f"{path.stem}.png"
+    shown = f"from IPython.display import Image\n\nmain({{}});\nImage({picture!r})"
+    takes = next(f for f in module.body if isinstance(f, ast.FunctionDef) and f.name == "main").args.args[0].arg
+    call = {"output": shown.format(repr(picture)), "figures": shown.format("'.'")}.get(takes, "main();")
+    return _numbered(new_notebook(cells=[*cells, new_code_cell(call)]))
+
+
+def _script(path):
+    """What it is when nobody runs it, without its docstring."""
+    text = path.read_text(encoding="utf-8").partition('\nif __name__ == "__main__":')[0]
+    return text.split('"""', 2)[2].strip()
+
+
+def _imported(path):
+    """Other examples that it imports, those that they import first."""
+    beside = {other.stem: other for folder in (ROOT / "examples", path.parent) for other in folder.glob("*.py")}
+    names = re.findall(r"^(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    found = [beside[name] for name in names if name in beside]
+    return list(dict.fromkeys(other for one in found for other in (*_imported(one), one)))
+
+
 def write_notebooks(folder, made_folder):
     """Pages with code, and the examples, as notebooks to take away; and a list of the examples' ones."""
     import nbformat
-    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
     made = {
         path.relative_to(DOCS).with_suffix("").as_posix(): notebook(path.read_text(encoding="utf-8"))
@@ -68,11 +102,8 @@ def write_notebooks(folder, made_folder):
         if CODE.search(path.read_text(encoding="utf-8"))
     }
     for path in sorted((ROOT / "examples").rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        source, run, _ = text.partition('\nif __name__ == "__main__":')
-        if run:
-            cells = [new_markdown_cell(f"# {path.stem}"), new_code_cell(source.strip()), new_code_cell("main()")]
-            made[path.relative_to(ROOT).with_suffix("").as_posix()] = _numbered(new_notebook(cells=cells))
+        if '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8"):
+            made[path.relative_to(ROOT).with_suffix("").as_posix()] = example(path)
     for name, book in made.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(book, folder / f"{name}.ipynb")
@@ -80,8 +111,6 @@ def write_notebooks(folder, made_folder):
         f"<li><a href='notebooks/{n}.ipynb' download>{n}.ipynb</a></li>" for n in made if n.startswith("examples/")
     )
     (made_folder / "notebooks.html").write_text(f"<ul>{''.join(links)}</ul>", encoding="utf-8")
-    for name in ("showing.py", "hslm.py"):  # which other examples import
-        (folder / "examples" / name).write_bytes((ROOT / "examples" / name).read_bytes())
 
 
 def offer_notebook(app, pagename, templatename, context, doctree):

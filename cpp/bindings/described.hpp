@@ -29,9 +29,14 @@ inline Transform<double> to_transform(const pybind11::handle& h) {
   return X;
 }
 
-/// (starts, coefficients piece by piece, harmonics).
+/// (starts, coefficients piece by piece, harmonics); or (such laws, where the number of a run's own stands).
 inline Law to_law(const pybind11::handle& h) {
   const auto t = h.cast<pybind11::tuple>();
+  if (t.size() == 2) {
+    Law chosen{{}, {}, {}, {}, t[1].cast<int>()};
+    for (const pybind11::handle& law : t[0].cast<pybind11::list>()) chosen.each.push_back(to_law(law));
+    return chosen;
+  }
   return {t[0].cast<std::vector<double>>(), t[1].cast<std::vector<double>>(), t[2].cast<std::vector<double>>()};
 }
 inline std::optional<Law> to_optional_law(const pybind11::handle& h) {

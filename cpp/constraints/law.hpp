@@ -12,6 +12,10 @@ struct Law {
   std::vector<double> start;        // of each piece [s]
   std::vector<double> coefficient;  // pieces x terms, of (t - start)^k
   std::vector<double> harmonic;     // amplitude, rate [rad/s], phase each
+  std::vector<Law> each{};          // instead, where runs differ: the laws that they have,
+  int which = -1;                   // and where in a run's row of parameters the number of its own stands
+
+  const Law& of_run(double number) const { return each[static_cast<std::size_t>(number)]; }
 };
 
 /// Value, rate and acceleration of a law. Rare, so lane by lane.
@@ -37,6 +41,18 @@ template <int W> void evaluate(const Law& law, const Packet<W>* time, Packet<W> 
   for (int l = 0; l < W; ++l) {
     double x[3];
     evaluate(law, time ? time->lanes[l] : 0.0, x);
+    for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
+  }
+}
+/// Of the run with these parameters.
+inline void evaluate(const Law& law, const double* parameter, const double* time, double (&out)[3]) {
+  evaluate(law.each.empty() ? law : law.of_run(parameter[law.which]), time, out);
+}
+template <int W> void evaluate(const Law& law, const Packet<W>* parameter, const Packet<W>* time, Packet<W> (&out)[3]) {
+  if (law.each.empty()) return evaluate(law, time, out);
+  for (int l = 0; l < W; ++l) {
+    double x[3];
+    evaluate(law.of_run(parameter[law.which].lanes[l]), time->lanes[l], x);
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
 }

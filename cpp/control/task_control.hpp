@@ -269,7 +269,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
           continue;
         }
         T g[3] = {T(0.0), T(0.0), T(0.0)};
-        if (task.target[i]) evaluate(*task.target[i], &time, g);
+        if (task.target[i]) evaluate(*task.target[i], parameter, &time, g);
         g[0] += number[i];
         const int r = task.component[i];
         if (task.kind == TaskKind::multiplier) {

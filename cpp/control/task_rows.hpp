@@ -51,7 +51,7 @@ template <class T> SARRUS_NOINLINE TargetMotion<T> target_motion(const TaskState
   bool moves = false;
   for (int i = 0; i < 6; ++i) {
     T g[3] = {T(0.0), T(0.0), T(0.0)};
-    if (task.target[i]) evaluate(*task.target[i], s.time, g), moves = true;
+    if (task.target[i]) evaluate(*task.target[i], s.parameter, s.time, g), moves = true;
     x[0][i] = g[0] + number[i], x[1][i] = g[1], x[2][i] = g[2];
   }
   const Vec3<T> r = vec3<T>(x[0][0], x[0][1], x[0][2]);
@@ -149,7 +149,7 @@ template <class T> void frame_rows(const TaskState<T>& s, const Task& task, cons
       out.right[i] += off[j] * T(task.stiffness[i * n + j]) + slip[j] * T(task.damping[i * n + j]);
       if (task.push.empty()) continue;
       T push[3];
-      evaluate(*task.push[j], s.time, push);
+      evaluate(*task.push[j], s.parameter, s.time, push);
       out.right[i] += push[0] * T(task.yielding[i * n + j]);
     }
 }
@@ -159,7 +159,7 @@ template <class T> void joint_rows(const TaskState<T>& s, const Task& task, cons
   const T *gain = s.parameter + task.parameter, *number = gain + 3 * n;
   for (int i = 0; i < n; ++i) {
     T g[3] = {T(0.0), T(0.0), T(0.0)};
-    if (task.target[i]) evaluate(*task.target[i], s.time, g);
+    if (task.target[i]) evaluate(*task.target[i], s.parameter, s.time, g);
     g[0] += number[i];
     const bool closes = task.iv[i] >= nv;
     const T at = closes ? s.loop.q[task.iq[i] - nq] : s.q[task.iq[i]],
@@ -187,7 +187,7 @@ template <class T> void centroidal_rows(const TaskState<T>& s, const Task& task,
   for (int i = 0; i < n; ++i) {
     const int k = task.component[i];
     T g[3] = {T(0.0), T(0.0), T(0.0)};
-    if (task.target[i]) evaluate(*task.target[i], s.time, g);
+    if (task.target[i]) evaluate(*task.target[i], s.parameter, s.time, g);
     g[0] += number[i];
     const bool place = task.kind == TaskKind::center_of_mass;
     const T share = place ? T(1.0) / mass : T(1.0);

@@ -1,10 +1,11 @@
 // Force elements as a caller adds them, in storage of their own. Each reads its numbers from the row of parameters, in the order in which they
-// were added.
+// were added. Where runs have laws of their own, the number of the law comes before those of the element, of a contact's ground behind them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <list>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -147,6 +148,7 @@ class ForceElementList {
   template <class T> static int size(const std::vector<T>& x) { return static_cast<int>(x.size()); }
   int read(int count) { return std::exchange(all_.parameters, all_.parameters + count); }
   const Law* keep(Law law) {
+    if (!law.each.empty()) law.which = read(1);
     laws_.push_back(std::move(law));
     return &laws_.back();
   }
@@ -164,7 +166,7 @@ class ForceElementList {
   ForceElements all_{};
   std::deque<Law> laws_;  // what it holds stays where it is
   std::tuple<std::deque<std::vector<int>>, std::deque<std::vector<double>>, std::deque<std::vector<const Law*>>> lists_;
-  std::deque<ForceElementList> sampled_;
+  std::list<ForceElementList> sampled_;  // a list: the type is not complete here
   std::vector<ModelLaw> model_laws_;
   std::vector<Drive> drives_;
   std::vector<EffortTable> tables_;

@@ -64,30 +64,31 @@ template <class T> Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& 
 
 /// How far a point at this height over the plane is from ground that rises from it, z = h(s); n becomes the ground's normal. The nearest place
 /// on the ground is where the way there is across its slope, (s - at) + (h - height) h' = 0, by Newton's method from below the point.
-template <class T> T above_ground(const Contact& c, const T& height, const Vec3<T>& center, Vec3<T>& n) {
+template <class T> T above_ground(const Contact& c, const T* row, const T& height, const Vec3<T>& center, Vec3<T>& n) {
   const Vec3<T> along = cast<T>(c.along);
   const T at = dot(along, center);
   T s = at, g[3];
   for (int k = 0; k < 8; ++k) {
-    evaluate(*c.height, &s, g);
+    evaluate(*c.height, row, &s, g);
     const T steep = T(1.0) + g[1] * g[1];
     // in a valley as narrow as the way there two places are equally near: then without the curvature
     s -= ((s - at) + (g[0] - height) * g[1]) / most(steep + (g[0] - height) * g[2], T(0.5) * steep);
   }
-  evaluate(*c.height, &s, g);
+  evaluate(*c.height, row, &s, g);
   const T cosine = T(1.0) / sqrt(T(1.0) + g[1] * g[1]);
   n = (n - along * g[1]) * cosine;
   return (height - g[0] + (s - at) * g[1]) * cosine;
 }
 
 template <class T>
-void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* parameter, const T* v, T* tau,
-                 const T& weight, T& pressing) {
+void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* row, const T* v, T* tau, const T& weight,
+                 T& pressing) {
+  const T* parameter = row + c.parameter;
   const Transform<T>& X = state.X[c.link];
   Vec3<T> n = cast<T>(c.normal);
   const Vec3<T> center = X.p + X.R * cast<T>(c.center);
   T height = dot(n, center) - T(c.offset);  // of the centre, above the plane or along the ground's normal
-  if (c.height) height = above_ground(c, height, center, n);
+  if (c.height) height = above_ground(c, row, height, center, n);
   const T depth = T(c.radius) - height;
   const auto touches = depth > T(0.0);
   if (!any(touches)) return;
@@ -122,7 +123,7 @@ void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& ele
   const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
   for (int i = 0; i < elements.contacts; ++i) {
     const Contact& c = elements.contact[i];
-    add_contact(tree, state, c, parameter + c.parameter, v, tau, T(weight), pressing);
+    add_contact(tree, state, c, parameter, v, tau, T(weight), pressing);
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
   for (int i = 0; i < elements.thrusters; ++i) {
@@ -130,7 +131,7 @@ void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& ele
     const T* p = parameter + c.parameter;
     const Transform<T>& X = state.X[c.link];
     T g[3];
-    evaluate(*c.thrust, &time, g);
+    evaluate(*c.thrust, parameter, &time, g);
     const T force = least(most(g[0], p[0]), p[1]);
     add_point_force(tree, state, c.link, Vec3<T>(X.p + X.R * cast<T>(c.at)), Vec3<T>(X.R * cast<T>(c.axis) * force), tau);
   }
@@ -149,7 +150,7 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const Controller& c = elements.controller[i];
     const T* p = parameter + c.parameter;
     T g[3];
-    evaluate(*c.target, &time, g);
+    evaluate(*c.target, parameter, &time, g);
     const T lead = g[0] - q[c.iq], off = c.turns ? turns_near(lead, T(0.0)) : lead;
     const T effort = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
     motor[c.iv] += least(most(effort, p[3]), p[4]);
@@ -160,7 +161,7 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
   }
   for (int i = 0; i < elements.efforts; ++i) {
     T g[3];
-    evaluate(*elements.effort[i].law, &time, g);
+    evaluate(*elements.effort[i].law, parameter, &time, g);
     motor[elements.effort[i].iv] += g[0];
   }
   for (int i = 0; i < elements.stictions; ++i) {
@@ -187,7 +188,7 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
   }
   for (int i = 0; i < elements.wheels; ++i) {
     T g[3];
-    evaluate(*elements.wheel[i].torque, &time, g);
+    evaluate(*elements.wheel[i].torque, parameter, &time, g);
     motor[elements.wheel[i].iv] += g[0];
   }
   if (elements.contacts + elements.thrusters > 0)

@@ -31,7 +31,7 @@ namespace sarrus {
 template <class T> class ModelBased {
  public:
   ModelBased(const Tree& tree, Arena& arena, const ModelLaw& law, const T* parameter, const T& time, const T* q, const T* v)
-      : tree_(tree), arena_(arena), law_(law), p_(parameter + law.parameter), time_(time), q_(q), v_(v) {}
+      : tree_(tree), arena_(arena), law_(law), row_(parameter), p_(parameter + law.parameter), time_(time), q_(q), v_(v) {}
 
   /// Adds to `motor`. Returns what no motion of the loops, or no effort of the motors, gives: a relative residual.
   T act(T* motor) {
@@ -51,7 +51,7 @@ template <class T> class ModelBased {
     T *asked = take(law_.targets), *a = take(tree_.nv), *gamma = take(tree_.loops.rows), *size = take(tree_.loops.rows),
       *tau = take(tree_.nv), g[3];
     for (int k = 0; k < law_.targets; ++k) {
-      evaluate(*law_.target[k], &time_, g);
+      evaluate(*law_.target[k], row_, &time_, g);
       asked[k] = g[2] + p_[law_.targets + k] * (g[1] - v_[law_.iv[k]]) + p_[k] * (g[0] - q_[law_.iq[k]]);
     }
     if (tree_.loops.rows > 0) constraint_bias(tree_, arena_, q_, v_, &time_, static_cast<const T*>(nullptr), gamma, size);
@@ -66,7 +66,7 @@ template <class T> class ModelBased {
       *size = take(rows);
     T *v_d = take(nv), *a_d = take(nv), *tau = take(nv), *C = take(nv * nv), g[3];
     for (int k = 0; k < law_.targets; ++k) {
-      evaluate(*law_.target[k], &time_, g);
+      evaluate(*law_.target[k], row_, &time_, g);
       rate[k] = g[1], second[k] = g[2];
       push[k] = p_[k] * (g[0] - q_[law_.iq[k]]) + p_[law_.targets + k] * (g[1] - v_[law_.iv[k]]);
     }
@@ -199,7 +199,7 @@ template <class T> class ModelBased {
   const Tree& tree_;
   Arena& arena_;
   const ModelLaw& law_;
-  const T* p_;
+  const T *row_, *p_;  // the parameters of all that acts, and its own
   const T& time_;
   const T *q_, *v_;
   std::optional<LoopEquation<T>> e_{};  // on loops

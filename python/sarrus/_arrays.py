@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -16,6 +17,12 @@ Array = NDArray[np.float64]
 # ---- arrays ----------------------------------------------------------------------------------------------------------
 
 
+def is_masked(x: object) -> bool:
+    """Whether a mask hides some of it; who has no masked arrays has not imported them, and need not."""
+    ma = sys.modules.get("numpy.ma")
+    return ma is not None and bool(ma.is_masked(x))
+
+
 def real_numbers(x: ArrayLike) -> Array:
     """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, None and what a mask hides."""
     try:
@@ -23,7 +30,7 @@ def real_numbers(x: ArrayLike) -> Array:
         # one way or another all of them would become floats; fractions and long integers are objects, and may
         if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
             raise TypeError(f"got {a.dtype}")
-        if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        if is_masked(x):
             raise TypeError("got a mask that hides some")
         return a.astype(float)
     except (
@@ -35,7 +42,7 @@ def real_numbers(x: ArrayLike) -> Array:
 
 def real_array(what: str, given: ArrayLike) -> Array:
     """Numbers as float64, not copied where they are; TypeError where imaginary parts would be dropped or masked values used."""
-    if np.ma.is_masked(given):
+    if is_masked(given):
         raise TypeError(f"{what} has masked entries, whose hidden values would count; give {what}.filled(value)")
     try:
         x = np.asarray(given)
@@ -92,7 +99,7 @@ def into(out: Array | None, result: Array) -> Array:
 def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
     """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
     x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if isinstance(x, bool) or not isinstance(x, Real) or np.ma.is_masked(given):
+    if isinstance(x, bool) or not isinstance(x, Real) or is_masked(given):
         raise TypeError(f"{name} must be a number; got {given!r}")
     try:
         number = float(x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 import warnings
@@ -131,6 +130,8 @@ def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the known one that is most like it, or which there are."""
+    import difflib  # which an import of sarrus does without
+
     names = sorted(known)
     close = difflib.get_close_matches(str(name), names, n=1)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")

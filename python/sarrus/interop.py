@@ -39,7 +39,7 @@ is one here (Cylindrical, Gimbal) may be a Composite there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,6 +58,9 @@ from .description.joints import (
 )
 from .errors import ModelError, ShapeError, raise_no_such_name
 from .mechanism import Joint, Mechanism, checked_mechanism
+
+if TYPE_CHECKING:
+    import pinocchio
 
 __all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
 
@@ -205,10 +208,12 @@ FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
 
 
 @overload
-def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: None = None) -> Array: ...
+def to_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: None = None) -> Array: ...
 @overload
-def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
-def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None) -> Array | tuple[Array, Array]:
+def to_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+def to_pinocchio(
+    robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
+) -> Array | tuple[Array, Array]:
     """The state as Pinocchio has it: its q, or with a v (q, v).
 
     Parameters
@@ -255,11 +260,11 @@ def to_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None
 
 
 @overload
-def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: None = None) -> Array: ...
+def from_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: None = None) -> Array: ...
 @overload
-def from_pinocchio(robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+def from_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
 def from_pinocchio(
-    robot: Mechanism, model: Any, q: ArrayLike, v: ArrayLike | None = None
+    robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
     """The state from Pinocchio's: the robot's q, or with a v (q, v). Angles from cosine and sine are within half a turn; joints that mimic
     others are where these have them. See :func:`to_pinocchio`.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import real_array, real_numbers
+from ._arrays import is_masked, real_array, real_numbers
 from .errors import ModelError
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
@@ -120,6 +120,18 @@ class Law:
 def law_terms(law: Law | None) -> tuple[Any, ...] | None:
     """What the core takes of a law."""
     return None if law is None else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist())
+
+
+def law_terms_of_runs(value: object, what: str, at: int = -1) -> tuple[tuple[Any, ...], list[NDArray[np.float64]]]:
+    """What the core takes of a law, or of several, one a run; and of these a number (runs,): which is whose, to stand at a place of its row."""
+    if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
+        law = as_law(value, what)
+        return (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist()), []
+    laws = [as_law(one, what) for one in value]  # type: ignore[attr-defined]
+    if not laws:
+        raise ModelError(f"{what} is a law or number, or one for each run; got {value!r}")
+    numbered = {law: k for k, law in enumerate(dict.fromkeys(laws))}
+    return ([law_terms(law) for law in numbered], at), [np.array([numbered[law] for law in laws], np.float64)]
 
 
 def as_law(value: object, what: str) -> Law:
@@ -232,7 +244,7 @@ def _inner_slopes(h: NDArray[np.float64], secant: NDArray[np.float64], start: fl
 
 
 def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
-    if np.ma.is_masked(value):
+    if is_masked(value):
         raise ModelError(f"{what} must have no masked entries, whose hidden values would count; give .filled(value)")
     try:
         array = np.asarray(value)
@@ -240,7 +252,7 @@ def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
         raise ModelError(f"{what} must be rows of equally many finite numbers; got {value!r}") from None
     if array.size == 0:
         return np.zeros((0,) * axes)
-    if array.dtype.kind not in "fiu" or np.ma.is_masked(value) or array.ndim != axes or not np.isfinite(array).all():
+    if array.dtype.kind not in "fiu" or is_masked(value) or array.ndim != axes or not np.isfinite(array).all():
         shape = "a sequence" if axes == 1 else "rows"
         raise ModelError(f"{what} must be {shape} of finite numbers; got {value!r}")
     return array.astype(np.float64)

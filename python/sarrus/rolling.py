@@ -56,7 +56,10 @@ class SurfaceGeometry:
 
 
 class Surface:
-    """A surface by its coordinates u (..., 2): where a point is, and how that changes with them."""
+    """A surface by its coordinates u (..., 2): where a point is, and how that changes with them.
+
+    What a surface of one's own does not define raises NotImplementedError.
+    """
 
     def point(self, u: Array) -> Array:
         """c (..., 3) [m]."""
@@ -72,7 +75,7 @@ class Surface:
 
     def side(self, u: Array) -> Array:
         """1 (...) where dc/du_1 x dc/du_2 points out of what is solid, otherwise -1."""
-        return np.ones(u.shape[:-1])
+        return np.ones(real_rows("u", u, 2).shape[:-1])
 
     def geometry(self, u: ArrayLike) -> SurfaceGeometry:
         """Frame, metric, curvature and torsion at u (..., 2).
@@ -118,16 +121,19 @@ class Surface:
 class Plane(Surface):
     """The plane z = 0, solid below; u = (x, y) [m]."""
 
-    def point(self, u: Array) -> Array:
+    def point(self, u: ArrayLike) -> Array:
         """c (..., 3) [m]."""
+        u = real_rows("u", u, 2)
         return np.concatenate([u, np.zeros_like(u[..., :1])], axis=-1)
 
-    def first(self, u: Array) -> Array:
+    def first(self, u: ArrayLike) -> Array:
         """dc/du (..., 3, 2): the axes x and y."""
+        u = real_rows("u", u, 2)
         return np.broadcast_to(np.eye(3)[:, :2], (*u.shape[:-1], 3, 2))
 
-    def second(self, u: Array) -> Array:
+    def second(self, u: ArrayLike) -> Array:
         """d2c/du2 (..., 3, 2, 2): zero."""
+        u = real_rows("u", u, 2)
         return np.zeros((*u.shape[:-1], 3, 2, 2))
 
 
@@ -145,24 +151,28 @@ class Cylinder(Surface):
     def __post_init__(self) -> None:
         _not_zero(self, "radius", self.radius)
 
-    def point(self, u: Array) -> Array:
+    def point(self, u: ArrayLike) -> Array:
         """c (..., 3) [m]."""
+        u = real_rows("u", u, 2)
         r = abs(self.radius)
         return _vector(r * np.cos(u[..., 0]), r * np.sin(u[..., 0]), u[..., 1])
 
-    def first(self, u: Array) -> Array:
+    def first(self, u: ArrayLike) -> Array:
         """dc/du (..., 3, 2): around and along."""
+        u = real_rows("u", u, 2)
         x, y = self.point(u)[..., 0], self.point(u)[..., 1]
         return _columns((-y, x, 0 * x), (0 * x, 0 * x, 0 * x + 1))
 
-    def second(self, u: Array) -> Array:
+    def second(self, u: ArrayLike) -> Array:
         """d2c/du2 (..., 3, 2, 2): inwards, for twice around."""
+        u = real_rows("u", u, 2)
         c_uu = np.zeros((*u.shape[:-1], 3, 2, 2))
         c_uu[..., :2, 0, 0] = -self.point(u)[..., :2]
         return c_uu
 
-    def side(self, u: Array) -> Array:
+    def side(self, u: ArrayLike) -> Array:
         """-1 inside a hollow one."""
+        u = real_rows("u", u, 2)
         return np.full(u.shape[:-1], np.sign(self.radius))
 
 
@@ -184,23 +194,24 @@ class Torus(Surface):
         if checked_number("ring", self.ring, "") < 0.0:
             raise ModelError(f"ring of {self} must not be negative")
 
-    def _turned(self, u: Array) -> tuple[Array, ...]:
+    def _turned(self, u: ArrayLike) -> tuple[Array, ...]:
         """Sines and cosines, and the distance from the z axis."""
+        u = real_rows("u", u, 2)
         c, s = np.cos(u), np.sin(u)
         return c[..., 0], s[..., 0], c[..., 1], s[..., 1], self.ring + abs(self.tube) * c[..., 1]
 
-    def point(self, u: Array) -> Array:
+    def point(self, u: ArrayLike) -> Array:
         """c (..., 3) [m]."""
         c1, s1, _, s2, far = self._turned(u)
         return _vector(far * c1, far * s1, abs(self.tube) * s2)
 
-    def first(self, u: Array) -> Array:
+    def first(self, u: ArrayLike) -> Array:
         """dc/du (..., 3, 2): around the ring, around the tube."""
         c1, s1, c2, s2, far = self._turned(u)
         r = abs(self.tube)
         return _columns((-far * s1, far * c1, 0 * far), (-r * s2 * c1, -r * s2 * s1, r * c2))
 
-    def second(self, u: Array) -> Array:
+    def second(self, u: ArrayLike) -> Array:
         """d2c/du2 (..., 3, 2, 2)."""
         c1, s1, c2, s2, far = self._turned(u)
         r = abs(self.tube)
@@ -208,7 +219,7 @@ class Torus(Surface):
         around = _columns((-far * c1, -far * s1, 0 * far), mixed)
         return np.stack([around, _columns(mixed, (-r * c2 * c1, -r * c2 * s1, -r * s2))], axis=-1)
 
-    def side(self, u: Array) -> Array:
+    def side(self, u: ArrayLike) -> Array:
         """-1 inside a hollow one, and, the other way about, where a point is beyond the z axis, as behind a sphere's pole."""
         return np.asarray(np.sign(self.tube) * np.sign(self._turned(u)[-1]))
 
@@ -264,18 +275,21 @@ class Patch(Surface):
                 raise ModelError(f"a patch's {name} must be a function of u; got {given!r}")
         checked_number("step", self.step)
 
-    def point(self, u: Array) -> Array:
+    def point(self, u: ArrayLike) -> Array:
         """c (..., 3) [m]."""
+        u = real_rows("u", u, 2)
         return _returned("place", self.place(u), (*u.shape[:-1], 3))
 
-    def first(self, u: Array) -> Array:
+    def first(self, u: ArrayLike) -> Array:
         """dc/du (..., 3, 2)."""
+        u = real_rows("u", u, 2)
         if self.slopes is not None:
             return _returned("slopes", self.slopes(u), (*u.shape[:-1], 3, 2))
         return self._differences(self.point, u)
 
-    def second(self, u: Array) -> Array:
+    def second(self, u: ArrayLike) -> Array:
         """d2c/du2 (..., 3, 2, 2)."""
+        u = real_rows("u", u, 2)
         if self.bends is not None:
             return _returned("bends", self.bends(u), (*u.shape[:-1], 3, 2, 2))
         return self._differences(self.first, u)

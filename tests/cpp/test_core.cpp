@@ -474,15 +474,16 @@ void simulations(const Mechanism& m, const States& states) {
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
   const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0, false};
   const Controller sampled = {controller.iq, controller.iv, 0, &law, 0, false};
-  const PrescribedEffort effort = {0, &law};
+  const Law of_runs = {{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30};  // of which the parameters choose one
+  const PrescribedEffort effort = {0, &of_runs};
   const Stiction stiction = {t.nv - 1, 1, 5};
   const Contact contact = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10,
                            &law,        vec3<double>(1.0, 0.0, 0.0)};
   const Thruster thruster = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 1.0, 0.0), &law, 19};
   const ReactionWheel wheel = {t.nv - 1, 0.1, &law, 21};
   const EndStop end_stop = {controller.iq, controller.iv, 15, false, 0.0};
-  const double parameter[] = {3.0,  2.0, 1.0,  -1.0, 1.0, 0.2, 0.3, 0.01, 50.0, 1.0, 1e3, 1.5,  0.3, 0.5,  1e-2,
-                              -0.5, 0.5, 50.0, 2.0,  0.0, 0.2, 0.1, 0.05, 80.0, 0.7, 0.5, 20.0, 0.1, -0.2, 0.3};
+  const double parameter[] = {3.0, 2.0,  1.0, -1.0, 1.0, 0.2, 0.3,  0.01, 50.0, 1.0, 1e3,  1.5, 0.3,  0.5, 1e-2, -0.5,
+                              0.5, 50.0, 2.0, 0.0,  0.2, 0.1, 0.05, 80.0, 0.7,  0.5, 20.0, 0.1, -0.2, 0.3, 1.0};
   const std::vector<double> effort_limit(t.nv + t.loop_nv, 0.2);
   const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5, false, 0.0},
                           {Quantity::effort, controller.iv, -0.1, 0.1, false, 0.0}};
@@ -503,7 +504,7 @@ void simulations(const Mechanism& m, const States& states) {
   all.controller = &controller, all.effort = &effort, all.stiction = &stiction, all.contact = &contact;
   all.end_stop = &end_stop, all.thruster = &thruster, all.wheel = &wheel, all.effort_limit = effort_limit.data();
   all.drives = all.tables = 1, all.samplings = 2, all.drive = &drive, all.table = &table, all.sampling = samplings;
-  all.nz = 4, all.parameters = 30, all.held = held.at + held_size(held);
+  all.nz = 4, all.parameters = 31, all.held = held.at + held_size(held);
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
   std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
   plan.self = &pfaffian_values;

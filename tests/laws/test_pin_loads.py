@@ -185,3 +185,16 @@ def test_along_a_run_as_in_its_states():
     # what acts in a joint without a motor is told too
     pushed = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=sarrus.control.PrescribedEffort("pin1", 3.0))
     np.testing.assert_allclose(pushed.pin_loads().efforts["pin1"], 3.0, atol=1e-9)
+
+
+def test_multipliers_of_one_state_serve_many():
+    robot = sarrus.mechanisms.stewart()
+    q = np.broadcast_to(robot.assemble(), (2, 3, robot.nq))
+    rest, mu = np.zeros((2, 3, robot.nv)), np.arange(float(robot.nc))
+    one = robot.pin_loads(q, rest, rest, multipliers=mu)
+    each = robot.pin_loads(q, rest, rest, multipliers=np.broadcast_to(mu, (2, 3, robot.nc)))
+    for name in robot.constraints:
+        assert one[name].shape == (2, 3, 6)
+        np.testing.assert_allclose(one[name], each[name])
+    with pytest.raises(sarrus.ShapeError, match="leading axes do not broadcast"):
+        robot.pin_loads(q, rest, rest, multipliers=np.ones((4, robot.nc)))

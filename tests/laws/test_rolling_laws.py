@@ -339,6 +339,9 @@ def test_many_states_are_as_one_and_a_bad_one_is_nan_alone():
             "no points that face",
         ),
         (lambda: Surface().geometry([0.0, 0.0]), NotImplementedError, "its own"),
+        *((lambda s=s: s.first(0.1), sarrus.ShapeError, "u has shape") for s in SURFACES.values()),
+        *((lambda s=s: s.side([[0.1]]), sarrus.ShapeError, "u has shape") for s in SURFACES.values()),
+        *((lambda s=s: s.point({0: 1}), (TypeError, sarrus.ShapeError), "u must") for s in SURFACES.values()),
     ],
 )
 def test_bad_input(call, error, words):

@@ -155,3 +155,23 @@ def test_names_in_prose_exist(page):
         for name in [] if rest in ENDINGS else rest.split(".")[: None if of_library else 1]:
             assert hasattr(thing, name), f"{first}.{rest}"
             thing = getattr(thing, name)
+
+
+def test_notebooks_of_examples_need_nothing_beside_them(tmp_path, monkeypatch):
+    """Modules that their cells import are written by cells before; what is run is all there."""
+    nbformat = pytest.importorskip("nbformat")
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    importlib.import_module("pages").write_notebooks(tmp_path, tmp_path)
+    beside = {path.stem for path in (ROOT / "examples").rglob("*.py")}
+    made = sorted((tmp_path / "examples").rglob("*.ipynb"))
+    assert {"hslm", "sweep", "swing_up", "control_loop"} <= {path.stem for path in made}
+    for path in made:
+        written = set()
+        for cell in nbformat.read(path, 4).cells[1:]:
+            magic, _, code = cell.source.partition("\n")
+            file = re.fullmatch(r"%%writefile (\w+)\.py", magic)
+            compile(code if file else cell.source, path.name, "exec")
+            needs = set(re.findall(r"^(?:from|import) (\w+)", cell.source, re.MULTILINE)) & beside
+            assert needs <= written, f"{path.name} imports {needs - written}"
+            written |= {file[1]} if file else set()
+        assert "main(" in cell.source

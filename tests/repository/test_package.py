@@ -67,6 +67,7 @@ def test_import_needs_the_standard_library_and_numpy_only():
 # what takes long to load, and what only a command, a file, a plot, a view or a batch of runs needs
 HEAVY = {
     *("matplotlib", "viser", "websockets", "scipy", "pandas", "tqdm", "dask", "distributed", "collada", "pytest"),
+    *("difflib", "numpy.ma"),
     *("argparse", "asyncio", "http", "ssl", "socket", "multiprocessing", "concurrent.futures", "xml", "webbrowser"),
     *("sarrus.cli", "sarrus.cli.commands", "sarrus.cli.demo", *(f"sarrus.{module}" for module in sarrus._ON_DEMAND)),
 }

@@ -14,18 +14,8 @@ from sarrus.mechanisms import hinge_loops
 from sarrus.simulation import integration
 
 MODULES = [sarrus, sarrus.control, sarrus.errors, sarrus.interop, sarrus.io, sarrus.laws, sarrus.mechanisms]
-# of these an argument is another library's, or whatever another function takes
-OF_ANY_TYPE = {
-    "Builder.set_joint(changes)",
-    "IntegrationError.__init__(trajectory)",
-    "Mechanism.is_realizable(how)",
-    "Trajectory.__init__(checkpoint)",
-    "from_mujoco(model)",
-    "from_pinocchio(model)",
-    "load_builder(options)",
-    "simulate_many(executor)",
-    "to_pinocchio(model)",
-}
+# fields of whichever type of joint it is; what a layer above makes
+OF_ANY_TYPE = {"Builder.set_joint(changes)", "IntegrationError.__init__(trajectory)"}
 
 
 def functions(thing):

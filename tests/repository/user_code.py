@@ -3,6 +3,8 @@
 A wrong call has a comment for each of them, which both report where the call is not an error any more.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,6 +63,11 @@ largest: float = carried.summary[0].maximum
 there, speed = run.at(0.05)
 half: Array = there + speed
 
+pushes = control.PrescribedEffort("motor", [laws.harmonic(1.0, 2.0), laws.polynomial(0.5)])
+with ThreadPoolExecutor(2) as pool:
+    runs: sarrus.Sweep = sarrus.simulate_many([robot, robot], [q, q], v, 0.1, pushes, executor=pool)
+
+sarrus.simulate_many(robot, q, v, 0.1, executor=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 sarrus.simulate(robot, q, v, 0.1, method="RK45")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 sarrus.simulate(robot, q, v, 0.1, limits="clamp")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 sarrus.simulate(robot, q, v, 0.1, stabilisation="ggl")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

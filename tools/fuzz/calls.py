@@ -31,8 +31,8 @@ SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
 # a great number asks for great work here, which is no hang
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
 FORCED = {"open_browser": "False", "block": "False"}
-# serves until Ctrl-C; has a grammar of its own; what only a Mechanism makes
-SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint"}
+# serves until Ctrl-C; has a grammar of its own; what only a Mechanism or a simulation makes
+SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads", "Sweep"}
 
 
 class Target:
@@ -62,7 +62,7 @@ def surface() -> dict[str, Target]:
     modules = [sarrus] + [
         importlib.import_module(info.name)
         for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.")
-        if "__main__" not in info.name
+        if "__main__" not in info.name and not info.name.startswith("sarrus.io.")  # formats' modules: `load` asks them
     ]
     for module in modules:
         for name in getattr(module, "__all__", ()):
@@ -199,7 +199,7 @@ class Calls:
         if isinstance(p.default, (int, float)) and not isinstance(p.default, bool):
             return repr(p.default * self.rng.choice((1, 1, 1.1, 0.9)))
         for word in words:
-            if word in self.classes:
+            if word in self.classes and self.classes[word] is not target.value:
                 return self.call(self.targets[word])
         return repr(p.default) if p.default is not p.empty else self.rng.choice(ANYTHING)
 

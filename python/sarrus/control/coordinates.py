@@ -23,6 +23,12 @@ def coordinate(mechanism: LoopFunctions, name: str, index: int, what: str) -> tu
     return joint._all_q.start + k, joint._all_v.start + k
 
 
+def one_a_coordinate(given: Any, count: int) -> list[Any]:
+    """Targets of a joint's coordinates; of a single coordinate a longer sequence is one a run."""
+    several = isinstance(given, (tuple, list)) and (count != 1 or len(given) == 1)
+    return list(given) if several else [given]
+
+
 def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
     """Whether a coordinate is an angle whose whole turns nothing counts: of a joint that closes a loop, which a screw's displacement tells."""
     joint = mechanism.joint(name)

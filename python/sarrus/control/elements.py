@@ -1,8 +1,8 @@
 """Force elements of a simulation, which run in C++: controllers, also through a clock, drives, prescribed efforts, sticking friction,
 contact, end stops, thrusters, reaction wheels.
 
-Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Their numbers may be arrays (runs,) for
-:func:`~sarrus.simulate_many`. Targets are :mod:`laws <sarrus.laws>` of time, or numbers.
+Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Targets are :mod:`laws <sarrus.laws>` of time, or
+numbers. For :func:`~sarrus.simulate_many` numbers may be arrays (runs,), and a law a sequence of laws, one a run.
 
 >>> import sarrus
 >>> robot = sarrus.mechanisms.pendulum()
@@ -14,7 +14,7 @@ Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 Number = float | ArrayLike
+Laws = Law | Number | Sequence[Law | float]  # the last: one a run
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class PID:
     proportional: Number = 0.0
     integral: Number = 0.0
     derivative: Number = 0.0
-    target: Law | float = 0.0
+    target: Laws = 0.0
     limits: tuple[Number, Number] = (-np.inf, np.inf)
     index: int = 0
 
@@ -83,7 +84,7 @@ class PrescribedEffort:
     """An effort that is a law of time, along one velocity of a joint [N m or N]."""
 
     joint: str
-    law: Law | float
+    law: Laws
     index: int = 0
 
 
@@ -98,7 +99,7 @@ class ComputedTorque:
 
     Attributes
     ----------
-    targets : joint of the tree to law or number, of several coordinates to a sequence of them. On a tree: joints not named, 0
+    targets : joint of the tree to law or number, or to one a run; of several coordinates to a sequence of these. On a tree: joints not named, 0
     proportional, derivative : kp [1/s2], kd [1/s]; numbers, or one a target, (n,), or (runs, n) and (runs, 1): in the order of v
         on a tree, (nv,), in that of ``targets`` where loops close
 
@@ -218,7 +219,7 @@ class Contact:
     dissipation: Number = 0.5
     friction: Number = 0.6
     slip_velocity: Number = 1e-3
-    height: Law | None = None
+    height: Law | Sequence[Law] | None = None
     along: Any = "x"
 
 
@@ -275,7 +276,7 @@ class Thruster:
     """
 
     frame: str
-    thrust: Law | float
+    thrust: Laws
     axis: Any = "x"
     limits: tuple[Number, Number] = (0.0, np.inf)
 
@@ -307,7 +308,7 @@ class ReactionWheel:
     """
 
     joint: str
-    torque: Law | float = 0.0
+    torque: Laws = 0.0
     torque_limit: Number = np.inf
     momentum_limit: Number = np.inf
 

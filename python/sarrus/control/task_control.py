@@ -114,7 +114,12 @@ class TaskControl:
         contacts = [contact_terms(robot, contact) for contact in self.contacts]
         terms = self._terms = TaskTerms(robot, self.tasks, self.contacts)
         limits, names = limit_terms(robot, self.limits, self.actuated, self.contacts)
-        weights = np.broadcast_to(real_array("effort_weights", effort_weights), (len(self._motors),))
+        weights = real_array("effort_weights", effort_weights)
+        if weights.shape not in ((), (len(self._motors),)):
+            raise ShapeError(
+                f"effort_weights are a number, or ({len(self._motors)},) of the motors; got {weights.shape}"
+            )
+        weights = np.broadcast_to(weights, (len(self._motors),))
         if not (np.isfinite(weights) & (weights > 0.0)).all():
             raise ModelError(f"effort_weights must be positive; got {effort_weights!r}")
         touched = [*self._motors, *(j[1] for j in limits["joints"]), *(iv for term in terms.told for iv in term["iv"])]

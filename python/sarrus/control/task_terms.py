@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from .._arrays import real_array
 from .._core import tolerances
 from ..analysis.scaling import PRESENT, ScaledLoops, null_space
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, warn_of_model
-from ..laws import Law, as_law, law_terms
+from ..laws import Law, law_terms_of_runs
 from ..mechanism import Mechanism
 from ..spatial import Rotation
-from .coordinates import coordinate, loses_turns
+from .coordinates import coordinate, loses_turns, one_a_coordinate
 from .limit_terms import check_frame, contact_rows
 from .path import Path
 from .tasks import (
@@ -106,17 +107,21 @@ class TaskTerms:
         return list(np.moveaxis(np.broadcast_to(x, (*x.shape[:-1], rows)), -1, 0))
 
     def targets(self, term: dict[str, Any], what: str, given: Sequence[Any]) -> None:
-        """Laws, and numbers that each run may have its own of."""
+        """Laws and numbers, of which each run may have its own."""
+        first, whose = len(self.columns) + len(given), list[Numbers]()
         for target in given:
-            if isinstance(target, Law):
-                term["target"].append(law_terms(target))
+            if _has_laws(target):
+                law, number = law_terms_of_runs(target, what, first + len(whose))
+                term["target"].append(law)
                 self.columns.append(np.zeros(()))
+                whose += number
                 continue
             x = real_array(what, target)
             if x.ndim > 1 or not np.isfinite(x).all():
                 raise ShapeError(f"{what} is a law, a finite number, or one a run; got {target!r}")
             term["target"].append(None)
             self.columns.append(x)
+        self.columns += whose
 
 
 # ---- task by task ----------------------------------------------------------------------------------------------------
@@ -162,6 +167,11 @@ def _frame(terms: TaskTerms, task: Any, term: dict[str, Any]) -> None:
                 f"{len(components)} components or of all six, or a function of time; got {target!r}"
             )
     terms.targets(term, what, slots)
+    if isinstance(task, ImpedanceTask):
+        for wrench in task.wrench or ():
+            push, whose = law_terms_of_runs(wrench, f"wrench of {task_name(task)}", len(terms.columns))
+            term["push"].append(push)
+            terms.columns += whose
 
 
 def _impedance(task: ImpedanceTask, term: dict[str, Any], n: int) -> None:
@@ -183,7 +193,6 @@ def _impedance(task: ImpedanceTask, term: dict[str, Any], n: int) -> None:
             raise ShapeError(
                 f"wrench of {task_name(task)} has a number or law for each of {n} components; got {task.wrench!r}"
             )
-        term["push"] = [law_terms(as_law(w, f"wrench of {task_name(task)}")) for w in task.wrench]
         term["yielding"] = inverse.ravel().tolist()
 
 
@@ -198,11 +207,12 @@ def _posture(terms: TaskTerms, task: PostureTask, term: dict[str, Any]) -> None:
 def _posture_targets(robot: Mechanism, task: PostureTask) -> list[tuple[str, int, Any]]:
     targets = task.targets
     if isinstance(targets, Path):
-        return [(name, k, one) for name in _plain_joints(robot) for k, one in enumerate(_several(targets.law(name)))]
+        return [(name, k, targets.law(name, k)) for name in _plain_joints(robot) for k in range(robot.joint(name).nv)]
     if isinstance(targets, Mapping):
         all_of = []
         for name, given in targets.items():
-            several, n = _several(given), robot.joint(name).type.nv
+            n = robot.joint(name).type.nv
+            several = one_a_coordinate(given, n)
             if len(several) != n:
                 raise ShapeError(f"joint '{name}' has {n} coordinates; PostureTask gives {len(several)} targets")
             all_of += [(name, k, one) for k, one in enumerate(several)]
@@ -224,10 +234,6 @@ def _plain_joints(robot: Mechanism) -> list[str]:
         for n in robot.joints
         if robot.joint(n).nv and not robot.joint(n).type.quaternion and all(robot.joint(n).type.rates)
     ]
-
-
-def _several(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (tuple, list)) else [given]
 
 
 def _joints(terms: TaskTerms, task: Any, term: dict[str, Any], targets: list[tuple[str, int, Any]]) -> None:
@@ -340,7 +346,7 @@ def _components(task: Any) -> list[int]:
     given: Any = task.components
     if given is None:
         target = task.target
-        translates = not callable(target) and not _is_pose(target) and np.shape(target)[-1:] == (3,)
+        translates = not callable(target) and _shape(target)[-1:] == (3,)
         given = "tx ty tz" if translates else "rx ry rz tx ty tz"
     names = given.split() if isinstance(given, str) else []
     if not names or len(set(names)) != len(names) or any(name not in COMPONENTS for name in names):
@@ -349,9 +355,19 @@ def _components(task: Any) -> list[int]:
 
 
 def _is_pose(target: Any) -> bool:
-    return not any(isinstance(one, Law) for one in np.ravel(np.asarray(target, dtype=object))) and np.shape(target)[
-        -2:
-    ] == (4, 4)
+    return _shape(target)[-2:] == (4, 4)
+
+
+def _shape(target: Any) -> tuple[int, ...]:
+    """Of numbers; of laws, and of components of which some are one a run, how many there are."""
+    if not _has_laws(target):
+        with suppress(ValueError):
+            return np.shape(target)
+    return () if isinstance(target, Law) else (len(target),)
+
+
+def _has_laws(given: Any) -> bool:
+    return isinstance(given, Law) or (isinstance(given, (list, tuple)) and any(map(_has_laws, given)))
 
 
 def _pose_vector(pose: Numbers, what: str) -> Numbers:

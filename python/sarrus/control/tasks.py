@@ -31,7 +31,7 @@ __all__ = [
 
 Gain = float | ArrayLike
 Damping = Gain | Literal["critical"]
-FrameTarget = ArrayLike | Sequence[Law | float] | Callable[[float], Any]
+FrameTarget = ArrayLike | Sequence[Law | Gain | Sequence[Law | float]] | Callable[[float], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -129,7 +129,7 @@ class JointTask(Following):
     """One coordinate of a joint, also of one that closes a loop, is to follow a law or number [rad or m]; gains as of :class:`FrameTask`."""
 
     joint: str
-    target: Law | Gain
+    target: Law | Gain | Sequence[Law | float]
     index: int = 0
 
 
@@ -150,7 +150,7 @@ class PostureTask(Following):
 class CenterOfMassTask(Following):
     """The centre of mass is to follow numbers or laws, one for each component [m]; gains as of :class:`FrameTask`."""
 
-    target: Sequence[Law | Gain]
+    target: Sequence[Law | Gain | Sequence[Law | float]]
     components: str = "tx ty tz"
 
 
@@ -165,7 +165,7 @@ class MomentumTask(Task):
     gain : [1/s]
     """
 
-    target: Sequence[Law | Gain]
+    target: Sequence[Law | Gain | Sequence[Law | float]]
     components: str = "rx ry rz tx ty tz"
     gain: Gain = 10.0
 

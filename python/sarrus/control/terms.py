@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import is_masked
 from ..description.joints import Revolute, middle, unit_axis
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, ShapeError, StateError
-from ..laws import Law, as_law, law_terms
-from .coordinates import checked_index, coordinate, loses_turns
+from ..laws import law_terms_of_runs
+from .coordinates import checked_index, coordinate, loses_turns, one_a_coordinate
 from .elements import (
     PID,
     ActuatorDynamics,
@@ -121,17 +122,17 @@ def force_elements(
 
 def _pid(mechanism: LoopFunctions, element: PID, effort_limits: Sequence[float]) -> tuple[Term, list[Numbers]]:
     iq, iv = coordinate(mechanism, element.joint, element.index, "PID")
-    law = law_terms(as_law(element.target, f"target of '{element.joint}'"))
+    law, whose = law_terms_of_runs(element.target, f"target of '{element.joint}'")
     limits = _limits(element, element.limits)
     if effort_limits:  # beyond it z would wind up
         limits = [np.clip(x, -effort_limits[iv], effort_limits[iv]) for x in limits]
     term = iq, iv, law, loses_turns(mechanism, element.joint, element.index)
-    return term, [*_numbers(element, proportional="", integral="", derivative=""), *limits]
+    return term, [*whose, *_numbers(element, proportional="", integral="", derivative=""), *limits]
 
 
 def _prescribed_effort(mechanism: LoopFunctions, element: PrescribedEffort, _: object) -> tuple[Term, list[Numbers]]:
-    law = law_terms(as_law(element.law, f"effort of '{element.joint}'"))
-    return (_velocity(mechanism, element.joint, element.index), law), []
+    law, whose = law_terms_of_runs(element.law, f"effort of '{element.joint}'")
+    return (_velocity(mechanism, element.joint, element.index), law), whose
 
 
 def _stiction(mechanism: LoopFunctions, element: Stiction, _: object) -> tuple[Term, list[Numbers]]:
@@ -152,9 +153,10 @@ def _contact(mechanism: LoopFunctions, element: Contact, _: object) -> tuple[Ter
     offset, radius = (finite(f"{name} of Contact", getattr(element, name)) for name in ("offset", "radius"))
     if radius < 0.0:
         raise ModelError(f"radius of Contact must not be negative; got {radius!r}")
-    term = (element.frame, (0.0, 0.0, 0.0), tuple(unit_axis(element.normal)), offset, radius, *_ground(element))
+    ground, whose = _ground(element)
+    term = (element.frame, (0.0, 0.0, 0.0), tuple(unit_axis(element.normal)), offset, radius, *ground)
     signs = {"dissipation": NOT_NEGATIVE, "friction": NOT_NEGATIVE, "slip_velocity": POSITIVE}
-    return term, _numbers(element, stiffness=POSITIVE, exponent=POSITIVE, **signs)
+    return term, [*_numbers(element, stiffness=POSITIVE, exponent=POSITIVE, **signs), *whose]
 
 
 def _end_stop(mechanism: LoopFunctions, element: EndStop, _: object) -> tuple[Term, list[Numbers]]:
@@ -183,14 +185,14 @@ def _end_stop(mechanism: LoopFunctions, element: EndStop, _: object) -> tuple[Te
 
 def _thruster(mechanism: LoopFunctions, element: Thruster, _: object) -> tuple[Term, list[Numbers]]:
     _check_frame(mechanism, element.frame)
-    law = law_terms(as_law(element.thrust, f"thrust of '{element.frame}'"))
-    return (element.frame, tuple(unit_axis(element.axis)), law), _limits(element, element.limits)
+    law, whose = law_terms_of_runs(element.thrust, f"thrust of '{element.frame}'")
+    return (element.frame, tuple(unit_axis(element.axis)), law), [*whose, *_limits(element, element.limits)]
 
 
 def _reaction_wheel(mechanism: LoopFunctions, element: ReactionWheel, _: object) -> tuple[Term, list[Numbers]]:
-    law = law_terms(as_law(element.torque, f"torque of '{element.joint}'"))
+    law, whose = law_terms_of_runs(element.torque, f"torque of '{element.joint}'")
     term = _velocity(mechanism, element.joint, 0), _inertia_of_wheel(mechanism, element.joint), law
-    return term, _greatest(element, "torque_limit", "momentum_limit")
+    return term, [*whose, *_greatest(element, "torque_limit", "momentum_limit")]
 
 
 def _computed_torque(mechanism: LoopFunctions, element: ComputedTorque, _: object) -> tuple[Term, list[Numbers]]:
@@ -207,13 +209,13 @@ def _tracking(mechanism: LoopFunctions, element: ComputedTorque | PDPlus, law: s
         raise ModelError(f"targets of {what} map joints to laws or numbers; got {element.targets!r}")
     if not mechanism.nc and mechanism.nq != mechanism.nv:
         raise ModelError(f"{what} needs joints whose coordinates are as many as their velocities")
-    targets: dict[tuple[int, int], Law] = {}
+    targets: dict[tuple[int, int], tuple[Term, list[Numbers]]] = {}
     names: list[tuple[str, int]] = []
     if not mechanism.nc:  # all joints, in their order
-        targets = {(k, k): as_law(0.0, "a target") for k in range(mechanism.nv)}
+        targets = {(k, k): law_terms_of_runs(0.0, "a target") for k in range(mechanism.nv)}
     for name, given in element.targets.items():
         joint = mechanism._tree_joint(name, f"target of {what}")
-        laws = list(given) if isinstance(given, (tuple, list)) else [given]
+        laws = one_a_coordinate(given, joint.nv)
         if len(laws) != joint.nv:
             raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
         for k, target in enumerate(laws):
@@ -222,7 +224,7 @@ def _tracking(mechanism: LoopFunctions, element: ComputedTorque | PDPlus, law: s
                 if mechanism.nc
                 else (joint.v_slice.start + k,) * 2
             )
-            targets[at] = as_law(target, f"target of '{name}'")
+            targets[at] = law_terms_of_runs(target, f"target of '{name}'")
             names.append((name, k))
     if mechanism.nc:
         _check_independent(mechanism, what, names)
@@ -235,7 +237,10 @@ def _tracking(mechanism: LoopFunctions, element: ComputedTorque | PDPlus, law: s
         gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], n)), -1, 0))
     iq, iv = zip(*targets, strict=True)
     motors = _motors(mechanism, what) if mechanism.nc else []
-    return (law, list(iq), list(iv), tuple(law_terms(x) for x in targets.values()), motors), gains
+    laws_of = [law for law, _ in targets.values()]
+    return (law, list(iq), list(iv), tuple(laws_of), motors), [
+        x for _, whose in targets.values() for x in whose
+    ] + gains
 
 
 def _gravity(mechanism: LoopFunctions, element: GravityCompensation, _: object) -> tuple[Term, list[Numbers]]:
@@ -274,7 +279,7 @@ def _check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) 
 def _efforts(mechanism: LoopFunctions, element: Efforts, _: object) -> tuple[Term, Numbers]:
     times, u = _array("times of Efforts", element.times), _array("u of Efforts", element.u)
     if times.ndim != 1 or not len(times):
-        raise ShapeError(f"times of Efforts are (n,); got {times.shape}")
+        raise ShapeError(f"times of Efforts are (n,), the same in all runs; got {times.shape}")
     if not (np.diff(times) > 0.0).all():
         raise ModelError("times of Efforts must increase")
     if isinstance(element.joints, str):
@@ -403,14 +408,15 @@ def _check_frame(mechanism: LoopFunctions, name: str) -> None:
         mechanism.pose(mechanism.neutral(), name)  # which says what there is
 
 
-def _ground(element: Contact) -> tuple[Any, ...]:
-    """Law and direction of the ground's height."""
+def _ground(element: Contact) -> tuple[tuple[Any, ...], list[Numbers]]:
+    """Law and direction of the ground's height, and whose law it is."""
     if element.height is None:
-        return None, (0.0, 0.0, 0.0)
+        return (None, (0.0, 0.0, 0.0)), []
     along, normal = unit_axis(element.along), unit_axis(element.normal)
     if not abs(along @ normal) < 1e-9:
         raise ModelError(f"along of Contact must be across its normal; got {element.along!r} and {element.normal!r}")
-    return law_terms(as_law(element.height, "height of Contact")), tuple(along)
+    law, whose = law_terms_of_runs(element.height, "height of Contact")
+    return (law, tuple(along)), whose
 
 
 def _inertia_of_wheel(mechanism: LoopFunctions, name: str) -> float:
@@ -489,7 +495,7 @@ def _numbers(element: ForceElement, **signs: str) -> list[Numbers]:
 
 
 def _array(what: str, value: Any, *, finite: bool = True) -> Numbers:
-    if np.ma.is_masked(value):
+    if is_masked(value):
         raise TypeError(f"{what} has masked entries, whose hidden values would count; give .filled(value)")
     try:
         x = np.asarray(value)

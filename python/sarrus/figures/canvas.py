@@ -185,6 +185,32 @@ def _legend(ax: Axes, drawn: list[Line2D], new: bool) -> None:
     )  # fmt: skip
 
 
+def facing(t: Array, sides: Mapping[str, Mapping[str, Array]], ax: Axes | None = None) -> Axes:
+    """Draw curves of two units over times t (n,) [s], black ones by the axis on the left, blue ones by that on the right; returns the left axes.
+
+    Parameters
+    ----------
+    sides : two quantities with their units, left and right -> (name -> values (n,)), as of :func:`curves`
+    ax : where to draw; default: a new figure
+    """
+    new, left = ax is None, _axes(ax)
+    right = left.twinx()
+    drawn: list[Line2D] = []
+    for side, colour, (y_label, lines) in zip((left, right), ("black", COLOURS[0]), sides.items(), strict=True):
+        for dashes, (name, y) in zip(DASHES, lines.items(), strict=False):
+            drawn += side.plot(t, y, color=colour, linestyle=dashes, linewidth=1.4, label=name)
+        _dressed(side, "t [s]", y_label)
+        side.yaxis.label.set_color(colour)
+    right.grid(visible=False)  # only one of them fits the ticks that it belongs to
+    right.spines["right"].set(visible=True, color=colour)
+    right.tick_params(axis="y", colors=colour)
+    if len(t) > 1 and t[-1] > t[0]:
+        left.set_xlim(t[0], t[-1])
+    if max(map(len, sides.values())) > 1:  # else the axes have the names
+        _legend(left, drawn, new)
+    return left
+
+
 def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
     """Draw curves over times t (n,) [s], of one unit in each panel, one above the other; returns the upper axes.
 

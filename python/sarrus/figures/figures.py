@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
+    from ..mechanism import Mechanism
     from ..simulation.runs import Sweep
     from ..simulation.trajectory import Trajectory
 
@@ -36,6 +37,7 @@ _SPACES = {
 
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
+FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
 MANY = 12  # coordinates of which a figure that is asked for nothing in particular shows those of the motors alone
 
 
@@ -59,6 +61,8 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
         elif len(title) > 40:  # longer than the axis; the curves have the names
             title = _SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
         titled[f"{title} [{unit}]"] = lines
+    if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
+        return canvas.facing(run.t, titled, ax)
     if len(titled) > 1 and ax is not None:
         raise ValueError(
             f"what is drawn has several units, {', '.join(panels)}, which one axes cannot show: leave ax= out, or ask for less"
@@ -120,10 +124,14 @@ def _bundles(sweep: Sweep, what: str) -> list[Curve]:
     if what == "energy":
         sound = np.isfinite(q).all(axis=-1)
         energy = np.full(q.shape[:2], np.nan)
-        energy[sound] = robot.kinetic_energy(q[sound], v[sound]) + robot.potential_energy(q[sound])
+        for one, runs in sweep._by_mechanism():
+            here = runs & sound
+            energy[here] = one.kinetic_energy(q[here], v[here]) + one.potential_energy(q[here])
         return [("energy", "J", energy)]
     if what in robot.frames:
-        position = robot.pose(q, what, return_status=True)[0][..., :3, 3]
+        position = np.empty((*q.shape[:2], 3))
+        for one, runs in sweep._by_mechanism():
+            position[runs[:, 0]] = one.pose(q[runs[:, 0]], what, return_status=True)[0][..., :3, 3]
         return [(f"{what} {axis}", "m", position[..., k]) for k, axis in enumerate("xyz")]
     if what not in ("q", "v", *robot.joints):
         raise_no_such_name("quantity, joint or frame", what, ("q", "v", "energy", *robot.joints, *robot.frames))
@@ -184,16 +192,20 @@ def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> Arr
             raise_no_such_name("joint", name, loads)
     # the force of the sample before; bodies turn little until the next
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
-    placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
     for n, name in enumerate(names):
-        spec: Any = robot.constraint(name).spec if name not in placed else None
-        child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
-        pose = robot.pose(run.q[k], child) @ at.matrix
-        arrows[:, n, 0] = pose[:, :3, 3]
-        arrows[:, n, 1] = (pose[:, :3, :3] @ loads[name][k, 3:, None])[..., 0]
+        arrows[:, n, 0], arrows[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
     longest = float(np.nanmax(np.linalg.norm(arrows[:, :, 1], axis=-1), initial=0.0)) or 1.0
     arrows[:, :, 1] = arrows[:, :, 0] + np.nan_to_num(arrows[:, :, 1]) * (LONGEST * size / longest)
     return arrows
+
+
+def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[Array, Array]:
+    """Where in the world a joint or rod holds its child (..., 3) [m], and the force there (..., 3) [N] of its load (..., 6)."""
+    placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
+    spec: Any = robot.constraint(name).spec if name not in placed else None
+    child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
+    pose = robot.pose(q, child) @ at.matrix
+    return pose[..., :3, 3], (pose[..., :3, :3] @ load[..., 3:, None])[..., 0]
 
 
 def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:

@@ -65,6 +65,7 @@ class Skeleton:
     mechanism : the mechanism
     bars : tuple of :class:`Bar`; `owners` : the names of what they are drawn for, each once, in the order of the bars
     joints : joint name to :class:`Place`, of all but free joints
+    plates : body to its places (k, 3) in its frame [m], where these are more than two and not on a line
     anchors : (k, 3) where joints and rods are held by the ground, in the world [m]
     size : characteristic length: the largest extent of the mechanism in its home [m]
 
@@ -102,7 +103,11 @@ class Skeleton:
                 places[frame.body].append(frame.placement.translation)
         circles = {c.bodies[1]: c.circles for c in d.constraints if c.circles}
         bars: list[Bar] = []
+        self.plates: dict[str, Array] = {}
         for body in d.bodies:
+            corners = _distinct(places[body.name])
+            if body.name not in circles and len(corners) > 2 and _wide(corners):
+                self.plates[body.name] = corners
             lines = _round(circles[body.name]) if body.name in circles else _shape(body, places[body.name])
             bars += [Bar(body.name, (body.name, a), (body.name, b)) for a, b in lines]
             for spec in d.joints:
@@ -226,6 +231,12 @@ def _shape(body: BodySpec, places: list[Array]) -> Lines:
     for point in np.delete(points, hull, axis=0):
         lines.append((point, points[hull][np.argmin(np.linalg.norm(points[hull] - point, axis=1))]))
     return lines
+
+
+def _wide(points: Array) -> bool:
+    """Whether points (k, 3) are not on a line."""
+    _, extents, _ = np.linalg.svd(points - points.mean(axis=0))
+    return bool(extents[1] > FLAT * extents[0])
 
 
 def _moved(pose: Array, point: Array) -> Array:

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
 from . import complete, mjcf, sdf, urdf
-from .document import root_tag
+from .document import check_ties, root_tag
 from .saving import save
 from .urdf_loops import Loops
 
@@ -46,10 +45,6 @@ SUFFIXES = {
     ".world": "sdf",
     ".json": "{",
 }
-
-
-# joints and constraints of one pair of bodies: six leave nothing free, and dependent rows cost the cube of their number
-MOST_BETWEEN_TWO = 100
 
 
 def load(
@@ -99,17 +94,17 @@ def load(
     --------
     >>> robot = sarrus.load("panda.urdf")  # doctest: +SKIP
     """
-    options: dict[str, Any] = {
-        "floating_base": floating_base,
-        "package_dirs": package_dirs,
-        "loops": loops,
-        "model": model,
-    }
-    return _built(load_builder(path, **options), Path(os.fsdecode(path)).name)
+    builder = load_builder(path, floating_base=floating_base, package_dirs=package_dirs, loops=loops, model=model)
+    return _built(builder, Path(os.fsdecode(path)).name)
 
 
 def load_builder(
-    path: str | os.PathLike[str], *, package_dirs: Iterable[str | os.PathLike[str]] = (), **options: Any
+    path: str | os.PathLike[str],
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike[str]] = (),
+    loops: Loops = None,
+    model: str | None = None,
 ) -> Builder:
     """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; the arguments are those of :func:`load`.
 
@@ -137,7 +132,8 @@ def load_builder(
         raise wanted from None
     text = _expanded(path) if suffix == ".xacro" else path.read_bytes()
     beside = str(path.absolute().parent)
-    return _read(text, SUFFIXES[suffix], path.name, beside=beside, package_dirs=folders, **options)
+    places: dict[str, Any] = {"beside": beside, "package_dirs": folders}
+    return _read(text, SUFFIXES[suffix], path.name, floating_base=floating_base, loops=loops, model=model, **places)
 
 
 def loads(
@@ -186,13 +182,7 @@ def _read(
 
 def _built(builder: Builder, source: str) -> Mechanism:
     specs: list[Any] = [*builder._joints.values(), *builder._constraints.values()]
-    tied = Counter(tuple(sorted(spec.bodies)) for spec in specs)
-    for pair, count in tied.items():
-        if pair and count > MOST_BETWEEN_TWO:
-            raise ModelError(
-                f"{source}: {count} joints and constraints tie '{pair[0]}' to '{pair[-1]}'; a file is read with {MOST_BETWEEN_TWO} at most, "
-                "of which six leave nothing free"
-            )
+    check_ties((spec.bodies for spec in specs), source)
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line

@@ -7,7 +7,8 @@ without a word. A document type declaration is refused, and with it entities: a 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -24,6 +25,7 @@ __all__ = [
     "Notes",
     "at",
     "by_name",
+    "check_ties",
     "free_name",
     "grammar",
     "listed",
@@ -35,7 +37,20 @@ __all__ = [
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
 MOST = 50000  # elements; a humanoid robot has a thousand
 WITH_TEXT = ("sdf", "gazebo", "model")  # inside of these: elsewhere all is said in attributes
+# joints and constraints of one pair of bodies: six leave nothing free, and dependent rows cost the cube of their number
+MOST_BETWEEN_TWO = 100
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
+
+
+def check_ties(pairs: Iterable[tuple[str, ...]], source: str) -> None:
+    """ModelError where two bodies, of the names that each joint or constraint has, are tied together by too many."""
+    for pair, count in Counter(tuple(sorted(pair)) for pair in pairs).items():
+        if pair and count > MOST_BETWEEN_TWO:
+            raise ModelError(
+                f"{source}: {count} joints and constraints tie '{pair[0]}' to '{pair[-1]}'; a file is read with {MOST_BETWEEN_TWO} at most, "
+                "of which six leave nothing free"
+            )
+
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
 NOTHING: tuple[frozenset[str], ...] = (frozenset(), frozenset())

@@ -17,6 +17,7 @@ __all__ = ["mass_properties", "triangles"]
 def triangles(path: Path, *, hull: bool = False) -> Array:
     """Corners (n, 3, 3) of the triangles in a file, or of their convex hull: ModelError where it cannot be read, ImportError without trimesh."""
     trimesh: Any = importlib.import_module("trimesh")
+    path = Path(path)
     try:
         mesh = trimesh.load(path, force="mesh", process=False)
         corners = np.asarray((mesh.convex_hull if hull else mesh).triangles, dtype=np.float64)

@@ -40,7 +40,7 @@ import numpy as np
 from ..building.builder import Builder
 from ..errors import ModelError
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, at, free_name, parse
+from .document import Element, at, check_ties, free_name, parse
 from .mjcf_document import DEEPEST, KNOWN, WAY_OUT, Document, include, referred
 from .mjcf_geoms import body_inertia, geom_of, show_geom
 from .mujoco import HERE, Drives, Hinge, Tree, joint_type
@@ -270,6 +270,13 @@ class _Reader(Document):
                 element.attributes["name"]: element for element, _ in body.inside if element.get("name") in joints
             }
         equalities = self.grouped("equality")
+        ends = (
+            [name for k in "12" if (name := element.get(f"{end}{k}"))]
+            for element in equalities
+            if element.get("active") != "false"
+            for end in ("body", "site")
+        )
+        check_ties((tuple(pair) for pair in ends if pair), self.root.source)
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)
         taken = {*joints, *(element.get("name") or "" for element in equalities)}

@@ -28,7 +28,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -42,6 +42,9 @@ from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .document import Notes, free_name
+
+if TYPE_CHECKING:
+    import mujoco
 
 __all__ = ["from_mujoco", "read"]
 
@@ -292,7 +295,7 @@ class Drives:
 # --- what MuJoCo has compiled ---------------------------------------------------------------------------------------------------------
 
 
-def from_mujoco(model: Any) -> Mechanism:
+def from_mujoco(model: mujoco.MjModel) -> Mechanism:
     """The mechanism that MuJoCo has compiled. What becomes of its arrays: :mod:`sarrus.io.mujoco`.
 
     Parameters

@@ -46,13 +46,15 @@ from .outline import Axis, Link, Losses, has_passive, listed, tree_links
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pinocchio
+
 __all__ = ["from_pinocchio", "read", "to_pinocchio"]
 
 NO_LIMIT = 1e300  # from here on: Pinocchio has the largest double for none
 LARGEST = np.finfo(float).max
 
 
-def from_pinocchio(model: Any, constraints: Iterable[Any] = ()) -> Mechanism:
+def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> Mechanism:
     """The mechanism that a model of Pinocchio's and rigid constraints are. What becomes of each part: :mod:`sarrus.io.pinocchio`.
 
     Parameters

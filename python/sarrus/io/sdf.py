@@ -40,7 +40,7 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import drake
-from .document import Element, at, free_name
+from .document import Element, at, check_ties, free_name
 from .sdf_joints import Vector, axis_direction, axis_in_model, joint_type
 from .sdf_links import dress, inertia_of
 from .sdf_scene import Scene, SdfJoint, inside
@@ -122,6 +122,7 @@ def _built(scene: Scene, root: Element, top: str, floating_base: bool | None) ->
 
     still = {"world", *scene.static}
     ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
+    check_ties(ends.values(), root.source)
     moving = [
         joint for joint in scene.joints if not still.issuperset(ends[joint.name]) and _is_of(joint, ends, body, top)
     ]

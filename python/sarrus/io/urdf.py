@@ -47,7 +47,7 @@ from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 from . import drake
-from .document import Element, at, by_name, free_name, grammar, listed, parse, placed_inertia
+from .document import Element, at, by_name, check_ties, free_name, grammar, listed, parse, placed_inertia
 from .urdf_loops import KNOWN as LOOPS_KNOWN
 from .urdf_loops import TAGS as LOOP_TAGS
 from .urdf_loops import (
@@ -128,6 +128,7 @@ def read(
     if not links:
         robot.fail("has no links")
     ends = {name: _ends(element, links) for name, element in joint_elements.items()}
+    check_ties(ends.values(), source)
     body = {name: name for name in links}
     if "ground" in links:
         body["ground"] = free_name("ground_link", links)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, real_array
+from .._arrays import Array, is_masked, real_array
 from .._core import Status, tolerances
 from ..control.elements import Contact, Stiction
 from ..control.terms import force_elements, functions_and_elements
@@ -74,7 +74,7 @@ class Event:
     def _value(self, t: float, q: Array, v: Array) -> float:
         """Of the function; TypeError or StateError where it is no finite number."""
         given: Any = self.function(t, q, v)
-        if np.ma.is_masked(given):
+        if is_masked(given):
             raise TypeError(
                 f"event '{self.name}' returned a masked number; it must return one that is not, such as q[0] - 1.0"
             )
@@ -103,7 +103,7 @@ class Integration:
         self.limits = JointLimits(mechanism, limits, elements)
         self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
         if self.forces.parameters.ndim > 1:
-            raise ShapeError("numbers that differ from run to run are for simulate_many()")
+            raise ShapeError("numbers, laws or targets that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None
         sampled: list[Controller | None] = [None for *_, held in self.forces.terms["tables"] if held]
         sampled += [_sampled_force(mechanism, asked) if asked else None for asked in self.forces.sampled]

@@ -36,12 +36,13 @@ class Sweep:
 
     Attributes
     ----------
-    mechanism : what moves
+    mechanism : what moves, or the first of
+    mechanisms : (runs,) each run's own, where they differ; else None
     t : (n,) [s], of all of them
     q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
     z : (runs, n, nz) internal states of force elements, and what is held between samples
     status : (runs,) int8, a :class:`~sarrus.Status` each
-    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints, in the order of
+    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of
     excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
     stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit
     efforts : (runs, n, nv) what a policy asked for from each state on; None without one
@@ -64,10 +65,12 @@ class Sweep:
 
     def __init__(
         self, mechanism: Mechanism, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
-        excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, acting: Acting | None = None,
+        excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None,
+        mechanisms: Sequence[Mechanism] | None = None, acting: Acting | Sequence[Acting] | None = None,
     ) -> None:  # fmt: skip
         self.mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
-        self.limits, self.efforts, self._acting = tuple(limits), efforts, acting
+        self.limits, self.efforts = tuple(limits), efforts
+        self.mechanisms, self._acting = None if mechanisms is None else list(mechanisms), acting
         self.excess = np.full((len(q), len(self.limits)), np.nan) if excess is None else excess
         self.stiffness = np.full(len(q), np.nan) if stiffness is None else stiffness
 
@@ -86,7 +89,7 @@ class Sweep:
                 self.mechanism, self.t, self.q[which], self.v[which], self.status[which], z=self.z[which], limits=self.limits,
                 excess=self.excess[which], stiffness=self.stiffness[which],
                 efforts=None if self.efforts is None else self.efforts[which],
-                acting=None if self._acting is None else self._acting.of(which),
+                mechanisms=_those(self.mechanisms, which), acting=_those(self._acting, which),
             )  # fmt: skip
         try:
             i = range(len(self))[which]
@@ -96,12 +99,14 @@ class Sweep:
         n = int(lost.argmax()) if lost.any() else len(lost)
         t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
         efforts = method = None
-        if self._acting is not None:
-            method = self._acting.job.method
+        acting = self._acting[i] if isinstance(self._acting, Sequence) else self._acting
+        if acting is not None:
+            method = acting.job.method
             held = None if self.efforts is None else self.efforts[i, :n]
-            efforts = partial(self._acting.efforts, i, held)
+            efforts = partial(acting.efforts, i, held)
         how = {} if method is None else {"method": method}
-        return Trajectory(self.mechanism, t, q, v, z=z, efforts=efforts, statistics=how, status=said(self.status[i]))
+        robot = self.mechanism if self.mechanisms is None else self.mechanisms[i]
+        return Trajectory(robot, t, q, v, z=z, efforts=efforts, statistics=how, status=said(self.status[i]))
 
     def __repr__(self) -> str:
         counts = [(name, int(count)) for name, count in self._counts().items()]
@@ -125,12 +130,18 @@ class Sweep:
                 facts[f"{limit.quantity} of '{limit.joint}'"] = f"left by {np.count_nonzero(excess)} runs"
         return table(facts.items(), f"Sweep of '{self.mechanism.name}'")
 
+    def _by_mechanism(self) -> Iterator[tuple[Mechanism, NDArray[np.bool_]]]:
+        """Each mechanism once, and (runs, 1) whether a run is of it."""
+        of_run = [self.mechanism] * len(self) if self.mechanisms is None else self.mechanisms
+        for one in dict.fromkeys(of_run):
+            yield one, np.array([other is one for other in of_run], bool)[:, None]
+
     # ---- files and tables --------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .parquet (needs pandas and pyarrow).
 
-        The .npz holds the mechanism too, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
+        The .npz holds the mechanism too, or that of each run, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
         mechanism holds a function that cannot be pickled.
         """
         path = Path(path)
@@ -140,7 +151,7 @@ class Sweep:
             self.to_dataframe().to_parquet(path, index=False)
 
     def _given(self) -> dict[str, Any]:
-        names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
+        names = ("mechanism", "mechanisms", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -148,7 +159,7 @@ class Sweep:
         """Read what :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
-        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only.
+        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only: all runs are then of that mechanism.
 
         Raises ValueError where the file is none that sarrus wrote, or is of another mechanism.
         """
@@ -173,7 +184,9 @@ class Sweep:
             raise ImportError('to_dataframe() needs pandas: pip install "sarrus[dataframe]"') from missing
         runs, n = self.q.shape[:2]
         columns = storage.columns(self.mechanism, False, False)[1:-2]
-        frame = pandas.DataFrame(np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, -1), columns=columns)
+        frame = pandas.DataFrame(
+            np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, len(columns)), columns=columns
+        )
         frame.insert(0, "t", np.tile(self.t, runs))
         frame.insert(0, "status", np.repeat(self.status, n))
         frame.insert(0, "run", np.repeat(np.arange(runs), n))
@@ -199,3 +212,10 @@ class Sweep:
         from ..figures import figures as pictures
 
         return pictures.bundle(self, what, quantiles, checked_count("lines", lines, 0), ax)
+
+
+def _those(of: Any, which: Any) -> Any:
+    """What is one a run, of some runs."""
+    if isinstance(of, Sequence):
+        return [of[i] for i in np.arange(len(of))[which]]
+    return None if of is None else of.of(which)

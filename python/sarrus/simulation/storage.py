@@ -97,13 +97,15 @@ def write_sweep(path: Path, given: Mapping[str, Any]) -> None:
     """Write the arguments of a sweep, and what acts in it."""
     mechanism: Mechanism = given["mechanism"]
     try:
-        pickled = pickle.dumps((mechanism.description, given["acting"]))
+        own = () if given["mechanisms"] is None else (given["mechanisms"],)
+        pickled = pickle.dumps((mechanism.description, given["acting"], *own))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ModelError(
             f"'{mechanism.name}' holds a function that cannot be pickled ({error}): define it at the top of a module"
         ) from error
     arrays = {name: given[name] for name in (*IN_SWEEP, "efforts") if given[name] is not None}
-    notes = {"format": SWEEP_FORMAT, "limits": [asdict(limit) for limit in given["limits"]]}
+    limits = [asdict(limit) for limit in given["limits"]]
+    notes = {"format": SWEEP_FORMAT, "limits": limits, "several mechanisms": bool(own)}
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
@@ -125,19 +127,23 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         limits = [Limit(**limit) for limit in notes["limits"]]
     except Exception as error:  # whatever a foreign file brings about
         raise ValueError(f"not a sweep that sarrus saved: {error}") from error
-    acting = None
+    acting, own = None, []
     if mechanism is None:
         try:
-            description, acting = pickle.loads(arrays["pickled"].tobytes())
+            description, acting, *own = pickle.loads(arrays["pickled"].tobytes())
             mechanism = Mechanism(description)
         except Exception as error:  # whatever a pickle brings about
             fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
             raise ValueError(f"{fault}; give it: Sweep.load(path, mechanism=...)") from error
+    elif notes.get("several mechanisms"):
+        raise ValueError(
+            "each of its runs has a mechanism of its own, which only Sweep.load(path) without mechanism= unpickles"
+        )
     elif different := _difference(described, _described(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     given = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, given)
-    return {"mechanism": mechanism, **given, "limits": limits, "acting": acting}
+    return {"mechanism": mechanism, **given, "limits": limits, "acting": acting, "mechanisms": own[0] if own else None}
 
 
 def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:

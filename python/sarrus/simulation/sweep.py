@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, real_array
+from .._arrays import Array, checked_count, is_masked, real_array
 from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import ForceElements, force_elements, functions_and_elements
@@ -43,12 +44,27 @@ BLOCK = 1024  # runs a thread of which all is kept at once
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
-Result = tuple[slice, Array, Ended, Array]  # which runs, what is kept of them, how they ended, what was seen
+Rows = slice | NDArray[np.intp]
+Result = tuple[Rows, Array, Ended, Array]  # which runs, what is kept of them, how they ended, what was seen
 Policy = Callable[[float, Array, Array], ArrayLike]
 
 
+class Executor(Protocol):
+    """What takes jobs, as :class:`concurrent.futures.Executor` does."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Job: ...
+
+
+class Job(Protocol):
+    """What is asked of a :class:`concurrent.futures.Future`."""
+
+    def result(self) -> Any: ...
+
+    def cancel(self) -> Any: ...
+
+
 def simulate_many(
-    mechanism: Mechanism,
+    mechanism: Mechanism | Sequence[Mechanism],
     q: ArrayLike,
     v: ArrayLike,
     duration: float,
@@ -62,7 +78,7 @@ def simulate_many(
     limits: OnLimits = "warn",
     start: float = 0.0,
     threads: int = 1,
-    executor: Any = None,
+    executor: Executor | None = None,
     policy: Policy | None = None,
 ) -> Sweep:
     """Many runs side by side, several in the lanes of a processor's core and some on each thread.
@@ -71,9 +87,12 @@ def simulate_many(
 
     Parameters
     ----------
+    mechanism : what moves; or one a run, a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, places) but not in joints:
+        runs of the same one are side by side, others one after the other on each thread
     q, v : (runs, nq), (runs, nv), or one of them for all; where there are loops they are brought onto them
     duration : [s]; where it is no whole number of steps, the last one is shorter
-    controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,)
+    controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
+        the same in all runs: joints, frames, times of :class:`~sarrus.control.Efforts`, periods of :class:`~sarrus.control.Sampled`
     method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
     dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
     every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
@@ -113,13 +132,20 @@ def simulate_many(
     ((4, 11, 1), 0)
     >>> t, q, v, status = runs
 
+    Each run with a law of its own:
+
+    >>> push = sarrus.control.PrescribedEffort("pivot", [sarrus.laws.harmonic(1.0, rate) for rate in (2.0, 4.0, 6.0)])
+    >>> sarrus.simulate_many(robot, [0.0], [0.0], 1.0, push).q[:, -1, 0].round(3).tolist()
+    [0.156, 0.124, 0.011]
+
     A policy for all of them at once:
 
     >>> held = sarrus.simulate_many(robot, [[0.1], [0.4]], [0.0], 4.0, policy=lambda t, q, v: 50.0 * (0.2 - q) - 10.0 * v)
     >>> held.q[:, -1, 0].round(2).tolist()
     [0.17, 0.17]
     """
-    checked_mechanism(mechanism)
+    robots, of_run = _robots(mechanism)
+    robot = robots[0]
     check_choice("method", method, ("auto", *METHODS))
     check_choice("limits", limits, LIMITS)
     check_choice("stabilisation", stabilisation, STABILISATIONS)
@@ -132,7 +158,7 @@ def simulate_many(
     start, duration, dt = checked_times(start, duration, dt)
     check_advance(start, duration, dt)
     clock = _Clock.of(start, duration, dt, every)
-    if has_functions_of_q(mechanism):
+    if any(map(has_functions_of_q, robots)):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
     functions, elements = functions_and_elements(controller)
     if functions:
@@ -143,32 +169,54 @@ def simulate_many(
         raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
     if policy is not None and executor is not None:
         raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
-    chosen, joint_limits = method_for(method, elements), JointLimits(mechanism, limits, elements)
-    forces = force_elements(mechanism, [*elements, *joint_limits.end_stops], joint_limits.effort_limits)
-    if any(forces.sampled):
+    if policy is not None and len(robots) > 1:
+        raise TypeError("a policy is asked for all runs at once, which must be of one mechanism")
+    chosen, watches = method_for(method, elements), [JointLimits(one, limits, elements) for one in robots]
+    _check_alike(robots, watches)
+    acts = [
+        force_elements(one, [*elements, *watch.end_stops], watch.effort_limits)
+        for one, watch in zip(robots, watches, strict=True)
+    ]
+    if any(acts[0].sampled):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function is Sampled in simulate()")
     if policy is not None:
-        _hold(forces, mechanism.nv)
-    q, v, parameters = _equally_many(mechanism, q, v, forces.parameters)
-    if policy is not None:
+        _hold(acts[0], robot.nv)
+    several = 1 if of_run is None else len(of_run)
+    q, v, parameters = _equally_many(robot, q, v, acts[0].parameters, several)
+    if policy is not None or of_run is not None:
         parameters = np.array(np.broadcast_to(parameters, (len(q), parameters.shape[-1])))
 
-    sweep = _Job(mechanism, chosen, stabilisation, gains, forces.terms, joint_limits.terms, clock, threads)
-    runs, nq, nv = len(q), mechanism.nq, mechanism.nv
-    x = np.zeros((runs, sweep.core().size))
+    jobs = [
+        _Job(one, chosen, stabilisation, gains, act.terms, watch.terms, clock, threads)
+        for one, act, watch in zip(robots, acts, watches, strict=True)
+    ]
+    work: Work = [(slice(0, len(q)), jobs[0])]
+    if of_run is not None:
+        sorted_runs, counts = np.argsort(of_run, kind="stable"), np.bincount(of_run, minlength=1)
+        work = list(zip(np.split(sorted_runs, np.cumsum(counts)[:-1]), jobs, strict=True))
+        for (rows, _), act in zip(work, acts, strict=True):
+            parameters[rows] = act.parameters[rows] if act.parameters.ndim == 2 else act.parameters
+    runs, nq, nv = len(q), robot.nq, robot.nv
+    x = np.zeros((runs, jobs[0].core().size))
     shape = runs, clock.samples + 1
     q_kept, v_kept, z_kept = (np.full((*shape, k), np.nan) for k in (nq, nv, x.shape[1] - nq - nv))
     ended, asked = np.full(runs, Status.INTERRUPTED, np.int8), None if policy is None else np.full((*shape, nv), np.nan)
-    records = np.full((runs, HEAD + 2 * len(joint_limits.watched)), np.nan)
+    records = np.full((runs, HEAD + 2 * len(watches[0].watched)), np.nan)
+    begun = np.full(runs, Status.FINISHED, np.int8)
     try:
-        begun = sweep.begin(q, v, x)
+        for rows, job in work:
+            part = x[rows]
+            begun[rows] = job.begin(q[rows], v[rows], part)
+            x[rows] = part
         unsound = begun != Status.FINISHED
         q_kept[:, 0], v_kept[:, 0], z_kept[:, 0] = x[:, :nq], x[:, nq : nq + nv], x[:, nq + nv :]
         q_kept[unsound] = v_kept[unsound] = z_kept[unsound] = np.nan
         if asked is not None:
-            shares = _by_policy(sweep, x, parameters, cast(Policy, policy), asked)
+            shares = _by_policy(jobs[0], x, parameters, cast(Policy, policy), asked)
+        elif executor is not None:
+            shares = _spread(executor, work, x, parameters)
         else:
-            shares = _here(sweep, x, parameters) if executor is None else _spread(executor, sweep, x, parameters)
+            shares = (_on_threads if threads > 1 and len(work) > 1 else _here)(work, x, parameters)
         with contextlib.closing(shares):
             for share, kept, status, record in shares:
                 records[share] = record
@@ -181,23 +229,58 @@ def simulate_many(
     except KeyboardInterrupt:
         pass  # what has not come back is marked as interrupted, as simulate() does
     records[~np.isin(ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
-    joint_limits.warn(*_exceeded(joint_limits, records))
+    watches[0].warn(*_exceeded(watches, of_run, records))
     beyond = np.nan_to_num(records[:, 0])
     fast = int((beyond > METHODS[chosen].stable).sum())
     warn_of_stiffness(chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
     return Sweep(
-        mechanism, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=joint_limits.watched,
-        excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked, acting=Acting(sweep, parameters),
+        robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=watches[0].watched,
+        excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked,
+        mechanisms=None if of_run is None else [robots[k] for k in of_run],
+        acting=Acting(jobs[0], parameters) if of_run is None else [Acting(jobs[k], row) for k, row in zip(of_run, parameters, strict=True)],
     )  # fmt: skip
 
 
-def _exceeded(joint_limits: JointLimits, records: Array) -> tuple[list[dict[str, Any]], str]:
+def _robots(given: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
+    """What moves; of several, one a run, each once, and which of them a run has."""
+    if not isinstance(given, (list, tuple)) or not given:
+        return [checked_mechanism(given)], None
+    numbered = {one: k for k, one in enumerate(dict.fromkeys(checked_mechanism(one) for one in given))}
+    return list(numbered), np.array([numbered[one] for one in given], dtype=np.intp)
+
+
+def _check_alike(robots: Sequence[Mechanism], watches: Sequence[JointLimits]) -> None:
+    """ModelError where mechanisms have not the same coordinates, motors and kinds of limits."""
+
+    def of(robot: Mechanism, watch: JointLimits) -> dict[str, Any]:
+        return {
+            "joints": [
+                (name, robot.joint(name).type.coordinates, robot.joint(name).type.velocities) for name in robot.joints
+            ],
+            "joints that close loops": list(robot.loop_joints),
+            "actuated joints": list(robot.actuated),
+            "limits of joints": [(w.joint, w.index, w.quantity) for w in watch.watched],
+        }
+
+    first = of(robots[0], watches[0])
+    for robot, watch in zip(robots[1:], watches[1:], strict=True):
+        for what, mine in of(robot, watch).items():
+            if mine != first[what]:
+                raise ModelError(
+                    f"mechanisms side by side may differ in numbers only; '{robot.name}' has other {what} than '{robots[0].name}'"
+                )
+
+
+def _exceeded(
+    watches: Sequence[JointLimits], of_run: NDArray[np.intp] | None, records: Array
+) -> tuple[list[dict[str, Any]], str]:
     """Limits that any of the runs left, as the first of these did, and in how many runs."""
     out = np.nan_to_num(records[:, HEAD + 1 :: 2]) != 0.0
     left = []
     for k in np.flatnonzero(out.any(axis=0)):
         first = int(out[:, k].argmax())
-        left.append(joint_limits.exceeded(records[first])[out[first, :k].sum()])
+        watch = watches[0 if of_run is None else of_run[first]]
+        left.append(watch.exceeded(records[first])[out[first, :k].sum()])
     return left, f" (in {int(out.any(axis=1).sum())} of {len(records)} runs some limit is left)"
 
 
@@ -275,11 +358,18 @@ class _Job:
 
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
         """From states x (runs, size): those after every so many steps (runs, n - 1, size), how it ended (runs,), and what was seen."""
+        return self.run(self.core(), x, parameters)
+
+    def run(self, core: _core.Simulation, x: Array, parameters: Array) -> tuple[Array, Ended, Array]:
+        """The same by a core that there is already: of thousands of laws one takes its time to make."""
         clock = self.clock
-        kept, status, record = self.core().run_many(
+        kept, status, record = core.run_many(
             x, parameters, clock.start, clock.dt, clock.whole, clock.rest, clock.every, self.threads
         )
         return kept, status, record if record.shape[1] else np.zeros((len(x), HEAD))
+
+
+Work = Sequence[tuple[Rows, _Job]]
 
 
 @dataclass(frozen=True)
@@ -370,19 +460,27 @@ def _answer(given: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> A
     return answer
 
 
-def _here(sweep: _Job, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    for share in _shares(len(x), BLOCK * sweep.threads):
-        yield share, *sweep(x[share], _of(parameters, share))
+def _here(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
+    for rows, job in work:
+        core = job.core()
+        for share, _ in _cut([(rows, job)], BLOCK * job.threads):
+            yield share, *job.run(core, x[share], _of(parameters, share))
 
 
-def _spread(executor: Any, sweep: _Job, x: Array, parameters: Array) -> Generator[Result, None, None]:
+def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
+    """Of mechanisms of which few runs are alike: some on each thread."""
+    with ThreadPoolExecutor(work[0][1].threads) as pool:
+        yield from _spread(pool, [(rows, replace(job, threads=1)) for rows, job in work], x, parameters)
+
+
+def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
     """In shares that an executor's workers take; however it ends, none begins after that."""
-    unit = 1 if not METHODS[sweep.method].in_lanes else LANES
+    unit = 1 if not METHODS[work[0][1].method].in_lanes else LANES
     size = -(-len(x) // (4 * _workers(executor)))  # some for each, as they are not equally fast
     size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
-    jobs: deque[tuple[slice, Any]] = deque()
+    jobs: deque[tuple[Rows, Job]] = deque()
     try:
-        for share in _shares(len(x), -(-size // unit) * unit):
+        for share, sweep in _cut(work, -(-size // unit) * unit):
             jobs.append((share, executor.submit(sweep, x[share], _of(parameters, share))))
         while jobs:
             share, job = jobs[0]
@@ -394,7 +492,7 @@ def _spread(executor: Any, sweep: _Job, x: Array, parameters: Array) -> Generato
             job.cancel()
 
 
-def _workers(executor: Any) -> int:
+def _workers(executor: Executor) -> int:
     """How many jobs it does at once; 8 where it does not say."""
     count = getattr(executor, "_max_workers", None)
     client = getattr(executor, "_client", executor)  # Dask's
@@ -408,18 +506,28 @@ def _shares(runs: int, size: int) -> Iterator[slice]:
         yield slice(first, min(first + size, runs))
 
 
-def _of(parameters: Array, share: slice | int) -> Array:
+def _cut(work: Work, size: int) -> Iterator[tuple[Rows, _Job]]:
+    """Shares of runs of one mechanism."""
+    for rows, job in work:
+        runs = rows.stop if isinstance(rows, slice) else len(rows)
+        for share in _shares(runs, size):
+            yield share if isinstance(rows, slice) else rows[share], job
+
+
+def _of(parameters: Array, share: Rows | int) -> Array:
     return parameters[share] if parameters.ndim == 2 else parameters
 
 
-def _equally_many(mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Array) -> tuple[Array, Array, Array]:
+def _equally_many(
+    mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Array, mechanisms: int
+) -> tuple[Array, Array, Array]:
     """States (runs, nq), (runs, nv), and numbers (runs, parameters) or (parameters,)."""
     nq, nv = mechanism.nq, mechanism.nv
     arrays = []
     for name, given, width in (("q", q, nq), ("v", v, nv)):
         try:
             x = np.asarray(given)
-            if x.dtype.kind not in "fiub" or np.ma.is_masked(given):
+            if x.dtype.kind not in "fiub" or is_masked(given):
                 raise TypeError
             x = x.astype(np.float64, copy=False)
         except (TypeError, ValueError):
@@ -429,9 +537,14 @@ def _equally_many(mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: 
     if q.ndim not in (1, 2) or v.ndim not in (1, 2) or q.shape[-1] != nq or v.shape[-1] != nv:
         raise ShapeError(f"q and v must be (runs, {nq}) and (runs, {nv}), or one for all; got {q.shape} and {v.shape}")
     try:
-        (runs,) = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], parameters.shape[:-1], (1,))
+        (runs,) = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], parameters.shape[:-1], (mechanisms,))
+        if runs != mechanisms > 1:
+            raise ValueError
     except ValueError:
-        raise ShapeError(f"q {q.shape}, v {v.shape} and numbers {parameters.shape} are not equally many runs") from None
+        several = f", with {mechanisms} mechanisms," * (mechanisms > 1)
+        raise ShapeError(
+            f"q {q.shape}, v {v.shape} and numbers {parameters.shape}{several} are not equally many runs"
+        ) from None
     if parameters.ndim == 2:
         parameters = np.ascontiguousarray(np.broadcast_to(parameters, (runs, parameters.shape[1])))
     return np.broadcast_to(q, (runs, nq)), np.broadcast_to(v, (runs, nv)), parameters

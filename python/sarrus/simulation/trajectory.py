@@ -84,7 +84,7 @@ class Trajectory:
     statistics: dict[str, Any]
     status: str
     events: dict[str, Array]
-    checkpoint: Any
+    checkpoint: dict[str, Any] | None
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Trajectory:
         statistics: Mapping[str, Any] | None = None,
         status: str = "finished",
         events: Mapping[str, ArrayLike] | None = None,
-        checkpoint: Any = None,
+        checkpoint: dict[str, Any] | None = None,
     ) -> None:
         times = _kept(real_array("t", t))
         if times.ndim != 1:
@@ -442,7 +442,10 @@ class Trajectory:
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-        """Draw something against time: up to five lines in black of different dashes, more in colours, what has another unit below.
+        """Draw something against time: up to five lines in black of different dashes, more in colours.
+
+        Of two units with up to three lines each, the second one is blue and has its axis on the right; more lines or units have panels, one
+        below the other.
 
         Needs matplotlib.
 
@@ -452,14 +455,13 @@ class Trajectory:
             size of the force in every constraint or joint, and "pin_loads", with what motors in them do; the name of a joint: its
             coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names. Default: "q", of more
             than twelve coordinates those of the joints that have motors
-        ax : where to draw what has one unit; default: a new figure
+        ax : where to draw what needs no panels; default: a new figure
 
         Returns
         -------
-        The axes; of several the upper one (all: its ``figure.axes``).
+        The axes; of several the left or the upper one (all: its ``figure.axes``).
 
-        Raises NameNotFoundError where no quantity, joint or frame has this name, ValueError for several units and one `ax` to be drawn
-        into, ModelError for "a", "tau" or "reactions" of a motion of which it is unknown what acts.
+        Raises NameNotFoundError where no quantity, joint or frame has this name, ValueError for panels and one `ax` to be drawn into, ModelError for "a", "tau" or "reactions" of a motion of which it is unknown what acts.
         """
         from ..figures import figures as pictures
 

@@ -74,6 +74,14 @@ class Inputs:
                 q, part, part_step = found, there, min(longest, 2 * part_step)
         return q, True
 
+    def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:
+        """How far a chosen coordinate goes between these ends, the other chosen ones held; the ends, where no loop holds it."""
+        rows = self.loops.holonomic
+        if not rows.any() or not np.abs(self.loops.jacobian(q)[rows][:, k]).max() > CLOSED:
+            return ends
+        low, high = (float(self.coordinates(self.lead(q, {k: end})[0])[k]) for end in ends)
+        return low, high
+
     def _close(self, q: Array, rows: NDArray[np.intp], target: Array) -> Array | None:
         """The configuration with closed loops and these coordinates; None where the loops stay open, or close far away only."""
         loops, now = self.loops, q

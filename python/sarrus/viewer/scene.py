@@ -1,16 +1,16 @@
-"""A mechanism drawn in a viser server: its bodies, names, anchors, the ground under it, and from where one looks.
+"""A mechanism drawn in a viser server: its bodies, names, anchors, and the ground under it.
 
-A body is a node with its pose; meshes, bars, pins and frames are fixed in it and move along. Only bars that stretch from one body to
-another get new vertices. Bars stand for bodies without visuals, and for all of them where one asks to see those.
+A body is a node with its pose; meshes, bars, plates, pins and frames are fixed in it and move along. Only bars that stretch from one body
+to another get new vertices. Bars and plates stand for bodies without visuals, and for all of them where one asks to see those.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,23 @@ from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism
 from ..spatial import Rotation
 from . import meshes
-from .shapes import Triangles, capsule, cone, hinge, solid, together
+from .camera import Camera
+from .ghosts import Ghosts
+from .labels import Label, Labels
+from .marks import Forces, Traces
+from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
+
+if TYPE_CHECKING:
+    from ..simulation.trajectory import Trajectory
 
 Color = tuple[int, int, int]
 HINGES: Color = (61, 68, 80)
+# in light and in dark: pins and pedestals, lines of the grid, and those between its sections
+SURROUNDINGS: dict[bool, tuple[Color, Color, Color]] = {
+    False: (HINGES, (222, 224, 228), (196, 199, 205)),
+    True: ((150, 157, 168), (52, 55, 62), (74, 78, 87)),
+}
+MOST_CORNERS = 24  # of a plate
 # of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
 COLORS: tuple[Color, ...] = (
     (119, 170, 221), (238, 136, 102), (68, 187, 153), (238, 221, 136), (153, 221, 255), (255, 170, 187), (187, 204, 51),
@@ -60,29 +73,45 @@ class Scene:
     nodes : body to its node, which has its pose
     visuals : pairs of a :class:`Look` and its node; empty where the mechanism has none, or none can be read
     faults : a line for each cause that meshes are missing
-    labels : "bodies", "joints" and "frames" to all that shows their names
+    labels, camera, forces, traces, ghosts : :class:`Labels`, :class:`Camera`, :class:`Forces`, :class:`Traces`; :class:`Ghosts` of
+        several runs, or None
+    bare : body to the mesh of its bars or plate, for bodies that have any
+    colors : body to its colour
     """
 
-    def __init__(self, server: Any, mechanism: Mechanism, q: Array) -> None:
-        self._server, self._scene = server, server.scene
+    def __init__(
+        self, server: Any, mechanism: Mechanism, q: Array, trace: str | Sequence[str], runs: Sequence[Trajectory]
+    ) -> None:
+        self._scene = server.scene
         self.mechanism, self.skeleton = mechanism, Skeleton(mechanism)
         self.nodes: dict[str, Any] = {}
-        self.labels: dict[str, list[Any]] = {"bodies": [], "joints": [], "frames": []}
+        self.bare: dict[str, Triangles] = {}
+        self.labels = Labels(server)
+        self._axes: list[Any] = []
+        self._dark_ones: list[Any] = []  # pins and pedestals
         # number of the bar in the skeleton, and its mesh
         self._slides: list[tuple[int, Any]] = []
         # what visuals stand for: hidden while those are shown
         self._bare: list[Any] = []
         self._radius = self._bar_radius()
+        self.traces = Traces(self._scene, mechanism, trace, self._radius)
+        self.forces = Forces(self._scene, mechanism, self.skeleton.size, self._radius)
         looks, self.faults = _looks(mechanism.description.visuals)
         self._clothed = _clothed(mechanism, looks)
         self._paths = {"ground": "/ground", **{body: f"/bodies/{k}" for k, body in enumerate(mechanism.bodies)}}
-        self._colors = {body: COLORS[k % len(COLORS)] for k, body in enumerate(mechanism.bodies)}
+        self.colors = {body: COLORS[k % len(COLORS)] for k, body in enumerate(mechanism.bodies)}
         ends = self.skeleton.segments_flat(q)
         self._draw_bodies()
         self.visuals = [(look, self._draw_look(f"visual{k}", look)) for k, look in enumerate(looks)]
         self._draw_slides(ends)
         self._draw_names()
-        self._draw_surroundings(q, ends)
+        up, points = _up(mechanism), self._points(q)
+        self._draw_surroundings(points, ends, up)
+        self.camera = Camera(server, np.concatenate([points, self._passed(runs)]), up)
+        self.darken(False)
+        if runs:
+            self.traces.of_run(runs[0])
+        self.ghosts = Ghosts(self._scene, self.skeleton, list(runs), self.colors, self.bare) if len(runs) > 1 else None
 
     def show(self, q: Array) -> None:
         """Put all bodies, and the bars that stretch, where q (nq,) has them."""
@@ -94,11 +123,19 @@ class Scene:
             ends = self.skeleton.segments_flat(q)
             for k, mesh in self._slides:
                 mesh.vertices = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)[0]
+        self.labels.show({"ground": np.eye(4), **{body: known.pose(body) for body in self.mechanism.bodies}})
 
     def reveal(self, kind: str, visible: bool) -> None:
         """Show or hide the names of all "bodies", "joints" or "frames"; frames' axes too."""
-        for label in self.labels[kind]:
-            label.visible = visible
+        self.labels.reveal(kind, visible)
+        for axes in self._axes if kind == "frames" else ():
+            axes.visible = visible
+
+    def darken(self, dark: bool) -> None:
+        """Colours that stand out from a dark background, or from a light one."""
+        hinges, self._grid.cell_color, self._grid.section_color = SURROUNDINGS[dark]
+        for node in self._dark_ones:
+            node.color = hinges
 
     def dress(self, visible: bool) -> None:
         """Show bodies by their visuals, or by bars."""
@@ -125,10 +162,20 @@ class Scene:
             self.nodes[body] = self._scene.add_frame(path, show_axes=False)
             own = [bar for bar in self.skeleton.bars if bar.first[0] == bar.second[0] == bar.owner == body]
             ends = [(bar.first[1], bar.second[1]) for bar in own]
-            self._draw_bare(body, f"{path}/bars", [capsule(*pair, self._radius) for pair in ends], self._colors[body])
+            parts = self._bars(body, ends)
+            if self._draw_bare(body, f"{path}/bars", parts, self.colors[body]):
+                self.bare[body] = together(parts)
             hinges = [hinge(place, self._radius) for place in self.skeleton.joints.values() if place.body == body]
-            self._draw_bare(body, f"{path}/joints", hinges, HINGES)
-            self._label("bodies", f"{path}/name", body, np.mean(ends, axis=(0, 1)) if ends else np.zeros(3))
+            self._dark_ones += filter(None, [self._draw_bare(body, f"{path}/joints", hinges, HINGES)])
+            self._label("bodies", body, body, np.mean(ends, axis=(0, 1)) if ends else np.zeros(3))
+
+    def _bars(self, body: str, ends: list[tuple[Array, Array]]) -> list[Triangles]:
+        """A plate with a round rim, a solid where its places are in space, or single bars."""
+        bars, points = [capsule(*pair, self._radius) for pair in ends], self.skeleton.plates.get(body)
+        if points is None or len(points) > MOST_CORNERS:
+            return bars
+        made, flat = plate(points, 0.9 * self._radius)
+        return [made, *bars] if flat else [made]
 
     def _draw_bare(self, body: str, path: str, parts: list[Triangles], color: Color) -> Any:
         """What stands for a body without visuals: hidden where it has any."""
@@ -147,7 +194,7 @@ class Scene:
         place: dict[str, Any] = {"wxyz": _wxyz(at.rotation), "position": at.translation, "scale": look.scale}
         if look.colored is not None and visual.color is None:
             return self._scene.add_glb(path, look.colored, **place)
-        color, opacity = self._colors.get(visual.body, HINGES), 1.0
+        color, opacity = self.colors.get(visual.body, HINGES), 1.0
         if visual.color is not None:
             red, green, blue, opacity = visual.color
             color = round(255 * red), round(255 * green), round(255 * blue)
@@ -160,69 +207,63 @@ class Scene:
         for k, bar in enumerate(self.skeleton.bars):
             if bar.first[0] != bar.second[0]:
                 bar_now = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)
-                color = self._colors.get(bar.owner, COLORS[0])
+                color = self.colors.get(bar.owner, COLORS[0])
                 self._slides.append((k, self._draw_bare(bar.owner, f"/slides/{k}", [bar_now], color)))
 
     def _draw_names(self) -> None:
         """Of joints and frames, and the frames' axes; hidden at first."""
-        for k, place in enumerate(self.skeleton.joints.values()):
+        for place in self.skeleton.joints.values():
             if place.body in self.nodes:
-                self._label("joints", f"{self._paths[place.body]}/joint{k}", place.joint, place.point)
+                self._label("joints", place.joint, place.body, place.point)
         lines = {"axes_length": 4 * self._radius, "axes_radius": 0.3 * self._radius, "visible": False}
         for k, frame in enumerate(self.mechanism.description.frames):
             path, at = f"{self._paths[frame.body]}/frame{k}", frame.placement
             axes = self._scene.add_frame(path, wxyz=_wxyz(at.rotation), position=at.translation, **lines)
-            self.labels["frames"].append(axes)
-            self._label("frames", f"{path}/name", frame.name, np.zeros(3))
+            self._axes.append(axes)
+            self._label("frames", frame.name, frame.body, at.translation)
 
-    def _draw_surroundings(self, q: Array, ends: Array) -> None:
-        """Pedestals on the ground, a grid, light, and the camera."""
-        scene, anchors, size, up = self._scene, self.skeleton.anchors, self.skeleton.size, _up(self.mechanism)
+    def _draw_surroundings(self, points: Array, ends: Array, up: Array) -> None:
+        """Pedestals on the ground, a grid and light around what is seen at points (k, 3)."""
+        scene, anchors, size = self._scene, self.skeleton.anchors, self.skeleton.size
         scene.set_up_direction(tuple(up.tolist()))
-        low, high = self._bounds(q)
-        middle = (low + high) / 2
+        middle = (points.min(axis=0) + points.max(axis=0)) / 2
         # where the mechanism hangs from its anchors they are held from above
         weight = ends.mean(axis=(0, 1)) if ends.size else middle
         hangs = len(anchors) > 0 and float((weight - anchors.mean(axis=0)) @ up) < 0.0
         for k, anchor in enumerate(anchors):
             pedestal = cone(anchor, up if hangs else -up, self._radius)
-            self._draw_bare(self._held_at(anchor), f"/ground/anchor{k}", [pedestal], HINGES)
+            self._dark_ones.append(self._draw_bare(self._held_at(anchor), f"/ground/anchor{k}", [pedestal], HINGES))
         rolls = any(c.circles for c in self.mechanism.description.constraints)
-        corners = np.array(list(itertools.product(*zip(low, high, strict=True))))
         # room for pedestals, or what is seen stands on the ground
-        level = float((corners @ up).min()) - (0.0 if rolls or self._clothed else 5.0 * self._radius)
+        level = float((points @ up).min()) - (0.0 if rolls or self._clothed else 5.0 * self._radius)
         cell = round_length(size / 4)
-        scene.add_grid(
+        self._grid = scene.add_grid(
             "/ground/grid", width=24 * size, height=24 * size, cell_size=cell, section_size=5 * cell, fade_distance=8 * size,
-            cell_color=(222, 224, 228), section_color=(196, 199, 205),
             wxyz=_wxyz(axis_frame(up)), position=middle + (level - middle @ up) * up,
         )  # fmt: skip
         scene.configure_default_lights(cast_shadow=True)
-        span = max(float(np.linalg.norm(high - low)), size)
-        camera, away = self._server.initial_camera, 1.6 * span * _from_where(high - low, up)
-        camera.look_at, camera.position, camera.up = middle, middle + away, up
-        camera.fov, camera.near, camera.far = math.radians(42.0), 0.01 * span, 100 * span
 
-        def step_back(client: Any) -> None:
-            # a phone held upright is narrow: from farther away
-            if client.camera.aspect < 1.0:
-                client.camera.position = middle + away / client.camera.aspect
-                client.camera.look_at = middle  # which the position took along
-
-        self._server.on_client_connect(step_back)
-
-    def _bounds(self, q: Array) -> tuple[Array, Array]:
-        """Lowest and highest corner (3,) of the box around all that is shown [m]."""
+    def _points(self, q: Array) -> Array:
+        """Points (k, 3) around all that is shown [m]."""
         if not self.visuals:
-            return self.skeleton.bounds(q)
+            shown = [self.skeleton.segments_flat(q), self.skeleton.anchors, *self.skeleton.joint_points(q).values()]
+            points = np.concatenate([np.reshape(there, (-1, 3)) for there in shown])
+            return points[np.isfinite(points).all(axis=1)] if np.isfinite(points).any() else np.zeros((1, 3))
         known = self.mechanism.kinematics(q)
         bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._clothed]
         seen = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]
         for look, _ in self.visuals:
             pose = known.pose(look.visual.body) if look.visual.body in self.nodes else np.eye(4)
             seen.append(look.vertices @ pose[:3, :3].T + pose[:3, 3])
-        points = np.concatenate(seen)
-        return points.min(axis=0), points.max(axis=0)
+        return np.concatenate(seen)
+
+    def _passed(self, runs: Sequence[Trajectory]) -> Array:
+        """Points (k, 3) where runs lead [m]; none where that is so far that there were little to see of the mechanism."""
+        few = [run.q[np.unique(np.linspace(0, len(run) - 1, 12).astype(int))] for run in runs]
+        q = np.concatenate([np.zeros((0, self.mechanism.nq)), *few])
+        points = self.skeleton.segments_flat(q[np.isfinite(q).all(axis=1)]).reshape(-1, 3)
+        far = len(points) and np.ptp(points, axis=0).max() > 4.0 * self.skeleton.size
+        return points[:0] if far else points
 
     def _held_at(self, anchor: Array) -> str:
         """The body that a joint holds there; "ground" where a rod does, or another joint."""
@@ -231,8 +272,8 @@ class Scene:
                 return spec.child
         return "ground"
 
-    def _label(self, kind: str, path: str, text: str, where: Array) -> None:
-        self.labels[kind].append(self._scene.add_label(path, text, position=where, visible=False))
+    def _label(self, kind: str, text: str, body: str, point: Array) -> None:
+        self.labels.all.append(Label(kind, text, body, point))
 
 
 def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
@@ -287,16 +328,3 @@ def round_length(x: float) -> float:
     """
     power = 10.0 ** math.floor(math.log10(x))
     return max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1 + 1e-9)) * power
-
-
-def _from_where(extent: Array, up: Array) -> Array:
-    """Direction (3,), of unit length, from which a mechanism shows most: onto its plane where it has one."""
-    thin = int(np.argmin(extent))
-    if extent[thin] < 0.1 * extent.max():
-        onto = -np.eye(3)[thin] if thin == 1 else np.eye(3)[thin]
-        onto = onto if abs(onto @ up) < 0.5 else up
-    else:
-        onto = np.array([0.6, -1.0, 0.0]) if abs(up[2]) > 0.5 else np.array([0.6, 0.0, 1.0])
-    across = np.cross(onto, up) if abs(onto @ up) < 0.5 else np.array([0.0, 1.0, 0.0])
-    seen = onto + 0.3 * up - 0.25 * across
-    return np.asarray(seen / np.linalg.norm(seen))

@@ -6,6 +6,7 @@ triangles (m, 3) of indices into them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array
 from ..description.specs import Box, Cylinder, Sphere
-from ..figures.skeleton import Place
+from ..figures.skeleton import FLAT, Place
 
 Triangles = tuple[Array, NDArray[np.int64]]
 
@@ -87,6 +88,32 @@ def cone(at: Array, side: Array, radius: float) -> Triangles:
     """A pedestal with its tip at an anchor."""
     h, r = 4.0 * radius, 2.4 * radius
     return revolved([(0.6 * radius, 0), (r, h), (r, 1.15 * h), (0, 1.15 * h)], at, side, sharp=True)
+
+
+def plate(points: Array, thickness: float) -> tuple[Triangles, bool]:
+    """The convex hull of points (k, 3) that are not on a line; where they are in a plane, a plate of this thickness, and True.
+
+    >>> import numpy as np
+    >>> from sarrus.viewer.shapes import plate
+    >>> (vertices, faces), flat = plate(np.array([(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)]), 0.2)
+    >>> np.ptp(vertices, axis=0).tolist(), flat
+    ([1.0, 1.0, 0.2], True)
+    """
+    middle = points.mean(axis=0)
+    _, extents, axes = np.linalg.svd(points - middle)
+    flat = len(points) < 4 or bool(extents[2] <= FLAT * extents[0])
+    if flat:
+        points = np.concatenate([points + side * thickness / 2 * axes[2] for side in (1, -1)])
+    # a face is any three points that have all the others on one side; there are few points
+    three = np.array(list(itertools.combinations(range(len(points)), 3)))
+    a, b, c = points[three].transpose(1, 0, 2)
+    normals = np.cross(b - a, c - a)
+    beyond = np.einsum("fi,fki->fk", normals, points - a[:, None])
+    tiny = 1e-9 * extents[0] ** 3
+    outward, inward = (beyond <= tiny).all(axis=1), (beyond >= -tiny).all(axis=1)
+    faces = np.concatenate([three[outward & ~inward], three[inward & ~outward][:, ::-1]])
+    # corners of its own for each face, so that edges are sharp
+    return (points[faces.ravel()], np.arange(faces.size).reshape(-1, 3)), flat
 
 
 def together(parts: Sequence[Triangles]) -> Triangles:

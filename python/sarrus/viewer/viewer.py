@@ -13,7 +13,7 @@ import threading
 import time as clock
 import warnings
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,9 @@ from numpy.typing import ArrayLike
 from .._arrays import Array, checked_number, real_array
 from ..errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
+from ..simulation.runs import Sweep
 from ..simulation.trajectory import Trajectory
+from .ghosts import picked
 from .loop_sliders import Inputs
 from .panel import Panel
 from .scene import Scene
@@ -38,7 +40,8 @@ def view(
     mechanism: Mechanism,
     q: ArrayLike | None = None,
     *,
-    trajectory: Trajectory | None = None,
+    trajectory: Trajectory | Sweep | Sequence[Trajectory] | None = None,
+    trace: str | Sequence[str] = (),
     port: int = 8080,
     host: str = "127.0.0.1",
     open_browser: bool = True,
@@ -46,14 +49,18 @@ def view(
 ) -> View:
     """Show a mechanism in the browser, with a slider per independent coordinate; loops stay closed as it moves.
 
-    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file), or by bars from joint to joint where they
-    have none. A mesh that cannot be read is left out, with a warning that says why.
+    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file), or where they have none by bars from joint
+    to joint, and by plates where there are more than two. A mesh that cannot be read is left out, with a warning that says why.
+    Sliders go as far as loops and joints' limits let each by itself, up to a turn (the first eight; the others stop where loops do).
+    Boxes show names, which keep out of each other's way, forces in joints as arrows, of the run or else at rest, and a dark picture.
 
     Parameters
     ----------
     mechanism : the mechanism
     q : (nq,) configuration to show first; default: the first of the trajectory, or the assembled home
-    trajectory : a run to play back
+    trajectory : a run to play back; or several, those of :func:`~sarrus.simulate_many` or a list, in time with each other: a slider
+        chooses one of them, and up to 24 of all are shown beside it, translucent
+    trace : names of frames whose origins leave a trace: of the run, or of where sliders have led them
     port : where to serve it, 0 to 65535; the next free one is taken if something else is there, any free one for 0
     host : address or name of this machine to serve it at. "127.0.0.1" shows it to this machine alone; with others, as "0.0.0.0",
         a warning says who can look. Pages of other origins are sent away
@@ -77,7 +84,7 @@ def view(
     >>> sarrus.view(sarrus.mechanisms.four_bar(), block=False)  # doctest: +SKIP
     <view of 'four_bar' at http://127.0.0.1:8080>
     """
-    shown = View(mechanism, q, trajectory=trajectory, port=port, host=host)
+    shown = View(mechanism, q, trajectory=trajectory, trace=trace, port=port, host=host)
     if open_browser:
         webbrowser.open(shown.url)
     if block:
@@ -91,7 +98,8 @@ class View:
 
     Attributes
     ----------
-    mechanism, trajectory : what is shown
+    mechanism : what is shown
+    trajectory, runs : the run that is played, and all that it is chosen from
     url : where a browser finds it
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
     """
@@ -101,21 +109,26 @@ class View:
         mechanism: Mechanism,
         q: ArrayLike | None = None,
         *,
-        trajectory: Trajectory | None = None,
+        trajectory: Trajectory | Sweep | Sequence[Trajectory] | None = None,
+        trace: str | Sequence[str] = (),
         port: int = 8080,
         host: str = "127.0.0.1",
     ) -> None:
         checked_mechanism(mechanism)
-        if not isinstance(trajectory, Trajectory | None):
-            raise TypeError(f"trajectory must be a Trajectory; got {trajectory!r}")
+        runs = _checked_runs(mechanism, trajectory)
         viser = _viser()
-        if trajectory is not None and trajectory.mechanism != mechanism:
-            raise ModelError(f"the trajectory is one of '{trajectory.mechanism.name}', not of '{mechanism.name}'")
-        self.mechanism, self.trajectory = mechanism, trajectory
+        self.mechanism, self.runs = mechanism, runs
+        sound = [k for k, start in enumerate(runs.q[:, 0] if isinstance(runs, Sweep) else runs) if _begins(start)]
+        if len(runs) and not sound:
+            raise ValueError("there is nothing to show: no run has a sample")
+        self.trajectory: Trajectory | None = runs[sound[0]] if sound else None
+        shown = [runs[sound[k]] for k in picked(len(sound))]
+        first = min((float(run.t[0]) for run in shown), default=0.0)
+        self._span = first, max((float(run.t[-1]) for run in shown), default=0.0)
         if q is None:
-            q = mechanism.assemble() if trajectory is None else trajectory.q[0]
+            q = mechanism.assemble() if self.trajectory is None else self.trajectory.q[0]
         self._q = self._home = self._checked(q)
-        self._time = self._start = 0.0 if trajectory is None else float(trajectory.t[0])
+        self._time = first
         self._inputs = Inputs(mechanism, self._q, self._time)
         # what callbacks of the browser, the player and the user's own thread share
         self._lock = threading.RLock()
@@ -126,8 +139,8 @@ class View:
         self._player = threading.Thread(target=self._play, name="sarrus-view", daemon=True)
         try:
             with self._server.atomic():
-                self._scene = Scene(self._server, mechanism, self._q)
-                self._panel = Panel(self._server.gui, self._inputs, self._q, self._scene, trajectory)
+                self._scene = Scene(self._server, mechanism, self._q, trace, shown)
+                self._panel = Panel(self._server.gui, self._inputs, self._q, self._scene, self._span, len(runs))
                 self.sliders = self._panel.sliders
                 self._listen()
                 self._show()
@@ -136,7 +149,7 @@ class View:
             raise
         for fault in self._scene.faults:
             warnings.warn(f"{mechanism.name}: {printable(fault)}", stacklevel=2)
-        if trajectory is not None:
+        if self.trajectory is not None:
             self._player.start()
 
     # ---- what one does with it ---------------------------------------------------------------------------------------
@@ -189,28 +202,45 @@ class View:
         return arrived
 
     def home(self) -> None:
-        """Go back to the first configuration."""
+        """Go back to the first configuration, and to the first look at it."""
         self.pause()
         with self._lock:
-            self._q, self._time = self._home, self._start
+            self._q, self._time = self._home, self._span[0]
             self._panel.say("")
+            if self.trajectory is None:
+                self._scene.traces.begin()
             self._show()
+            self._scene.camera.home()
+
+    def choose(self, run: int) -> None:
+        """Show another of several runs, at the same time: its number, from 0 on."""
+        if not 0 <= run < len(self.runs):
+            raise IndexError(f"there are {len(self.runs)} runs; {run!r} is none of them")
+        chosen = self.runs[run]
+        with self._lock:
+            self._panel.say("" if len(chosen) else f"Run {run} has no sample.")
+            if len(chosen):
+                self.trajectory = chosen
+                self._scene.traces.of_run(chosen)
+                self.seek(self._time)
+            if len(self.runs) > 1:
+                self._panel.run.value = run
 
     def seek(self, time: float) -> None:
-        """Show the trajectory at a time [s], at its ends beyond them."""
+        """Show the trajectory, and those beside it, at a time [s], each at its ends beyond them."""
         run, wanted = self._run(), checked_number("time", time, "")
         with self._lock:
-            self._time = float(np.clip(wanted, run.t[0], run.t[-1]))
-            q = run.at(self._time)[0]
+            self._time = float(np.clip(wanted, *self._span))
+            q = run.at(np.clip(self._time, run.t[0], run.t[-1]))[0]
             # a run that diverged may end in numbers that are none
             self._q = q if np.isfinite(q).all() else self._q
             self._show()
 
     def play(self) -> None:
         """Play the trajectory, from its start if it is at its end."""
-        run = self._run()
-        if self._time >= float(run.t[-1]):
-            self.seek(float(run.t[0]))
+        self._run()
+        if self._time >= self._span[1]:
+            self.seek(self._span[0])
         self._playing.set()
         self._panel.play.label = "Pause"
 
@@ -262,13 +292,18 @@ class View:
         for name, slider in panel.sliders.items():
             slider.on_update(lambda _, name=name: self._slid(name))
         panel.home.on_click(lambda _: self.home())
+        panel.views.on_click(lambda event: self._scene.camera.look(event.client, event.target.value))
         for kind, box in panel.boxes.items():
             box.on_update(lambda event, kind=kind: self._scene.reveal(kind, event.target.value))
+        panel.forces.on_update(lambda _: self._redraw())
+        panel.dark.on_update(lambda event: self._darken(event.target.value))
         if self._scene.visuals:
             panel.visuals.on_update(lambda event: self._scene.dress(event.target.value))
         if self.trajectory is not None:
             panel.play.on_click(lambda _: self.pause() if self._playing.is_set() else self.play())
             panel.clock.on_update(lambda _: self._sought())
+        if len(self.runs) > 1:
+            panel.run.on_update(lambda _: self._chose())
 
     def _slid(self, name: str) -> None:
         """A slider was moved: by hand, unless it is us who show where the mechanism is."""
@@ -284,6 +319,20 @@ class View:
                 self.pause()
                 self.seek(float(self._panel.clock.value))
 
+    def _chose(self) -> None:
+        with self._lock:
+            if not self._showing and not self._closed:
+                self.choose(int(self._panel.run.value))
+
+    def _redraw(self) -> None:
+        with self._lock:
+            self._show()
+
+    def _darken(self, dark: bool) -> None:
+        with self._server.atomic():
+            self._scene.darken(dark)
+            self._panel.theme(self._server.gui, dark)
+
     # ---- showing -----------------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
@@ -294,13 +343,21 @@ class View:
             with self._server.atomic():
                 self._scene.show(self._q)
                 self._panel.show(now, self._time)
+                forces = self._scene.forces
+                forces.shown = bool(self._panel.forces.value)
+                told = forces.show(self._q, self.trajectory, self._time)
+                if ghosts := self._scene.ghosts:
+                    ghosts.show(self._time)
+                    told += f"\n\nBeside it {len(ghosts.runs)} of {len(self.runs)} runs."
+                if self.trajectory is None:
+                    self._scene.traces.go_on(self._q)
+                self._panel.explain(told)
         finally:
             self._showing = False
 
     def _play(self) -> None:
         """What the player's thread does: as often as a film changes, one more picture."""
-        run = self._run()
-        first, last = float(run.t[0]), float(run.t[-1])
+        first, last = self._span
         while not self._ended.is_set():
             self._playing.wait()
             before = clock.perf_counter()
@@ -329,6 +386,23 @@ class View:
         if not np.isfinite(given).all():
             raise StateError("q must be finite to be shown")
         return np.asarray(self.mechanism.normalize(given))
+
+
+def _checked_runs(mechanism: Mechanism, given: Any) -> Sweep | Sequence[Trajectory]:
+    """What can be played back of it."""
+    runs = () if given is None else (given,) if isinstance(given, Trajectory) else given
+    several = isinstance(runs, Sequence) and all(isinstance(run, Trajectory) for run in runs)
+    if not several and not isinstance(runs, Sweep):
+        raise TypeError(f"trajectory must be a Trajectory, a list of them or a Sweep; got {given!r}")
+    for run in (runs,) if isinstance(runs, Sweep) else runs:
+        if run.mechanism != mechanism:
+            raise ModelError(f"the trajectory is one of '{run.mechanism.name}', not of '{mechanism.name}'")
+    return runs
+
+
+def _begins(run: Trajectory | Array) -> bool:
+    """Whether a run, or the first state of one, is there."""
+    return len(run) > 0 if isinstance(run, Trajectory) else bool(np.isfinite(run).all())
 
 
 def _viser() -> Any:

@@ -115,6 +115,7 @@ def test_what_floats_though_it_hardly_looks_so():
         (lambda: ROBOT.reaction_null_space(HERE, ""), ModelError, "components of the base's velocity are some of"),
         (lambda: ROBOT.reaction_null_space(HERE, 3), TypeError, "components are some of"),
         (lambda: ROBOT.resolved_rate(HERE, {"hand": [1.0]}), ShapeError, r"motions\['hand'\] has shape \(1,\); its last axis must have 6"),
+        (lambda: ROBOT.resolved_rate(HERE, "hand"), TypeError, "motions must map frames to velocities; got 'hand'"),
         (lambda: ROBOT.resolved_rate(HERE, {"ground": [1.0, 0, 0, 0, 0, 0]}), StateError, "no velocity of the joints moves the frames"),
         (
             lambda: ROBOT.resolved_rate(HERE, {"hand": [0, 0, 0, 1.0, 0, 0]}, still="rx ry rz"),
@@ -207,3 +208,6 @@ def test_loops_through_the_base():
     assert_allclose(form.generalized_jacobian("platform"), J, rtol=0, atol=1e-12)
     assert form.coordinates == robot.actuated
     assert form.coupling_factor("platform").shape == (6, 6)
+    for ask in (form.generalized_jacobian, form.drift, form.coupling_factor):
+        with pytest.raises(sarrus.NameNotFoundError, match="no end point is named 'plate'"):
+            ask("plate")

@@ -471,7 +471,11 @@ BAD_ELEMENTS = [
     (Sampled(PID("pivot"), quantisation="fine"), sarrus.ModelError, "position of Quantisation must be a finite number"),
     (Efforts([0.0, 0.1], [[1.0]]), sarrus.ShapeError, r"u of Efforts is \(n, m\) = \(2, 1\) .*got \(1, 1\)"),
     (Efforts([0.1, 0.1], [[1.0], [2.0]]), sarrus.ModelError, "times of Efforts must increase"),
-    (Efforts([], np.zeros((0, 1))), sarrus.ShapeError, r"times of Efforts are \(n,\); got \(0,\)"),
+    (
+        Efforts([], np.zeros((0, 1))),
+        sarrus.ShapeError,
+        r"times of Efforts are \(n,\), the same in all runs; got \(0,\)",
+    ),
     (Efforts([0.0], [[np.nan]]), sarrus.ModelError, "u of Efforts must be finite"),
     (Efforts([0.0], [[1.0]], joints="pivot"), TypeError, "joints of Efforts are a sequence of names; got 'pivot'"),
     (Efforts([0.0], np.ones((3, 1, 1))), sarrus.ShapeError, "simulate_many"),

@@ -69,6 +69,9 @@ def test_wrong_contacts_and_limits(arm):
         control.TaskControl(arm, task, control.Limits(effort=(1.0, 2.0)))
     with pytest.raises(TypeError, match="limits"):
         control.TaskControl(arm, task, 3.0)
+    for weights in (np.ones(5), np.ones((1, 6))):
+        with pytest.raises(sarrus.ShapeError, match=r"effort_weights are a number, or \(6,\) of the motors"):
+            control.TaskControl(arm, task, effort_weights=weights)
     with pytest.raises(sarrus.ModelError, match="no motors"):
         control.TaskControl(arm, task, actuated=[])
     other = control.TaskControl(arm, task)

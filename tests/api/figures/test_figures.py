@@ -96,8 +96,28 @@ def test_plot_has_one_unit_on_an_axes(pyplot):
         assert upper is axes[0] and axes[-1].get_xlabel() == "t [s]"
         assert {ax.get_ylabel(): [line.get_label() for line in ax.lines] for ax in axes} == panels
     assert_array_equal(run.plot("q").figure.axes[1].lines[0].get_ydata(), run.joint("guide")[:, 0])
-    with pytest.raises(ValueError, match=r"several units, rad, m, .* leave ax= out"):
-        run.plot("q", ax=pyplot.figure().subplots())
+
+
+def test_two_units_face_each_other(pyplot):
+    """By the axes' colours one sees which line is of which; more lines or units than that have panels."""
+    robot = sarrus.mechanisms.slider_crank()
+    run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 0.1)
+    given = pyplot.figure().subplots()
+    for ax in (None, given):
+        left, right = run.plot("q", ax=ax).figure.axes
+        assert left.get_position().bounds == right.get_position().bounds
+        for side, colour in ((left, "black"), (right, canvas.COLOURS[0])):
+            assert {side.yaxis.label.get_color(), *(line.get_color() for line in side.lines)} == {colour}
+        assert len({line.get_linestyle() for line in left.lines}) == 2
+        named = [text.get_text() for text in left.get_legend().get_texts()]
+        assert named == ["motor", "pin", "guide"] and left.get_shared_x_axes().joined(left, right)
+    assert run.plot(["motor", "guide"]).get_legend() is None  # the axes say it
+    many = fourbar_run(11)
+    for what in (["q", "energy", "tau"], ["reactions", "motor"]):
+        axes = many.plot(what).figure.axes
+        assert len({ax.get_position().y0 for ax in axes}) == len(axes) > 1
+        with pytest.raises(ValueError, match=r"several units, .* leave ax= out"):
+            many.plot(what, ax=pyplot.figure().subplots())
 
 
 def test_plot_shows_what_all_pins_carry(pyplot):

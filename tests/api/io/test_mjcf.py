@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.description import Box, Cylinder, Mesh, Sphere
+from sarrus.io.mesh_inertia import triangles
 
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
@@ -652,6 +653,15 @@ def test_mass_of_a_box_mesh(tmp_path, way):
     assert_allclose((heavier.mass, *np.diag(heavier.about_com)), (6, 4, 4, 4))
 
 
+def test_meshes_that_are_none(tmp_path):
+    pytest.importorskip("trimesh")
+    path = tmp_path / "run.csv"
+    path.write_text("t,q")
+    for name in (path, str(path)):
+        with pytest.raises(sarrus.ModelError, match=r"cannot read mesh 'run\.csv'"):
+            triangles(name)
+
+
 def test_mass_of_a_surface(tmp_path):
     """A cube of edge 2: six faces of 4 m2, by 1 kg/m2; I = 10/9 m (edge/2)^2."""
     pytest.importorskip("trimesh")
@@ -708,3 +718,31 @@ def test_two_bodies_tied_a_hundred_times_over():
     assert sarrus.loads(text.format(body.format("a"), body.format("b"), 3 * tie)).nc == 9
     with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie 'a' to 'b'"):
         sarrus.loads(text.format(body.format("a"), body.format("b"), 101 * tie))
+
+
+@pytest.mark.parametrize(
+    ("begins", "tie", "ends"),
+    [
+        (
+            "<mujoco><worldbody><body name='a'><freejoint/></body><body name='b'><freejoint/></body></worldbody><equality>",
+            "<connect body1='a' body2='b' anchor='0 0 0'/>",
+            "</equality></mujoco>",
+        ),
+        (
+            "<robot><link name='a'/><link name='b'/>",
+            "<joint name='{0}' type='fixed'><parent link='a'/><child link='b'/></joint>",
+            "</robot>",
+        ),
+        (
+            "<sdf version='1.9'><model name='m'><link name='a'/><link name='b'/>",
+            "<joint name='j{0}' type='fixed'><parent>a</parent><child>b</child></joint>",
+            "</model></sdf>",
+        ),
+    ],
+)
+def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
+    """Thousands of them would take seconds before they were refused."""
+    monkeypatch.setattr(sarrus.Builder, "add_joint", lambda *a, **k: pytest.fail("a joint was read"))
+    text = begins + "".join(tie.format(k) for k in range(101)) + ends
+    with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie"):
+        sarrus.loads(text)

@@ -219,6 +219,9 @@ def test_files_that_are_none(tmp_path):
 def test_table_and_parquet(tmp_path):
     pytest.importorskip("pandas")
     runs = sweep()
+    assert (
+        list(runs[:0].to_dataframe().columns) == list(runs.to_dataframe().columns) and len(runs[:0].to_dataframe()) == 0
+    )
     frame = runs.to_dataframe()
     assert list(frame.columns) == ["run", "status", "t", *(f"{x}:{joint}" for x in "qv" for joint in FOURBAR.joints)]
     assert_array_equal(frame[frame.run == 3]["q:pivot"], runs.q[3, :, 2])

@@ -315,7 +315,7 @@ BAD_ARGUMENTS = [
     ({"controller": Contact("nose")}, sarrus.NameNotFoundError, "nose"),
     ({"controller": Contact("tip", normal=(0, 0, 0))}, sarrus.ModelError, "axis"),
     ({"controller": [ComputedTorque({}), ComputedTorque({})]}, sarrus.ModelError, "several"),
-    ({"controller": ComputedTorque({"pivot": [0.0, 1.0]})}, sarrus.ShapeError, "1 coordinates"),
+    ({"controller": ComputedTorque({"pivot": [0.0, 1.0]})}, sarrus.ShapeError, "differ from run to run"),
 ]
 
 

@@ -331,7 +331,7 @@ def test_wrong_names_and_configurations_are_refused(shown):
 def test_views_of_what_is_none(fourbar):
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
         sarrus.View(np.zeros(3))
-    with pytest.raises(TypeError, match="trajectory must be a Trajectory; got 3"):
+    with pytest.raises(TypeError, match="trajectory must be a Trajectory, a list of them or a Sweep; got 3"):
         sarrus.View(fourbar, trajectory=3)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,19 @@ TOLERANCE = 1e-6  # of what rounding and badly closed loops may do to a motion a
 AT_REST = 1e-9  # velocities and accelerations that are nothing [rad/s, m/s; per s]
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
+
+
+class _How(TypedDict, total=False):
+    """Which efforts: see :meth:`Actuation.actuator_efforts`."""
+
+    actuated: Sequence[str] | None
+    wrenches: Wrenches | None
+    distribution: Distribution
+    weights: ArrayLike | None
+    limits: tuple[ArrayLike, ArrayLike] | None
+    preload: ArrayLike | None
+    time: ArrayLike | None
+    threads: int
 
 
 class Actuation(LoopFunctions):
@@ -86,7 +99,7 @@ class Actuation(LoopFunctions):
         idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
         return idle.basis[..., : idle.same_freedom()]
 
-    def is_realizable(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **how: Any) -> NDArray[np.bool_]:
+    def is_realizable(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **how: Unpack[_How]) -> NDArray[np.bool_]:
         """Whether (...) the motors can bring a motion about; takes what :meth:`actuator_efforts` takes.
 
         >>> import sarrus

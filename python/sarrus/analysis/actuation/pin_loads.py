@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, real_array, real_rows
+from ..._arrays import Array, common_axes, real_array, real_rows
 from ..._core import tolerances
 from ..._showing import largest, table
 from ...description.specs import Description
@@ -152,6 +152,8 @@ class JointLoads(Actuation):
         else:
             u = self._efforts_behind(q, v, a, multipliers, names, wrenches, time)
         mu = real_rows("multipliers", multipliers, self.nc, finite=False)
+        lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
+        mu = np.broadcast_to(mu, (*lead, self.nc))
         ends = np.cumsum([0, *(self.joint(name).type.nv for name in names)])
         efforts = {name: u[..., first:last] for name, first, last in zip(names, ends, ends[1:], strict=False)}
         across = self.loop_wrenches(q, mu, time=time, return_status=True)[0]

@@ -26,7 +26,7 @@ from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Joint, _operation
 from ...dynamics.options import ExpressedIn, FrameOptions, StateOptions, Wrenches
-from ...errors import ModelError, StateError
+from ...errors import ModelError, StateError, raise_no_such_name
 from ..formulations.coordinates import Coordinates, Dependence, velocity_names
 from ..formulations.projected import applied, solutions, transposed
 
@@ -95,14 +95,17 @@ class FreeFloatingForm(Brief):
 
     def generalized_jacobian(self, end_point: str) -> Array:
         """J* = J_m - J_b H_b^-1 H_bm (..., 6, n) of one of the end points."""
-        at = self.end_points[end_point]
+        at = self._at(end_point)
         return np.asarray(at.joint_jacobian + at.base_jacobian @ self.base_motion)
 
     def drift(self, end_point: str) -> Array:
         """J_b H_b^-1 p (..., 6): how the end point moves at this momentum while the joints rest."""
-        return applied(
-            self.end_points[end_point].base_jacobian, _solved(self.base_inertia, self.momentum[..., None])[..., 0]
-        )
+        return applied(self._at(end_point).base_jacobian, _solved(self.base_inertia, self.momentum[..., None])[..., 0])
+
+    def _at(self, end_point: str) -> EndPoint:
+        if end_point not in self.end_points:
+            raise_no_such_name("end point", end_point, self.end_points, "free_floating()")
+        return self.end_points[end_point]
 
     def coupling_factor(self, end_point: str) -> Array:
         """The base's velocity per velocity of the end point (..., 6, 6): -H_b^-1 H_bm J*^+, at zero momentum.

@@ -179,6 +179,8 @@ class FreeFloatingPlanning(FreeFloating):
         (0.1, True)
         """
         base = base_joint(self, "resolved_rate")
+        if not isinstance(motions, Mapping):
+            raise TypeError(f"motions must map frames to velocities; got {motions!r}")
         q = real_array("q", q)
         columns, length = joint_columns(self, base), characteristic_length(self.description)
         C = _column_scale(self)[columns]
