@@ -17,15 +17,16 @@
 
 namespace sarrus {
 
-/// Gram-Schmidt: takes from `rest` (n) its parts along orthonormal directions (count x n), twice where much cancels, and adds them to `along`
-/// (count). `size` and what is returned: squares of its length before and after.
-template <class T> SARRUS_INLINE T orthogonalise(const T* directions, int count, int n, const T& size, T* rest, T* along) {
+/// Gram-Schmidt: takes from `rest` (n) its parts along orthonormal directions (count x n), twice where much cancels, and adds those from the
+/// `first` direction on to `along`. `size` and what is returned: squares of its length before and after.
+template <class T>
+SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, const T& size, T* rest, T* along) {
   T left = size;
   for (int pass = 0; pass < 2; ++pass) {
     for (int j = 0; j < count; ++j) {
       const T part = scalar_product(directions + j * n, rest, n);
       subtract_scaled(rest, directions + j * n, part, n);
-      along[j] += part;
+      if (j >= first) along[j - first] += part;
     }
     left = scalar_product(rest, rest, n);
     if (!any(left < size * T(0.01))) break;  // what cancels little has lost no digits
@@ -53,17 +54,17 @@ template <class T> struct Cascade {
   SARRUS_NOINLINE void add(const T* A, const T* b, int k, bool yields) {
     if (n == 0 || k == 0) return;
     const Arena::Scope scope(arena);
-    const int first = directions, wide = first + k;
-    T *parts = arena.template take<T>(k * wide), *r = arena.template take<T>(k), *rest = arena.template take<T>(n),
-      *mu = arena.template take<T>(k), *L = parts + first;
+    const int first = directions;
+    T *L = arena.template take<T>(k * k), *r = arena.template take<T>(k), *rest = arena.template take<T>(n),
+      *mu = arena.template take<T>(k);
     bool exact = true;  // whether the level is triangular in all lanes
     for (int i = 0; i < k; ++i) {
       const T* row = A + i * n;
       const T size = scalar_product(row, row, n);
       r[i] = b[i] - scalar_product(row, x, n);
       for (int c = 0; c < n; ++c) rest[c] = row[c];
-      for (int j = 0; j < wide; ++j) parts[i * wide + j] = T(0.0);
-      const T left = orthogonalise(q, directions, n, size, rest, parts + i * wide);
+      for (int j = 0; j < k; ++j) L[i * k + j] = T(0.0);
+      const T left = orthogonalise(q, first, directions, n, size, rest, L + i * k);
       const auto stands = left > size * T(dependent * dependent);
       const T ratio = sqrt(left / select(size > T(0.0), size, T(1.0))), length = sqrt(left);
       if (!any(stands)) {
@@ -74,7 +75,7 @@ template <class T> struct Cascade {
       T* direction = q + directions * n;
       for (int c = 0; c < n; ++c) direction[c] = rest[c] * inverse;
       const int own = directions++ - first;
-      L[i * wide + own] = select(stands, length, T(0.0));
+      L[i * k + own] = select(stands, length, T(0.0));
       const T share = ratio * T(1.0 / singular);
       const auto damped = both(stands, share < T(1.0));
       mu[own] = T(0.0);
@@ -90,14 +91,15 @@ template <class T> struct Cascade {
     if (news == 0) return;
     T* c = arena.template take<T>(news);
     if (exact)
-      forward(L, r, wide, news, c);
+      forward(L, r, k, news, c);
     else
-      least_squares(L, r, mu, k, wide, news, c);
+      least_squares(L, r, mu, k, news, c);
     for (int j = 0; j < news; ++j) subtract_scaled(x, q + (first + j) * n, -c[j], n);
   }
 
   /// Adds directions until there are n: unit vectors, those first of which most is free. For one state, as it compares numbers.
   void add_all_directions() {
+    if (directions >= n) return;
     const Arena::Scope scope(arena);
     T *rest = arena.template take<T>(n * n), *size = arena.template take<T>(n), *along = arena.template take<T>(n);
     for (int i = 0; i < n; ++i) {
@@ -105,12 +107,13 @@ template <class T> struct Cascade {
       for (int j = 0; j < directions; ++j) subtract_scaled(rest + i * n, q + j * n, q[j * n + i], n);
       size[i] = scalar_product(rest + i * n, rest + i * n, n);
     }
-    for (; directions < n; ++directions) {
+    while (true) {
       const int i = static_cast<int>(std::max_element(size, size + n) - size);
       T* direction = q + directions * n;
       std::copy(rest + i * n, rest + (i + 1) * n, direction);
-      const T length = std::sqrt(orthogonalise(q, directions, n, size[i], direction, along));
+      const T length = std::sqrt(orthogonalise(q, 0, directions, n, size[i], direction, along));
       for (int k = 0; k < n; ++k) direction[k] /= length;
+      if (++directions == n) return;
       for (int k = 0; k < n; ++k) {
         subtract_scaled(rest + k * n, direction, scalar_product(direction, rest + k * n, n), n);
         size[k] = scalar_product(rest + k * n, rest + k * n, n);
@@ -120,17 +123,17 @@ template <class T> struct Cascade {
   }
 
  private:
-  static void forward(const T* L, const T* r, int wide, int news, T* c) {
-    for (int i = 0; i < news; ++i) c[i] = (r[i] - scalar_product(L + i * wide, c, i)) / L[i * wide + i];
+  static void forward(const T* L, const T* r, int k, int news, T* c) {
+    for (int i = 0; i < news; ++i) c[i] = (r[i] - scalar_product(L + i * k, c, i)) / L[i * k + i];
   }
 
   /// Normal equations, and corrections by the residual, which give back the digits that squaring costs.
-  void least_squares(const T* L, T* r, const T* mu, int k, int wide, int news, T* c) {
+  void least_squares(const T* L, T* r, const T* mu, int k, int news, T* c) {
     T *H = arena.template take<T>(news * news), *g = arena.template take<T>(news);
     for (int i = 0; i < news; ++i)
       for (int j = 0; j <= i; ++j) {
         T sum = T(0.0);
-        for (int l = 0; l < k; ++l) sum += L[l * wide + i] * L[l * wide + j];
+        for (int l = 0; l < k; ++l) sum += L[l * k + i] * L[l * k + j];
         H[i * news + j] = sum;
       }
     for (int i = 0; i < news; ++i) {
@@ -152,7 +155,7 @@ template <class T> struct Cascade {
     for (int round = 0; round < 3; ++round) {
       for (int j = 0; j < news; ++j) {
         g[j] = -mu[j] * c[j];
-        for (int l = 0; l < k; ++l) g[j] += L[l * wide + j] * r[l];
+        for (int l = 0; l < k; ++l) g[j] += L[l * k + j] * r[l];
       }
       for (int i = 0; i < news; ++i)
         for (int l = 0; l < i; ++l) g[i] -= H[i * news + l] * g[l];
@@ -162,7 +165,7 @@ template <class T> struct Cascade {
       }
       for (int j = 0; j < news; ++j) {
         c[j] += g[j];
-        for (int l = 0; l < k; ++l) r[l] -= L[l * wide + j] * g[j];
+        for (int l = 0; l < k; ++l) r[l] -= L[l * k + j] * g[j];
       }
     }
   }

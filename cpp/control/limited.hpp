@@ -131,7 +131,7 @@ inline Programme make(Arena& arena, const LimitedRows& p, Standing& s, const Lev
     q.H[j * free + j] = 1.0;
     double *column = Q + j * k, *along = q.R + j * m;
     for (int i = 0; i < k; ++i) column[i] = scalar_product(level.A + i * n, N + j * n, n);
-    const double length = std::sqrt(orthogonalise(Q, j, k, scalar_product(column, column, k), column, along));
+    const double length = std::sqrt(orthogonalise(Q, 0, j, k, scalar_product(column, column, k), column, along));
     along[j] = length;
     for (int i = 0; i < k; ++i) column[i] /= length;
     q.f[j] = -scalar_product(column, off, k);

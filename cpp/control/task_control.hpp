@@ -134,9 +134,10 @@ template <class T> void limit_rows(const TaskState<T>& s, const TaskControl& c, 
     const int iv = c.motor[k];
     const T rate = abs(iv < u.nv ? s.v[iv] : s.loop.v[iv - u.nv]);
     // rounded towards zero, so that no product with the rate exceeds it; at rest there is no power
-    const T power = T(c.limits.power[k]), least_rate = power / T(TaskLimits::far) + T(1e-300);
-    const T most_power =
-        select(rate > T(0.0), power / select(rate > least_rate, rate, least_rate) * T(1.0 - 0x1p-52), T(TaskLimits::far));
+    const double power = c.limits.power[k], least_rate = power / TaskLimits::far + 1e-300;
+    const auto counts = rate > T(power < TaskLimits::far ? 0.0 : TaskLimits::far);
+    const T most = T(power) / select(rate > T(least_rate), rate, T(least_rate)) * T(1.0 - 0x1p-52);
+    const T most_power = select(counts, most, T(TaskLimits::far));
     const T low = T(c.limits.effort_lower[k]), high = T(c.limits.effort_upper[k]);
     bounds(select(low < -most_power, -most_power, low), select(high > most_power, most_power, high));
   }

@@ -274,55 +274,78 @@ def moving(name, seed):
     return robot, q, robot.project_velocity(q, v) if robot.nc else v, rng
 
 
-@pytest.mark.parametrize("name", ["six_axis_arm", "quadruped", "delta", "stewart"])
+def what_must_give_way(robot, q, v, wanted, effort, speed, feet):
+    """What a hard task and contacts allow of limits, by linear programmes: the start of a status, and the task's rows J a = goal."""
+    S, a_0 = robot.actuation_jacobian(q), robot.forward_dynamics(q, v, np.zeros(robot.nv))
+    along = np.concatenate([S.T, *(foot.jacobian for foot in feet)])
+    n, motors = len(along), S.shape[1]
+    size = np.where(
+        np.arange(n) < motors, effort, 10.0 + 3.0 * effort
+    )  # of unknowns y: efforts between -1 and 1, forces free
+    A = np.stack([robot.forward_dynamics(q, v, one) - a_0 for one in along], axis=-1)
+    cones, first = np.zeros((0, n)), motors
+    for foot in feet:
+        cone = np.zeros((len(foot.cone), n))
+        cone[:, first : first + len(foot.jacobian)] = foot.cone
+        cones, first = np.concatenate([cones, cone * size]), first + len(foot.jacobian)
+    J = np.concatenate([*(foot.jacobian for foot in feet), wanted.rows["acceleration"]])
+    goal = np.concatenate([*(foot.acceleration for foot in feet), wanted.goal]) - J @ a_0
+    length = np.linalg.norm(J @ A, axis=1)
+    equations, goal = J @ A * size / length[:, None], goal / length
+    box, m = [(-1.0, 1.0)] * motors + [(None, None)] * (n - motors), len(goal)
+    missed = linprog(
+        np.r_[np.zeros(n), np.ones(2 * m)], A_ub=np.pad(cones, ((0, 0), (0, 2 * m))), b_ub=np.zeros(len(cones)),
+        A_eq=np.concatenate([equations, np.eye(m), -np.eye(m)], axis=1), b_eq=goal, bounds=box + [(0.0, None)] * (2 * m),
+    ).fun  # fmt: skip
+    if missed > 1e-7 * (1.0 + np.abs(goal).max()):
+        return "what must hold is missed"
+    if not np.isfinite(speed):
+        return "solved"
+    room = np.concatenate([(speed - v) / 0.01 - a_0, (speed + v) / 0.01 + a_0])  # 0.01 s: the horizon of Limits
+    rows = np.concatenate(
+        [np.pad(cones, ((0, 0), (0, 1))), np.c_[A * size, -np.ones(len(v))], np.c_[-A * size, -np.ones(len(v))]]
+    )
+    beyond = linprog(
+        np.eye(n + 1)[n], A_ub=rows, b_ub=np.r_[np.zeros(len(cones)), room], A_eq=np.pad(equations, ((0, 0), (0, 1))), b_eq=goal,
+        bounds=[*box, (0.0, None)],
+    ).fun  # fmt: skip
+    return "limits of motion given up" if beyond > 1e-7 * (1.0 + np.abs(room).max()) else "solved"
+
+
+@pytest.mark.parametrize("name", ["six_axis_arm", "quadruped", "delta", "stewart", "humanoid_leg"])
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_what_gives_way_is_what_has_to(name, first):
-    """A hard task within limits of efforts and velocities: it holds, or limits of motion are given up, or it is missed, as a linear programme says.
+    """A hard task within limits of efforts, velocities and friction: it holds, or limits of motion are given up, or it is missed.
 
-    Efforts from a millionth of a newton to what is plenty: with no answer, or the wrong one, it is not the task that is at fault.
+    Efforts from a millionth of a newton to what is plenty, and up to three priorities below, which do not matter to it.
     """
     for seed in range(first, first + 10):
         robot, q, v, rng = moving(name, seed)
-        frame, parts = robot.frames[-1], ["tx", "ty", "tz"] if name == "delta" else ["rx", "ry", "rz", "tx", "ty", "tz"]
-        some = [
-            str(c) for c in sorted(rng.choice(parts, rng.integers(1, len(parts) + 1), replace=False), key=parts.index)
-        ]
+        frame = "pelvis" if name == "humanoid_leg" else robot.frames[-1]
+        parts = ["tx", "ty", "tz"] if name == "delta" else ["rx", "ry", "rz", "tx", "ty", "tz"]
+        rows = sorted(rng.choice(len(parts), rng.integers(1, len(parts) + 1), replace=False).tolist())
         X, stiffness = robot.pose(q, frame).copy(), 10 ** rng.uniform(1, 5)
         X[:3, 3] += 0.2 * rng.normal(size=3)
-        tasks = [control.FrameTask(frame, X, " ".join(some), hard=True, stiffness=stiffness)]
+        tasks = [control.FrameTask(frame, X, " ".join(parts[r] for r in rows), hard=True, stiffness=stiffness)]
         tasks += [
             control.JointTask(str(rng.choice(robot.actuated)), 0.3, priority=k) for k in range(rng.integers(0, 4))
         ]
         effort, speed = 10 ** rng.uniform(-6, 3), float(rng.choice([np.inf, 1.0, 0.1]))
+        sole = {"size": (0.2, 0.1), "friction": 0.4, "torsion": 0.02, "damping": 20.0}
+        stands = name == "humanoid_leg"
+        contacts = [control.SurfaceContact("sole", **sole)] if stands else []
+        feet = [oracle.surface_contact(robot, q, v, "sole", **sole)] if stands else []
         limits = control.Limits(effort=effort, velocity=dict.fromkeys(robot.joints, speed), position={})
-        answer = control.TaskControl(robot, tasks, limits).solve(0.0, q, v)
-        # a = a_0 + A y, with efforts y times the limit
-        S, rows = robot.actuation_jacobian(q), [["rx", "ry", "rz", "tx", "ty", "tz"].index(c) for c in some]
-        a_0 = robot.forward_dynamics(q, v, np.zeros(robot.nv))
-        A = np.stack([robot.forward_dynamics(q, v, s) - a_0 for s in S.T], axis=-1) * effort
-        known = oracle.frame_task(robot, q, v, frame, X, stiffness=stiffness, rows=rows)
-        J = known.rows["acceleration"]
-        size = np.linalg.norm(J @ A, axis=1)[:, None] / effort
-        equations, wanted = J @ A / size, (known.goal - J @ a_0) / size[:, 0]
-        n, m, box = A.shape[1], len(rows), [(-1.0, 1.0)] * A.shape[1]
-        off = np.r_[np.zeros(n), np.ones(2 * m)]
-        both = np.concatenate([equations, np.eye(m), -np.eye(m)], axis=1)
-        missed = linprog(off, A_eq=both, b_eq=wanted, bounds=box + [(0.0, None)] * (2 * m)).fun
-        expected, hard = "solved", missed < 1e-7 * (1.0 + np.abs(wanted).max())
-        if not hard:
-            expected = "what must hold is missed"
-        elif np.isfinite(speed):
-            G = np.concatenate([np.c_[A, -np.ones(robot.nv)], np.c_[-A, -np.ones(robot.nv)]])
-            g = np.concatenate([(speed - v) / 0.01 - a_0, (speed + v) / 0.01 + a_0])  # the horizon of Limits
-            beyond = linprog(
-                np.eye(n + 1)[n], A_ub=G, b_ub=g, A_eq=np.c_[equations, np.zeros(m)], b_eq=wanted, bounds=[*box, (0.0, None)]
-            ).fun  # fmt: skip
-            if beyond > 1e-7 * (1.0 + np.abs(g).max()):
-                expected = "limits of motion given up"
+        answer = control.TaskControl(robot, tasks, limits, contacts).solve(0.0, q, v)
+        wanted = oracle.frame_task(
+            robot, q, v, frame, X, stiffness=stiffness, rows=[r + 3 for r in rows] if name == "delta" else rows
+        )
+        expected = what_must_give_way(robot, q, v, wanted, effort, speed, feet)
         assert answer.status.startswith(expected), (seed, answer)
         assert max(np.abs(u).max() for u in answer.efforts.values()) <= effort
-        if hard:  # with the efforts as they are
-            assert_allclose(J @ answer.acceleration, known.goal, atol=OFF * (1.0 + np.abs(known.goal).max()))
+        if expected != "what must hold is missed":  # with the efforts as they are
+            off = wanted.rows["acceleration"] @ answer.acceleration - wanted.goal
+            assert np.abs(off).max() < OFF * (1.0 + np.abs(wanted.goal).max())
 
 
 def motion_bounds(at, rate, lower, upper, speed, braking, horizon):

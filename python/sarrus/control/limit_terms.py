@@ -24,11 +24,13 @@ def contact_rows(contact: PointContact | SurfaceContact) -> int:
 
 
 def check_frame(robot: Mechanism, name: str) -> None:
+    """NameNotFoundError where there is no such body or frame."""
     if name not in robot.frames:
         robot.pose(robot.neutral(), name)  # which says what there is
 
 
 def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
+    """A contact, with the axes along which it pushes: of the frame, or of the world."""
     if not isinstance(contact, (PointContact, SurfaceContact)):
         raise TypeError(f"contacts of TaskControl are PointContact or SurfaceContact; got {contact!r}")
     what = f"{type(contact).__name__} of '{contact.frame}'"
