@@ -3,17 +3,27 @@
 
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace sarrus {
 
-/// Of "x86-64-v3" and "x86-64-v4"; no other level is known.
+/// Of "x86-64-v3" and "x86-64-v4"; no other level is known. The processor is asked itself: `__builtin_cpu_supports` says no to everything where
+/// a compiler's run-time library does not look.
 inline bool processor_supports([[maybe_unused]] const char* level) {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const auto bit = [](unsigned word, int which) { return (word >> which & 1u) != 0; };
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !bit(c, 12) || !bit(c, 27) || !bit(c, 28)) return false;  // FMA, XGETBV, AVX
+  unsigned saved = 0,
+           high = 0;  // the registers that the operating system keeps for a process: 6 are AVX's, 0xe6 those of AVX-512 too
+  __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  const bool v3 = (saved & 6) == 6 && bit(b, 5) && bit(b, 8);  // AVX2, BMI2
   if (std::strcmp(level, "x86-64-v3") == 0) return v3;
-  if (std::strcmp(level, "x86-64-v4") == 0)
-    return v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+  if (std::strcmp(level, "x86-64-v4") == 0)  // F, DQ, CD, BW, VL of AVX-512
+    return v3 && (saved & 0xe6) == 0xe6 && bit(b, 16) && bit(b, 17) && bit(b, 28) && bit(b, 30) && bit(b, 31);
 #endif
   return false;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <list>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -164,7 +165,7 @@ class ForceElementList {
   ForceElements all_{};
   std::deque<Law> laws_;  // what it holds stays where it is
   std::tuple<std::deque<std::vector<int>>, std::deque<std::vector<double>>, std::deque<std::vector<const Law*>>> lists_;
-  std::deque<ForceElementList> sampled_;
+  std::list<ForceElementList> sampled_;  // a list: the type is not complete here
   std::vector<ModelLaw> model_laws_;
   std::vector<Drive> drives_;
   std::vector<EffortTable> tables_;

