@@ -143,6 +143,8 @@ class View:
                 self._scene = Scene(self._server, mechanism, self._q, trace, shown)
                 self._panel = Panel(self._server.gui, self._inputs, self._q, self._scene, self._span, len(runs))
                 self.sliders = self._panel.sliders
+                if len(runs) > 1:
+                    self._panel.run.value = sound[0]
                 self._listen()
                 self._show()
         except BaseException:
@@ -224,7 +226,7 @@ class View:
                 self.trajectory = chosen
                 self._scene.traces.of_run(chosen)
                 self.seek(self._time)
-            if len(self.runs) > 1:
+            if len(self.runs) > 1 and self._panel.run.value != run:
                 self._panel.run.value = run
 
     def seek(self, time: float) -> None:

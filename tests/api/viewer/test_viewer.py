@@ -465,6 +465,12 @@ def test_many_runs_are_ghosts_in_time_with_the_chosen_one(fourbar):
     with View(fourbar, trajectory=[short, long], port=0) as shown:
         shown.seek(0.4)
         assert np.array_equal(shown.q, short.q[-1]) and shown._panel.clock.max == 0.5
+    lost = runs[:3]
+    lost.q[0] = np.nan
+    with View(fourbar, trajectory=lost, port=0) as shown:  # the first run failed at once
+        assert shown._panel.run.value == 1 and np.array_equal(shown.q, runs[1].q[0])
+        shown.choose(0)
+        assert "Run 0 has no sample" in shown._panel.status.content and np.array_equal(shown.q, runs[1].q[0])
     for none in ([], runs[:0]):
         with pytest.raises(ValueError, match="nothing to show"):
             View(fourbar, trajectory=none, port=0)
