@@ -55,9 +55,10 @@ class Camera:
         """Place it, and again when controls are docked, a window is resized or a phone turned; unless one has moved it."""
 
         def resized(_: Any) -> None:
-            preset, width, height, position = self._placed_at[client.client_id]
+            # the last message of a page that is gone comes late
+            preset, *size, position = self._placed_at.get(client.client_id, (None, 0, 0, np.full(3, np.inf)))
             still = np.linalg.norm(client.camera.position - position) < 1e-3 * self._span
-            if still and (width, height) != (client.camera.image_width, client.camera.image_height):
+            if still and size != [client.camera.image_width, client.camera.image_height]:
                 self.look(client, preset)
 
         self.look(client)

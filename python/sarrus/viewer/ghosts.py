@@ -35,6 +35,7 @@ class Ghosts:
         parts: dict[str, Triangles],
     ) -> None:
         self._skeleton, self.runs = skeleton, runs
+        self._q = np.array([run.q[0] for run in runs])
         self._nodes: dict[str, Any] = {}
         self._slides: list[tuple[int, Any]] = []
         many: dict[str, Any] = {"opacity": OPACITY, "cast_shadow": False, "receive_shadow": False, "lod": "off"}
@@ -56,6 +57,8 @@ class Ghosts:
     def show(self, time: float) -> None:
         """Put all where they are at a time [s]; those that have ended stay where they did."""
         q = np.array([run.at(np.clip(time, run.t[0], run.t[-1]))[0] for run in self.runs])
+        # where a run diverged, its last numbers
+        self._q = q = np.where(np.isfinite(q).all(axis=1, keepdims=True), q, self._q)
         known = self._skeleton.mechanism.kinematics(q)
         for body, node in self._nodes.items():
             pose = known.pose(body)

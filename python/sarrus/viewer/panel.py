@@ -19,6 +19,7 @@ from .camera import PRESETS
 from .loop_sliders import Inputs
 from .scene import Scene, round_length
 
+NAMES = {"bodies": "body", "joints": "joint", "frames": "frame"}
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5")
 SHEET, PLAYBACK, ROW = 220, 70, 34  # [px] how high the sheet is on a phone; with a playback more, and more with a row
 FOLLOWED = 8  # sliders whose range is found by moving the mechanism, so that a view of many still opens at once
@@ -50,7 +51,7 @@ class Panel:
         self.home = gui.add_button("Home", hint="the first configuration, and the first look")
         self.views = gui.add_button_group("view", PRESETS)
         with gui.add_folder("Show", expand_by_default=False):
-            self.boxes = {kind: gui.add_checkbox(f"names of {kind}", False) for kind in scene.labels.kinds}
+            self.boxes = {kind: gui.add_checkbox(f"{NAMES[kind]} names", False) for kind in scene.labels.kinds}
             self.forces = gui.add_checkbox("forces", False, hint="that joints exert on their children")
             if scene.visuals:
                 self.visuals = gui.add_checkbox("meshes", True, hint="bars instead, where it is off")

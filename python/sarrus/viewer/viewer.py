@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import sys
 import threading
 import time as clock
 import warnings
@@ -44,8 +45,8 @@ def view(
     trace: str | Sequence[str] = (),
     port: int = 8080,
     host: str = "127.0.0.1",
-    open_browser: bool = True,
-    block: bool = True,
+    open_browser: bool | None = None,
+    block: bool | None = None,
 ) -> View:
     """Show a mechanism in the browser, with a slider per independent coordinate; loops stay closed as it moves.
 
@@ -64,8 +65,8 @@ def view(
     port : where to serve it, 0 to 65535; the next free one is taken if something else is there, any free one for 0
     host : address or name of this machine to serve it at. "127.0.0.1" shows it to this machine alone; with others, as "0.0.0.0",
         a warning says who can look. Pages of other origins are sent away
-    open_browser : whether to open a browser window
-    block : True waits until Ctrl-C; False returns at once, as a notebook wants it
+    open_browser : whether to open a browser window; default: not in a notebook, which shows the view as a frame
+    block : True waits until Ctrl-C, False returns at once; default: it waits, but not in a notebook
 
     Returns
     -------
@@ -85,9 +86,9 @@ def view(
     <view of 'four_bar' at http://127.0.0.1:8080>
     """
     shown = View(mechanism, q, trajectory=trajectory, trace=trace, port=port, host=host)
-    if open_browser:
+    if not in_notebook() if open_browser is None else open_browser:
         webbrowser.open(shown.url)
-    if block:
+    if not in_notebook() if block is None else block:
         print(f"{mechanism.name} at {shown.url}  (Ctrl-C ends it)", flush=True)
         shown.wait()
     return shown
@@ -119,7 +120,7 @@ class View:
         viser = _viser()
         self.mechanism, self.runs = mechanism, runs
         sound = [k for k, start in enumerate(runs.q[:, 0] if isinstance(runs, Sweep) else runs) if _begins(start)]
-        if len(runs) and not sound:
+        if trajectory is not None and not sound:
             raise ValueError("there is nothing to show: no run has a sample")
         self.trajectory: Trajectory | None = runs[sound[0]] if sound else None
         shown = [runs[sound[k]] for k in picked(len(sound))]
@@ -142,6 +143,8 @@ class View:
                 self._scene = Scene(self._server, mechanism, self._q, trace, shown)
                 self._panel = Panel(self._server.gui, self._inputs, self._q, self._scene, self._span, len(runs))
                 self.sliders = self._panel.sliders
+                if len(runs) > 1:
+                    self._panel.run.value = sound[0]
                 self._listen()
                 self._show()
         except BaseException:
@@ -223,7 +226,7 @@ class View:
                 self.trajectory = chosen
                 self._scene.traces.of_run(chosen)
                 self.seek(self._time)
-            if len(self.runs) > 1:
+            if len(self.runs) > 1 and self._panel.run.value != run:
                 self._panel.run.value = run
 
     def seek(self, time: float) -> None:
@@ -390,7 +393,9 @@ class View:
 
 def _checked_runs(mechanism: Mechanism, given: Any) -> Sweep | Sequence[Trajectory]:
     """What can be played back of it."""
-    runs = () if given is None else (given,) if isinstance(given, Trajectory) else given
+    if given is None:
+        return ()
+    runs = (given,) if isinstance(given, Trajectory) else given
     several = isinstance(runs, Sequence) and all(isinstance(run, Trajectory) for run in runs)
     if not several and not isinstance(runs, Sweep):
         raise TypeError(f"trajectory must be a Trajectory, a list of them or a Sweep; got {given!r}")
@@ -398,6 +403,12 @@ def _checked_runs(mechanism: Mechanism, given: Any) -> Sweep | Sequence[Trajecto
         if run.mechanism != mechanism:
             raise ModelError(f"the trajectory is one of '{run.mechanism.name}', not of '{mechanism.name}'")
     return runs
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this, which shows what a cell returns."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
 
 
 def _begins(run: Trajectory | Array) -> bool:

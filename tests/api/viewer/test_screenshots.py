@@ -86,7 +86,7 @@ def in_pixels(shown, points):
     return seen[:, :2] / seen[:, 2:] * focal + np.array([camera.image_width, camera.image_height]) / 2
 
 
-def settled(shown, page, name, size, seconds=45.0):
+def settled(shown, page, name, size, seconds=90.0):
     """The picture when it is alike and nothing changes any more, or the last one when time is up."""
     deadline, before = time.monotonic() + seconds, 0.0
     keep = time.monotonic() + 12.0 if os.environ.get("SARRUS_KEEP_SCREENSHOTS") else 0.0
@@ -135,6 +135,15 @@ def test_a_page_looks_as_it_did(browser, name):
                 if texts:
                     middles = in_pixels(shown, np.array([position for _, position in texts]))
                     assert not overlapping(middles, np.array([LETTER * len(text) + PADDING for text, _ in texts]))
+            # a preset moves the camera, and Home takes it back
+            (client,) = shown._server.get_clients().values()
+            first = client.camera.position
+            for button, back in (("Top", False), ("Home", True)):
+                page.evaluate(f"{HOME.replace('Home', button)}.click()")
+                deadline = time.monotonic() + 30.0
+                while (np.abs(client.camera.position - first).max() < 1e-3) != back:
+                    assert time.monotonic() < deadline, button
+                    time.sleep(0.05)
 
 
 # ---- without a browser -----------------------------------------------------------------------------------------------

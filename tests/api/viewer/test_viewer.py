@@ -366,6 +366,164 @@ def test_a_run_of_another_mechanism_is_refused(fourbar):
         View(sarrus.mechanisms.pendulum(), trajectory=swing(fourbar), port=free_port())
 
 
+def test_sliders_end_where_the_loops_do():
+    """A rocker that cannot turn fully; four-bar 0.9 (input), 1.1, 0.4, 1.0 by the cosine rule in its two dead positions."""
+    rocker = sarrus.mechanisms.four_bar(0.9, 1.1, 0.4, 1.0)
+    q = rocker.assemble(fixed={"motor": 1.0})
+    inputs = Inputs(rocker, q)
+    (k,) = inputs.chosen
+    low, high = inputs.reach(q, k, (-np.pi, np.pi))
+    # coupler and output in line, stretched: 1.5, or folded: 0.7, across from the ground pin
+    ends = [np.arccos((0.81 + 1.0 - s**2) / 1.8) for s in (0.7, 1.5)]
+    assert sorted((abs(low), abs(high))) == pytest.approx(ends, abs=5e-3)
+    assert max(residual(rocker, inputs.lead(q, {k: end})[0]) for end in (low, high)) < CLOSED
+    pytest.importorskip("viser")
+    with View(rocker, q, port=0) as shown:
+        slider = shown.sliders["motor"]
+        assert (slider.min, slider.max) == pytest.approx((low, high), abs=1.1e-3)
+    with View(sarrus.mechanisms.four_bar(), port=0) as shown:  # its crank turns fully
+        assert (shown.sliders["motor"].min, shown.sliders["motor"].max) == pytest.approx((-np.pi, np.pi), abs=1e-3)
+
+
+def test_platforms_are_plates_and_solids_that_look_outward():
+    from sarrus.viewer.shapes import plate
+
+    rng = np.random.default_rng(3)
+    for points, volume, flat in (
+        (np.array([(0, 0, 0), (2, 0, 0), (2, 1, 0), (0, 1, 0)]), 2 * 0.1, True),
+        (np.array([(0, 0, 0), (2, 0, 0), (0, 1, 0), (0, 0, 3)]), 1.0, False),
+        (np.array([(x, y, z) for x in (0, 1) for y in (0, 2) for z in (0, 3)]), 6.0, False),
+    ):
+        turn = sarrus.Rotation.exp(rng.normal(size=3)).matrix
+        (vertices, faces), is_flat = plate(points @ turn.T + [1, 2, 3], 0.1)
+        corners = vertices - vertices.mean(axis=0)
+        a, b, c = corners[faces].transpose(1, 0, 2)
+        # a square's four triangles of corners lie twofold over one another
+        twice = 1.0 if len(points) == 4 and not flat else 2.0
+        assert is_flat == flat and np.einsum("ij,ij", a, np.cross(b, c)) / 6 >= volume * 0.999
+        assert np.einsum("ij,ij", a, np.cross(b, c)) / 6 <= volume * twice * 1.001
+    skeleton = sarrus.Skeleton(sarrus.mechanisms.stewart())
+    assert set(skeleton.plates) == {"platform"} and len(skeleton.plates["platform"]) == 6
+    assert not sarrus.Skeleton(sarrus.mechanisms.four_bar()).plates
+
+
+def test_arrows_are_the_joints_forces_at_rest_and_of_a_run(fourbar, shown):
+    """What the ground pins carry at rest is the weight; the scale is the one that is told."""
+    shown._panel.forces.value = True
+    forces = shown._scene.forces
+    arrows = np.asarray(forces._node.points) * 1.0
+    on = dict(zip(fourbar.pin_loads(shown.q, np.zeros(3), np.zeros(3)), arrows, strict=True))
+    carried = sum((on[name][1] - on[name][0]) * forces.scale for name in ("motor", "pivot"))
+    assert carried == pytest.approx([0.0, 0.0, 9.81 * fourbar.mass], abs=1e-4)  # in single precision
+    assert np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=1).max() <= 0.281 * shown._scene.skeleton.size
+    assert f"0.1 m is {0.1 * forces.scale:.3g} N" in shown._panel.note.content
+    shown._panel.forces.value = False
+    assert not forces._node.visible and not shown._panel.note.visible
+    with View(fourbar, trajectory=swing(fourbar), port=0) as played:  # of which nobody said what acts
+        played._panel.forces.value = True
+        assert "No forces: what acts in this Trajectory is unknown" in played._panel.note.content
+
+
+def test_traces_follow_frames_of_a_run_and_of_sliders(fourbar):
+    pytest.importorskip("viser")
+    run = swing(fourbar)
+    with View(fourbar, trajectory=run, trace="coupler", port=0) as shown:
+        path = np.asarray(shown._scene.traces._lines["coupler"].points)
+        assert path.shape == (80, 2, 3) and np.abs(path[:, 0] - run.frame("coupler")[:-1, :3, 3]).max() < 1e-6
+    with View(fourbar, trace=["coupler", "rocker"], port=0) as shown:
+        traces = shown._scene.traces
+        for angle in (0.1, 0.2, 0.3):
+            shown.move({"motor": shown._home[0] + angle})
+        path = np.asarray(traces._lines["coupler"].points)
+        assert path.shape == (3, 2, 3) and np.abs(path[-1, 1] - fourbar.pose(shown.q, "coupler")[:3, 3]).max() < 1e-6
+        shown.home()
+        assert not traces._lines["coupler"].visible
+    with pytest.raises(sarrus.NameNotFoundError, match="couplr"):
+        View(fourbar, trace="couplr", port=0)
+
+
+def test_many_runs_are_ghosts_in_time_with_the_chosen_one(fourbar):
+    pytest.importorskip("viser")
+    q = fourbar.assemble(fixed={"motor": 0.5})
+    v = np.array([fourbar.velocities(q, {"motor": w}) for w in np.linspace(1.0, 3.0, 40)])
+    runs = sarrus.simulate_many(fourbar, q, v, 0.5, every=10)
+    with View(fourbar, trajectory=runs, port=0) as shown:
+        ghosts = shown._scene.ghosts
+        assert len(ghosts.runs) == 24 and "24 of 40 runs" in shown._panel.note.content
+        shown.seek(0.33)
+        shown._panel.run.value = 39
+        assert np.array_equal(shown.q, runs[39].at(0.33)[0]) and shown.time == 0.33
+        crank = ghosts._nodes["crank"]
+        for k, run in enumerate(ghosts.runs):
+            pose = fourbar.pose(run.at(0.33)[0], "crank")
+            w, x, y, z = crank.batched_wxyzs[k]
+            assert np.abs(sarrus.Rotation.from_quaternion([x, y, z, w]).matrix - pose[:3, :3]).max() < 1e-6
+            assert np.abs(crank.batched_positions[k] - pose[:3, 3]).max() < 1e-6
+        with pytest.raises(IndexError, match="there are 40 runs"):
+            shown.choose(40)
+    long, short = runs[0], sarrus.Trajectory(fourbar, [0.0, 0.2], runs.q[1, :2], runs.v[1, :2])
+    with View(fourbar, trajectory=[short, long], port=0) as shown:
+        shown.seek(0.4)
+        assert np.array_equal(shown.q, short.q[-1]) and shown._panel.clock.max == 0.5
+    lost = runs[:3]
+    lost.q[0] = np.nan
+    with View(fourbar, trajectory=lost, port=0) as shown:  # the first run failed at once
+        assert shown._panel.run.value == 1 and np.array_equal(shown.q, runs[1].q[0])
+        shown.choose(0)
+        assert "Run 0 has no sample" in shown._panel.status.content and np.array_equal(shown.q, runs[1].q[0])
+    for none in ([], runs[:0]):
+        with pytest.raises(ValueError, match="nothing to show"):
+            View(fourbar, trajectory=none, port=0)
+
+
+def test_bars_that_slide_have_ghosts_too():
+    pytest.importorskip("viser")
+    stewart = sarrus.mechanisms.stewart()
+    q = stewart.assemble()
+    still = sarrus.Trajectory(stewart, [0.0, 1.0], [q, q], np.zeros((2, stewart.nv)))
+    with View(stewart, trajectory=[still, still], port=0) as shown:
+        ghosts = shown._scene.ghosts
+        ends = ghosts._skeleton.segments_flat(q)
+        assert ghosts._slides
+        for k, node in ghosts._slides:
+            w, x, y, z = node.batched_wxyzs[1]
+            way = sarrus.Rotation.from_quaternion([x, y, z, w]).matrix @ [0, 0, node.batched_scales[1][2]]
+            assert np.abs(node.batched_positions[1] + way - ends[k, 1]).max() < 1e-6
+
+
+def test_presets_look_from_where_their_names_say_and_all_is_in_the_picture():
+    from sarrus.viewer.camera import PRESETS, Camera, _away
+
+    up = np.eye(3)[2]
+    assert _away("Front", up).tolist() == [0, -1, 0] and _away("Side", up).tolist() == [1, 0, 0]
+    assert _away("Top", up) == pytest.approx(up, abs=2e-3)
+    assert _away("Front", np.eye(3)[1]).tolist() == [0, 0, 1] and _away("Side", np.eye(3)[1]).tolist() == [1, 0, 0]
+    points = np.random.default_rng(0).normal(size=(50, 3)) * [3.0, 1.0, 0.2] + [5.0, 0.0, 1.0]
+    server = SimpleNamespace(
+        initial_camera=SimpleNamespace(), on_client_connect=lambda _: None, on_client_disconnect=lambda _: None
+    )
+    camera = Camera(server, points, up)
+    for preset in PRESETS:
+        away = _away(preset, up)
+        for aspect, covered in ((1.6, 0.0), (0.46, 0.3)):
+            position, look_at = camera._placed(away, aspect, covered)
+            right = np.cross(up, away) / np.linalg.norm(np.cross(up, away))
+            x, y, z = np.stack([right, np.cross(away, right), -away]) @ (points - position).T
+            tan = np.tan(np.radians(16.0))
+            assert np.abs(x / z).max() < aspect * tan and (y / z).max() < tan
+            # above what is covered from below
+            assert (y / z).min() > (2 * covered - 1) * tan
+            assert np.cross(look_at - position, away) == pytest.approx(np.zeros(3), abs=1e-9)
+
+
+def test_a_notebook_shows_a_frame_and_is_not_held_up(fourbar, monkeypatch):
+    pytest.importorskip("viser")
+    monkeypatch.setattr(viewer.webbrowser, "open", lambda _: pytest.fail("a notebook has a frame"))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1)))
+    with view(fourbar, port=0) as shown:
+        assert shown._repr_html_().startswith(f'<iframe src="{shown.url}" width="100%"')
+
+
 @every
 def test_the_gallery_is_drawn(mechanism):
     pytest.importorskip("viser")
