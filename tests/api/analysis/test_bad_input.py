@@ -59,7 +59,7 @@ NO_ARRAYS = {
     "objects": object(),
     "too many": np.ones(7),
     "many too many": np.ones((2, 7)),
-    "33 axes": np.ones((1,) * 32 + (7,)),
+    "32 axes": np.ones((1,) * 31 + (7,)),
 }
 
 
