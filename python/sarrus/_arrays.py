@@ -112,11 +112,10 @@ def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: b
 
 
 def checked_truth(name: str, given: Any) -> bool:
-    """True or False, or what Python takes for either; TypeError for arrays of several."""
-    try:
-        return bool(given)
-    except ValueError:
-        raise TypeError(f"{name} must be True or False; got {given!r}") from None
+    """True or False, or what Python takes for either; TypeError for arrays but those of one element."""
+    if isinstance(given, np.ndarray) and given.size != 1:
+        raise TypeError(f"{name} must be True or False; got {given!r}")
+    return bool(given)
 
 
 def checked_time(given: Any) -> float | None:

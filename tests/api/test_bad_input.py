@@ -702,7 +702,7 @@ ELSEWHERE = {
         "mechanism must be a Mechanism",
     ),
     "inertia of many axes": (
-        lambda: sarrus.Inertia(np.reshape(None, (1,) * 40), (0, 0, 0), np.eye(3)),
+        lambda: sarrus.Inertia(np.reshape(None, (1,) * 32), (0, 0, 0), np.eye(3)),
         (ModelError, ShapeError),
         "mass",
     ),

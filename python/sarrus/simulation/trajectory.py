@@ -67,8 +67,8 @@ class Trajectory:
     >>> run = Trajectory(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), t, np.sin(t)[:, None], np.cos(t)[:, None])
     >>> run
     Trajectory of 'pendulum': 11 samples over 1 s, finished
-    >>> run.energy.round(2)[0], run.frame("tip").shape
-    (np.float64(-9.56), (11, 4, 4))
+    >>> round(float(run.energy[0]), 2), run.frame("tip").shape
+    (-9.56, (11, 4, 4))
     >>> q, v = run.at(0.25)
     >>> bool(abs(q[0] - np.sin(0.25)) < 1e-6)
     True

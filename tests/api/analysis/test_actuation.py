@@ -29,6 +29,10 @@ def agree(got, expected, tolerance=EXACT):
     assert_allclose(got, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max(initial=0.0)))
 
 
+def transposed(A):
+    return np.swapaxes(A, -1, -2)  # .mT came with NumPy 2
+
+
 def times(A, x):
     return (A @ x[..., None])[..., 0]
 
@@ -78,7 +82,7 @@ def test_the_usual_call_is_the_general_one(redundant, rng):
 def test_the_usual_call_takes_the_nearest_acceleration(redundant, rng):
     """Gauss: what M^-1 J^T adds to a, the loops take away; the general way refuses it."""
     q, v, a = state(redundant, rng, (10,))
-    along_rows = redundant.mass_matrix_inverse(q) @ redundant.constraint_jacobian(q).mT
+    along_rows = redundant.mass_matrix_inverse(q) @ transposed(redundant.constraint_jacobian(q))
     beyond = times(along_rows, rng.standard_normal((10, redundant.nc)))
     agree(redundant.actuator_efforts(q, v, a + beyond), redundant.actuator_efforts(q, v, a))
     assert not redundant.is_realizable(q, v, a + beyond).any()
@@ -107,9 +111,9 @@ def test_efforts_bring_the_motion_about(redundant, rng):
 def test_power_is_rate_of_energy(redundant, rng):
     """S^T v are the motors' velocities: what they do is what the mechanism gains."""
     q, v, a = state(redundant, rng, (10,))
-    power = (redundant.actuator_efforts(q, v, a, preload=1.0) * times(redundant.actuation_jacobian(q).mT, v)).sum(
-        axis=-1
-    )
+    power = (
+        redundant.actuator_efforts(q, v, a, preload=1.0) * times(transposed(redundant.actuation_jacobian(q)), v)
+    ).sum(axis=-1)
     kinetic = (times(redundant.mass_matrix(q), a) + times(redundant.coriolis_matrix(q, v), v)) * v
     agree(power, (kinetic + redundant.gravity_forces(q) * v).sum(axis=-1), 1e-10)
 
@@ -127,7 +131,7 @@ def test_internal_efforts_move_nothing(redundant, rng):
     internal = redundant.internal_efforts(q)
     freedom = redundant.free_motions(q).freedom
     assert internal.shape == (10, redundant.nu, redundant.nu - freedom[0])
-    agree(internal.mT @ internal, np.broadcast_to(np.eye(internal.shape[-1]), (10, *internal.shape[-1:] * 2)))
+    agree(transposed(internal) @ internal, np.broadcast_to(np.eye(internal.shape[-1]), (10, *internal.shape[-1:] * 2)))
     u = redundant.actuator_efforts(q, v, a) + internal.sum(axis=-1)
     agree(redundant.forward_dynamics(q, v, times(redundant.actuation_matrix, u)), a, 1e-10)
 
@@ -139,7 +143,7 @@ def test_optimality(redundant, rng):
     internal = redundant.internal_efforts(q)
     for u0, w in ((0.0, 1.0), (preload, 1.0), (0.0, weights), (preload, weights)):
         u = redundant.actuator_efforts(q, v, a, preload=u0, weights=w)
-        agree(times(internal.mT, w * (u - u0)), np.zeros((10, internal.shape[-1])))
+        agree(times(transposed(internal), w * (u - u0)), np.zeros((10, internal.shape[-1])))
 
 
 def test_preload_keeps_its_internal_part(redundant, rng):
@@ -155,7 +159,7 @@ def test_reactions_close_the_balance(redundant, rng):
     q, v, a = state(redundant, rng, (5,))
     u, multipliers = redundant.actuator_efforts(q, v, a, return_reactions=True)
     J = redundant.constraint_jacobian(q)
-    held = times(redundant.actuation_matrix, u) + times(J.mT, multipliers)
+    held = times(redundant.actuation_matrix, u) + times(transposed(J), multipliers)
     agree(held, redundant.inverse_dynamics(q, v, a))
     agree(times(J @ np.linalg.pinv(J, rcond=1e-9), multipliers), multipliers)
     _, forward = redundant.forward_dynamics(q, v, times(redundant.actuation_matrix, u), return_reactions=True)
@@ -321,7 +325,7 @@ def test_wide_limits_change_nothing(redundant, rng, monkeypatch):
 def test_narrow_limits_take_the_same_motions(redundant, rng):
     """What does not fit is shared out again, of the nearest motion that the loops allow, and the others stay as they were."""
     q, v, a = state(redundant, rng, (6,))
-    along_rows = redundant.mass_matrix_inverse(q) @ redundant.constraint_jacobian(q).mT
+    along_rows = redundant.mass_matrix_inverse(q) @ transposed(redundant.constraint_jacobian(q))
     drift = a + times(along_rows, rng.standard_normal((6, redundant.nc)))
     usual = redundant.actuator_efforts(q, v, a)
     limit = np.sort(np.abs(usual).max(axis=-1))[3] * 0.99
