@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_number, real_array
 from ..errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
+from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.runs import Sweep
 from ..simulation.trajectory import Trajectory
@@ -399,10 +400,26 @@ def _checked_runs(mechanism: Mechanism, given: Any) -> Sweep | Sequence[Trajecto
     several = isinstance(runs, Sequence) and all(isinstance(run, Trajectory) for run in runs)
     if not several and not isinstance(runs, Sweep):
         raise TypeError(f"trajectory must be a Trajectory, a list of them or a Sweep; got {given!r}")
+    if isinstance(runs, Sweep) and runs.mechanisms is not None:
+        _check_alike(mechanism, runs)
+        return runs
     for run in (runs,) if isinstance(runs, Sweep) else runs:
         if run.mechanism != mechanism:
             raise ModelError(f"the trajectory is one of '{run.mechanism.name}', not of '{mechanism.name}'")
     return runs
+
+
+def _check_alike(mechanism: Mechanism, runs: Sweep) -> None:
+    """ModelError where a run's own mechanism is drawn in other lines: masses may differ, lengths may not."""
+    q = np.stack([mechanism.random(seed) for seed in (0, 1)])
+    lines = Skeleton(mechanism).segments_flat(q)
+    for own in {id(own): own for own in runs.mechanisms or ()}.values():
+        drawn = Skeleton(own).segments_flat(q) if own.joints == mechanism.joints else lines[:0]
+        if drawn.shape != lines.shape or not np.allclose(drawn, lines):
+            k = next(k for k, one in enumerate(runs.mechanisms or ()) if one is own)
+            raise ModelError(
+                f"the mechanism of run {k} has other lengths than '{mechanism.name}': view it alone, view(runs.mechanisms[{k}], trajectory=runs[{k}])"
+            )
 
 
 def in_notebook() -> bool:

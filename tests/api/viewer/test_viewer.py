@@ -442,6 +442,18 @@ def test_traces_follow_frames_of_a_run_and_of_sliders(fourbar):
         View(fourbar, trace="couplr", port=0)
 
 
+def test_runs_of_other_lengths_are_not_drawn_with_these():
+    pytest.importorskip("viser")
+    heavy, long = sarrus.mechanisms.pendulum(mass=3.0), sarrus.mechanisms.pendulum(length=0.7)
+    pendulum = sarrus.mechanisms.pendulum()
+    with View(
+        pendulum, trajectory=sarrus.simulate_many([pendulum, heavy], [0.1], [0.0], 0.1, every=50), port=0
+    ) as shown:
+        assert len(shown._scene.ghosts.runs) == 2
+    with pytest.raises(sarrus.ModelError, match=r"mechanism of run 1 has other lengths .* view\(runs.mechanisms\[1\]"):
+        View(pendulum, trajectory=sarrus.simulate_many([pendulum, long], [0.1], [0.0], 0.1, every=50), port=0)
+
+
 def test_many_runs_are_ghosts_in_time_with_the_chosen_one(fourbar):
     pytest.importorskip("viser")
     q = fourbar.assemble(fixed={"motor": 0.5})
