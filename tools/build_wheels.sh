@@ -77,7 +77,7 @@ wheel() {  # wheel ARCHITECTURE INTERPRETER: one wheel; older systems than glibc
   SETUPTOOLS_EXT_SUFFIX=$suffix SARRUS_LEVELS=all CMAKE_TOOLCHAIN_FILE=$kept/$1/bin/toolchain.cmake "$2" -m pip wheel -q --disable-pip-version-check --no-deps -w "$made" \
     --config-settings=build-dir="$kept/$1" --config-settings=install.strip=false \
     --config-settings=cmake.define.SARRUS_STUBS="$stubs" .
-  "$2" -c 'import sys, zipfile; sys.exit(not all(f.endswith(sys.argv[1]) for f in zipfile.ZipFile(sys.argv[2]).namelist() if f.endswith(".so")))' \
+  "$2" -c 'import sys, zipfile; f = [f for f in zipfile.ZipFile(sys.argv[2]).namelist() if f.endswith(".so")]; sys.exit(not f or not all(x.endswith(sys.argv[1]) for x in f))' \
     "$suffix" "$made"/*.whl || { echo "a module is not named $suffix" >&2; return 1; }
   "$tools/bin/wheel" tags --remove --platform-tag "linux_$1" "$made"/*.whl
   # it names the oldest system whose symbols do (which one it may be asked for only of the architecture that it runs on)

@@ -17,9 +17,8 @@ from .shapes import Triangles, capsule
 if TYPE_CHECKING:
     from ..simulation.trajectory import Trajectory
 
-MOST = (
-    24  # runs that are shown beside the chosen one: more are a cloud to the eye, and a film of few pictures to a phone
-)
+# runs that are shown beside the chosen one: more are a cloud to the eye, and a film of few pictures to a phone
+MOST = 24
 OPACITY = 0.22
 
 
