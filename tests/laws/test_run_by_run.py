@@ -218,6 +218,8 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
     runs = sarrus.simulate_many(robots, [0.3], [0.0], 0.2, every=50)
     if pytest.importorskip("matplotlib"):
         assert runs.plot("energy") is not None
+    with pytest.raises(sarrus.ModelError, match="mechanism of its own"):
+        runs.save(tmp_path / "runs.parquet")
     runs.save(tmp_path / "runs.npz")
     again = sarrus.Sweep.load(tmp_path / "runs.npz")
     assert again.mechanisms == robots and repr(again) == repr(runs)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._arrays import Array, checked_count
 from .._core import Status
 from .._showing import table
+from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
 from .limits import Limit
@@ -142,11 +143,15 @@ class Sweep:
         """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .parquet (needs pandas and pyarrow).
 
         The .npz holds the mechanism too, or that of each run, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
-        mechanism holds a function that cannot be pickled.
+        mechanism holds a function that cannot be pickled, or a .parquet would have to hold the mechanisms of several.
         """
         path = Path(path)
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
             storage.write_sweep(path, self._given() | {"acting": self._acting})
+        elif self.mechanisms is not None:
+            raise ModelError(
+                "each of the runs has a mechanism of its own, which a .parquet cannot hold: save them as .npz"
+            )
         else:
             self.to_dataframe().to_parquet(path, index=False)
 
@@ -159,7 +164,7 @@ class Sweep:
         """Read what :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
-        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only: all runs are then of that mechanism.
+        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only.
 
         Raises ValueError where the file is none that sarrus wrote, or is of another mechanism.
         """
