@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
@@ -16,3 +17,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "sarrus")
 # a shell's jobs in the background are deaf to Ctrl-C, and so would their children be; tests press it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Tests that were skipped, a line each, for ``pytest @file`` where what they lacked is there: the file that SARRUS_SKIPPED names."""
+    if path := os.environ.get("SARRUS_SKIPPED"):
+        skipped = sorted({report.nodeid for report in terminalreporter.stats.get("skipped", [])})
+        Path(path).write_text("".join(f"{test}\n" for test in skipped), encoding="utf-8")
