@@ -309,7 +309,7 @@ def test_a_camera_that_is_none_is_dropped(shown):
         assert client.camera.image_width == 900
 
 
-def test_a_name_is_no_markup(fourbar):
+def test_a_name_is_no_markup():
     """viser's page renders tags in Markdown, scripts among them, and names come from files."""
     b = sarrus.Builder("hostile")
     b.add_body("a", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
@@ -322,7 +322,7 @@ def test_a_name_is_no_markup(fourbar):
         assert hostile._panel.note.content.startswith("\\<img")
 
 
-def test_urlopen_needs_no_origin_for_the_page(shown):
-    """A browser sends none where an address is typed in."""
+def test_the_page_itself_needs_no_origin(shown):
+    """A browser sends none, or another page's whose link was followed: what it gets is viser's program, and nothing of the scene."""
     with urlopen(Request(shown.url, headers={"Origin": "http://evil.example"}), timeout=10) as answer:
         assert answer.status == 200
