@@ -81,7 +81,7 @@ class Gate:
     def let_in(self, request: Request) -> bool:
         """Whether a request has the key, and, where it asks for the scene, comes from a page of this server."""
         path = request.path.partition("?")[0].split("/")
-        keyed = secrets.compare_digest(path[1].encode() if len(path) > 1 else b"", self.key.encode())
+        keyed = secrets.compare_digest(path[1].encode(errors="replace") if len(path) > 1 else b"", self.key.encode())
         if request.headers.get("Upgrade", "").lower() != "websocket":
             return keyed
         origin, host = (", ".join(request.headers.get_all(name)) for name in ("Origin", "Host"))

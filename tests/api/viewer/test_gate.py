@@ -284,6 +284,30 @@ def test_a_message_that_is_no_value_of_its_slider_changes_nothing(shown):
     assert shown.move({"motor": 0.75}) and slider.value == 0.75
 
 
+def test_every_control_takes_what_a_page_sets_it_to(fourbar):
+    """Buttons, groups of them, boxes, lists and sliders, those of a playback too: the gate knows the kind of each."""
+    q = fourbar.assemble()
+    run = sarrus.simulate(fourbar, q, np.zeros(3), 0.05)
+    with View(fourbar, trajectory=[run, run], port=0) as shown, page(shown) as own:
+        controls = shown._server.gui._gui_input_handle_from_uuid
+        seen, kinds = [], set()
+        for control in controls.values():
+            state, kind = control._impl, type(control).__name__
+            # not the playback's own affairs: what viser takes is what is looked at
+            state.update_cb, state.sync_cb = [], lambda client, told, kind=kind: seen.append(kind)
+            options = getattr(control, "options", None)
+            if options is not None:
+                value = options[-1]
+            elif isinstance(control.value, bool):
+                value = True if "Button" in kind else not control.value
+            else:
+                value = control.max if control.value != control.max else control.min
+            own.send(msgpack.encode({"type": "GuiUpdateMessage", "uuid": state.uuid, "updates": {"value": value}}))
+            kinds.add(kind)
+        until(lambda: len(seen) == len(controls))
+        assert len(kinds) == 5 and set(seen) == kinds
+
+
 def test_a_camera_that_is_none_is_dropped(shown):
     def clients():
         return shown._server.get_clients()
