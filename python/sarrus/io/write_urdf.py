@@ -42,6 +42,7 @@ from .outline import (
     has_passive,
     limits_of,
     mimic_of,
+    no_shape,
     number_of,
     tree_links,
     with_plain_names,
@@ -103,7 +104,7 @@ class _Writer:
             spec = robot.constraint(name).spec
             if isinstance(spec, JointSpec):
                 self._closing(spec)
-            elif mimic := mimic_of(spec, self.coordinates, followers, robot.actuated):
+            elif mimic := mimic_of(spec, self.coordinates, followers, self._driven()):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
                 add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
@@ -123,6 +124,9 @@ class _Writer:
         if said or any(driven == (name in followers) for name, driven in self.movable.items()):
             said["name_mot"] = [name for name, driven in self.movable.items() if driven]
         return said
+
+    def _driven(self) -> set[str]:
+        return {name for name, driven in self.movable.items() if driven}
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
@@ -162,11 +166,7 @@ class _Writer:
                 self.losses.minor.append(text)
             self._whole(link, whole[joint.kind])
             return
-        names = (
-            [name, self._new(f"{name}_slide", self.joints)]
-            if joint.kind == "Helical"
-            else coordinate_names(link, self.joints)
-        )
+        names = coordinate_names(link, self.joints)
         near, place, steps = self._called(link.near), link.start, []
         for k, axis in enumerate(link.axes):
             point = Transform(translation=axis.point)
@@ -276,6 +276,10 @@ class _Writer:
         elif isinstance(shape, Mesh):
             scale = None if shape.scale == (1.0, 1.0, 1.0) else shape.scale
             add(geometry, "mesh", filename=beside(shape, self.path), scale=scale)
+        else:
+            self.losses.minor.append(no_shape(visual))
+            link.remove(element)
+            return
         if visual.color is not None:
             add(add(element, "material", name=""), "color", rgba=visual.color)
 
