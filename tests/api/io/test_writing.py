@@ -593,7 +593,11 @@ def test_every_kind_closes_a_loop_or_is_refused(kind, suffix, tmp_path):
     try:
         save(robot, tmp_path / f"robot{suffix}")
     except ModelError as error:
-        assert "'closing" in str(error) and suffix in (".urdf", ".xml")
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert "'closing" in refused and suffix in (".urdf", ".xml")
         save(robot, tmp_path / f"robot{suffix}", lossy=True)
         read(tmp_path / f"robot{suffix}")
         return
@@ -642,7 +646,7 @@ def test_joint_types_that_a_format_does_not_know(suffix, loop, tmp_path, monkeyp
     b.add_joint("new", sarrus.Prismatic("x"), *(("ground", "b") if loop else ("b", "c")), loop=loop)
     robot = b.build()
     monkeypatch.setattr(sarrus.Prismatic, "kind", "Elliptic")
-    with pytest.raises(ModelError, match="'new.*Elliptic"):
+    with pytest.raises(ModelError, match=r"'new.*Elliptic"):
         save(robot, tmp_path / f"robot{suffix}")
     assert not list(tmp_path.iterdir())
 
@@ -672,11 +676,11 @@ def test_motors_of_joints_that_follow(suffix, driven, linear, tmp_path):
     b.add_coupler("chain", {"a": 1.0, "c": 3.0})
     robot = b.build()
     path = tmp_path / f"robot{suffix}"
-    try:
-        save(robot, path)
-    except ModelError as error:
-        assert "'belt" in str(error) and not linear
+    if not linear and suffix in (".urdf", ".sdf"):
+        with pytest.raises(ModelError, match="'belt"):
+            save(robot, path)
         return
+    save(robot, path)
     other = read(path)
     assert set(other.actuated) == set(robot.actuated) and other.nc == robot.nc
     q = {"a": 0.5, "b": 0.2, "c": -0.5 / 3}
