@@ -29,6 +29,7 @@ __all__ = [
     "free_name",
     "grammar",
     "listed",
+    "mimic_circles",
     "parse",
     "placed_inertia",
     "root_tag",
@@ -149,10 +150,9 @@ class Element:
         text, where = (self.text(attribute), f" in {attribute}") if attribute else (self.words(), "")
         words = text.split(None, n)  # not all of them: a file may hold millions
         try:
-            # Python reads 1_000; nobody else does
-            values = (
-                tuple(map(float, words)) if len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text else ()
-            )
+            # Python reads 1_000, and digits of other scripts; nobody else does
+            plain = len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text and text.isascii()
+            values = tuple(map(float, words)) if plain else ()
         except ValueError:
             values = ()
         if len(values) != n:
@@ -280,6 +280,29 @@ def free_name(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def mimic_circles(follows: Mapping[str, tuple[str, float, float]]) -> Iterator[tuple[str, str]]:
+    """A joint of each circle of joints that mimic one another, q = multiplier q_leader + offset, and what is to be said of it."""
+    done: set[str] = set()
+    for name in follows:
+        way: dict[str, None] = {}
+        while name in follows and name not in done:
+            done.add(name)
+            way[name] = None
+            name = follows[name][0]
+        if name not in way:
+            continue
+        circle = list(way)[list(way).index(name) :]
+        factor, rest = 1.0, 0.0  # once around, q = factor q + rest
+        for one in reversed(circle):
+            _, multiplier, offset = follows[one]
+            factor, rest = multiplier * factor, multiplier * rest + offset
+        if abs(factor - 1.0) > 1e-9:
+            means = "they hold one another fast"
+        else:
+            means = "the last one says nothing new" if abs(rest) < 1e-12 else "they contradict one another"
+        yield name, f"joints mimic one another in a circle, {listed(circle)}: {means}"
 
 
 def placed_inertia(told: Element, link: Element, mass: float, moments: tuple[float, ...], pose: Transform) -> Inertia:

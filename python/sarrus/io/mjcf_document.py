@@ -303,6 +303,9 @@ class Document:
 
     def mesh_file(self, mesh: Element) -> str:
         """As it would be found from the file's folder."""
+        made = next((name for name in ("vertex", "builtin") if name in mesh.attributes), None)
+        if made and "file" not in mesh.attributes:
+            mesh.fail(f"is told by {made} and has no file, which is not read: {WAY_OUT}")
         return os.path.join(self.compiler.get("meshdir") or self.compiler.get("assetdir") or "", mesh.text("file"))
 
     def named(self, tags: Sequence[str]) -> dict[str, Element]:

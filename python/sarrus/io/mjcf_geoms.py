@@ -66,9 +66,11 @@ def body_inertia(
     heavy = [geom for geom in geoms if low <= geom.element.number("group", 0.0) <= high]
     if told and not (way == "true" and heavy):
         return _bounded(document, _told(document, *told[0]))
-    if way == "false":
-        body.fail("has no <inertial>, and inertiafromgeom is false")
     inertia = Inertia.zero()
+    if way == "false":
+        if (bounded := _bounded(document, inertia)).mass == 0.0:
+            body.fail("has no <inertial>, and inertiafromgeom is false")
+        return bounded
     for geom in heavy:
         inertia = inertia + _of_geom(document, geom, body)
     return _bounded(document, inertia)

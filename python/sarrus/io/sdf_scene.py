@@ -379,7 +379,7 @@ def version_of(element: Element) -> tuple[int, int]:
         return (1, 6)
     text = element.text("version")
     major, _, minor = text.partition(".")
-    if not (major.isdecimal() and minor.isdecimal() and len(text) < 10):
+    if not (text.isascii() and major.isdecimal() and minor.isdecimal() and len(text) < 10):
         element.fail(f"has version {text[:20]!r}, which is none")
     version = int(major), int(minor)
     if version < FIRST:

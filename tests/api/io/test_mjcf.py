@@ -746,3 +746,61 @@ def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
     text = begins + "".join(tie.format(k) for k in range(101)) + ends
     with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie"):
         sarrus.loads(text)
+
+
+# --- attributes of several numbers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sections", "warning"),
+    [
+        ('<actuator><motor joint="j" damping="3 1 2"/></actuator>', "nonlinear damping of <motor> is not read"),
+        ('<default><motor damping="3 0 2"/></default><actuator><motor joint="j"/></actuator>', "nonlinear damping of <motor> is not read"),
+        ('<actuator><motor joint="j" forcerange="-1 5"/></actuator>', "limits of efforts differ in the two directions; the larger is taken"),
+        ('<tendon><fixed name="t" stiffness="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "stiffness of tendons is not read"),
+        ('<tendon><fixed name="t" range="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "range of tendons is not read"),
+        ('<tendon><fixed name="t" actuatorfrcrange="-1 1"><joint joint="j" coef="1"/></fixed></tendon>', "actuatorfrcrange of tendons is not read"),
+    ],
+)  # fmt: skip
+def test_what_stands_behind_the_first_number(sections, warning):
+    (said,) = sarrus.loads(model(body("a", '<joint name="j"/>'), sections)).warnings
+    assert said == f"<string>:3: {warning}"
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_with_a_quaternion_of_zeros():
+    """No rotation to MuJoCo, and here with a warning in the line of the key."""
+    robot = sarrus.loads(
+        model(body("a", '<freejoint name="f"/>'), '<keyframe>\n<key name="k" qpos="1 2 3 0 0 0 0"/></keyframe>')
+    )
+    assert robot.configuration("k").tolist() == [0, 0, 0, 1, 1, 2, 3]
+    assert robot.warnings == (
+        "<string>:4: key 'k' has a quaternion of zeros for joint 'f': taken as no rotation, as MuJoCo does",
+    )
+
+
+def test_keys_that_share_a_name():
+    keys = '<keyframe><key name="k" qpos="1"/>\n<key name="k" qpos="2"/></keyframe>'
+    with pytest.raises(sarrus.ModelError, match=r"<string>:4: <key name='k'>: has the name of another key"):
+        sarrus.loads(model(body("a", '<joint name="j"/>'), keys))
+
+
+# --- what others fall back on ---------------------------------------------------------------------------------------
+
+
+def test_the_least_mass_stands_for_an_inertial_that_is_not_there():
+    text = model(
+        '<body name="a"><joint/><geom size="1"/></body>',
+        '<compiler inertiafromgeom="false" boundmass="2" boundinertia="3"/>',
+    )
+    I = inertia(sarrus.loads(text), "a")
+    assert (I.mass, np.diag(I.about_com).tolist()) == (2, [3, 3, 3])
+
+
+@pytest.mark.parametrize("told", ['vertex="0 0 0 1 0 0 0 1 0 0 0 1"', 'builtin="sphere" params="2"'])
+def test_meshes_without_files_are_left_to_mujoco(told):
+    text = model('<body><freejoint/><geom type="mesh" mesh="m"/></body>', f'<asset><mesh name="m" {told}/></asset>')
+    with pytest.raises(sarrus.ModelError, match=r"<mesh name='m'> is told by \w+ and has no file.*from_mujoco"):
+        sarrus.loads(text)

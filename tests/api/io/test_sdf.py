@@ -641,12 +641,10 @@ BAD = {
     "a mass": (model(link("a", inside="<inertial><mass>-1</mass></inertial>")), "<mass> of <link name='a'> is negative: -1 kg"),
     "unknown type": (model(link("a"), link("b"), joint("j", "a", "b", "magic")), "has an unknown type 'magic'"),
     "zero axis": (model(link("a"), link("b"), joint("j", "a", "b", inside="<axis><xyz>0 0 0</xyz></axis>")), "<axis> of <joint name='j'> is zero"),
-    "one axis": (model(link("a"), link("b"), joint("j", "a", "b", "universal")), "<joint name='j'> has no <axis2>"),
     "limits": (
         model(link("a"), link("b"), joint("j", "a", "b", inside="<axis><limit><lower>2</lower><upper>1</upper></limit></axis>")),
         "<limit> of <joint name='j'> has its lower limit above the upper: 2 > 1",
     ),
-    "no pitch": (model(link("a"), link("b"), joint("j", "a", "b", "screw")), "has no <screw_thread_pitch> [m/rev]"),
     "no truth": (model("<static>maybe</static>", link("a")), "<static> of <model name='m'> is true or false, not 'maybe'"),
     "leader": (model(link("a"), link("b"), joint("j", "a", "b", inside='<axis><mimic joint="k"/></axis>')), "<mimic> of <joint name='j'> names an unknown joint 'k'"),
     "gearbox": (
@@ -766,3 +764,35 @@ def test_published_grippers_and_broken_numbers():
         ("joint_WA",),
         ("Bc_bushing", "Cb_bushing"),
     )
+
+
+def test_defaults_of_joints_are_those_of_sdf():
+    """A pitch of 1 m/rev, and axes along z; each with a warning."""
+    axis2 = "<axis2><xyz>1 0 0</xyz></axis2>"
+    text = model(link("a"), link("b"), link("c"), joint("j", "a", "b", "screw"))
+    robot = sarrus.loads(
+        text.replace(
+            "</model>",
+            joint("k", "b", "c", "universal", axis2).replace("<axis>", "<!--").replace("</axis>", "-->") + "</model>",
+        )
+    )
+    j, k = (specs(robot)[name].joint for name in "jk")
+    assert j.pitch == 1 / (2 * np.pi)
+    assert k.axis1.tolist() == [0, 0, 1]
+    assert any("no <screw_thread_pitch>" in warning for warning in robot.warnings)
+    assert any("<joint name='k'> has no <axis>" in warning for warning in robot.warnings)
+
+
+def test_mimics_in_a_circle():
+    def circle(multiplier):
+        mimic = "<axis><mimic joint='{}' axis='axis'><multiplier>{}</multiplier></mimic></axis>"
+        first, second = (
+            joint(*ends, inside=mimic.format(*to))
+            for ends, to in ((("j", "a", "b"), ("k", 2)), (("k", "b", "c"), ("j", multiplier)))
+        )
+        return [
+            w for w in sarrus.loads(model(link("a"), link("b"), link("c"), first, second)).warnings if "circle" in w
+        ]
+
+    assert "'j', 'k': they hold one another fast" in circle(2)[0]
+    assert "the last one says nothing new" in circle(0.5)[0]
