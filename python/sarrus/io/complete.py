@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, Union, get_args, get
 import numpy as np
 from numpy.typing import NDArray
 
+from .._files import replacing
 from ..building.builder import Builder
 from ..description import Description, Mesh, TargetSpec
 from ..errors import ModelError, ShapeError, did_you_mean, printable
@@ -42,7 +43,9 @@ _MAKE: dict[type, Callable[..., Any]] = {Inertia: partial(Inertia, check=False)}
 
 def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file; nothing is left out, whatever `lossy` says."""
-    path.write_text(write(robot.description, str(path.absolute().parent)), encoding="utf-8")
+    text = write(robot.description, str(path.absolute().parent))
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
     return [path]
 
 

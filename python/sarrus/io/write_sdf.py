@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
+from .._files import replacing
 from ..description import Box, Cylinder, JointSpec, Mesh, Sphere
 from ..errors import AssemblyError
 from ..spatial import Inertia, Rotation, Transform
@@ -64,7 +65,8 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     robot = with_plain_names(robot, losses, apart=True, scope="::")
     text = document(_Writer(robot, losses, path).root)
     losses.settle(path, lossy)
-    path.write_text(text, encoding="utf-8")
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
     return [path]
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
+from .._files import replacing
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from .limits import Limit
@@ -57,7 +58,7 @@ def write_npz(path: Path, given: Mapping[str, Any]) -> None:
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
-    with path.open("wb") as file:
+    with replacing(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -109,7 +110,7 @@ def write_sweep(path: Path, given: Mapping[str, Any]) -> None:
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
-    with path.open("wb") as file:
+    with replacing(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -228,7 +229,7 @@ def _difference(there: Any, here: Any, where: str = "") -> str:
 
 def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None:
     """Write a table with these columns, block of rows by block."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for block in blocks:

@@ -686,3 +686,16 @@ def test_motors_of_joints_that_follow(suffix, driven, linear, tmp_path):
     q = {"a": 0.5, "b": 0.2, "c": -0.5 / 3}
     if linear:
         assert_allclose(other.loop_residual([q[name] for name in other.joints if name in q]), 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("actuated", [False, True])
+def test_what_floats_may_be_driven(actuated, tmp_path):
+    b = sarrus.Builder("blimp")
+    b.add_body("hull", BALL)
+    b.add_joint("float", sarrus.Free(), "ground", "hull", actuated=actuated)
+    b.add_body("fin", BALL)
+    b.add_joint("hinge", sarrus.Revolute("y"), "hull", "fin", actuated=True)
+    robot = b.build()
+    robot.save(tmp_path / "robot.urdf")
+    assert set(read(tmp_path / "robot.urdf").actuated) == set(robot.actuated)
+    assert (tmp_path / "robot.yaml").exists() == actuated
