@@ -87,8 +87,12 @@ def load(
     Meshes are no part of the dynamics: their files are looked for and read by `sarrus.view`. A relative name starts from the model
     file's folder. "package://name/path" is looked for in `package_dirs`, in the model file's folder and all above it, and in the folders
     of the environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH: in a folder called `name` there, or in one of them if that is
-    its own name. Models that an SDF includes are looked for there too, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH and
-    GAZEBO_MODEL_PATH; a name that leads out of these folders is refused.
+    its own name; above the file, in one that holds the file or a package.xml or model.config. Models that an SDF includes are looked for
+    there too, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH and GAZEBO_MODEL_PATH.
+
+    A file may only name files in its own folder, in the package that this lies in (the nearest folder above with a package.xml or
+    model.config; of a folder called urdf, xacro or sdf the one around it), in other packages, and in `package_dirs`. Links are followed
+    before that is looked at, but for those in the folders of environment variables.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from ..errors import ModelError
 from ..spatial import Inertia, Transform
 
 __all__ = [
+    "LARGEST",
     "Element",
     "Grammar",
     "Notes",
@@ -40,6 +41,7 @@ MOST = 50000  # elements; a humanoid robot has a thousand
 WITH_TEXT = ("sdf", "gazebo", "model")  # inside of these: elsewhere all is said in attributes
 # joints and constraints of one pair of bodies: six leave nothing free, and dependent rows cost the cube of their number
 MOST_BETWEEN_TWO = 100
+LARGEST = 2**26  # bytes of a model, and of all that it includes
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
 
 

@@ -1,11 +1,14 @@
 """MJCF: what is read, what is warned about, what is refused; numbers by hand, and MuJoCo's own where it is installed."""
 
+import os
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.description import Box, Cylinder, Mesh, Sphere
+from sarrus.io import mjcf_document
 from sarrus.io.mesh_inertia import triangles
 
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
@@ -468,6 +471,37 @@ def test_bad_includes(tmp_path, files, message):
         sarrus.load(tmp_path / "a.xml")
     with pytest.raises(sarrus.ModelError, match=r"needs a folder to look in|has no file"):
         sarrus.loads(f"<mujoco>{files['a.xml']}</mujoco>")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("link", "leaves the folder of the main file"), ("pipe", "it is no regular file"), ("folder", "it is no regular file"),
+     ("device", "leaves the folder of the main file"), ("large", "at most 1000 are read")],
+)  # fmt: skip
+def test_includes_are_files_of_the_folder(tmp_path, monkeypatch, kind, message):
+    """By real path; a pipe or a device need not end."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "secret.xml").write_text("<mujoco/>")
+    (folder / "link").symlink_to("../secret.xml")
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    (folder / "device").symlink_to("/dev/zero")
+    (folder / "large").write_text("<mujoco/>" + " " * 1000)
+    monkeypatch.setattr(mjcf_document, "LARGEST", 1000)
+    (folder / "a.xml").write_text(f'<mujoco><include file="{kind}"/></mujoco>')
+    with pytest.raises(sarrus.ModelError, match=message):
+        sarrus.load(folder / "a.xml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links are POSIX'")
+def test_a_link_to_an_include_is_that_include(tmp_path):
+    (tmp_path / "b.xml").write_text("<mujoco/>")
+    (tmp_path / "c.xml").symlink_to("b.xml")
+    (tmp_path / "a.xml").write_text('<mujoco><include file="b.xml"/><include file="c.xml"/></mujoco>')
+    with pytest.raises(sarrus.ModelError, match=r"'c.xml' again: a.xml:1 has it"):
+        sarrus.load(tmp_path / "a.xml")
 
 
 # --- what is warned about -----------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """SDF: small documents with numbers that are plain to see, what is refused, and published files."""
 
+import os
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,7 +9,7 @@ from numpy.testing import assert_allclose
 import reference_models
 import sarrus
 from sarrus.description import Box, Cylinder, Mesh, Sphere
-from sarrus.io import document, sdf
+from sarrus.io import document, sdf, sdf_scene
 
 UNIT = "<inertial><mass>1</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial>"
 
@@ -503,6 +505,37 @@ def test_includes_do_not_lead_out_of_the_folders_that_are_searched(files, uri):
     (files / "in" / "main.sdf").write_text(model(link("base"), included(uri)))
     with pytest.raises(sarrus.ModelError):
         sarrus.load(files / "in" / "main.sdf")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize("uri", ["link.sdf", "model://linked", "model://outside", "pipe.sdf", "device.sdf"])
+def test_includes_are_files_of_those_folders(tmp_path, uri):
+    """By real path; a pipe or a device need not end."""
+    secret, folder = tmp_path / "secret", tmp_path / "in"
+    for made in (secret, folder, folder / "linked"):
+        made.mkdir()
+    (secret / "model.sdf").write_text(model(link("p"), name="secret"))
+    (folder / "link.sdf").symlink_to("../secret/model.sdf")
+    (folder / "linked" / "model.sdf").symlink_to("../../secret/model.sdf")
+    (folder / "outside").symlink_to("../secret")
+    os.mkfifo(folder / "pipe.sdf")
+    (folder / "device.sdf").symlink_to("/dev/zero")
+    (folder / "main.sdf").write_text(model(link("base"), included(uri)))
+    for package_dirs in ([], [folder]):
+        if uri.startswith("model") and not package_dirs:
+            continue  # which finds it above as well
+        with pytest.raises(sarrus.ModelError):
+            sarrus.load(folder / "main.sdf", package_dirs=package_dirs)
+
+
+def test_all_includes_together_are_of_some_size(files, monkeypatch):
+    (files / "main.sdf").write_text(
+        model(link("base"), included("model://arm"), included("model://arm", "<name>two</name>"))
+    )
+    size = (files / "arm" / "new.sdf").stat().st_size
+    monkeypatch.setattr(sdf_scene, "LARGEST", 2 * size - 1)
+    with pytest.raises(sarrus.ModelError, match="makes the model larger than"):
+        sarrus.load(files / "main.sdf")
 
 
 def test_nothing_is_fetched(files):
