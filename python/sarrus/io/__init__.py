@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._files import read_bytes
 from ..errors import ModelError
 from . import complete, mjcf, sdf, urdf
 from .document import check_ties, root_tag
@@ -45,6 +46,9 @@ SUFFIXES = {
     ".world": "sdf",
     ".json": "{",
 }
+
+
+MOST_BYTES = 2**30  # of a file, before it is known what it holds
 
 
 def load(
@@ -134,7 +138,7 @@ def load_builder(
         folders = [os.path.abspath(os.fsdecode(folder)) for folder in package_dirs]
     except TypeError:
         raise wanted from None
-    text = _expanded(path) if suffix == ".xacro" else path.read_bytes()
+    text = _expanded(path) if suffix == ".xacro" else read_bytes(path, MOST_BYTES)
     beside = str(path.absolute().parent)
     places: dict[str, Any] = {"beside": beside, "package_dirs": folders}
     return _read(text, SUFFIXES[suffix], path.name, floating_base=floating_base, loops=loops, model=model, **places)
@@ -174,7 +178,7 @@ def _read(
     model: str | None = None, **places: Any,
 ) -> Builder:  # fmt: skip
     if not begins:
-        brace = text.lstrip()[:1] in ("{", b"{") if hasattr(text, "lstrip") else False
+        brace = hasattr(text, "lstrip") and text.lstrip()[:1] == ("{" if isinstance(text, str) else b"{")
         begins = "{" if brace else root_tag(text)
     # what begins like nothing that is known is left to one reader, to say what is wrong with it
     read, own = READERS.get(begins, READERS["robot"])
@@ -200,7 +204,7 @@ def _expanded(path: Path) -> str:
     except ImportError:
         cure = f'pip install "sarrus[xacro]", or expand it first: xacro {path.name} > {path.stem}'
         raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
-    path.read_bytes()  # an OSError of its own
+    read_bytes(path, MOST_BYTES)  # an OSError of its own
     try:
         return str(xacro.process_file(str(path)).toxml())
     except Exception as error:  # of the file's own Python too

@@ -303,7 +303,7 @@ def _check(fine: bool, path: str, wanted: str, value: Any) -> None:
 
 
 def _fail(path: str, message: str) -> NoReturn:
-    raise ModelError(printable(f"{path} {message}" if path else message))
+    raise ModelError(_short(printable(f"{path} {message}" if path else message)))
 
 
 def _shown(value: Any) -> str:
@@ -317,9 +317,14 @@ def _at(place: str) -> Iterator[None]:
     try:
         yield
     except (ModelError, ShapeError, KeyError) as error:
-        raise ModelError(f"{place}: {error}" if place else str(error)) from None
+        raise ModelError(_short(f"{place}: {error}" if place else str(error))) from None
     except (OverflowError, TypeError) as error:
-        raise ModelError(f"{place}: {error}") from None
+        raise ModelError(_short(f"{place}: {error}")) from None
+
+
+def _short(message: str) -> str:
+    """Names in a document may have any length, and what an error tells of them has not."""
+    return message if len(message) <= 4000 else f"{message[:3000]} … {message[-900:]}"
 
 
 def _parsed(text: str | bytes, source: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from .._files import check_regular, is_within, read_bytes
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from .document import LARGEST, MOST, Element, at, grammar, parse
+from .document import LARGEST, MOST_PARTS, Element, at, grammar, parse
 from .mujoco import FLAGS
 
 __all__ = ["DEEPEST", "DRIVES", "KNOWN", "WAY_OUT", "Document", "include", "referred"]
@@ -210,8 +210,8 @@ class Document:
                 for part in inside:
                     inside += part.children
                 made += int(count) * len(inside)
-                if made > MOST:
-                    element.fail(f"makes too many elements: a model may have {MOST}")
+                if made > MOST_PARTS:
+                    element.fail(f"makes too many elements: a model may have {MOST_PARTS}")
                 angles = np.array(element.numbers("euler", 3, (0.0, 0.0, 0.0)))
                 offset = np.array(element.numbers("offset", 3, (0.0, 0.0, 0.0)))
                 frames, place = list[Element](), np.zeros(3)

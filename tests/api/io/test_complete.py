@@ -216,3 +216,16 @@ def test_meshes_of_a_document_stay_in_its_folder(tmp_path):
         for folder in (models, tmp_path):
             found = sarrus.load(documents / "robot.json", package_dirs=[folder]).description.visuals[0].shape
             assert meshes.find(found).samefile(models / "crank.stl")
+
+
+@pytest.mark.parametrize(
+    "where", ['"name": "{}"', '"home": {{"{}": [1]}}', '"home": {{"{}": ["x"]}}', '"{}": 1', '"joints": "{}"']
+)
+def test_errors_are_short_whatever_a_name_is(where):
+    text = '{"format": 1, "name": "m", "gravity": [0, 0, 0], "bodies": [{"name": "b"}], "joints": []}'
+    key = where.partition(":")[0]
+    kept = {name: part for name, part in json.loads(text).items() if json.dumps(name) != key}
+    text = json.dumps(kept)[:-1] + ", " + where.format("x" * 10**6) + "}"
+    with pytest.raises(ModelError) as error:
+        sarrus.loads(text)
+    assert len(str(error.value)) < 20000

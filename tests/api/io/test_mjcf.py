@@ -564,7 +564,7 @@ BAD = {
     "broken": ("<mujoco><worldbody></mujoco>", "<string>:1: not well-formed XML: mismatched tag"),
     "entity bomb": ('<!DOCTYPE m [<!ENTITY a "b">]><mujoco model="&a;"/>', "no DOCTYPE and no entities"),
     "nested too deep": ("<mujoco><worldbody>" + "<body>" * 10**5, "is nested deeper than 500 elements"),
-    "too many": (model("<body/>" * 10**5), "is one too many: a model file may have 50000 elements"),
+    "too many": (model("<body/>" * 10**5), "is one too many: a model file may have 50000 bodies, joints"),
     "too large a number": (model(body("a", attributes='pos="0 0 1e400"')), "<body name='a'> has a number in pos that is not finite"),
     "huge sizes": (model('<body name="a"><geom size="1e200"/></body>'), "<string>:2: <geom> of <body name='a'>: about_com = .* is not finite"),
     "tiny sizes": (model('<body name="a"><geom size="1e-320"/></body>'), "<geom> of <body name='a'> gives .* so small that its volume"),
