@@ -322,7 +322,10 @@ def converted(arguments: argparse.Namespace) -> int:
     _check_folders(path)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ModelWarning)
-        written = save(robot, path, lossy=arguments.lossy)
+        try:
+            written = save(robot, path, lossy=arguments.lossy)
+        except ModelError as error:  # which tells of the argument of Python's function
+            raise ModelError(str(error).replace("lossy=True", "--lossy")) from None
     for text in (*robot.warnings, *(str(warning.message) for warning in said)):
         print(f"sarrus: {printable(text)}", file=sys.stderr)
     print("wrote " + " and ".join(map(str, written)))

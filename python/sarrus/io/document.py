@@ -304,7 +304,8 @@ def _without_dashes(text: Any) -> Any:
 
     Lines stay where they are. What looks like a comment in a CDATA section or a processing instruction is none.
     """
-    whole, inside, blank, dash = OF_TEXT if isinstance(text, str) else OF_BYTES
+    how: Any = OF_TEXT if isinstance(text, str) else OF_BYTES
+    whole, inside, blank, dash = how
 
     def cleaned(found: Any) -> Any:
         if found["end"] and (dash + dash in found["inside"] or found["inside"].endswith(dash)):

@@ -276,7 +276,7 @@ class Sidecar:
         if not path.is_file() and near.is_file():
             path = near
         elif near.is_file() and not near.samefile(path):
-            side.note(f"read in the working directory, though there is another one beside the URDF, {str(near)!r}")
+            side.note(f"read in the working directory, though there is another {path.name!r} beside the URDF")
         return side._filled(side._yaml(path))
 
     def _yaml(self, path: Path) -> Mapping[str, Any]:

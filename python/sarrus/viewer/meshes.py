@@ -120,8 +120,8 @@ def _packages(mesh: Mesh, name: str) -> Iterator[tuple[Path, list[Path]]]:
             if path.name == name and (folder in named or path in above or _is_package(path)):
                 yield path, [path, *named]
     for variable, below in ROS.items():
-        for folder in filter(None, os.environ.get(variable, "").split(os.pathsep)):
-            for path in (Path(folder, below, name), Path(folder, below)):
+        for prefix in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            for path in (Path(prefix, below, name), Path(prefix, below)):
                 if path.name == name:
                     yield path, []
 

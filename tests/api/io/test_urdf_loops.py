@@ -193,7 +193,10 @@ def test_a_sidecar_in_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "robot.yaml").write_text("name_mot: ['j_left']")
     r = sarrus.load(tmp_path / "r.urdf", loops="robot.yaml")
-    assert r.nc == 0 and "read in the working directory, though there is another one beside the URDF" in r.warnings[0]
+    assert (
+        r.nc == 0
+        and "read in the working directory, though there is another 'robot.yaml' beside the URDF" in r.warnings[0]
+    )
     r = sarrus.load(tmp_path / "r.urdf")
     assert r.nc == 0
     assert r.warnings == (
