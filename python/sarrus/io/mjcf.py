@@ -14,8 +14,9 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<geom>`                       mass, and visuals: those of primitives and meshes, in the colour of their material
 `<connect>`, `<weld>`          by bodies: at qpos0, or as told by `anchor` and `relpose`; by sites: theirs
 `<tendon>`                     fixed ones; spatial ones guide nothing here, and are left out with a warning
-`<actuator>`                   a joint or a fixed tendon that it drives is actuated
-`<key>`                        a configuration: ``robot.configuration("home")``
+`<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the
+                               larger, with a warning
+`<key>`                        a configuration: ``robot.configuration("home")``; a quaternion of zeros is no rotation, with a warning
 mocap bodies, inactive         stay where they are, are left out; both with a warning
 equalities
 `<replicate>`                  copies, with numbers behind their names; equalities and the like name one of them, and are not copied

@@ -13,7 +13,7 @@ What becomes of each part of a file:
 `<joint>`                     a joint, whose frame is one in the file's pose: q = 0 there. Any two links may be joined, so that loops
                               close: revolute, continuous, prismatic, screw, ball, universal and revolute2 (Universal), fixed. An effort
                               of 0 makes it passive, a negative one is no limit; ball joints are passive
-`<axis>`                      in the joint's frame, unless `expressed_in` another one, or up to 1.6 in the model's where
+`<axis>`                      along z where it does not say; in the joint's frame, unless `expressed_in` another one, or up to 1.6 in the model's where
                               `use_parent_model_frame` says so, as files up to 1.4 always mean it
 `<limit>`, `<dynamics>`       limits, velocity_limit, effort_limit, damping, friction, stiffness and rest
 gearbox, `<mimic>`            couplers of two joints, both kept in the tree

@@ -245,7 +245,7 @@ class Sidecar:
     closed_loop : pairs of frames that coincide: names of links, or of joints, whose frame is that of their child
     type : in step with it: "3d" (origins coincide), "revolute" (so do the z-axes of the frames), "universal" (the x-axis of the first and
         the y-axis of the second stay perpendicular); "6d" and anything else: both frames are one. In a dict, joint types too
-    name_mot : joints that are driven; all others are passive then
+    name_mot : joints that are driven, some that follow others perhaps; all that are not named are passive then
     joint_name, joint_type : in step: joints of the URDF that are SPHERICAL, FIXED or, as UJOINT_XY and so on, two revolute joints
         `<name>_X` and `<name>_Y` about these axes of the joint's frame
     """
