@@ -35,7 +35,7 @@ def __dir__() -> list[str]:
 
 # what a terminal obeys instead of showing it: control characters, ends of lines, turns of the direction of writing; and half characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-LONGEST_NAME = 10000  # letters: messages and warnings hold names
+LONGEST_NAME = 100000  # letters: messages hold names
 
 
 class SarrusError(Exception):
