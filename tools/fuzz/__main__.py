@@ -7,7 +7,8 @@ whatever ends the child, or keeps it busy, is known. Three kinds take turns:
 
 calls : what the package exports is found by inspection, constructors, methods, properties, copies and pickles. arguments.txt has right
         values by a parameter's name, which its annotation or default adds to, and hostile ones
-files : URDF, SDF and MJCF from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change
+files : URDF, SDF and MJCF from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change. Mechanisms
+        that are written and read again
 cli   : command lines, from the parser's own options
 
 A finding is a crash; a call of more than `LIMIT` seconds; an exception that is neither of sarrus nor named in the function's docstring nor
@@ -93,6 +94,8 @@ def fault(error: BaseException, target: Target) -> str | None:
     if isinstance(error, sarrus.SarrusError) or kind in (TypeError, ValueError):
         if not str(error).strip():
             return "an error without a message"
+        if len(str(error)) > 100000:
+            return "an error of more than 100,000 letters"
         found, on_purpose = place(error)
         if kind is TypeError and not os.environ.get(STRICT):
             return None  # Python's own words for a value of the wrong type

@@ -11,6 +11,7 @@ import random
 import re
 import shlex
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -198,6 +199,29 @@ def valid(text: str, floating_base: bool | None) -> Any:
         return sarrus.loads(text, floating_base=floating_base)
     except Exception as error:
         raise AssertionError(f"a valid file was refused: {error}") from error
+
+
+def rewritten(m: Any, suffix: str) -> Any:
+    """What comes back of a model file: the same mass, motors and freedoms, or a word of what it lost."""
+    path, side = Path(f"robot{suffix}"), Path("robot.yaml")
+    side.unlink(missing_ok=True)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        m.save(path)
+    told = " ".join(str(warning.message) for warning in said)
+    r = sarrus.load(path, loops=side) if side.exists() else sarrus.load(path)
+    assert abs(r.mass - m.mass) <= 1e-9 * m.mass, f"{suffix}: another mass"
+
+    def motors(robot: Any) -> int:
+        return sum(spec.joint.nv for spec in robot.description.joints if spec.actuated)
+
+    assert motors(r) == motors(m) or "actuated" in told, f"{suffix}: motors lost"
+
+    def freedoms(robot: Any) -> int:
+        return robot.nv - (np.linalg.matrix_rank(robot.constraint_jacobian(robot.neutral())) if robot.nc else 0)
+
+    assert m.nc or freedoms(r) == freedoms(m), f"{suffix}: another number of freedoms"
+    return r
 
 
 def spoil(path: str, seed: int) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays import Array, real_array
+from .._files import replacing
 from ..errors import ShapeError
 
 if TYPE_CHECKING:
@@ -346,10 +347,12 @@ def film(
     made: FuncAnimation = Film(figure, draw, frames=len(t), interval=1000.0 / frames_per_second, cache_frame_data=False)
     if path is not None and ending == ".html":
         page = player(t, bars, joints, anchors, title, frames_per_second, traced, pushed)
-        Path(path).write_text(page, encoding="utf-8")
+        with replacing(path) as file:
+            file.write_text(page, encoding="utf-8")
     elif path is not None:
         writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
-        made.save(os.fspath(path), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
+        with replacing(path) as file:
+            made.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
     return made
 
 

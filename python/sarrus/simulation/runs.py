@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array, checked_count
 from .._core import Status
+from .._files import replacing
 from .._showing import table
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
@@ -153,7 +154,9 @@ class Sweep:
                 "each of the runs has a mechanism of its own, which a .parquet cannot hold: save them as .npz"
             )
         else:
-            self.to_dataframe().to_parquet(path, index=False)
+            frame = self.to_dataframe()
+            with replacing(path) as file:
+                frame.to_parquet(file, index=False)
 
     def _given(self) -> dict[str, Any]:
         names = ("mechanism", "mechanisms", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import socket
 import sys
@@ -562,6 +563,89 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
     ):
         with pytest.raises(meshes.MeshError, match=match):
             found(name)
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A robot in a package, another package beside it, and what neither may name; ROS' folders are elsewhere, with links."""
+    for variable in meshes.ROS:
+        monkeypatch.delenv(variable, raising=False)
+    for name in ("pk/robots", "pk/meshes", "other/meshes", "plain", "ros/share/built"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in (
+        "pk/package.xml",
+        "other/package.xml",
+        "pk/meshes/a.stl",
+        "other/meshes/a.stl",
+        "plain/a.stl",
+        "secret.stl",
+    ):
+        (tmp_path / name).write_text("")
+    (tmp_path / "pk/robots/link.stl").symlink_to("../../secret.stl")
+    (tmp_path / "pk/robots/inside.stl").symlink_to("../meshes/a.stl")
+    (tmp_path / "ros/share/built/a.stl").symlink_to("../../../secret.stl")
+    os.mkfifo(tmp_path / "pk/robots/pipe.stl")
+    (tmp_path / "pk/robots/device.stl").symlink_to("/dev/zero")
+    return tmp_path
+
+
+LED_OUT = [
+    "../../secret.stl", "{}/secret.stl", "file://{}/secret.stl", "link.stl", "device.stl", "../../plain/a.stl", "../../other/meshes/a.stl",
+    "package://pk/../secret.stl", "package://pk/robots/link.stl", "package://pk/{}/secret.stl", "package://pk/robots/../../secret.stl",
+    "package://../secret.stl", "package://./secret.stl", "package:////secret.stl", "model://pk/../../secret.stl", "package://plain/a.stl",
+    "package://built/../../../secret.stl",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize("name", LED_OUT)
+def test_meshes_stay_in_their_folders(packages, name):
+    """In that of the model file, in its package, in other packages, by real path."""
+    with pytest.raises(meshes.MeshError, match=r"leads out of|there is no"):
+        meshes.find(Mesh(name.format(packages), beside=str(packages / "pk/robots")))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+def test_meshes_that_may_be_named(packages, monkeypatch):
+    def found(name, *package_dirs, beside="pk/robots"):
+        folder = beside and str(packages / beside)
+        return meshes.find(
+            Mesh(name, beside=folder, package_dirs=tuple(str(packages / x) for x in package_dirs))
+        ).resolve()
+
+    inside, other, secret = packages / "pk/meshes/a.stl", packages / "other/meshes/a.stl", packages / "secret.stl"
+    for name in ("../meshes/a.stl", "inside.stl", str(inside), "package://pk/meshes/a.stl"):
+        assert found(name) == inside
+    assert found("package://other/meshes/a.stl") == other
+    # what the user names himself
+    assert found("../../secret.stl", ".") == found("link.stl", ".") == found(str(secret), beside="") == secret
+    assert found("package://plain/a.stl", ".") == found("package://plain/a.stl", "plain") == packages / "plain/a.stl"
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(packages / "ros"))
+    assert found("package://built/a.stl") == secret  # colcon build --symlink-install
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+def test_meshes_are_regular_files(packages, monkeypatch):
+    beside = str(packages / "pk/robots")
+    with pytest.raises(meshes.MeshError, match=r"pipe\.stl: it is no regular file"):
+        meshes.find(Mesh("pipe.stl", beside=beside))
+    (packages / "pk/robots/large.stl").write_bytes(bytes(1001))
+    monkeypatch.setattr(meshes, "LARGEST", 1000)
+    with pytest.raises(meshes.MeshError, match="it has 1001 bytes; at most 1000 are read"):
+        meshes.find(Mesh("large.stl", beside=beside))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize("material", ["../secret.mtl", "pipe.mtl", "link.mtl"])
+def test_what_a_mesh_names_stays_in_its_folder(tmp_path, material):
+    pytest.importorskip("trimesh")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "secret.mtl").write_text("newmtl m\nKd 1 0 0\n")
+    os.mkfifo(folder / "pipe.mtl")
+    (folder / "link.mtl").symlink_to("../secret.mtl")
+    (folder / "a.obj").write_text(f"mtllib {material}\nusemtl m\n{OBJ}")
+    assert meshes.read(folder / "a.obj").colored is None
 
 
 @pytest.mark.parametrize("suffix", ["stl", "obj"])
