@@ -25,7 +25,7 @@ from .._arrays import Array, real_array
 from ..analysis.joint_targets import start_near
 from ..description.joints import JointType
 from ..description.specs import BodySpec, JointSpec
-from ..errors import ShapeError, raise_no_such_name
+from ..errors import ShapeError, check_name
 from ..mechanism import Mechanism, checked_mechanism
 
 FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and still count as on it
@@ -154,8 +154,7 @@ class Skeleton:
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
         """Axis of a joint in the world (..., 3), of unit length; NaN where it has not one axis."""
-        if name not in self.joints:
-            raise_no_such_name("joint", name, self.joints)
+        check_name("joint", name, self.joints)
         place = self.joints[name]
         poses, lead = self._poses(q)
         if place.axis is None:

@@ -11,7 +11,7 @@ Then E G = P is the most that one can ask; of the G that are right for all possi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 
 import numpy as np
@@ -80,12 +80,12 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
         columns = showing(free)
     else:
         wanted = "coordinates are 'actuated', or a sequence of joints' names"
-        if isinstance(coordinates, str) and coordinates != "actuated":
-            raise ModelError(f"{wanted}, such as ['{coordinates}']")
-        try:
-            coordinates = robot.actuated if coordinates == "actuated" else tuple(coordinates)
-        except TypeError:
-            raise TypeError(f"{wanted}; got {coordinates!r}") from None
+        if isinstance(coordinates, str):
+            if coordinates != "actuated":
+                raise ModelError(f"{wanted}, such as ['{coordinates}']")
+            coordinates = robot.actuated
+        elif not isinstance(coordinates, Iterable):
+            raise TypeError(f"{wanted}; got {coordinates!r}")
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = velocity_names(robot)
     if len(set(columns)) < len(columns):
@@ -130,6 +130,8 @@ def component_rows(components: str) -> list[int]:
     for name in names:
         if name not in PARAMETERS:
             raise ModelError(f"'{name}' is not one of {' '.join(PARAMETERS)}")
+    if not names:
+        raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
     return [PARAMETERS.index(name) for name in names]
 
 

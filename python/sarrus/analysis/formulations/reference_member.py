@@ -18,6 +18,7 @@ from ..._core import Status
 from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions, LoopReactions, raise_contradiction
 from ...dynamics.options import TimeOptions, Wrenches
+from ...errors import check_name
 from .chain_answers import ChainAnswer, answer, inverse_root, inverse_where
 from .chain_states import States, states
 from .chains import INSTEAD, TakenApart, taken_apart
@@ -147,6 +148,8 @@ class ReferenceMember(LoopFunctions):
         >>> solution.member_acceleration.round(6) + 0.0
         array([ 0.      ,  0.      ,  0.      , -5.242718,  0.      , -5.242718])
         """
+        if member is not None:
+            check_name("body", member, self.bodies)
         cut = taken_apart(self, member)
         s = states(self, cut, q, v, tau, wrenches, time, return_status)
         chains = [answer(self, cut, s, c) for c in cut.chains]
