@@ -35,7 +35,7 @@ __all__ = ["Cylinder", "Patch", "Plane", "RollingContact", "Sphere", "Surface", 
 SINGULAR = 1e-9  # determinants below this times the product of the columns' lengths: no inverse that means something
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SurfaceGeometry:
     """What a surface is like at a point, in the axes of its frame there.
 

@@ -11,6 +11,7 @@ import inspect
 import pkgutil
 import random
 import re
+import types
 import typing
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,12 @@ COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_seco
 FORCED = {"open_browser": "False", "block": "False"}
 # serves until Ctrl-C; has a grammar of its own; what only a Mechanism or a simulation makes
 SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads", "Sweep"}
+
+
+# what every object answers
+OF_ALL = (
+    "repr(x)", "str(x)", "hash(x)", "copy.copy(x)", "copy.deepcopy(x)", "pickle.loads(pickle.dumps(x))", "x == copy.copy(x)", "x != m",
+)  # fmt: skip
 
 
 class Target:
@@ -62,16 +69,19 @@ class Target:
         return self.template.format(", ".join(t if n in by_place else f"{n}={t}" for n, t in arguments.items()))
 
 
+def modules() -> list[types.ModuleType]:
+    """The package's."""
+    names = [info.name for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.") if "__main__" not in info.name]
+    return [sarrus, *map(importlib.import_module, names)]
+
+
 @functools.cache
 def surface() -> dict[str, Target]:
     """All that is public, found by inspection: names in `__all__` of the package and its modules, and what their classes have."""
     found: dict[int, tuple[str, Any]] = {}
-    modules = [sarrus] + [
-        importlib.import_module(info.name)
-        for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.")
-        if "__main__" not in info.name and not info.name.startswith("sarrus.io.")  # formats' modules: `load` asks them
-    ]
-    for module in modules:
+    for module in modules():
+        if module.__name__.startswith("sarrus.io."):  # formats' modules: `load` asks them
+            continue
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             if callable(value) and str(getattr(value, "__module__", "")).startswith("sarrus"):
@@ -97,16 +107,7 @@ def surface() -> dict[str, Target]:
             template = (f"{path}.{name}" if bound else f"x.{name}") + ("({})" if called else "")
             member = Target(name, getattr(value, name) if called else static, value, template)
             targets[f"{short}.{name}"] = member
-        for each in (
-            "repr(x)",
-            "str(x)",
-            "hash(x)",
-            "copy.copy(x)",
-            "copy.deepcopy(x)",
-            "pickle.loads(pickle.dumps(x))",
-            "x == x",
-            "x != m",
-        ):
+        for each in OF_ALL:
             targets[f"{each}: {short}"] = Target(each, value, value, each)
     return targets
 

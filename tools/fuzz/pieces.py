@@ -90,6 +90,17 @@ def builder() -> Any:
     return b
 
 
+def couplings() -> Any:
+    """A coupler and a Pfaffian constraint, as a description has them."""
+    b = builder()
+    b.add_joint("slide", sarrus.Prismatic("x"), "ground", "two")
+    b.add_joint("float", sarrus.Free(), "ground", "three")
+    b.remove_constraint("rod")
+    b.add_coupler("gear", {"hinge": 1.0, "slide": -2.0})
+    b.add_pfaffian("blade", [[1.0, 1.0]], ["hinge", "slide"])
+    return b.build().description.constraints
+
+
 class Refused(Exception):
     """What a caller's own object raises: it must come through, or become an error of sarrus."""
 

@@ -109,7 +109,7 @@ class Joint:
         return f"<joint '{self.name}': {self.type} from '{self.parent}' to '{self.child}'>"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constraint:
     """A joint that closes a loop, or another relation between velocities.
 

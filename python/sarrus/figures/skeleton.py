@@ -33,7 +33,7 @@ SAME = 1e-9  # and from one another
 CORNERS = 24  # of what is round
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bar:
     """A straight line from a (body, point in its frame [m]) to another, of the same body or one that `slides`, so that it stretches.
 
@@ -46,7 +46,7 @@ class Bar:
     slides: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """Where a joint sits on the body that it carries: point and, where it has one axis, unit vector (3,) in the body's frame [m]."""
 

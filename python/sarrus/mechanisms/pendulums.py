@@ -64,7 +64,7 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
 
     Raises
     ------
-    ModelError, ShapeError
+    ModelError
         A mass or a length that is not positive; not two of them.
 
     Examples

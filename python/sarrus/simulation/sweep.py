@@ -373,7 +373,7 @@ class _Job:
 Work = Sequence[tuple[Rows, _Job]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Acting:
     """What acts in runs: all that they share, and the numbers that differ."""
 

@@ -18,7 +18,7 @@ from .projected import transposed
 LARGEST = 1e50  # beyond it products of what is computed from these overflow
 
 
-@dataclass
+@dataclass(eq=False)
 class States:
     """States of a mechanism, the same of its pieces, and what moves them. Unsound ones are replaced by something at rest.
 

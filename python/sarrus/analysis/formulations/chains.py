@@ -19,7 +19,7 @@ from ...spatial import Inertia, Transform
 INSTEAD = "choose another body with member=, or let forward_dynamics() solve it, which takes any mechanism"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chain:
     """A serial chain from the ground to the joint by which it ends at the member. Its tip is the body on this joint's far side.
 

@@ -24,7 +24,7 @@ from .coordinates import Coordinates, Dependence, component_rows
 from .projected import applied, solutions, transposed
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReducedForm(Brief):
     """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
 

@@ -35,7 +35,7 @@ CONTRADICTION = 1e-6  # what blocked directions leave of the acceleration that t
 REST = 1e-12  # rad/s2, m/s2: less than this is rounding
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReferenceMemberSolution(Brief):
     """The quantities of van der Merwe 1995, ch. 6, in the order in which they are found.
 
@@ -230,7 +230,7 @@ class ReferenceMember(LoopFunctions):
             return np.asarray(np.sqrt(missing / np.where(size > 0.0, size, 1.0)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Met:
     """The member with all chains at it."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EndPoint:
     """How a frame moves: velocity = J_b x_b-dot + J_m y-dot (SpaceDyn 3.16), and what its rate needs besides (3.17).
 
@@ -50,7 +50,7 @@ class EndPoint:
     joint_jacobian_derivative: Array
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FreeFloatingForm(Brief):
     """The equations of motion of a floating mechanism, split into those of its base and those of its joints (SpaceDyn 3.18).
 
@@ -431,7 +431,7 @@ def _welded_to_base(robot: LoopFunctions, base: Joint) -> list[str]:
     return far
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Motions:
     """What the loops allow: v = basis [own velocities of the base; y-dot] + what prescribed motions add."""
 

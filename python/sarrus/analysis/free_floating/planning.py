@@ -29,7 +29,7 @@ MOST_STEPS = 1_000_000  # of a motion, at about a millisecond each
 UNREACHED = 1e-6  # of what is asked: more than rounding and regularisation leave of an equation that has a solution
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReactionNullSpace(Brief):
     """Velocities of the joints that leave the base at rest.
 
