@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ def into(out: Array | None, result: Array) -> Array:
 
 def checked_names(what: str, given: Any) -> list[str]:
     """Names, of which one may stand alone; TypeError for anything else."""
-    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    names = [given] if isinstance(given, str) else list(given) if np.iterable(given) else [given]
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{what} must be names, each a str; got {given!r}")
@@ -155,7 +155,7 @@ def checked_time(given: Any) -> float | None:
 
 def checked_times(given: Any) -> float | Array | None:
     """[s] of one state or of each, or None."""
-    return checked_time(given) if given is None or isinstance(given, (bool, Real)) else real_array("time", given)
+    return real_array("time", given) if np.iterable(given) and not isinstance(given, str) else checked_time(given)
 
 
 def checked_count(name: str, given: Any, least: int = 1, most: float = np.inf) -> int:

@@ -106,9 +106,10 @@ def bundle(sweep: Sweep, what: str | Sequence[str] | None, quantiles: ArrayLike,
     if what is None:
         motors = [name for name in robot.actuated if name in robot.joints]
         what = motors if robot.nq > MANY and motors else "q"
-    steps = np.sort(real_array("quantiles", quantiles))
+    steps = real_array("quantiles", quantiles)
     if steps.ndim != 1 or not steps.size or not ((steps >= 0.0) & (steps <= 1.0)).all():
         raise ValueError(f"quantiles are numbers from 0 to 1, one or several; got {quantiles!r}")
+    steps = np.sort(steps)
     panels: dict[str, dict[str, Array]] = {}
     for name in checked_names("what", what):
         for text, unit, y in _bundles(sweep, name):

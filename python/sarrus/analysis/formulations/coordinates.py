@@ -11,7 +11,7 @@ Then E G = P is the most that one can ask; of the G that are right for all possi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
@@ -84,7 +84,7 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
             if coordinates != "actuated":
                 raise ModelError(f"{wanted}, such as ['{coordinates}']")
             coordinates = robot.actuated
-        elif not isinstance(coordinates, Iterable):
+        elif not np.iterable(coordinates):
             raise TypeError(f"{wanted}; got {coordinates!r}")
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = velocity_names(robot)
@@ -130,8 +130,6 @@ def component_rows(components: str) -> list[int]:
     for name in names:
         if name not in PARAMETERS:
             raise ModelError(f"'{name}' is not one of {' '.join(PARAMETERS)}")
-    if not names:
-        raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
     return [PARAMETERS.index(name) for name in names]
 
 
