@@ -1,14 +1,16 @@
 """Fuzzing: every public function and reader, with arguments that are right, nearly right and hostile.
 
-    python -m tools.fuzz [--minutes 60] [--seed N] [--only calls|files|cli] [--strict]
+    python -m tools.fuzz [--minutes 60] [--seed N] [--only calls|files|cli|control|contact|variants] [--strict]
 
 A case is a short program in Python, as text, so that a finding is its own reproducer. A child process announces each case and runs it:
-whatever ends the child, or keeps it busy, is known. Three kinds take turns:
+whatever ends the child, or keeps it busy, is known. The kinds take turns:
 
 calls : what the package exports is found by inspection, constructors, methods, properties, copies and pickles. arguments.txt has right
         values by a parameter's name, which its annotation or default adds to, and hostile ones
 files : URDF, SDF and MJCF from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change
 cli   : command lines, from the parser's own options
+control, contact, variants : random controllers by tasks, force elements in short runs, changed copies side by side; what comes out obeys the
+        laws of motion and the limits, or an error, a status or a warning says why not
 
 A finding is a crash; a call of more than `LIMIT` seconds; an exception that is neither of sarrus nor named in the function's docstring nor
 a TypeError nor a ValueError that sarrus raised itself (--strict: the same of TypeErrors); a warning of NumPy's; NaN, or an open loop,
@@ -41,18 +43,19 @@ import sarrus
 from . import pieces
 from .calls import Calls, surface
 from .files import command_program, file_program
+from .motions import motion_program
 from .verdict import STRICT, fault, in_argument, place, silent
 
 LIMIT = 60.0  # [s] of one case
 MEMORY = 8 << 30  # [bytes] of addresses that a child may have: MemoryError is an answer, the end of the process is none
-BATCH = {"calls": 400, "files": 150, "cli": 25}  # cases of one child
-TURNS = ("calls", "files", "calls", "cli")
+BATCH = {"calls": 400, "files": 150, "cli": 25, "control": 300, "contact": 100, "variants": 40}  # cases of one child
+TURNS = ("calls", "files", "control", "calls", "contact", "cli", "variants")
 
 
 def child(kind: str, seed: str, count: int, report: Any) -> None:
     """Run this many cases. A line in JSON before each, and one for each finding."""
     rng = random.Random(f"{kind} {seed}")
-    calls = Calls(rng) if kind == "calls" else None
+    calls, programs = Calls(rng) if kind == "calls" else None, {"files": file_program, "cli": command_program}
     answered: set[str] = set()
     space = vars(pieces)
 
@@ -61,7 +64,9 @@ def child(kind: str, seed: str, count: int, report: Any) -> None:
         report.flush()
 
     for _ in range(count):
-        lines, target = calls.program() if calls else (file_program if kind == "files" else command_program)(rng)
+        lines, target = (
+            calls.program() if calls else programs[kind](rng) if kind in programs else motion_program(kind, rng)
+        )
         tell(program=lines)
         faulthandler.dump_traceback_later(LIMIT, exit=True)
         names, done, trouble, bare = dict(space), [], None, ".__new__(" in "".join(lines)

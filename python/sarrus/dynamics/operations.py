@@ -17,7 +17,7 @@ from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
 from ..description.specs import Description, JointSpec, core_terms, without_effect
-from ..errors import ModelError, ShapeError, StateError, check_name, raise_no_such_name
+from ..errors import ModelError, ShapeError, StateError, check_name
 from .options import (
     ExpressedIn,
     F,
@@ -377,8 +377,7 @@ class StateFunctions(_core.Mechanism):
         (('raised',), array([3.]))
         """
         named = dict(self.description.configurations)
-        if name not in named:
-            raise_no_such_name("configuration", name, named)
+        check_name("configuration", name, named)
         return self._at(named[name])
 
     def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:

@@ -26,7 +26,7 @@ from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Joint, _operation
 from ...dynamics.options import ExpressedIn, FrameOptions, StateOptions, Wrenches
-from ...errors import ModelError, StateError, check_name
+from ...errors import ModelError, ShapeError, StateError, check_name
 from ..formulations.coordinates import Coordinates, Dependence, velocity_names
 from ..formulations.projected import applied, solutions, transposed
 
@@ -450,6 +450,8 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
         Y = np.eye(robot.nv)[:, np.concatenate([own, joints])]
         names = velocity_names(robot)
         return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
+    if not q.size:
+        raise ShapeError(f"q has shape {q.shape}: it takes a configuration to tell which motions the loops allow")
     if independent is not None:
         listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
         if not isinstance(listed, str) and isinstance(listed, Iterable):

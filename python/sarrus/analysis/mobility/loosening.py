@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ..._arrays import Array, checked_names, checked_number
 from ...description.joints import BOUNDS, PARAMETERS, PASSIVE, Cylindrical, Gimbal, JointType, Spherical, axis_frame
 from ...description.specs import Description, JointSpec
-from ...errors import AssemblyError, ModelError, check_name
+from ...errors import AssemblyError, ModelError, ShapeError, check_name
 from ...spatial import Transform
 from ..assembly.position import Position
 from ..joint_targets import start_near
@@ -89,6 +89,8 @@ class Loosening(Position, MobilityAnalysis):
             if _singular_values(self, q)[1] > tolerance:
                 q = self.assemble(tolerance=tolerance, time=0.0)
         q = self.normalize(q)
+        if q.ndim != 1:
+            raise ShapeError(f"q has shape {q.shape}; loosened() looks at one configuration, ({self.nq},)")
         allowed = self.loop_joints if joints is None else checked_names("joints", joints)
         for name in allowed:
             check_name("closing joint", name, self.loop_joints)
