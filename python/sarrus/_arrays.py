@@ -155,7 +155,8 @@ def checked_time(given: Any) -> float | None:
 
 def checked_times(given: Any) -> float | Array | None:
     """[s] of one state or of each, or None."""
-    return real_array("time", given) if np.iterable(given) and not isinstance(given, str) else checked_time(given)
+    several: bool = np.iterable(given) and not isinstance(given, str)
+    return real_array("time", given) if several else checked_time(given)
 
 
 def checked_count(name: str, given: Any, least: int = 1, most: float = np.inf) -> int:

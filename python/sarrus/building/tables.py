@@ -436,7 +436,7 @@ def _columns(name: str, value: ArrayLike, *counts: int) -> np.ndarray:
     return np.moveaxis(x, 0, -1)
 
 
-def _joint_types(name: str, types: str, n: int) -> str:
+def _joint_types(name: str, types: object, n: int) -> str:
     if not isinstance(types, str) or len(types) != n or set(types) - set("RP"):
         raise ModelError(f"{name} is {types!r}; wanted {n} letters, R or P")
     return types
