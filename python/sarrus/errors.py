@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Sized
+from collections.abc import Collection, Iterable, Sized
 from typing import Any, NoReturn
 
 import numpy as np
@@ -127,6 +127,12 @@ def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str 
     raise NameNotFoundError(
         f"{f'{what}: ' if what else ''}no {kind} is named '{printable(str(name))}'{did_you_mean(name, known)}"
     )
+
+
+def check_name(kind: str, name: object, known: Collection[str], what: str | None = None) -> None:
+    """Raise NameNotFoundError for what is not among the known names: also for what is no text, and perhaps not hashable."""
+    if not isinstance(name, str) or name not in known:
+        raise_no_such_name(kind, name, known, what)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -153,7 +153,7 @@ class Mechanism(
         return to_pinocchio(self, lossy=lossy)
 
 
-def checked_mechanism(given: Any) -> Mechanism:
+def checked_mechanism(given: Any, name: str = "mechanism") -> Mechanism:
     if not isinstance(given, Mechanism):
-        raise TypeError(f"mechanism must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
+        raise TypeError(f"{name} must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
     return given

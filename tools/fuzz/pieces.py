@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy  # noqa: F401 - programs say copy.copy and math.nan
 import functools
 import io
 import json
+import math  # noqa: F401
 import pickle
 import random
 import re
@@ -83,7 +85,21 @@ def builder() -> Any:
     for name in ("one", "two", "three"):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("hinge", sarrus.Revolute("y"), "ground", "one")
+    b.add_frame("tip", "one")
+    b.add_spring("string", ("one", (0, 0, 1)), ("two", (0, 0, 0)), stiffness=1.0, rest_length=0.5)
+    b.add_distance("rod", ("one", (0, 0, 1)), ("three", (0, 0, 0)), length=1.0)
     return b
+
+
+def couplings() -> Any:
+    """A coupler and a Pfaffian constraint, as a description has them."""
+    b = builder()
+    b.add_joint("slide", sarrus.Prismatic("x"), "ground", "two")
+    b.add_joint("float", sarrus.Free(), "ground", "three")
+    b.remove_constraint("rod")
+    b.add_coupler("gear", {"hinge": 1.0, "slide": -2.0})
+    b.add_pfaffian("blade", [[1.0, 1.0]], ["hinge", "slide"])
+    return b.build().description.constraints
 
 
 class Refused(Exception):
@@ -96,7 +112,7 @@ class Hostile:
     def __init__(self, act: Callable[[], Any] | None = None, array: Any = None) -> None:
         self.act, self.array = act, array
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, **how: Any) -> Any:
         if self.act is None:
             raise Refused("__array__")
         self.act()
@@ -172,6 +188,17 @@ def has_nan(x: Any) -> bool:
 
 def saved(m: Any, path: str) -> str:
     trajectory(m).save(path)
+    return path
+
+
+def swept(m: Any, path: str) -> str:
+    q, v, _ = state(m, (2,))
+    sarrus.simulate_many(m, q, 0 * v, 0.003).save(path)
+    return path
+
+
+def on_disk(path: str) -> str:
+    Path(path).write_bytes(URDF)
     return path
 
 

@@ -45,7 +45,7 @@ class Motion(NamedTuple):
     moment: Array  # (N,) about the gripper's axis, on the tap [N m]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Phase:
     """Motion from rest to rest, during which the gripper exerts a constant moment."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_number, real_array
+from .._arrays import Array, checked_number, checked_truth, real_array
 from ..errors import ModelError, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .limit_terms import contact_terms, limit_terms
@@ -149,6 +149,7 @@ class TaskControl:
 
     def solve(self, t: float, q: ArrayLike, v: ArrayLike, *, check: bool = False) -> TaskSolution:
         """What it does in a state, with all that there is to know of it; as a call raises StateError, and with `check` NotRealizableError."""
+        check, t = checked_truth("check", check), checked_number("t", t, "")
         given = np.zeros(self._terms.given)
         for start, function, what in self._terms.functions:
             given[start : start + 24] = pose_numbers(function, t, what)

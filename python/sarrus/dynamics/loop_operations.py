@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoopReactions(Brief):
     """What the constraints carry in a motion.
 

@@ -17,7 +17,7 @@ from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
 from ..description.specs import Description, JointSpec, core_terms, without_effect
-from ..errors import ModelError, ShapeError, StateError, raise_no_such_name
+from ..errors import ModelError, ShapeError, StateError, check_name
 from .options import (
     ExpressedIn,
     F,
@@ -109,7 +109,7 @@ class Joint:
         return f"<joint '{self.name}': {self.type} from '{self.parent}' to '{self.child}'>"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constraint:
     """A joint that closes a loop, or another relation between velocities.
 
@@ -168,8 +168,8 @@ class StateFunctions(_core.Mechanism):
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
         if "description" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
-        if substructures is not None and not 0 <= substructures <= 1000:
-            raise ValueError(f"substructures of 1 to 1000 bodies, 0 to cut nothing, or None; got {substructures}")
+        if substructures is not None:
+            substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
         super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
         made, all_q, all_v = {}, self.nq, self.nv
         for j, (iq, nq, iv, nv, closes, *rest) in zip(description.joints, self._placed_joints, strict=True):
@@ -377,8 +377,7 @@ class StateFunctions(_core.Mechanism):
         (('raised',), array([3.]))
         """
         named = dict(self.description.configurations)
-        if name not in named:
-            raise_no_such_name("configuration", name, named)
+        check_name("configuration", name, named)
         return self._at(named[name])
 
     def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
@@ -865,8 +864,7 @@ class Kinematics:
 
 def _named(kind: str, name: str, known: dict[str, N]) -> N:
     """What is known by that name; NameNotFoundError where nothing is."""
-    if not isinstance(name, str) or name not in known:  # type: ignore[redundant-expr]
-        raise_no_such_name(kind, name, known)
+    check_name(kind, name, known)
     return known[name]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._arrays import checked_path
 from .._files import read_bytes
 from ..errors import ModelError
 from . import complete, mjcf, sdf, urdf
@@ -114,7 +115,8 @@ def load_builder(
     loops: Loops = None,
     model: str | None = None,
 ) -> Builder:
-    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; the arguments are those of :func:`load`.
+    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; arguments and errors are those of
+    :func:`load`: ModelError, OSError, ModuleNotFoundError.
 
     Examples
     --------
@@ -125,12 +127,10 @@ def load_builder(
     >>> b.build().nv
     1
     """
-    path = Path(os.fsdecode(path))
+    path = checked_path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {', '.join(SUFFIXES)} are read")
-    if "\0" in str(path):
-        raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
     wanted = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
     if isinstance(package_dirs, str | bytes | os.PathLike):
         raise wanted
@@ -148,7 +148,7 @@ def loads(
     text: str | bytes, *, floating_base: bool | None = None, loops: Loops = None, model: str | None = None
 ) -> Mechanism:
     """Read a mechanism from the text of a model file; as :func:`load`. Its root element tells the format: robot, mujoco, sdf; or a brace,
-    sarrus' own.
+    sarrus' own. OSError where a file of ``loops=`` cannot be read.
 
     Examples
     --------

@@ -125,7 +125,7 @@ def _plain_names(names: list[str], taken: set[str], scope: str) -> dict[str, str
 # ---- joints ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Axis:
     """One coordinate of a joint: turning about the line through `point` along `direction`, or sliding along that."""
 

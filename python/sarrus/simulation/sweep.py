@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -152,7 +153,7 @@ def simulate_many(
     if method != "auto" and METHODS[method].adaptive:
         raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
     gains = checked_gains(stabilisation, gains)
-    threads, every = checked_count("threads", threads), checked_count("every", every)
+    threads, every = min(checked_count("threads", threads), sys.maxsize), checked_count("every", every)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
     start, duration, dt = checked_times(start, duration, dt)
@@ -372,7 +373,7 @@ class _Job:
 Work = Sequence[tuple[Rows, _Job]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Acting:
     """What acts in runs: all that they share, and the numbers that differ."""
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_number, real_array
+from .._arrays import Array, checked_count, checked_number, real_array
 from ..errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
@@ -217,8 +217,9 @@ class View:
             self._scene.camera.home()
 
     def choose(self, run: int) -> None:
-        """Show another of several runs, at the same time: its number, from 0 on."""
-        if not 0 <= run < len(self.runs):
+        """Show another of several runs, at the same time: its number, from 0 on; IndexError where there is none."""
+        run = checked_count("run", run, 0)
+        if run >= len(self.runs):
             raise IndexError(f"there are {len(self.runs)} runs; {run!r} is none of them")
         chosen = self.runs[run]
         with self._lock:

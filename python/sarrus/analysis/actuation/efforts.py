@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, common_axes, into, real_array, real_rows
+from ..._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from ..._core import Status
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation
@@ -219,6 +219,8 @@ class Actuation(LoopFunctions):
         """The general way. With `any_motion` also for those that the loops do not allow, as on the short way."""
         names = self._motors(actuated)
         nu = sum(self.joint(name).type.nv for name in names)
+        return_reactions = checked_truth("return_reactions", return_reactions)
+        return_status = checked_truth("return_status", return_status)
         if wrenches is not None and not isinstance(wrenches, Mapping):
             raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
         low, high = (-np.inf, np.inf) if limits is None else _both(limits)

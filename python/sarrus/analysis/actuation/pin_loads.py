@@ -42,6 +42,9 @@ class PinLoads(dict[str, Array]):
         super().__init__(loads)
         self.efforts, self._at = efforts, at
 
+    # of themselves only, as all answers that hold arrays: those of two would be neither equal nor not
+    __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
+
     @cached_property
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_count, checked_time, checked_truth, common_axes, into, real_array
+from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import SearchOptions, TimeOptions, shows_options
 from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
@@ -104,7 +104,7 @@ class Position(LoopFunctions):
             checked_count("seed", seed, 0),
             checked_tolerance(tolerance),
         )
-        time = real_array("time", time) if np.ndim(time) else checked_time(time)
+        time = checked_times(time)
         frames, joints = _told_apart(self, targets)
         held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
         kept = (coordinates(self, near, many=True) if isinstance(near, Mapping) else {}) | held

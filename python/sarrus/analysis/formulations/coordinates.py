@@ -80,12 +80,12 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
         columns = showing(free)
     else:
         wanted = "coordinates are 'actuated', or a sequence of joints' names"
-        if isinstance(coordinates, str) and coordinates != "actuated":
-            raise ModelError(f"{wanted}, such as ['{coordinates}']")
-        try:
-            coordinates = robot.actuated if coordinates == "actuated" else tuple(coordinates)
-        except TypeError:
-            raise TypeError(f"{wanted}; got {coordinates!r}") from None
+        if isinstance(coordinates, str):
+            if coordinates != "actuated":
+                raise ModelError(f"{wanted}, such as ['{coordinates}']")
+            coordinates = robot.actuated
+        elif not np.iterable(coordinates):
+            raise TypeError(f"{wanted}; got {coordinates!r}")
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = velocity_names(robot)
     if len(set(columns)) < len(columns):

@@ -26,7 +26,7 @@ from ...errors import ModelError
 from .projected import applied, transposed
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Factors(Brief):
     """Matrices of which the equations of motion are products, N bodies of 6 rows each.
 

@@ -25,7 +25,7 @@ from ...errors import ShapeError, StateError
 NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FreeMotions(Brief):
     """The solutions of J x = g: x = inverse g + basis y with any y.
 
@@ -95,7 +95,7 @@ def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
     return FreeMotions(np.where(spoilt, np.nan, basis), np.where(bad, -1, freedom), np.where(spoilt, np.nan, inverse))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProjectedEquations(Brief):
     """The equations of motion on the motions that the constraints allow, and on the forces that do no work on these.
 

@@ -17,14 +17,15 @@ from numpy.typing import ArrayLike
 
 from ..._arrays import Array, real_rows
 from ..._showing import Brief
+from ...description.joints import PARAMETERS
 from ...dynamics.options import ExpressedIn, Wrenches
-from ...errors import StateError
+from ...errors import ModelError, StateError
 from .cog import CogDynamics
 from .coordinates import Coordinates, Dependence, component_rows
 from .projected import applied, solutions, transposed
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReducedForm(Brief):
     """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
 
@@ -158,6 +159,8 @@ class ReducedDynamics(CogDynamics):
         (1, 1)
         """
         rows = component_rows(components)
+        if not rows:
+            raise ModelError(f"components are one or more of {' '.join(PARAMETERS)}; got {components!r}")
         held = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in)
         held = np.sqrt(np.diagonal(held, axis1=-2, axis2=-1))[..., rows]
         # what the frame could do with the loops open is what its mobility is measured by: it may be nothing but rounding
