@@ -14,6 +14,7 @@ from .._arrays import Array, checked_truth, common_axes, into, real_array, real_
 from .._core import Status
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
+from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import NotRealizableError, ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
 from .options import Metric, ReactionOptions, Solver, ThreadedLoads, ThreadedTime, TimeOptions, Wrenches, shows_options
@@ -206,13 +207,13 @@ class LoopFunctions(StateFunctions):
         """Coordinates (..., nq of the joint) of every joint, whether it stands in the tree or closes a loop.
 
         A joint that closes a loop reads them off the bodies that it joins. These do not tell how often it has turned: its angles are those in
-        [-pi, pi], or those nearest to `near`.
+        [-pi, pi], or as many whole turns from there as its limits ask for; or those nearest to `near`.
 
         Parameters
         ----------
         q : (..., nq)
         near : name to coordinates (..., nq of the joint) from which whole turns are counted, such as an answer for the state before; default,
-            and for joints that are not named: zeros
+            and for joints that are not named: zeros, and limits
         time : (...) [s], where motion is prescribed
 
         Raises
@@ -235,9 +236,18 @@ class LoopFunctions(StateFunctions):
         [5.6214]
         """
         q = real_array("q", q)
-        return self._by_joint(
-            "_all_q", self.normalize(q), self._loop_joint_coordinates(q, self._near(near, q), time=time)
-        )
+        x = self._loop_joint_coordinates(q, self._near(near, q), time=time)
+        return self._by_joint("_all_q", self.normalize(q), self._within_limits(x, near or {}))
+
+    def _within_limits(self, x: Array, near: Mapping[str, ArrayLike]) -> Array:
+        """Coordinates of all joints that close loops, where nothing else says how often they have turned as often as limits ask for."""
+        for joint in self._closing_joints:
+            if joint.limits is None or joint.name in near or not joint.type.whole_turns_return:
+                continue
+            at = slice(joint._all_q.start - self.nq, joint._all_q.stop - self.nq)
+            angles = [unit == "rad" for _, unit in joint.type.coordinates]
+            x[..., at] += np.where(angles, turns_into(x[..., at], *joint.limits, LIMIT_MARGIN), 0.0)
+        return x
 
     def _near(self, near: Mapping[str, ArrayLike] | None, q: Array) -> Array:
         """From where the coordinates of all joints that close loops are counted."""
