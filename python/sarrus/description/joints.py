@@ -99,7 +99,7 @@ def axis_frame(normal: ArrayLike) -> Vector:
     return _frozen(_core.axis_frame(unit_axis(normal).tolist()))
 
 
-def turns_into(x: Vector, low: Vector, high: Vector, margin: ArrayLike) -> Vector:
+def turns_into(x: Vector, low: Vector, high: Vector, margin: Vector | float) -> Vector:
     """Whole turns [rad] that bring angles beyond their limits within them, as few as possible; none where none do."""
     up = np.where(x < low - margin, np.ceil((low - x - margin) / TURN), 0.0)
     turns = np.where(x > high + margin, np.floor((high - x + margin) / TURN), up)

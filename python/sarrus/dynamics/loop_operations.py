@@ -567,8 +567,8 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     q, time = arguments["q"], arguments.get("time")
     J = mechanism.constraint_jacobian(q, time=time)
     if operation == "actuator_efforts":
-        # which says what is lacking, if it is asked for more than the efforts
-        cast(Any, mechanism).actuator_efforts(**arguments, distribution="minimum-norm")
+        # which says what is lacking
+        cast(Any, mechanism)._shared_efforts(**{**arguments, "out": None}, any_motion=True)
         raise NotRealizableError("the actuated joints cannot bring this motion about")
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, common_axes, into, real_array, real_rows
+from ..._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from ..._core import Status
-from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.loop_operations import LoopFunctions, raise_off_loops
 from ...dynamics.operations import _operation
 from ...dynamics.options import Distribution, ThreadedTime, TimeOptions, Wrenches
-from ...errors import ModelError, NotRealizableError, ShapeError, StateError
+from ...errors import ModelError, NotRealizableError, ShapeError
 from ..formulations.coordinates import joint_velocity
 from ..formulations.projected import applied, solutions, transposed
 from .distribution import within_limits
@@ -141,14 +141,13 @@ class Actuation(LoopFunctions):
         S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
         redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
 
-        The short way, taken unless `actuated`, `distribution`, `weights`, `preload` or `return_reactions` is given, does not
-        look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
-        acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
-        does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
+        Of a counts what the loops leave of it: the efforts are those of the acceleration that satisfies them and is nearest to a in the
+        metric of the mass matrix (Gauss's principle), so that drift in a does no harm; v is taken as it is, within what `check` allows.
+        :meth:`is_realizable` says of a motion that the loops do not allow that it is none.
 
         Parameters
         ----------
-        q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
+        q, v, a : (..., nq), (..., nv), (..., nv)
         actuated : names of joints whose motors share the work; default: those that the description says
         wrenches, time, check : as :meth:`forward_dynamics`
         distribution : "minimum-norm", or "weighted" with weights
@@ -166,8 +165,7 @@ class Actuation(LoopFunctions):
         NotRealizableError
             The motors cannot bring the motion about, or not within the limits.
         StateError
-            The state is unsound; or, on the general way, the motion is none that the loops allow, and which row of them does not
-            (status 3).
+            The state is unsound, or off the loops (status 4).
 
         References
         ----------
@@ -190,22 +188,25 @@ class Actuation(LoopFunctions):
             "limits": limits,
             "preload": preload,
         }
-        known: dict[str, Any] = {"wrenches": wrenches, **options}
-        share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known)
-        if limits is None or actuated is not None or weights is not None or preload is not None or return_reactions:
-            return share(return_reactions=return_reactions, out=out, return_status=return_status)
-        # limits alone take the short way as far as it leads, and any motion that it takes
+        known: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
+        share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known, any_motion=True)
         _weights(distribution, weights)
+        nothing_else = actuated is None or self._motors(actuated) == self.actuated
+        nothing_else &= _is_everywhere(1.0, weights, self.nu) and _is_everywhere(0.0, preload, self.nu)
+        if checked_truth("return_reactions", return_reactions) or not nothing_else:
+            return share(return_reactions=return_reactions, out=out, return_status=return_status)
+        if limits is None:
+            return self.actuator_efforts(q, v, a, out=out, return_status=return_status, **known)
         low, high = (_per_motor(k, limit, self.nu) for k, limit in zip(("low", "high"), _both(limits), strict=True))
-        u, status = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)
+        u, status = self.actuator_efforts(q, v, a, return_status=True, **known)
         within = ((low <= u) & (u <= high)).all(axis=-1)
         if not within.all():
             if within.ndim == 0 and not return_status:
                 missing = 1.0
                 if (low <= high).all():  # u is the least: what else brings the motion about differs by internal efforts
                     u, missing = within_limits(u, self.internal_efforts(q, time=known.get("time")), low, high)
-                return share(out=out, any_motion=True) if missing else into(out, u)  # the first says what is wrong
-            narrowed, found = share(return_status=True, any_motion=True)
+                return share(out=out) if missing else into(out, u)  # the first says what is wrong
+            narrowed, found = share(return_status=True)
             u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
         result = into(out, np.broadcast_to(u, (*within.shape, self.nu)))
         return (result, np.broadcast_to(status, within.shape)) if return_status else result
@@ -213,10 +214,10 @@ class Actuation(LoopFunctions):
     def _shared_efforts(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
         distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
-        preload: ArrayLike | None = None, return_reactions: bool = False, any_motion: bool = False, time: ArrayLike | None = None,
-        out: Array | None = None, threads: int = 1, return_status: bool = False,
+        preload: ArrayLike | None = None, return_reactions: bool = False, any_motion: bool = False, check: bool = True,
+        time: ArrayLike | None = None, out: Array | None = None, threads: int = 1, return_status: bool = False,
     ) -> Any:  # fmt: skip
-        """The general way. With `any_motion` also for those that the loops do not allow, as on the short way."""
+        """Shared in any way that the core does not know; unless `any_motion`, a motion that the loops do not allow is contradictory."""
         names = self._motors(actuated)
         nu = sum(self.joint(name).type.nv for name in names)
         if wrenches is not None and not isinstance(wrenches, Mapping):
@@ -247,16 +248,21 @@ class Actuation(LoopFunctions):
             self.constraint_bias(q[0], v[0], time=time[0])
         sound = np.flatnonzero(status == Status.FINE)
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
-        J, c = self.constraint_jacobian(q, time=time), self.constraint_velocity(q, time=time)
-        off = np.stack([_off(J, v, c), _off(J, a, gamma[sound])], axis=1)
-        impossible = off.max(axis=(1, 2), initial=0.0) > (np.inf if any_motion else 1.0)
-        if explain and impossible.any():
-            raise StateError(self._motion_fault(*off[0]))
+        J = self.constraint_jacobian(q, time=time)
+        if any_motion:  # as the core has it
+            known = {"wrenches": {name: w[sound] for name, w in loads.items()}, "time": time, "threads": threads}
+            found = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)[1]
+            impossible, refused = found == Status.OFF_LOOPS, Status.OFF_LOOPS
+            if explain and impossible.any():
+                raise_off_loops(self, "actuator_efforts", {"q": q[0], "v": v[0], "time": time[0]})
+        else:
+            off = np.concatenate([_off(J, v, self.constraint_velocity(q, time=time)), _off(J, a, gamma[sound])], axis=1)
+            impossible, refused = off.max(axis=1, initial=0.0) > 1.0, Status.CONTRADICTORY
 
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
         u, multipliers, found = self._share(names, J, S, tau[sound], **choice, explain=explain)
-        status[sound] = np.where(impossible, Status.CONTRADICTORY, found)
+        status[sound] = np.where(impossible, refused, found)
         answers = [_back(u, sound, status, lead, out)]
         if return_reactions:
             answers.append(_back(multipliers, sound, status, lead))
@@ -305,13 +311,6 @@ class Actuation(LoopFunctions):
                 raise ModelError(f"actuated names joint '{name}' twice")
         return names
 
-    def _motion_fault(self, velocity: Array, acceleration: Array) -> str:
-        if velocity.max(initial=0.0) > 1.0:
-            what, cure, worst = "velocity", "project_velocity() gives one that does", int(velocity.argmax())
-        else:
-            what, cure, worst = "acceleration", "forward_dynamics() gives such", int(acceleration.argmax())
-        return f"the loops do not allow this motion: its {what} does not satisfy '{self._row_names[worst]}' ({cure})"
-
     def _effort_fault(self, names: Sequence[str], missing: Array, rank: int, freedom: int) -> str:
         parts = [(float(np.linalg.norm(missing[self.joint(name).v_slice])), name) for name in self.joints]
         parts = [(size, name) for size, name in sorted(parts, reverse=True)[:3] if size > 0.1 * max(parts)[0]]
@@ -333,6 +332,12 @@ def _weights(distribution: Distribution, weights: ArrayLike | None) -> ArrayLike
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
     return 1.0 if weights is None else weights
+
+
+def _is_everywhere(usual: float, given: ArrayLike | None, nu: int) -> bool:
+    """Whether numbers, one for each motor or one for all, are what holds where none are given."""
+    x = np.asarray(usual if given is None else given)
+    return x.dtype.kind in "fiu" and x.shape in ((), (nu,)) and bool((x == usual).all())
 
 
 def _rows(

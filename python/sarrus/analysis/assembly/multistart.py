@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_number
 from ..._core import tolerances
@@ -108,7 +108,7 @@ class Search:
         return int(self.moving.sum() - (s > SMALL * s.max(initial=0.0)).sum())
 
 
-def nearly_singular(J: Array) -> Array:
+def nearly_singular(J: Array) -> NDArray[np.bool_]:
     """(k,) whether scaled Jacobians (k, rows, nv) have lost rank by less than rounding: closing loops ends within 1e-8 of a double root."""
     s = np.linalg.svd(J, compute_uv=False)
     relative = s / np.maximum(s.max(axis=-1, initial=0.0, keepdims=True), 1e-300)

@@ -126,8 +126,8 @@ class Position(LoopFunctions):
             more = self._looked_for(targets, near, fixed, return_status=return_status, **options)
             more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
             q, state = _merged(q, state, more, other)
-        q = into(out, q)
-        return (q, state) if return_status else q
+        found = into(out, np.asarray(q))
+        return (found, state) if return_status else found
 
     def _looked_for(
         self, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,

@@ -118,7 +118,7 @@ class Recut:
         x = into(out, self._with_nan(of_joints, "v_slice", unsound))
         return x if state is None else (x, state)
 
-    def _meant(self, near: Array, there: Array) -> dict[str, Array]:
+    def _meant(self, near: ArrayLike, there: Array) -> dict[str, Array]:
         """The coordinates near which those of the mechanism's own tree are, joint by joint."""
         q = np.broadcast_to(near, (*there.shape[:-1], self.of.nq))
         return {name: q[..., self.of.joint(name).q_slice] for name in self.of.joints}
