@@ -250,7 +250,11 @@ class Actuation(LoopFunctions):
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
         J = self.constraint_jacobian(q, time=time)
         if any_motion:  # as the core has it
-            known = {"wrenches": {name: w[sound] for name, w in loads.items()}, "time": time, "threads": threads}
+            known: dict[str, Any] = {
+                "wrenches": {name: w[sound] for name, w in loads.items()},
+                "time": time,
+                "threads": threads,
+            }
             found = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)[1]
             impossible, refused = found == Status.OFF_LOOPS, Status.OFF_LOOPS
             if explain and impossible.any():

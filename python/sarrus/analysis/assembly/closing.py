@@ -27,8 +27,8 @@ from ..scaling import ScaledLoops, characteristic_length, coordinate_scale, slid
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
 # that nothing is wound up, and no other start would be nearer.
-NEAR = np.array([1e-2, 6.0, 0.1])
-FAR = np.array([1.0, 100.0, 1e300])
+NEAR: Array = np.array([1e-2, 6.0, 0.1])
+FAR: Array = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
 
 Kept = TypeVar("Kept")

@@ -19,7 +19,7 @@ from ...dynamics.loop_operations import LoopFunctions
 from ..joint_targets import quoted
 from .closing import FAR, NEAR, Frames, closing
 
-TOLERANCE = tolerances.closed
+TOLERANCE: float = tolerances.closed
 SAME = 1e-5  # poses that differ by less are one assembly mode
 SMALL = 1e-6  # relative singular values of independent velocities are larger
 ZERO = 1e-12  # and those that are zero everywhere smaller, by rounding
