@@ -129,7 +129,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """J (..., nc, nv) of all constraints: J v = c(q, t), with c = :meth:`constraint_velocity` zero where nothing is driven.
+        """J (..., nc, nv) of all constraints on the tree: J v = c(q, t), with c = :meth:`constraint_velocity` zero where nothing is driven.
 
         The rows of a closing joint are the complement of its motion space (van der Merwe 2.10-2.16): components, in the child's
         joint frame, of the child's velocity relative to the parent that the joint does not leave free.
@@ -142,7 +142,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_jacobian_derivative(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """J-dot (..., nc, nv), the exact rate of :meth:`constraint_jacobian` along v; where v is allowed, J-dot v = dc/dt - gamma.
+        """J-dot (..., nc, nv) on the tree, the exact rate of :meth:`constraint_jacobian` along v; where v is allowed, J-dot v = dc/dt - gamma.
 
         The forward dynamics needs J-dot v alone, which is in :meth:`constraint_bias`. Of Pfaffian rows that are functions of q it is their
         `derivative`, or found by differences.
@@ -168,7 +168,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """gamma (..., nc) of J a = gamma: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
+        """gamma (..., nc) of J a = gamma on the tree: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
 
         >>> import numpy as np
         >>> import sarrus
@@ -421,12 +421,21 @@ class LoopFunctions(StateFunctions):
 
         Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
         at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
-        spring and armature together); :meth:`constraint_forces` gives the rest.
+        spring and armature together); :meth:`constraint_forces` gives the rest. Joints that close loops too, each on its child and
+        whichever way the tree goes, and what does what in each: :meth:`pin_loads`.
 
         Parameters
         ----------
         multipliers : (..., nc) what the loops carry in this motion, as :meth:`forward_dynamics` and :meth:`actuator_efforts` return it;
-            default: nothing, as if every loop were open
+            default: what they carry while the motors bring the motion about, by :meth:`actuator_efforts`. Where rounding alone tells the
+            share of a joint (``not_unique`` of :meth:`pin_loads`) it is that of the least multipliers
+
+        Raises
+        ------
+        NotRealizableError
+            Without multipliers: other forces than those of the motors act in this motion.
+        ValueError
+            Without multipliers, of a mechanism with loops whose base moves.
 
         Examples
         --------
@@ -441,22 +450,48 @@ class LoopFunctions(StateFunctions):
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
         >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
-        >>> pins = fourbar.reactions(q, v, a, multipliers=loops.multipliers) | loops.wrenches
+        >>> pins = fourbar.reactions(q, v, a) | loops.wrenches
         >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
         True
         """
-        asked = {**options, "return_status": True}
-        f, status = self._reactions(q, v, a, **asked)
         wanted = checked_truth("return_status", options.get("return_status", False))
-        if status.ndim == 0 and status and not wanted:
-            self._reactions(q, v, a, **options)  # which says what is wrong
-        found = {name: f[..., self.joint(name)._body - 1, :] for name in self.joints}
-        if multipliers is not None and self.nc:
-            # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
+        found, status = self._open_reactions(q, v, a, **options)
+        if not self.nc:
+            return (found, status) if wanted else found
+        if multipliers is None:
+            across, state = self._carried_across(q, v, a, time, options)
+            status = np.maximum(status, state)
+        else:
             multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
-            through = carried_by_tree(self, q, self.loop_wrenches(q, multipliers, time=time, return_status=True)[0])
-            found |= {name: found[name] - wrench for name, wrench in through.items()}
+            across = self.loop_wrenches(q, multipliers, time=time, return_status=True)[0]
+        # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
+        found |= {name: found[name] - wrench for name, wrench in carried_by_tree(self, q, across).items()}
         return (found, status) if wanted else found
+
+    def _carried_across(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: ArrayLike | None, options: Mapping[str, Any]
+    ) -> tuple[Array, Any]:
+        """Wrenches (..., constraints, 6) on the constraints' children while the motors bring a motion about; and the status."""
+        if any(
+            np.any(0.0 if (x := options.get(base)) is None else x) for base in ("base_velocity", "base_acceleration")
+        ):
+            raise ValueError("what the loops carry is not known while the base moves: give multipliers=")
+        how = {name: options[name] for name in ("wrenches", "threads", "return_status") if name in options}
+        try:
+            u, mu, *status = cast(Any, self).actuator_efforts(q, v, a, time=time, return_reactions=True, **how)
+        except NotRealizableError as error:
+            raise NotRealizableError(f"{error}; where other forces act, too: multipliers=") from None
+        across = cast(Any, self)._across(real_array("q", q), u, mu, cast(Any, self)._motors(None), time)[0]
+        return across, status[0] if status else Status.FINE
+
+    def _open_reactions(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any
+    ) -> tuple[dict[str, Array], Array]:
+        """As if every loop were open, and the status."""
+        f, status = cast("tuple[Array, Array]", self._reactions(q, v, a, **{**options, "return_status": True}))
+        if status.ndim == 0 and status and not options.get("return_status", False):
+            self._reactions(q, v, a, **options)  # which says what is wrong
+        return {name: f[..., self.joint(name)._body - 1, :] for name in self.joints}, status
 
     @shows_options
     def constraint_forces(

@@ -132,7 +132,7 @@ NO_OPTIONS = {
     "coordinate": (lambda: LINKAGE.reduced_dynamics(HERE, REST, [1.0]), TypeError, r"joint's name, or \(name, index\); got 1.0"),
     "coordinates": (lambda: LINKAGE.reduced_dynamics(HERE, REST, 1.0), TypeError, "a sequence of joints' names; got 1.0"),
     "task": (lambda: LINKAGE.reduced_dynamics(HERE, REST, task=("tip",)), TypeError, r"task is a frame, .*; got \('tip',\)"),
-    "components": (lambda: LINKAGE.loop_operational_inertia(HERE, "coupler", None), TypeError, "components are .*; got None"),
+    "components": (lambda: LINKAGE.operational_inertia(HERE, "coupler", None), TypeError, "components are .*; got None"),
     "output": (lambda: LINKAGE.mobility(HERE, output=3), TypeError, "output is a frame, .*; got 3"),
     "description": (lambda: sarrus.Mechanism(LINKAGE), TypeError, "a Mechanism is made of a description, .*; got <Mechanism 'four-bar'"),
     "bodies in words": (lambda: sarrus.Mechanism(replace(LINKAGE.description, bodies=("rod",))), ModelError, r"description's bodies .*; got \('rod',\)"),

@@ -22,9 +22,9 @@ from ..._core import Status
 from ...dynamics.loop_operations import LoopFunctions, raise_off_loops
 from ...dynamics.operations import _operation
 from ...dynamics.options import Distribution, ThreadedTime, TimeOptions, Wrenches
-from ...errors import ModelError, NotRealizableError, ShapeError
+from ...errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..formulations.coordinates import joint_velocity
-from ..formulations.projected import applied, solutions, transposed
+from ..formulations.projected import applied, loop_motions, solutions, transposed
 from .distribution import within_limits
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Actuation(LoopFunctions):
         return self.actuation_jacobian(self.neutral())
 
     def actuation_jacobian(self, q: ArrayLike, actuated: Sequence[str] | None = None) -> Array:
-        """S (..., nv, nu) of chosen joints, those that close loops too: S^T v are the velocities that they drive.
+        """S (..., nv, nu) of chosen joints, those that close loops too, by the velocities of the tree: S^T v are those that they drive.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -95,7 +95,7 @@ class Actuation(LoopFunctions):
         (3, 1)
         """
         S = self.actuation_jacobian(q, actuated)
-        free = solutions(self.constraint_jacobian(q, time=time))
+        free = loop_motions(self, self.constraint_jacobian(q, time=time))
         idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
         return idle.basis[..., : idle.same_freedom()]
 
@@ -260,8 +260,10 @@ class Actuation(LoopFunctions):
             if explain and impossible.any():
                 raise_off_loops(self, "actuator_efforts", {"q": q[0], "v": v[0], "time": time[0]})
         else:
-            off = np.concatenate([_off(J, v, self.constraint_velocity(q, time=time)), _off(J, a, gamma[sound])], axis=1)
-            impossible, refused = off.max(axis=1, initial=0.0) > 1.0, Status.CONTRADICTORY
+            off = np.stack([_off(J, v, self.constraint_velocity(q, time=time)), _off(J, a, gamma[sound])], axis=1)
+            impossible, refused = off.max(axis=(1, 2), initial=0.0) > 1.0, Status.CONTRADICTORY
+            if explain and impossible.any():
+                raise StateError(self._motion_fault(*off[0]))
 
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
@@ -279,7 +281,7 @@ class Actuation(LoopFunctions):
         explain: bool,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Efforts, multipliers and status of many states, of least |W^1/2 (u - preload)|; with `explain`, errors instead of the status."""
-        free, root = solutions(J), np.sqrt(weights)
+        free, root = loop_motions(self, J), np.sqrt(weights)
         NT, nu = transposed(free.basis), S.shape[-1]
         effect = S / root[:, None, :]
         shares = solutions(NT @ effect, np.linalg.norm(effect, axis=(-2, -1)))
@@ -314,6 +316,13 @@ class Actuation(LoopFunctions):
             if name in names[:k]:
                 raise ModelError(f"actuated names joint '{name}' twice")
         return names
+
+    def _motion_fault(self, velocity: Array, acceleration: Array) -> str:
+        if velocity.max(initial=0.0) > 1.0:
+            what, cure, worst = "velocity", "project_velocity() gives one that does", int(velocity.argmax())
+        else:
+            what, cure, worst = "acceleration", "forward_dynamics() gives such", int(acceleration.argmax())
+        return f"the loops do not allow this motion: its {what} does not satisfy '{self._row_names[worst]}' ({cure})"
 
     def _effort_fault(self, names: Sequence[str], missing: Array, rank: int, freedom: int) -> str:
         parts = [(float(np.linalg.norm(missing[self.joint(name).v_slice])), name) for name in self.joints]
