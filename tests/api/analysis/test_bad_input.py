@@ -126,7 +126,7 @@ NO_OPTIONS = {
     "fixed": (lambda: LINKAGE.inverse_kinematics({}, fixed=3.0), TypeError, "a mapping; got 3.0"),
     "limits": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, limits=1.0), ShapeError, r"limits must be two, \(lower, upper\)"),
     "actuated": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, actuated=1), TypeError, "actuated must be a sequence .*; got 1"),
-    "wrenches": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=0, wrenches=[1]), TypeError, r"wrenches must be a mapping .*; got \[1\]"),
+    "wrenches": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=1, wrenches=[1]), TypeError, r"wrenches must be a mapping .*; got \[1\]"),
     "distribution": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, distribution=REST), ValueError, "distribution must be"),
     "metric": (lambda: LINKAGE.project_velocity(HERE, REST, metric=REST), ValueError, "metric must be"),
     "coordinate": (lambda: LINKAGE.reduced_dynamics(HERE, REST, [1.0]), TypeError, r"joint's name, or \(name, index\); got 1.0"),
@@ -149,7 +149,7 @@ NO_OPTIONS = {
     "endless attempts": (lambda: LINKAGE.assembly_modes({"motor": 0.5}, attempts=2**70), ValueError, "attempts must be at most 1000000; got 1180"),
     "out": (lambda: LINKAGE.forward_dynamics(HERE, REST, REST, return_reactions=True, out={}), ShapeError, "out must be a writable float64 array; got {}"),
     "out of two": (lambda: LINKAGE.forward_dynamics(HERE, REST, REST, return_reactions=True, out=np.zeros((2, 3))), ShapeError, r"out has shape \(2, 3\)"),
-    "out of efforts": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=0, out=[0.0]), ShapeError, r"out must be a writable float64 array; got \[0.0\]"),
+    "out of efforts": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=1, out=[0.0]), ShapeError, r"out must be a writable float64 array; got \[0.0\]"),
     "joint": (lambda: LINKAGE.joint(["motor"]), NameNotFoundError, "no joint is named"),
     "constraint": (lambda: LINKAGE.constraint({}), NameNotFoundError, "no constraint is named"),
 }  # fmt: skip

@@ -192,7 +192,9 @@ class Actuation(LoopFunctions):
         share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known, any_motion=True)
         _weights(distribution, weights)
         nothing_else = actuated is None or self._motors(actuated) == self.actuated
-        nothing_else &= _is_everywhere(1.0, weights, self.nu) and _is_everywhere(0.0, preload, self.nu)
+        for name, given, usual in (("weights", weights, 1.0), ("preload", preload, 0.0)):
+            numbers = real_array(name, usual if given is None else given)
+            nothing_else &= numbers.shape in ((), (self.nu,)) and bool((numbers == usual).all())
         if checked_truth("return_reactions", return_reactions) or not nothing_else:
             return share(return_reactions=return_reactions, out=out, return_status=return_status)
         if limits is None:
@@ -345,12 +347,6 @@ def _weights(distribution: Distribution, weights: ArrayLike | None) -> ArrayLike
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
     return 1.0 if weights is None else weights
-
-
-def _is_everywhere(usual: float, given: ArrayLike | None, nu: int) -> bool:
-    """Whether numbers, one for each motor or one for all, are what holds where none are given."""
-    x = np.asarray(usual if given is None else given)
-    return x.dtype.kind in "fiu" and x.shape in ((), (nu,)) and bool((x == usual).all())
 
 
 def _rows(
