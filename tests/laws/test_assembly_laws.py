@@ -148,3 +148,13 @@ def test_random_configurations_of_the_delta_are_regular():
     regular = np.linalg.svd(robot.constraint_jacobian(robot.assemble()), compute_uv=False)
     rank = int((regular > 1e-6 * regular[0]).sum())
     assert (s[:, rank - 1] > 1e-6 * s[:, 0]).all()
+
+
+@pytest.mark.parametrize("make", SMALL)
+def test_random_configurations_do_not_depend_on_size(make):
+    """Of a mechanism of micrometres as of one of kilometres: the same draws in its units, where slides have no limits."""
+    robot = make()
+    q = robot.random(7, 20, closed=True)
+    for length in (1e-5, 1e3):
+        other, by = scaled(robot, length, length**3)
+        assert_allclose(other.random(7, 20, closed=True) / by.coordinates(robot), q, atol=1e-5)

@@ -388,8 +388,8 @@ class StateFunctions(_core.Mechanism):
             q[self.joint(name).q_slice] = of_joint
         return q
 
-    def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:
-        """Configurations (*size, nq), whether loops close or not."""
+    def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...], metre: float = 1.0) -> Array:
+        """Configurations (*size, nq), whether loops close or not; displacements without limits are as large as `metre`."""
         lead = tuple(checked_count("size", n, 0) for n in (size if isinstance(size, tuple) else (size,)))
         try:
             q = np.empty((*lead, self.nq))
@@ -397,7 +397,8 @@ class StateFunctions(_core.Mechanism):
             raise ShapeError(f"size {size!r} is too large for an array: {error}") from None
         for joint in map(self.joint, self.joints):
             # where no limit says how far: half a turn, or a metre
-            spread = np.array([np.pi if unit == "rad" else 1.0 for _, unit in joint.type.coordinates])
+            far = {"rad": np.pi, "m": metre}
+            spread = np.array([far.get(unit, 1.0) for _, unit in joint.type.coordinates])
             low, high = joint.limits if joint.limits is not None else (-spread, spread)
             # a side without a limit ends at the usual spread, or where the other side's limit leaves that much room
             low = np.where(np.isfinite(low), low, np.where(high > -spread, -spread, high - 2 * spread))

@@ -44,12 +44,14 @@ class Position(LoopFunctions):
         """A configuration (..., nq) that closes every loop, near another one.
 
         One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
-        takes microseconds. Of many, each is looked for from its own start only.
+        takes microseconds. Of many, each is looked for from its own start only. Which joints close the loops, and the order of the
+        description, make no difference to the branch that is found or to how often joints have turned: that is as near to the start as
+        limits allow.
 
         Parameters
         ----------
         near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
-            not; default, and for joints that are not named: the home of the description, or neutral
+            not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
         fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
         starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
             of limits only if none within them was found
@@ -417,7 +419,7 @@ class Position(LoopFunctions):
         """Random configurations size + (nq,): within limits where there are any, else angles in [-pi, pi], displacements
         in [-1, 1] m and uniformly distributed rotations.
 
-        With `closed` each is led from there onto the loops, to where the joints are within their limits; where that fails, or ends on a
+        With `closed` each, with displacements up to the mean size of the bodies, is led from there onto the loops, to where the joints are within their limits; where that fails, or ends on a
         singular position, such as an elbow in gimbal lock, another one is drawn. AssemblyError where a hundred draws in a row fail.
 
         >>> import numpy as np
@@ -429,10 +431,11 @@ class Position(LoopFunctions):
         """
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
-        drawn = self._drawn(rng, size)
         if not checked_truth("closed", closed) or not self.constraints:
-            return drawn
-        how, q = closing(self, (), ()), drawn.reshape(-1, self.nq)
+            return self._drawn(rng, size)
+        how = closing(self, (), ())
+        drawn = self._drawn(rng, size, how.loops.length)
+        q = drawn.reshape(-1, self.nq)
         left = np.arange(len(q))
         for attempt in range(100):
             found, status = from_each(how, q[left], None, None, TOLERANCE, 1)
@@ -443,7 +446,7 @@ class Position(LoopFunctions):
             left = left[~good]
             if not left.size:
                 return q.reshape(drawn.shape)
-            q[left] = self._drawn(rng, left.size)
+            q[left] = self._drawn(rng, left.size, how.loops.length)
         raise AssemblyError(
             f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
             "within their limits: does assemble() find one?"
