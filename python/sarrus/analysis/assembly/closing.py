@@ -28,6 +28,7 @@ from ..scaling import ScaledLoops, characteristic_length, coordinate_scale, slid
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
 # that nothing is wound up, and no other start would be nearer.
 NEAR: Array = np.array([1e-2, 6.0, 0.1])
+EACH: Array = np.array([1e-2, 30.0, 1e300])  # from anywhere, to whatever is there
 FAR: Array = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
 
@@ -210,11 +211,12 @@ def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fix
 
 
 def from_each(
-    how: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int, nearby: bool = False
-) -> tuple[Array, NDArray[np.int8]]:
+    how: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int, nearby: bool = False,
+    first: Array = NEAR,
+) -> tuple[Array, NDArray[np.int8]]:  # fmt: skip
     """Configurations (n, nq) on from starts (n, nq), and a status (n,): 1 for starts that are unsound, 2 where loops stay open.
 
-    The steps are those of the search for one state: the nearby ones where they close the loops, and else those from afar. Only the nearby
+    The steps are those of the search for one state: the first ones where they close the loops, and else those from afar. Only the nearby
     ones, and only to where limits are kept, if `nearby` says so.
     """
 
@@ -224,7 +226,7 @@ def from_each(
             start[which], how.scale, way, **loops.data(start[which]), threads=threads, return_status=True
         )
 
-    found, status = steps(slice(None), NEAR)
+    found, status = steps(slice(None), first)
     again = np.flatnonzero((status == 0) & ~(found[:, -1] <= min(tolerance, tolerances.closed)))
     if nearby:
         status[again] = 2

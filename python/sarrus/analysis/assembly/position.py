@@ -20,7 +20,7 @@ from ...dynamics.options import DEFAULTS, SearchOptions, TimeOptions, shows_opti
 from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
-from .closing import Frames, closing, from_each, from_nearby, movable_frames, target_name
+from .closing import EACH, Frames, closing, from_each, from_nearby, movable_frames, target_name
 from .continuation import Branch, checked_steps
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
 from .recut import Recut, recut, searched
@@ -438,7 +438,7 @@ class Position(LoopFunctions):
         q = drawn.reshape(-1, self.nq)
         left = np.arange(len(q))
         for attempt in range(100):
-            found, status = from_each(how, q[left], None, None, TOLERANCE, 1)
+            found, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
             good = (status == 0) & how.within(found)
             if attempt < REGULAR:
                 good[good] = ~nearly_singular(how.loops.jacobian(found[good])[:, how.loops.holonomic])
