@@ -30,8 +30,7 @@ class ScaledLoops:
     def __init__(self, robot: LoopFunctions, q: Array, time: float | None, targets: Array | None = None) -> None:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
         self.length = characteristic_length(robot.description)
-        types = [robot.joint(name).type for name in robot.joints]
-        self.sliding = np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in types)])
+        self.sliding = sliding_velocities(robot)
         self.column_scale = np.where(self.sliding, self.length, 1.0)
         self.row_scale = 1.0 / self._row_sizes(q)
         self.holonomic = np.array(
@@ -123,6 +122,17 @@ def characteristic_length(description: Description) -> float:
     ground = spans.pop("ground", 0.0)
     sizes += [span for span in spans.values() if span > 0.0]
     return float(np.mean(sizes)) if sizes else ground or 1.0
+
+
+def sliding_velocities(robot: LoopFunctions) -> Array:
+    """(nv,) which velocities are in metres per second."""
+    joints = [robot.joint(name).type for name in robot.joints]
+    return np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in joints)])
+
+
+def coordinate_scale(joint: JointType, length: float) -> Array:
+    """(nq,) by what a joint's coordinates compare: this length for displacements, 1 for the others."""
+    return np.array([length if unit == "m" else 1.0 for _, unit in joint.coordinates])
 
 
 def sliding(joint: JointType) -> Array:

@@ -40,6 +40,10 @@ from ..errors import ModelError
 
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+TURN = 2.0 * math.pi
+LIMIT_MARGIN = (
+    1e-5  # a limit passed by less is kept [rad, sizes of the bodies]: more than closing the loops leaves in any joint
+)
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
 PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 BOUNDS = ("velocity_limit", "effort_limit")
@@ -93,6 +97,15 @@ def axis_frame(normal: ArrayLike) -> Vector:
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     return _frozen(_core.axis_frame(unit_axis(normal).tolist()))
+
+
+def turns_into(x: Vector, low: Vector, high: Vector, margin: Vector | float) -> Vector:
+    """Whole turns [rad] that bring angles beyond their limits within them, as few as possible; none where none do."""
+    up = np.where(x < low - margin, np.ceil((low - x - margin) / TURN), 0.0)
+    turns = np.where(x > high + margin, np.floor((high - x + margin) / TURN), up)
+    there = x + TURN * np.where(np.isfinite(turns), turns, 0.0)
+    fits = (there >= low - margin) & (there <= high + margin)
+    return np.where(fits, there - x, 0.0)
 
 
 def middle(low: float, high: float) -> float:

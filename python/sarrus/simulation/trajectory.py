@@ -178,9 +178,9 @@ class Trajectory:
             motion = plan.q[k], plan.v[k], plan.a[k]
             if not mechanism.nc:
                 return mechanism.inverse_dynamics(*motion, **asked)
-            # with the reactions it is checked whether the loops allow the motion
+            # a plan is to be one that the loops allow
             asked |= {"actuated": actuated, "time": plan.t[k], "return_reactions": True}
-            return mechanism.actuator_efforts(*motion, **asked)
+            return mechanism._shared_efforts(*motion, **asked)
 
         tau, *_, status = needed(slice(None), return_status=True)
         for k in np.flatnonzero(status)[:1]:

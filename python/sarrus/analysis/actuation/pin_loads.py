@@ -141,7 +141,7 @@ class JointLoads(Actuation):
         True
         """
         names = self._motors(actuated)
-        f = self.reactions(q, v, a, wrenches=wrenches, time=time)
+        f = self._open_reactions(q, v, a, wrenches=wrenches)[0]
         q = real_array("q", q)
         if not self.constraints:
             tau = self.inverse_dynamics(q, v, a, wrenches=wrenches)
@@ -154,6 +154,21 @@ class JointLoads(Actuation):
             u, multipliers = self.actuator_efforts(q, v, a, return_reactions=True, **how)
         else:
             u = self._efforts_behind(q, v, a, multipliers, names, wrenches, time)
+        across, efforts = self._across(q, u, multipliers, names, time)
+        through = carried_by_tree(self, q, across)
+        along = self._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which the tree's joints have felt
+        loads = {name: self._on_child(q, name, f[name] - through.get(name, 0.0)) for name in self.joints}
+        of_loops = {name: (across + along)[..., k, :] for k, name in enumerate(self.constraints)}
+        loads |= {name: of_loops[name] for name in self.constraints if self.constraint(name).bodies}
+        when = None if time is None else real_array("time", time)
+        return PinLoads(
+            {name: loads[name] for name in (*self._joints, *loads) if name in loads}, efforts, (self, q, when)
+        )
+
+    def _across(
+        self, q: Array, u: Array, multipliers: ArrayLike, names: Sequence[str], time: ArrayLike | None
+    ) -> tuple[Array, dict[str, Array]]:
+        """Wrenches (..., constraints, 6) on the constraints' children, with those of motors there; and the efforts of motors by name."""
         mu = real_rows("multipliers", multipliers, self.nc, finite=False)
         lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
         mu = np.broadcast_to(mu, (*lead, self.nc))
@@ -166,15 +181,7 @@ class JointLoads(Actuation):
                 across[..., k, :] += self._by_motor(q, name, efforts[name], time)
             elif self.constraint(name).kind == "PrescribedMotion":
                 efforts[name] = mu[..., self.constraint(name).rows]
-        through = carried_by_tree(self, q, across)
-        along = self._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which reactions() has felt
-        loads = {name: self._on_child(q, name, f[name] - through.get(name, 0.0)) for name in self.joints}
-        of_loops = {name: (across + along)[..., k, :] for k, name in enumerate(self.constraints)}
-        loads |= {name: of_loops[name] for name in self.constraints if self.constraint(name).bodies}
-        when = None if time is None else real_array("time", time)
-        return PinLoads(
-            {name: loads[name] for name in (*self._joints, *loads) if name in loads}, efforts, (self, q, when)
-        )
+        return across, efforts
 
     def _on_child(self, q: Array, name: str, wrench: Array) -> Array:
         """What a joint of the tree exerts on its child, of what it exerts on the body that it carries."""

@@ -21,7 +21,7 @@ from ..._arrays import Array
 from ...description.joints import PARAMETERS
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError, StateError
-from .projected import FreeMotions, applied, solutions, transposed
+from .projected import FreeMotions, applied, loop_motions, solutions, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None
 
@@ -40,7 +40,7 @@ class Dependence:
         self.gamma = robot.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
         v = np.asarray(v, dtype=np.float64)
         self.v = v = np.where(np.isfinite(v) & np.isfinite(self.gamma).all(axis=-1, keepdims=True), v, np.nan)
-        free = solutions(robot.constraint_jacobian(q, time=time))
+        free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
         names, E, E_dot = chosen(robot, coordinates, free) if task is None else of_task(robot, q, v, task)
         J_dot = robot.constraint_jacobian_derivative(q, v, time=time, return_status=True)[0]
         freedom, N = free.same_freedom(), free.basis

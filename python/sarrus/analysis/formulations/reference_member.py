@@ -205,7 +205,7 @@ class ReferenceMember(LoopFunctions):
             reactions = [LoopReactions(s.multipliers, s.wrenches, residual, np.full(np.shape(residual), np.nan))]
         elif return_reactions:
             threads = options.get("threads", 1)
-            reactions = [self.reactions(q, v, a, wrenches=wrenches, threads=threads, return_status=True)[0]]
+            reactions = [self._open_reactions(q, v, a, wrenches=wrenches, threads=threads, return_status=True)[0]]
         answers = (a, *reactions, *([s.status] if return_status else []))
         return answers if len(answers) > 1 else a
 
