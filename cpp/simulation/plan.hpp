@@ -146,6 +146,12 @@ struct Limit {
   double near;
 };
 
+/// Dry friction along a velocity, up to this limit. The tree that is simulated has none: see friction.hpp.
+struct JointFriction {
+  int iv;
+  double limit;
+};
+
 /// What a simulation does, besides its state.
 struct Plan {
   Method method = Method::rk4;
@@ -155,6 +161,9 @@ struct Plan {
   int limits = 0;  // what is watched, and recorded behind the state: see record.hpp
   const Limit* limit = nullptr;
   bool records = false, watches_rates = false;
+  int frictions = 0;
+  const JointFriction* friction = nullptr;
+  const Tree* described = nullptr;  // with its friction: what control laws know; null: the tree at hand
   bool drives_loop_joints = false,
        watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
   // adds the efforts of motors and other generalised forces; false: it failed, and the simulation ends. Not for many at once.
@@ -184,10 +193,14 @@ struct Sweep {
 struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
   void (*advance_many)(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
-  /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and its error as a share of what is allowed, and
-  /// behind that, where limits are watched, what motors ask for (nv). `guard`: see record.hpp.
+  /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and what is found of it. `guard`: see record.hpp.
+  struct Found {
+    double error;  // as a share of what is allowed
+    double part;  // of the step, after which a joint comes to rest: there the step ends; 1: none does
+    double* demanded;  // where limits are watched, what motors ask for (nv)
+  };
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
-                     const double* x, double* guard, double* there, double* dense, double* error);
+                     const double* x, double* guard, double* there, double* dense, Found& found);
   /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
   void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
                   const double* guard, const double* dense, double* there);
