@@ -59,7 +59,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
     const auto end = SimulationState<double>::of(tree, there);
     found.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
     if (plan.stabilisation == Stabilisation::projection) close_step(s, time + found.part * step, end);
-    if (s.friction) s.friction->settle(time + found.part * step, found.part * step, end);
+    if (s.friction) s.friction->settle(time + found.part * step, found.part * step, step, end);
   });
   found.error = trial.error;
   return s.status;

@@ -196,9 +196,9 @@ template <class T> class DryFriction {
   }
   static constexpr double least_part = 1e-3;  // of a step: an impulse may do what is left
 
-  /// Brings to rest what stopped, at the end of the step of length h. Velocities of which nothing but rounding is left become zero: beside
+  /// Brings to rest what stopped, at the end of the step of length h, which was to be most_length long. Velocities of which nothing but rounding is left become zero: beside
   /// what friction took from them, and beside what they were where something stops.
-  void settle(const T& time, const T& h, const SimulationState<T>& x) {
+  void settle(const T& time, const T& h, const T& most_length, const SimulationState<T>& x) {
     if (!rest_ && !any(stopping() > T(0.5))) return;
     const Arena::Scope scope(s_.arena);
     const T stopping_now = stopping();
@@ -212,6 +212,14 @@ template <class T> class DryFriction {
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
       hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
+      // what turns back because the loop's position makes it, as a rocker does, stops by no impulse that friction could give
+      bool stop = true;
+      for (int k = 0; k < n_; ++k) {
+        const auto over = abs(impulse[k]) > T(friction_[k].limit) * most_length;
+        stop = stop && !any(over);
+        stops_[k] = select(over, T(0.0), stops_[k]);
+      }
+      if (!stop) hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
       columns.add(impulse, x.v);
       columns.add_sizes(impulse, size);
     }
@@ -370,7 +378,7 @@ void step_with_friction(System<T>& s, const T& time, const T& h, const Simulatio
     } else {
       part = T(1.0);
     }
-    s.friction->settle(T(now + left * part), T(left * part), x);
+    s.friction->settle(T(now + left * part), T(left * part), left, x);
     const auto was_done = waits > T(0.5);
     copy_where(was_done, done, x.q, size);
     s.status = select(was_done, status, s.status);
