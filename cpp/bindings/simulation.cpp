@@ -220,7 +220,7 @@ class PySimulation {
       const bool beyond = at >= (limits_.back().of == Quantity::position ? tree_.nq : tree_.nv);
       (limits_.back().of == Quantity::effort ? plan_.drives_loop_joints : plan_.watches_loop_joints) |= beyond;
     }
-    plan_.drives_loop_joints |= force_elements_.beyond(tree_.nv);
+    plan_.drives_loop_joints |= plan_.force_elements.beyond(tree_.nv);
     if (plan_.drives_loop_joints) force_elements_.drive_loop_joints();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
@@ -329,7 +329,7 @@ class PySimulation {
     Interrupts interrupts;
     {
       const WithoutGil free;
-      simulation_.run_many(schedule, sweep, many, threads, to, [&] { return interrupts.now(); });
+      simulation_.run_many(schedule, sweep, many, threads, to, [&] { return interrupts.now() || stopped_; });
     }
     rethrow();
     for (Count i = 0; i < many; ++i)

@@ -294,7 +294,7 @@ class AdaptiveRun {
 
  private:
   double sample(double time, double* x) const {
-    return s_.plan.force_elements.samplings > 0 ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
+    return s_.plan.force_elements.any<Sampling>() ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
   }
 
   void note_state(double time, const double* x, double* record) const {

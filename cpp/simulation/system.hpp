@@ -58,6 +58,7 @@ template <class T> struct System {
   T closes = T(0.0);  // 1: what a step looks at on its way is brought onto the loops too: see redundancy.hpp
 
   const T* held = nullptr;  // of samplings, behind z
+  SlipSpeeds<T> slips{};
   DryFriction<T>* friction = nullptr;  // of joints, if there is any: see friction.hpp
 
   // whether the next evaluation looks at what constraint forces work; and how much that was, squared, of what they might
@@ -75,7 +76,7 @@ template <class T> struct System {
   /// Of what is integrated; and of a state with what samplings hold.
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held; }
-  bool samples() const { return plan.force_elements.samplings > 0; }
+  bool samples() const { return plan.force_elements.any<Sampling>(); }
   bool projects() const {
     return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   }
@@ -89,12 +90,12 @@ template <class T> struct System {
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
     T *along = all.J ? arena.template take<T>(all.nv) : tau, lacking;
-    T* motor = limit || demanded || elements.wheels + elements.drives > 0 ? arena.template take<T>(all.nv) : along;
+    T* motor = limit || demanded || elements.any<ReactionWheel>() || elements.any<Drive>() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
-    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking);
-    if (elements.model_laws > 0) flag_contradiction(lacking);
+    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, slips);
+    if (elements.any<ModelLaw>()) flag_contradiction(lacking);
     add_held(elements, held, all.nv, motor);
-    if (elements.task_controls > 0)
+    if (elements.any<TaskElement>())
       control_tasks(described(), arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot, all.nv,
                     status);
     if constexpr (std::is_same_v<T, double>)
@@ -135,8 +136,8 @@ template <class T> struct System {
     for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
     for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
     apply(described(), arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking);
-    if (s.elements.model_laws > 0) flag_contradiction(lacking);
-    if (s.elements.task_controls > 0)
+    if (s.elements.any<ModelLaw>()) flag_contradiction(lacking);
+    if (s.elements.any<TaskElement>())
       control_tasks(described(), arena, s.elements, parameter, time, static_cast<const T*>(q_seen), static_cast<const T*>(v_seen),
                     static_cast<const T*>(z), effort, static_cast<const T*>(others), z_dot, all.nv, status);
     if constexpr (std::is_same_v<T, double>)
