@@ -80,15 +80,16 @@ template <class T> T above_ground(const Contact& c, const T* row, const T& heigh
   return (height - g[0] + (s - at) * g[1]) * cosine;
 }
 
-/// Speeds at which contacts slip, their v_s included: where they are to be noted, or from where to be taken, for friction as a damper.
-template <class T> struct SlipSpeeds {
-  T* of_contact;
+/// Forces that are limited, as the dampers that they are at a state: where these are to be noted, or, if they are known, from where to be taken.
+template <class T> struct Chords {
+  T* slip;  // of each contact, the speed at which it slips, with its v_s
+  T* damping;  // of each end stop
   bool known;
 };
 
 template <class T>
 void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* row, const T* v, T* tau, const T& weight,
-                 T& pressing, const SlipSpeeds<T>& slips, int number) {
+                 T& pressing, const Chords<T>& chords, int number) {
   const T* parameter = row + c.parameter;
   const Transform<T>& X = state.X[c.link];
   Vec3<T> n = cast<T>(c.normal);
@@ -106,7 +107,7 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
   const T normal = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
   const Vec3<T> slip = u + n * rate;
   T speed = sqrt(dot(slip, slip) + parameter[4] * parameter[4]);
-  if (slips.of_contact) slips.known ? speed = slips.of_contact[number] : slips.of_contact[number] = speed;
+  if (chords.slip) chords.known ? speed = chords.slip[number] : chords.slip[number] = speed;
   add_point_force(tree, state, c.link, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
 }
 
@@ -125,11 +126,11 @@ template <class T> void add_table(const EffortTable& table, const T* parameter, 
 /// What acts at places of bodies: contacts and thrusters.
 template <class T>
 void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time,
-                        const T* q, const T* v, T* tau, double weight, T& pressing, const SlipSpeeds<T>& slips) {
+                        const T* q, const T* v, T* tau, double weight, T& pressing, const Chords<T>& chords) {
   const Arena::Scope scope(arena);
   const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
   for (const Contact& c : elements.all<Contact>()) {
-    add_contact(tree, state, c, parameter, v, tau, T(weight), pressing, slips,
+    add_contact(tree, state, c, parameter, v, tau, T(weight), pressing, chords,
                 static_cast<int>(&c - elements.all<Contact>().first));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
@@ -149,7 +150,7 @@ void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& ele
 /// close loops.
 template <class T>
 void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
-           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing, T& lacking, const SlipSpeeds<T>& slips = {}) {
+           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing, T& lacking, const Chords<T>& chords = {}) {
   pressing = lacking = T(0.0);
   double weight = 1.0;
   for (const Controller& c : elements.all<Controller>()) {
@@ -185,7 +186,14 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const T* p = parameter + s.parameter;
     const T at = s.turns ? turns_near(q[s.iq], T(s.near)) : q[s.iq];
     const T spring = p[2] * (most(at - p[1], T(0.0)) + least(at - p[0], T(0.0))), room = abs(spring);
-    tau[s.iv] -= spring + least(most(p[3] * v[s.iv], -room), room);
+    T damper = least(most(p[3] * v[s.iv], -room), room);
+    if (chords.damping) {
+      T& damping = chords.damping[&s - elements.all<EndStop>().first];
+      const auto moves = abs(v[s.iv]) > T(0.0);
+      if (!chords.known) damping = select(moves, abs(damper) / select(moves, abs(v[s.iv]), T(1.0)), select(room > T(0.0), p[3], T(0.0)));
+      damper = damping * v[s.iv];
+    }
+    tau[s.iv] -= spring + damper;
     pressing += select(room > T(0.0), T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
@@ -195,7 +203,7 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     motor[wheel.iv] += g[0];
   }
   if (elements.any<Contact>() || elements.any<Thruster>())
-    add_spatial_forces(tree, arena, elements, parameter, time, q, v, tau, weight, pressing, slips);
+    add_spatial_forces(tree, arena, elements, parameter, time, q, v, tau, weight, pressing, chords);
 }
 
 /// What drives deliver of what is asked of them, and the rates of their lags.

@@ -4,8 +4,8 @@
 // on this matrix times h, with its products by differences of the forces, as in explicit methods that choose their stages
 // (Sommeijer, Shampine and Verwer 1998): an explicit step is stable only where the result is within its region. What counts is what
 // acts: controllers, contact, end stops, friction that sticks; springs and viscous dampers of the mechanism. Functions of the caller do not.
-// Friction of a contact counts as a damper with the force and the speed that it has: steps that are too long for it let it slip to and fro at a
-// speed at which its own slope is small, while fast and steady slipping is no matter.
+// Friction of a contact counts as a damper with the force and the speed that it has, and so does the limited damper of an end stop: steps that are
+// too long for it let it slip to and fro at a speed at which its own slope is small, while fast and steady slipping is no matter.
 #pragma once
 
 #include <cstdint>
@@ -85,10 +85,10 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     s.accelerations(time, q, v, f, to);
   };
   const int contacts = s.plan.force_elements.template all<Contact>().count;
-  s.slips = {take(contacts), false};
-  for (int i = 0; i < contacts; ++i) s.slips.of_contact[i] = T(1.0);  // of those that do not touch
+  s.chords = {take(contacts), take(s.plan.force_elements.template all<EndStop>().count), false};
+  for (int i = 0; i < contacts; ++i) s.chords.slip[i] = T(1.0);  // of those that do not touch
   forces(q, v, z, tau, z_dot);
-  s.slips.known = true;
+  s.chords.known = true;
   accelerations(tau, a);
   const T small = h * T(1e-6);  // of a displacement; velocities change by 1e-6: little against any speed at which friction slips
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
@@ -111,7 +111,7 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     }
     std::swap(before, y), std::swap(y, next);
   }
-  s.slips = {};
+  s.chords = {};
   // two turns, because a spring's motion changes from place to speed and back; the first ones aim
   const T rate = sqrt(growth[rounds - 2] * growth[rounds - 1]);
   return {select(rate > T(1e-12), rate, T(0.0)), eaten};
@@ -121,7 +121,8 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
 /// evaluations, and soon where something begins to press or no longer does.
 template <class T>
 void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, T* record) {
-  const bool regular = k % (facts(s.plan.method).order == 1 ? 256 : 64) == 0;
+  const int period = facts(s.plan.method).order == 1 ? 256 : 64;
+  const bool regular = k % period == 0;
   const auto changed = both(abs(s.pressing - record[1]) > T(0.0), record[2] < T(static_cast<double>(k - 7)));
   if (!regular && !any(changed)) return;
   const T pressing = s.pressing, status = s.status;
@@ -129,7 +130,7 @@ void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const S
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
   record[0] = select(both(due, found.rate > record[0]), found.rate, record[0]);
-  record[3] = select(both(due, found.eaten > record[3]), found.eaten, record[3]);
+  if (regular) record[3] += found.eaten * T(k == 0 ? 1 : period);  // since the last look
   record[1] = select(due, pressing, record[1]), record[2] = select(due, T(static_cast<double>(k)), record[2]);
 }
 

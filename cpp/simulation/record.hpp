@@ -8,7 +8,7 @@
 //
 //   [0]        the fastest rate of the forces that act, times the step: see rates.hpp
 //   [1], [2]   which contacts and end stops pressed when that was looked for last, and at which step
-//   [3]        the largest share of a motion's energy that a step takes though nothing damps it so: see rates.hpp
+//   [3]        shares of its energy that steps take from the fastest motion, added up, where nothing else damps it so: see rates.hpp
 //   [4 + 2 i]  when limit i was left first [s]; infinite: never
 //   [5 + 2 i]  by how much at most, with its sign: above the upper limit or below the lower one
 //

@@ -58,7 +58,7 @@ template <class T> struct System {
   T closes = T(0.0);  // 1: what a step looks at on its way is brought onto the loops too: see redundancy.hpp
 
   const T* held = nullptr;  // of samplings, behind z
-  SlipSpeeds<T> slips{};
+  Chords<T> chords{};  // if they are to be noted or taken: see rates.hpp
   DryFriction<T>* friction = nullptr;  // of joints, if there is any: see friction.hpp
 
   // whether the next evaluation looks at what constraint forces work; and how much that was, squared, of what they might
@@ -92,7 +92,7 @@ template <class T> struct System {
     T *along = all.J ? arena.template take<T>(all.nv) : tau, lacking;
     T* motor = limit || demanded || elements.any<ReactionWheel>() || elements.any<Drive>() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
-    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, slips);
+    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, chords);
     if (elements.any<ModelLaw>()) flag_contradiction(lacking);
     add_held(elements, held, all.nv, motor);
     if (elements.any<TaskElement>())

@@ -329,7 +329,7 @@ class Integration:
             "method": self.method, "steps": self.steps, "rejected": self.rejected, "beyond_tolerance": self.beyond_tolerance,
             "seconds": seconds, "evaluations": method.stages * (self.steps + self.rejected) or None,
             "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None,
-            "energy_eaten": float(record[3:HEAD].sum()) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
+            "energy_eaten": float(-np.expm1(-record[3:HEAD].sum())) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
         }  # fmt: skip
         found = self.core.found
         events = {

@@ -122,7 +122,7 @@ def warn_of_stiffness(
     """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion; to the caller of simulate() or simulate_many()."""
     stable = _core.methods[method].stable
     swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
-    share = -np.expm1(steps * np.log1p(-min(eaten, 1.0 - 1e-9))) if swings else 0.0
+    share = -np.expm1(-eaten) if swings else 0.0
     if largest > stable:
         what = (
             f"is unstable for the forces that act: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, where "
@@ -131,7 +131,7 @@ def warn_of_stiffness(
         shorter = dt * stable / largest
     elif share > EATEN:
         what = f"takes {100.0 * share:.2g} % of the energy of the fastest motion that the forces make, {largest / dt:.3g} rad/s, which nothing damps so"
-        shorter = dt * (EATEN / (steps * eaten)) ** 0.2  # the loss of a second goes with the fifth power
+        shorter = dt * (EATEN / eaten) ** 0.2  # the loss of a second goes with the fifth power
     else:
         return
     warnings.warn(

@@ -23,7 +23,7 @@ from .integration import (
     Stabilisation,
     check_choice,
 )
-from .limits import LIMITS, OnLimits, warn_of_stiffness
+from .limits import HEAD, LIMITS, OnLimits, warn_of_stiffness
 from .trajectory import Trajectory
 
 __all__ = ["Event", "simulate"]
@@ -97,8 +97,8 @@ def simulate(
     StiffnessWarning
         Explicit steps of fixed length are unstable for the forces that act, or take more than a tenth of the energy of a motion that they make,
         though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
-        stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the largest share that a step
-        takes. Functions of the caller are not looked at.
+        stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the share that the
+        run takes. Functions of the caller are not looked at.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def simulate(
     integration.limits.warn(trajectory.statistics["limits"])
     warn_of_stiffness(
         integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0,
-        eaten=trajectory.statistics["energy_eaten"] or 0.0, steps=integration.steps,
+        eaten=float(integration.core.record[3:HEAD].sum()), steps=integration.steps,
     )  # fmt: skip
     return trajectory
 
