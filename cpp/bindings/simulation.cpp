@@ -204,7 +204,8 @@ class PySimulation {
     plan_.stabilisation = static_cast<Stabilisation>(named(stabilisations, stabilisation));
     std::copy(gains.begin(), gains.end(), plan_.gains);
     plan_.self = this;
-    plan_.frictions = static_cast<int>(without_friction_.frictions().size()), plan_.friction = without_friction_.frictions().data();
+    plan_.frictions = static_cast<int>(without_friction_.frictions().size()),
+    plan_.friction = without_friction_.frictions().data();
     plan_.described = &built(mechanism).tree();
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.sampled = &call_sampled;

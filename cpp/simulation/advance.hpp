@@ -96,7 +96,8 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
       }
       guarded_step(s, now, row, carried, [&] {
         s.kept = false;
-        step_with_friction(s, now, step, x, [&](const T& begin_of_piece, const T& length) { step_once(s, begin_of_piece, length, x); });
+        step_with_friction(s, now, step, x,
+                           [&](const T& begin_of_piece, const T& length) { step_once(s, begin_of_piece, length, x); });
       });
       if (s.samples()) s.sample(to, row);
       if constexpr (std::is_same_v<T, double>)

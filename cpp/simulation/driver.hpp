@@ -221,7 +221,8 @@ class AdaptiveRun {
       at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, guard_size, at.guard);
     };
     const auto note = [&](double reached, const double* x) {
-      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), found.demanded, record);
+      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), found.demanded,
+                  record);
       note_state(from_, x_.data(), record), note_state(reached, x, record);
     };
     const ForceElements& elements = s_.plan.force_elements;

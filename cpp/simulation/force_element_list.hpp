@@ -48,7 +48,9 @@ class ForceElementList {
     of<Thruster>().push_back({frame.link, frame.X.p, frame.X.R * axis, keep(std::move(thrust)), read(2)});
   }
   /// Of a wheel with this inertia about its axis. Parameters: greatest torque and momentum.
-  void add_wheel(int iv, double inertia, Law torque) { of<ReactionWheel>().push_back({iv, inertia, keep(std::move(torque)), read(2)}); }
+  void add_wheel(int iv, double inertia, Law torque) {
+    of<ReactionWheel>().push_back({iv, inertia, keep(std::move(torque)), read(2)});
+  }
   /// Parameters: lower and upper limit, stiffness, damping.
   void add_end_stop(int iq, int iv, bool turns = false, double near = 0.0) {
     of<EndStop>().push_back({iq, iv, read(4), turns, near});

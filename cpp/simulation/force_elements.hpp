@@ -190,7 +190,8 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     if (chords.damping) {
       T& damping = chords.damping[&s - elements.all<EndStop>().first];
       const auto moves = abs(v[s.iv]) > T(0.0);
-      if (!chords.known) damping = select(moves, abs(damper) / select(moves, abs(v[s.iv]), T(1.0)), select(room > T(0.0), p[3], T(0.0)));
+      if (!chords.known)
+        damping = select(moves, abs(damper) / select(moves, abs(v[s.iv]), T(1.0)), select(room > T(0.0), p[3], T(0.0)));
       damper = damping * v[s.iv];
     }
     tau[s.iv] -= spring + damper;

@@ -27,7 +27,8 @@ template <class T> constexpr int lanes = sizeof(T) / sizeof(double);
 
 /// f (n) with W f = -r, of those that are held (1, others 0, whose f is zero). Those that no force moves would take one without bound.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* held, T* f) {
-  constexpr double compliance = 1e-11, rounding = 1e-13;  // of W's diagonal: far above its rounding, far below what a step can tell
+  constexpr double compliance = 1e-11,
+                   rounding = 1e-13;  // of W's diagonal: far above its rounding, far below what a step can tell
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);
@@ -297,8 +298,7 @@ template <class T> class DryFriction {
         T* column = M_inverse_E + k * nv;
         f.push(J, k, T(1.0), column);
         response(column);
-        for (int i = 0; i < n; ++i)
-          f.each_entry(J, i, [&](int c, const T& entry) { W[i * n + k] += entry * column[c]; });
+        for (int i = 0; i < n; ++i) f.each_entry(J, i, [&](int c, const T& entry) { W[i * n + k] += entry * column[c]; });
       }
     }
     void add(const T* f, T* to) const {
@@ -328,8 +328,7 @@ template <class T> class DryFriction {
     for (int i = 0; i < n_; ++i)
       for (int j = 0; j < n_; ++j) r[i] += W[i * n_ + j] * limited[j];
     hold_at_rest(s_.arena, n_, W, r, held, f);
-    for (int k = 0; k < n_; ++k)
-      f[k] = limited[k] + least(most(f[k], T(-friction_[k].limit)), T(friction_[k].limit));
+    for (int k = 0; k < n_; ++k) f[k] = limited[k] + least(most(f[k], T(-friction_[k].limit)), T(friction_[k].limit));
   }
 
   /// In each lane.
@@ -360,7 +359,8 @@ template <class T> class DryFriction {
 template <class T, class Step>
 void step_with_friction(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, Step&& step) {
   if (!s.friction) return step(time, h);
-  constexpr int most_pieces = 4;  // those that stop one after the other within a step, more than that do so by impulses at its end
+  constexpr int most_pieces =
+      4;  // those that stop one after the other within a step, more than that do so by impulses at its end
   const int size = s.integrated();
   T *begun = s.arena.template take<T>(size), *done = s.arena.template take<T>(size);
   T now = time, left = h, waits = T(0.0);

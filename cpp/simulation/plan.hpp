@@ -113,7 +113,9 @@ struct ModelLaw {
   bool own_motors;  // whether the motors are those of the targets
 
   static constexpr bool has_rates = true;
-  bool beyond(int nv) const { return std::any_of(motor, motor + motors, [nv](int at) { return at >= nv; }); }
+  bool beyond(int nv) const {
+    return std::any_of(motor, motor + motors, [nv](int at) { return at >= nv; });
+  }
 };
 
 /// What a drive makes of the effort that controllers ask for along a velocity: a lag, and less the faster it turns. See force_elements.hpp.
@@ -133,7 +135,9 @@ struct EffortTable {
   int parameter;  // times x motors
 
   static constexpr bool has_rates = false;
-  bool beyond(int nv) const { return std::any_of(motor, motor + motors, [nv](int at) { return at >= nv; }); }
+  bool beyond(int nv) const {
+    return std::any_of(motor, motor + motors, [nv](int at) { return at >= nv; });
+  }
 };
 
 struct Sampling;
@@ -148,8 +152,8 @@ template <class E> struct Elements {
 
 /// All kinds, in one place: what is asked of every kind visits them.
 template <template <class> class Of>
-using EveryKind = std::tuple<Of<Controller>, Of<PrescribedEffort>, Of<Stiction>, Of<Contact>, Of<EndStop>, Of<Thruster>, Of<ReactionWheel>,
-                             Of<ModelLaw>, Of<Drive>, Of<EffortTable>, Of<Sampling>, Of<TaskElement>>;
+using EveryKind = std::tuple<Of<Controller>, Of<PrescribedEffort>, Of<Stiction>, Of<Contact>, Of<EndStop>, Of<Thruster>,
+                             Of<ReactionWheel>, Of<ModelLaw>, Of<Drive>, Of<EffortTable>, Of<Sampling>, Of<TaskElement>>;
 
 struct ForceElements {
   EveryKind<Elements> kinds;

@@ -74,7 +74,8 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   const int nv = tree.nv, nz = s.plan.force_elements.nz, n = 2 * nv + nz;
   const auto take = [&](int size) { return arena.template take<T>(size); };
   T *tau = take(nv), *z_dot = take(nz), *there = take(nv), *z_dot_there = take(nz), *a = take(nv), *a_there = take(nv);
-  T *y = take(n), *next = take(n), *before = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv), *z_there = take(nz);
+  T *y = take(n), *next = take(n), *before = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv),
+    *z_there = take(nz);
   const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
     const Arena::Scope inside(arena);
     s.forces(time, at, moving, inner, f, rates, false);

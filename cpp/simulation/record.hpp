@@ -44,7 +44,8 @@ inline int carried_size(const Plan& plan) { return guard_size + (plan.records ? 
 inline void begin_carried(const Plan& plan, double* carried) {
   begin_guard(carried);
   double* record = carried + guard_size;
-  for (int i = 0; i < carried_size(plan) - guard_size; ++i) record[i] = i == 2 ? -HUGE_VAL : i >= record_head && i % 2 == 0 ? HUGE_VAL : 0.0;
+  for (int i = 0; i < carried_size(plan) - guard_size; ++i)
+    record[i] = i == 2 ? -HUGE_VAL : i >= record_head && i % 2 == 0 ? HUGE_VAL : 0.0;
 }
 
 /// Of the quantities that are given (others: null).

@@ -78,7 +78,8 @@ template <class T, class Ask> void take_samples(const ForceElements& elements, c
     for (; acting < taken && begun + acting * s.period + s.delay <= upto; ++acting)
       std::copy(h.effort + s.width, h.effort + (1 + s.pending) * s.width, h.effort);
     if (begun + taken * s.period <= upto) {
-      ask(s, static_cast<int>(&s - elements.all<Sampling>().first), h.z, s.pending == 0 ? h.effort : h.effort + (1 + static_cast<int>(taken - acting)) * s.width);
+      ask(s, static_cast<int>(&s - elements.all<Sampling>().first), h.z,
+          s.pending == 0 ? h.effort : h.effort + (1 + static_cast<int>(taken - acting)) * s.width);
       ++taken, acting += s.pending == 0;
     }
     *h.taken = T(taken), *h.acting = T(acting);

@@ -90,14 +90,15 @@ template <class T> struct System {
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
     T *along = all.J ? arena.template take<T>(all.nv) : tau, lacking;
-    T* motor = limit || demanded || elements.any<ReactionWheel>() || elements.any<Drive>() ? arena.template take<T>(all.nv) : along;
+    T* motor =
+        limit || demanded || elements.any<ReactionWheel>() || elements.any<Drive>() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
     apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, chords);
     if (elements.any<ModelLaw>()) flag_contradiction(lacking);
     add_held(elements, held, all.nv, motor);
     if (elements.any<TaskElement>())
-      control_tasks(described(), arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot, all.nv,
-                    status);
+      control_tasks(described(), arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot,
+                    all.nv, status);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;

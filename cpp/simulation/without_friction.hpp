@@ -18,7 +18,8 @@ class WithoutFriction {
     for (int k = 0; k < tree_.nv; ++k) take(passive_[k], k), tree_.has_joint_forces |= passive_[k].has_forces();
     for (LoopMotion& joint : motions_) {
       joint.has_forces = false;
-      for (int k = 0; k < joint.nv; ++k) take(joint.terms[k], tree_.nv + joint.iv + k), joint.has_forces |= joint.terms[k].has_forces();
+      for (int k = 0; k < joint.nv; ++k)
+        take(joint.terms[k], tree_.nv + joint.iv + k), joint.has_forces |= joint.terms[k].has_forces();
       tree_.ties_links |= joint.has_forces || joint.has_armature;
     }
     tree_.passive = passive_.data(), tree_.loop_motion = motions_.data();

@@ -137,7 +137,16 @@ def simulate(
     checkpoint = None if resume is None else _as_checkpoint(resume)
     if checkpoint is not None and method == "auto":
         method = checkpoint["method"] if checkpoint["method"] in METHODS else "rk4"  # which restore() refuses
-    integration = Integration(mechanism, controller, method, stabilisation, gains, _as_events(events), limits, start=q if checkpoint is None else checkpoint.get("felt_at"))
+    integration = Integration(
+        mechanism,
+        controller,
+        method,
+        stabilisation,
+        gains,
+        _as_events(events),
+        limits,
+        start=q if checkpoint is None else checkpoint.get("felt_at"),
+    )
     if checkpoint is None:
         integration.begin(q, v, start, dt)
     else:

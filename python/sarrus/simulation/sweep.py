@@ -183,7 +183,9 @@ def simulate_many(
     _check_alike(robots, watches)
     acts = [
         force_elements(
-            one, [*elements, *watch.end_stops], Run(watch.effort_limits, _felt_at(one, [*elements, *watch.end_stops], q))
+            one,
+            [*elements, *watch.end_stops],
+            Run(watch.effort_limits, _felt_at(one, [*elements, *watch.end_stops], q)),
         )
         for one, watch in zip(robots, watches, strict=True)
     ]
