@@ -516,9 +516,9 @@ class _Threads:
         self._running: set[_core.Simulation] = set()
         self._begun = 0
 
-    def submit(self, job: _Job, /, *args: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        self._jobs.put((future, job, args))
+        self._jobs.put((future, cast(_Job, fn), args))
         if self._begun < self._max_workers:
             self._begun += 1
             Thread(target=self._work, daemon=True).start()
