@@ -14,12 +14,14 @@ double advance_one(const Tree& tree, const Plan& plan, const double* parameter, 
 }
 
 double try_step(const Tree& tree, const Plan& plan, const double* parameter, double time, double step, const double* tolerance,
-                const double* x, double* guard, double* there, double* dense, double* error) {
+                const double* x, double* guard, double* there, double* dense, SimulationKernels::Found& found) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
+  std::optional<DryFriction<double>> friction;
+  if (plan.frictions > 0) s.friction = &friction.emplace(s);
   Trial<double> trial = {there, 0.0, dense};
-  if (plan.limits > 0) s.demanded = error + 1;  // there is room behind it
+  if (plan.limits > 0) s.demanded = found.demanded;
   s.held = x + s.integrated();
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
@@ -29,11 +31,14 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
     std::optional<LeastMotion<double>> start;
     s.least = nullptr;
     if (s.closes > 0.5) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
+    if (s.friction) s.friction->begin(time, SimulationState<double>::of(tree, row));
     embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
     const auto end = SimulationState<double>::of(tree, there);
-    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + step, end);
+    found.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
+    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + found.part * step, end);
+    if (s.friction) s.friction->settle(time + found.part * step, found.part * step, step, end);
   });
-  *error = trial.error;
+  found.error = trial.error;
   return s.status;
 }
 

@@ -124,7 +124,8 @@ class JointType:
     limits : (lower, upper), each a number or one per coordinate, or None [rad, m]; infinite for the four of a quaternion
     velocity_limit, effort_limit : number or one per velocity, or None [rad/s, m/s; N m, N]
     damping : viscous friction, number or (nv,) [N m s/rad, N s/m] (van der Merwe 4.26)
-    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest
+    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest, but in a simulation,
+        where it holds up to this much
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
     stiffness, rest : a spring along the joint and where it is relaxed, numbers or (nv,)
 
