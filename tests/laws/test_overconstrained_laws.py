@@ -138,9 +138,10 @@ def test_energy_as_in_independent_coordinates(linkage, dt):
     """Held fast off the loops, a linkage would lose what its motion holds: tenths of its energy, where steps themselves lose 1e-12."""
     lost = []
     for q, v in starts(linkage):
-        exact = swing(linkage, q, v, method="independent", dt=dt)
-        # two methods of one order: of 40 draws of 20 linkages the worst is 14 times the other
-        lost.append(swing(linkage, q, v, method="rk4", dt=dt) / (ROUNDING + 20.0 * exact))
+        bound = ROUNDING + 10.0 * swing(linkage, q, v, method="independent", dt=dt)
+        lost.append(swing(linkage, q, v, method="rk4", dt=dt) / bound)
+        if lost[-1] >= 1.0:  # steps may be too long for a motion: half of them lose less than a tenth; being held fast does not pass so
+            lost[-1] = 10.0 * swing(linkage, q, v, method="rk4", dt=dt / 2) / bound
     assert len(lost) >= STARTS / 4
     assert max(lost) < 1.0, lost
 
