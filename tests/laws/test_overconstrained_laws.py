@@ -140,7 +140,9 @@ def test_energy_as_in_independent_coordinates(linkage, dt):
     for q, v in starts(linkage):
         bound = ROUNDING + 10.0 * swing(linkage, q, v, method="independent", dt=dt)
         lost.append(swing(linkage, q, v, method="rk4", dt=dt) / bound)
-        if lost[-1] >= 1.0:  # steps may be too long for a motion: half of them lose less than a tenth; being held fast does not pass so
+        if (
+            lost[-1] >= 1.0
+        ):  # steps may be too long for a motion: half of them lose less than a tenth; being held fast does not pass so
             lost[-1] = 10.0 * swing(linkage, q, v, method="rk4", dt=dt / 2) / bound
     assert len(lost) >= STARTS / 4
     assert max(lost) < 1.0, lost
@@ -169,7 +171,10 @@ def test_through_singular_positions(name):
     for _ in range(STARTS):
         q, v = robot.random(rng, closed=True), rng.normal(size=robot.nv)
         try:
-            lost = swing(robot, q, robot.project_velocity(q, v))
+            v = robot.project_velocity(q, v)
+            lost = swing(robot, q, v)
+            if lost >= 1e-4:  # as above, by steps that are too long
+                lost = 10.0 * swing(robot, q, v, dt=5e-4)
         except sarrus.SarrusError:
             continue
         assert lost < 1e-4
