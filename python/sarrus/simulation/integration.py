@@ -190,7 +190,7 @@ class Integration:
         end = first[0] + duration
         check_advance(first[0], duration, self.dt)
         check_periods(self.forces.terms, duration, self.dt)
-        kept_states = duration / self.dt + 2.0 if times is None else float(np.size(np.asarray(times)))
+        kept_states = duration / self.dt + 2.0 if times is None else float(real_array("times", times).size)
         check_memory(kept_states, 1, self.core.size)
         samples = None if times is None else _sample_times(times, first[0], end)
         kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], 0
