@@ -1,6 +1,6 @@
 """What a browser shows of four mechanisms on a screen and on a phone, against kept pictures.
 
-`SARRUS_KEEP_SCREENSHOTS=1 pytest tests/api/viewer/test_screenshots.py` keeps what is seen now: look at it before it is committed.
+`SARRUS_SOAK=1 SARRUS_KEEP_SCREENSHOTS=1 pytest tests/api/viewer/test_screenshots.py` keeps what is seen now: look at it before it is committed.
 """
 
 from __future__ import annotations
