@@ -4,6 +4,9 @@ import os
 import signal
 from pathlib import Path
 
+# before anything loads NumPy: its threads for large products wait in busy loops, and the workers that share the processors wait for them
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from hypothesis import HealthCheck, settings
 
 # no deadline: the machine may be busy. Laws that do not say how many examples they take get these; a soak draws thousands

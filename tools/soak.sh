@@ -28,7 +28,7 @@ wheel() {
       .venv/bin/python tools/check_wheel.py wheelhouse/*.whl &&
       .venv/bin/pytest -q -n 1 -p no:cacheprovider)
 }
-wide() { SARRUS_SOAK=1 pytest -q -n 1 -p no:cacheprovider tests/laws tests/core; }
+wide() { SARRUS_SOAK=1 pytest -q -n 1 -p no:cacheprovider tests/laws tests/core tests/api/dynamics tests/api/viewer/test_screenshots.py; }
 threads() { CXX=${CXX:-clang++-19} tools/sanitize.sh thread; }
 
 stage fuzz python -m tools.fuzz --minutes "$minutes" &

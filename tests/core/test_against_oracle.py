@@ -141,7 +141,7 @@ ANY_TREE = mechanisms(friction=st.booleans(), armature=st.booleans(), springs=st
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@examples(20)
+@examples(10)
 @given(robot=ANY_TREE, seed=seeds())
 def test_agrees(name, robot, seed):
     """Five states, more than a packet has lanes: at random twice, at zero, near zero and where gimbals are singular."""
@@ -151,7 +151,7 @@ def test_agrees(name, robot, seed):
 
 
 @pytest.mark.parametrize("name", SOLVING)
-@examples(20)
+@examples(10)
 @given(robot=ANY_TREE, seed=seeds())
 def test_agrees_on_what_is_solved_for(name, robot, seed):
     rng = np.random.default_rng(seed)
@@ -187,7 +187,7 @@ def test_agrees_on_large_trees(bodies, branching, floating):
     assert_all_agree(SOLVING, robot, oracle, [state], solving_tolerance(oracle, [state]))
 
 
-@examples(25)
+@examples(12)
 @given(
     robot=mechanisms(
         joints=REVERSIBLE,

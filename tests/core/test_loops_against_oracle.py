@@ -24,7 +24,7 @@ LEAST = 1e-8
 
 # rows whose basis is not orthonormal: a force along a screw, or through the centre of a gimbal's turns
 SKEWED = ("Helical", "Gimbal")
-law = examples(20)
+law = examples(12)
 ANY_CLOSED = closed_mechanisms(friction=st.booleans(), armature=st.booleans(), springs=st.booleans())
 
 

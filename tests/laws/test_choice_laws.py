@@ -25,7 +25,7 @@ EFFORTS = 1e-6
 # of a state that is found again from another tree's coordinates
 PLACED = 1e-10
 
-law = examples(25)
+law = examples(15)
 # what cannot close a loop stays in the tree: the free joint, and gimbals that turn about all three axes
 UNCUT = ("Free",)
 
@@ -158,7 +158,7 @@ BATCH = 1e-10
 
 
 @pytest.mark.parametrize("name", ASKED)
-@examples(6)
+@examples(4)
 @given(seed=seeds())
 def test_however_it_is_asked(name, seed):
     """One state after the other, a batch, two axes of it, strides, into `out`, on one thread and on three."""

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import sarrus
+from tests.effort import examples
 from tests.oracles.joint_motion import skew
 from tests.random_mechanisms import COORDINATE_JOINTS, mechanisms, random_mechanism, random_state, seeds
 
@@ -19,7 +20,7 @@ DIFFERENCING = 1e-11
 PLACE = st.sampled_from(["random", "neutral", "near", "singular"])
 SCREWS = ("revolute", "prismatic", "helical", "gimbal ry", "gimbal tz", "fixed")
 ANY = mechanisms(armature=st.booleans(), backward=st.sampled_from([0.0, 0.5]))
-law = settings(max_examples=40, deadline=None)
+law = examples(25)
 
 
 def state(robot, seed, at="random"):
@@ -170,7 +171,7 @@ def test_factors_do_not_hold_armature_of_loops():
 # ---- screws --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@examples(15)
 @given(mechanisms(joints=SCREWS, floating=False, shuffled=False, backward=st.sampled_from([0.0, 0.5])), seeds())
 def test_frames_stand_at_products_of_exponentials_of_the_joints_screws(robot, seed):
     q, _, _ = state(robot, seed)

@@ -20,7 +20,7 @@ from tests.random_mechanisms import seeds
 # of accelerations and forces, relative to the largest: the same equations, solved in other coordinates
 RECUT = 1e-9
 
-law = examples(40)
+law = examples(20)
 TREE_JOINTS = tuple(kind for kind in CLOSING if kind != "fixed")
 
 

@@ -21,7 +21,7 @@ PLACED = 1e-9
 # Starts this far off the loops lead onto them in straight lines; two solvers then differ by the curvature of the loops along them.
 OFF, CURVATURE = 1e-3, 100.0
 
-law = examples(25)
+law = examples(15)
 
 
 def near(closed, rng, count=None):

@@ -26,7 +26,7 @@ ROUNDING = 1e4 * EPS
 OF_LOOPS = 1e-10
 
 floating = mechanisms(floating=True, bodies=st.integers(2, 8), backward=0.0)
-law = examples(30)
+law = examples(15)
 # what closes loops between bodies, whatever the base does; two in three leave the ground alone
 closed_and_floating = closed_mechanisms(
     floating=True, kinds=(*CLOSING, "distance", "coupler", "sphere on sphere", "pfaffian"), bodies=st.integers(4, 7)
@@ -278,7 +278,7 @@ def test_with_loops_motion_is_that_of_independent_coordinates(closed, seed):
     assert_equal(H @ a_y + c, (of_joints.T @ tau)[6:], OF_LOOPS, size)
 
 
-@examples(20)
+@examples(10)
 @given(closed_and_floating.filter(lambda closed: not closed.robot._asks_for_rows))
 def test_rates_of_the_reduced_jacobian(closed):
     """By differences along a motion on the loops."""
@@ -309,7 +309,7 @@ def form_jacobian(robot, q, v):
 # ---- the reaction null space -------------------------------------------------------------------------------------------------------------
 
 
-@examples(20)
+@examples(10)
 @given(
     st.one_of(
         mechanisms(floating=True, bodies=st.integers(3, 8)).map(lambda robot: (robot, None)),

@@ -31,7 +31,7 @@ DIFFERENCING = 4e-12
 PLACE = st.sampled_from(PLACES)
 ANYWHERE = st.sampled_from([*PLACES, "singular"])
 REPRESENTATION = st.sampled_from(["frame", "world", "world_aligned"])
-law = examples(40)
+law = examples(25)
 
 
 def assert_equal(x, y, tolerance=ROUNDING, scale=0.0):

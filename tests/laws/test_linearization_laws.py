@@ -4,10 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from numpy.testing import assert_allclose
 
 import sarrus
+from tests.effort import examples
 from tests.random_closed import closed_mechanisms
 from tests.random_mechanisms import mechanisms, random_state, seeds
 
@@ -52,7 +53,7 @@ def assert_tells_of_states_nearby(linear, robot, q, v, tau, rng, **given):
 # ---- any mechanism -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@examples(15)
 @given(mechanisms(springs=True), seeds())
 def test_of_trees(robot, seed):
     rng = np.random.default_rng(seed)
@@ -63,7 +64,7 @@ def test_of_trees(robot, seed):
     assert_allclose(linear.E[robot.nv :], robot.mass_matrix_inverse(q), rtol=1e-8, atol=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(closed_mechanisms(), seeds())
 def test_of_closed_mechanisms(closed, seed):
     """Every kind of constraint, rolling, Pfaffian and driven ones included, in motion."""

@@ -25,7 +25,7 @@ SOLVED = 1e-11
 # one state and many run the same source with multiplications fused in other places; corrections then stop at other roundings
 BATCH = 1e-11
 
-law = examples(25)
+law = examples(15)
 CLOSED = closed_mechanisms(friction=st.booleans(), armature=st.booleans(), springs=st.booleans())
 RESTING = closed_mechanisms(kinds=(*CLOSING, "distance", "coupler", "disc", "sphere", "sphere in sphere"))
 

@@ -11,7 +11,7 @@ import sarrus
 from sarrus import Builder, Inertia, Revolute, Transform
 from tests.effort import SOAK
 
-STARTS = 100 if SOAK else 24
+STARTS = 100 if SOAK else 12
 # of the largest of the energies' sizes: what rk4 itself loses is told by "independent", which has no rows that could disagree
 ROUNDING = 1e-10
 

@@ -12,7 +12,7 @@ from tests.laws.test_laws import assert_equal, wrench_at
 from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms
 from tests.random_mechanisms import mechanisms, random_state, seeds
 
-law = examples(30)
+law = examples(15)
 # of a body's balance, relative to the largest force in it
 BALANCED = 1e-9
 

@@ -23,7 +23,7 @@ EFFORTS = 1e-6
 # joints whose rows are plain components can be cut, and a free one is a piece as it is
 CHAINS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "free")
 
-law = examples(25)
+law = examples(15)
 
 
 def in_two_ways(description, bodies):

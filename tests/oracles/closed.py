@@ -12,7 +12,7 @@ import numpy as np
 
 from .dense import Dense
 from .extended import orthonormal, singular_vectors, solve
-from .joint_motion import compose, coordinate_rate, joint_coordinates, joint_motion
+from .joint_motion import compose, coordinate_rate, cross, joint_coordinates, joint_motion, turned, unskew
 from .kinematics import STEP
 
 
@@ -64,10 +64,9 @@ class Closed(Dense):
             R_g, p_g, J_g = compose(list(zip(kinds, axes, g, strict=True)))  # as a gimbal's
             w, u = R_P @ J_g[:3] @ g_rate, R_P @ J_g[3:] @ g_rate
             p_P, R_P = p_P + R_P @ p_g, R_P @ R_g
-            c = np.concatenate([w, u + np.cross(w, p_C - p_P)])
+            c = np.concatenate([w, u + cross(w, p_C - p_P)])
         J = self.point_jacobian(place, child, p_C) - self.point_jacobian(place, parent, p_C)
-        into_parent = np.kron(np.eye(2), R_P.T)
-        return R_P.T @ R_C, R_P.T @ (p_C - p_P), into_parent @ J, into_parent @ c
+        return R_P.T @ R_C, R_P.T @ (p_C - p_P), turned(R_P.T, J), turned(R_P.T, c)
 
     def closing_coordinates(self, q, time=0.0):
         """name -> coordinates of each closing joint, as far as it does close."""
@@ -150,7 +149,7 @@ class Closed(Dense):
         # the normal and two directions across it, which turn with the body underneath
         side = place.R[on][:, np.argmin(np.abs(place.R[on].real.T @ up.real))]
         side = unit(side - up * (up @ side))
-        directions = np.stack([up, side, np.cross(up, side)])
+        directions = np.stack([up, side, cross(up, side)])
         slip = self.point_jacobian(place, body, contact)[3:] - self.point_jacobian(place, on, contact)[3:]
         return directions @ slip, np.zeros(3), np.array([height, 0 * height, 0 * height])
 
@@ -209,8 +208,7 @@ class Closed(Dense):
                 R, p, _, _ = self.closing_motion(self.loops[name], place, time)
                 R_J, p_J, _ = joint_motion(self.loops[name].joint, x[name])
                 off = R @ R_J.T
-                turned = np.array([off[2, 1] - off[1, 2], off[0, 2] - off[2, 0], off[1, 0] - off[0, 1]]) / 2
-                phi[rows] = bases[name].T @ np.concatenate([turned, p - p_J])
+                phi[rows] = bases[name].T @ np.concatenate([unskew(off) / 2, p - p_J])
             else:
                 phi[rows] = self._relation(self.relations[name], q, place, time)[2]
         return phi
@@ -273,7 +271,7 @@ class Closed(Dense):
         wrenches = {}
         for name, basis in self.closing_bases(x).items():
             R = self.closing_motion(self.loops[name], place, self._array(time))[0]
-            wrenches[name] = np.kron(np.eye(2), R.T) @ basis @ multipliers[self.rows[name]]
+            wrenches[name] = turned(R.T, basis @ multipliers[self.rows[name]])
         return wrenches
 
     def project_velocity(self, q, v, *, metric="mass", time=0.0):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .joint_motion import coordinate_rate, integrate, joint_motion, neutral
+from .joint_motion import coordinate_rate, cross, integrate, joint_motion, neutral, turned
 
 # of the complex step: its square is nothing beside one, in double and in extended precision
 STEP = 1e-40
@@ -57,6 +57,7 @@ class Tree:
             self.v_slice[name] = slice(self.nv, self.nv + spec.joint.nv)
             self.nq, self.nv = self.nq + spec.joint.nq, self.nv + spec.joint.nv
         self._grow_from_ground()
+        self._placed = None, None
 
     def _grow_from_ground(self):
         """Order the joints outward, and find which of them carries which body.
@@ -116,8 +117,14 @@ class Tree:
     # -- poses
 
     def place(self, q):
-        """Compose the joints' displacements outward."""
+        """Compose the joints' displacements outward. Most functions of a state begin with it, so the last answer is kept."""
         q = self._array(q)
+        of = q.dtype, q.tobytes()
+        if self._placed[0] != of:
+            self._placed = of, self._place(q)
+        return self._placed[1]
+
+    def _place(self, q):
         n = len(self.bodies) + 1
         R, p = np.tile(np.eye(3, dtype=q.dtype), (n, 1, 1)), np.zeros((n, 3), q.dtype)
         joint_R, joint_p = {}, {}
@@ -152,7 +159,7 @@ class Tree:
     def point_jacobian(self, place, body, point):
         """(6, nv): v -> [angular velocity of a body; velocity of its point that is here], world axes."""
         arms = point[:, None] - place.centers
-        linear = place.sliding + np.cross(place.turning, arms, axis=0)
+        linear = place.sliding + cross(place.turning, arms)
         return self.support[body] * np.concatenate([place.turning, linear])
 
     def pose(self, q, frame):
@@ -165,7 +172,7 @@ class Tree:
         place = self.place(q)
         body, R, p = self.frame_at(place, frame)
         J = self.point_jacobian(place, body, 0 * p if expressed_in == "world" else p)
-        return np.kron(np.eye(2), R.T) @ J if expressed_in == "frame" else J
+        return turned(R.T, J) if expressed_in == "frame" else J
 
     def jacobian_derivative(self, q, v, frame, *, expressed_in="frame"):
         return self.rate(lambda q: self.jacobian(q, frame, expressed_in=expressed_in), q, v)
@@ -180,5 +187,5 @@ class Tree:
         J_dot = self.jacobian_derivative(q, v, frame, expressed_in=fixed_axes)
         A = J @ self._array(a) + J_dot @ self._array(v)
         if expressed_in == "frame":  # the components of the vector, not the derivative of components
-            A = np.kron(np.eye(2), self.pose(q, frame)[:3, :3].T) @ A
+            A = turned(self.pose(q, frame)[:3, :3].T, A)
         return A

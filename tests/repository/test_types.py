@@ -2,7 +2,8 @@
 
 import ast
 import inspect
-import textwrap
+from functools import cache
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -23,11 +24,15 @@ def functions(thing):
     if inspect.isclass(thing):
         for base in thing.__mro__:
             if base.__module__.startswith("sarrus.") and base.__module__ != "sarrus._core":
-                (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+                (tree,) = (x for x in parsed(inspect.getsourcefile(base)) if getattr(x, "name", "") == base.__name__)
                 yield from by_name(tree.body, f"{thing.__name__}.")
     elif inspect.isfunction(thing):
-        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.getmodule(thing)))).body
-        yield from ((name, found) for name, found in by_name(tree, "") if name == thing.__name__)
+        yield from ((n, found) for n, found in by_name(parsed(inspect.getsourcefile(thing)), "") if n == thing.__name__)
+
+
+@cache
+def parsed(path):
+    return ast.parse(Path(path).read_text(encoding="utf-8")).body
 
 
 def by_name(body, prefix):

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = getattr(commands, arguments.command)(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # `sarrus info robot.urdf | head`: nobody reads on, which is no fault
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
     except commands.UsageError as error:
         arguments.parser.error(str(error))
@@ -73,10 +73,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.traceback:
             traceback.print_exc()
         print(f"sarrus: {_message(error)}", file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
         return 1
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _discard_output() -> None:
+    """What stands in the buffer still cannot be written: the interpreter would try again as it ends, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: Exception) -> str:

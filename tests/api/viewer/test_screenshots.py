@@ -1,6 +1,6 @@
 """What a browser shows of four mechanisms on a screen and on a phone, against kept pictures.
 
-`SARRUS_KEEP_SCREENSHOTS=1 pytest tests/api/viewer/test_screenshots.py` keeps what is seen now: look at it before it is committed.
+`SARRUS_SOAK=1 SARRUS_KEEP_SCREENSHOTS=1 pytest tests/api/viewer/test_screenshots.py` keeps what is seen now: look at it before it is committed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sarrus
 from sarrus.viewer.labels import HEIGHT, LETTER, PADDING, spread
 from sarrus.viewer.viewer import View
 from tests.browser import Browser, NoBrowser
+from tests.effort import SOAK
 
 KEPT = Path(__file__).parents[2] / "data" / "screenshots"
 SCREEN, PHONE = (1280, 720), (390, 844)  # [CSS px]
@@ -106,8 +107,9 @@ def settled(shown, page, name, size, seconds=90.0):
         before = now
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", SHOWN if SOAK else ("delta", "strandbeest_leg"))
 def test_a_page_looks_as_it_did(browser, name):
+    """Forces, and names in the dark; the others in a soak: a page is drawn without a graphics card for ten seconds on two processors."""
     what = SHOWN[name]
     with View(getattr(sarrus.mechanisms, name)(), port=0) as shown:
         panel, labels = shown._panel, shown._scene.labels
