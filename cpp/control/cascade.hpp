@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "../mechanism/arena.hpp"
 #include "../simd/packet.hpp"
@@ -26,12 +27,20 @@ namespace sarrus {
 /// `first` direction on to `along`. `size` and what is returned: squares of its length before and after.
 template <class T>
 SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, const T& size, T* rest, T* along) {
+  constexpr int together = 4;  // of which none waits for the one before
   T left = size;
   for (int pass = 0; pass < 2; ++pass) {
-    for (int j = 0; j < count; ++j) {
-      const T part = scalar_product(directions + j * n, rest, n);
-      subtract_scaled(rest, directions + j * n, part, n);
-      if (j >= first) along[j - first] += part;
+    for (int j = 0; j < count; j += together) {
+      const int some = std::min(together, count - j);
+      T part[together];
+      const T* from[together];
+      for (int l = 0; l < some; ++l) part[l] = scalar_product(from[l] = directions + (j + l) * n, rest, n);
+      if (some == together)
+        subtract_scaled(rest, from, part, n);
+      else
+        for (int l = 0; l < some; ++l) subtract_scaled(rest, from[l], part[l], n);
+      for (int l = 0; l < some; ++l)
+        if (j + l >= first) along[j + l - first] += part[l];
     }
     left = scalar_product(rest, rest, n);
     if (!any(left < size * T(0.01))) break;  // what cancels little has lost no digits
@@ -116,8 +125,13 @@ template <class T> struct Cascade {
       const T* row = A + i * n;
       const T least = square(sizes[i] * T(dependent));
       r[i] = b[i] - scalar_product(row, x, n);
-      for (int c = 0; c < n; ++c) rest[c] = row[c];
       for (int j = 0; j < k; ++j) L[i * k + j] = T(0.0);
+      if (std::is_same_v<T, double> && directions == n) {  // of one state: there is no other
+        for (int j = first; j < n; ++j) L[i * k + j - first] = scalar_product(q + j * n, row, n);
+        exact = false;
+        continue;
+      }
+      for (int c = 0; c < n; ++c) rest[c] = row[c];
       const T left = orthogonalise(q, first, directions, n, scalar_product(row, row, n), rest, L + i * k);
       const auto stands = left > least;
       if (yields) {
@@ -235,7 +249,7 @@ template <class T> struct Cascade {
     bool some = false;
     for (int l = 0; l < m; ++l) {
       const T s = sqrt(scalar_product(U + l * k, U + l * k, k)), share = s * T(1.0 / singular);
-      const auto small = both(s > T(0.1 * dependent), share < T(1.0));
+      const auto small = both(s > T(0.0), share < T(1.0));
       if (!any(small)) continue;
       some = true;
       const T mu = select(small, (T(1.0) - share * share) * T(singular), T(0.0)), relative = mu * inverse_or_none(s);

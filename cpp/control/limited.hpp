@@ -179,10 +179,10 @@ inline bool nearest(QuadraticProgramme solve, Arena& arena, const LimitedRows& p
   return true;
 }
 
-/// Goes to the limits of `w`, exactly, on the shortest way from y. Those that depend on others leave w.
+/// Goes to the limits of `w`, exactly, on the shortest way; those of the directions that there are come first, and it stands at them. Limits
+/// that depend on others leave w.
 inline void stand_at(const Free& f, Working& w, Cascade<double>& space) {
-  space.directions = 0;
-  for (int k = 0; k < w.count;) {
+  for (int k = space.directions; k < w.count;) {
     const int i = w.limit[k], before = space.directions;
     const double end = w.side[k] > 0 ? f.high[i] : f.low[i];
     const double size = 1.0;
@@ -212,7 +212,8 @@ inline bool best(Arena& arena, const LimitedRows& p, const Free& f, const double
     stand_at(f, w, space);
     std::copy(space.x, space.x + d, y);
     const int standing = space.directions;
-    space.add(B, e, sizes, m, false);
+    if (standing < d) space.add(B, e, sizes, m, false);
+    space.directions = standing;
     for (int j = 0; j < d; ++j) step[j] = space.x[j] - y[j];
     double gain = 0.0;
     for (int i = 0; i < m; ++i) gain += square(scalar_product(B + i * d, step, d));
@@ -259,7 +260,7 @@ inline bool best(Arena& arena, const LimitedRows& p, const Free& f, const double
       if (round > patience ? wrong < 0 || i < w.limit[wrong] : pulls > worst) wrong = k, worst = pulls;
     }
     if (wrong < 0) return true;
-    w.drop(wrong);
+    w.drop(wrong), space.directions = std::min(standing, wrong);
   }
   return false;
 }
@@ -275,6 +276,7 @@ inline bool enter(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, 
       toward[j] = share * (scalar_product(f.N + j * p.n, goal, p.n) - scalar_product(f.N + j * p.n, x, p.n));
     if (!nearest(solve, arena, p, f, toward, all, w, y)) continue;
     std::copy(toward, toward + f.d, space.x);
+    space.directions = 0;
     stand_at(f, w, space);  // the same with the digits that the programme does not have
     for (const double* place : {static_cast<const double*>(space.x), static_cast<const double*>(y)}) {
       std::copy(x, x + p.n, there), f.move(place, p.n, there);

@@ -51,14 +51,18 @@ template <class T> struct TaskResponses {
   T* b;  // -h, then gamma
   const T* L = nullptr;  // factor of a tree's mass matrix
   const T* mobility;  // 1/M_ii
+  T* inertia;  // M_ii
+  const bool looks;  // whether it is looked at how well answers are known
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
   T unsettled = T(0.0);  // the greatest share of an answer that one more correction would change
 
-  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in) : tree(t), arena(a) {
+  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in, bool looks_at_it)
+      : tree(t), arena(a), inertia(a.take<T>(t.nv)), looks(looks_at_it) {
     if (tree.loops.constraints > 0) {
       e.emplace(loop_equation(tree, arena, in));
       b = e->b, factor = factorise_tightly(*e, arena), mobility = e->matrix.mobility;
+      for (int k = 0; k < tree.nv; ++k) inertia[k] = inverse_or_none(mobility[k]);
       return;
     }
     b = arena.take<T>(tree.nv);
@@ -67,14 +71,14 @@ template <class T> struct TaskResponses {
     T* M = arena.take<T>(tree.nv * tree.nv);
     crba(tree, arena, in.q, M);
     T* inverse = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) inverse[k] = inverse_or_none(M[k * tree.nv + k]);
+    for (int k = 0; k < tree.nv; ++k) inertia[k] = M[k * tree.nv + k], inverse[k] = inverse_or_none(inertia[k]);
     mobility = inverse;
     factorise(tree, arena, M);
     L = M;
   }
 
-  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero). `looks`: whether it is looked at how well they are known.
-  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda, bool looks = false) {
+  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
+  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
     if (L) return each(force, 1, a, lambda);
     const Arena::Scope scope(arena);
     const int nv = tree.nv;
@@ -101,8 +105,8 @@ template <class T> struct TaskResponses {
       T acts = T(0.0), carried = T(0.0), moves = T(0.0);
       for (int i = 0; i < nv; ++i) acts += force[i] * force[i] * mobility[i];
       for (int r = 0; r < rows; ++r) carried += square(lambda[k * rows + r]) * e->scale[r];
-      if (any(carried > acts * T(strong * strong))) (*this)(force, nullptr, a + k * nv, lambda + k * rows, true);
-      for (int i = 0; i < nv; ++i) moves += square(a[k * nv + i]) * inverse_or_none(mobility[i]);
+      if (any(carried > acts * T(strong * strong))) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
+      for (int i = 0; i < nv; ++i) moves += square(a[k * nv + i]) * inertia[i];
       const auto rests = moves < acts * T(still * still);
       if (any(rests))
         for (int i = 0; i < nv; ++i) a[k * nv + i] = select(rests, T(0.0), a[k * nv + i]);
@@ -296,11 +300,12 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   // accelerations and multipliers as functions of the unknowns
   LoopInput<T> in{q, v, nullptr};
   in.time = &time;
+  const bool asked_for = report.x || report.tau;  // in simulations nobody asks
   OffLoops<T> off;
-  if (report.x || report.tau) in.off = &off;
-  TaskResponses<T> respond(tree, arena, in);
+  if (asked_for) in.off = &off;
+  TaskResponses<T> respond(tree, arena, in, asked_for);
   TaskUnknowns<T> u = {n, nv, held, take(n * nv), take(n * nv), take(n * held), take(nv), take(held), take(n)};
-  respond(respond.b, respond.b + nv, u.a, u.lambda, true);
+  respond(respond.b, respond.b + nv, u.a, u.lambda);
   for (int k = 0; k < n * nv; ++k) u.B[k] = T(0.0);
   for (int k = 0; k < motors; ++k) {
     const int iv = c.motor[k];
@@ -338,15 +343,15 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     *error = take(rows), *reach = take(widest * n), *squares = take(widest);
   int* level = arena.template take<int>(c.levels + 3);
   int row = 0, told = 0, state = 0;
-  T *root = take(nv), *even = take(n * nv),
-    *length = take(n);  // velocities weighed by their inertias; A so, and its lengths squared
-  for (int i = 0; i < nv; ++i) root[i] = sqrt(respond.mobility[i]);
+  // velocities weighed by their inertias; A so, and its lengths squared
+  T *root = take(nv), *unweigh = take(nv), *even = take(n * nv), *length = take(n);
+  for (int i = 0; i < nv; ++i) root[i] = sqrt(respond.mobility[i]), unweigh[i] = sqrt(respond.inertia[i]);
   for (int k = 0; k < n; ++k) {
-    for (int i = 0; i < nv; ++i) even[k * nv + i] = u.A[k * nv + i] * inverse_or_none(root[i]);
+    for (int i = 0; i < nv; ++i) even[k * nv + i] = u.A[k * nv + i] * unweigh[i];
     length[k] = scalar_product(even + k * nv, even + k * nv, nv);
   }
   T idle = T(0.0);  // of a_0
-  for (int i = 0; i < nv; ++i) idle += square(u.a[i] * inverse_or_none(root[i]));
+  for (int i = 0; i < nv; ++i) idle += square(u.a[i] * unweigh[i]);
   Cascade<T> cascade(arena, n, rows);
   // What units of energy make of rows, and how much of that contacts and what must hold leave free. What is left of terms that cancel is none:
   // momentum about the centre of mass, say, that no motor can change
@@ -505,7 +510,6 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   std::copy(u.a, u.a + nv, a);
   for (int k = 0; k < n; ++k) subtract_scaled(a, u.A + k * nv, -x[k], nv);
   // held against the loops as forward dynamics is; where nobody asks for a status, as in simulations, by what is plainly wrong
-  const bool asked_for = report.x || report.tau;
   const auto sound = status < T(0.5);
   status = select(both(sound, respond.off(a, u.B, x, n) > T(tolerances::contradiction)), T(asked_for ? no_answer : contradictory),
                   status);
