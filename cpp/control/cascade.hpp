@@ -48,6 +48,16 @@ SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, 
   return left;
 }
 
+/// Sum of weight x^2, as four sums of which none waits for the others.
+template <class T> SARRUS_INLINE T weighed_square(const T* x, const T* weight, int count) {
+  T sum[4] = {T(0.0), T(0.0), T(0.0), T(0.0)};
+  int i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (int l = 0; l < 4; ++l) sum[l] += x[i + l] * x[i + l] * weight[i + l];
+  for (; i < count; ++i) sum[0] += x[i] * x[i] * weight[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /// 1 / x, and 0 of what is not positive.
 template <class T> SARRUS_INLINE T inverse_or_none(const T& x) {
   const auto positive = x > T(0.0);
@@ -169,28 +179,21 @@ template <class T> struct Cascade {
     return damps;
   }
 
-  /// Adds directions until there are n: unit vectors, those first of which most is free. For one state, as it compares numbers.
+  /// Adds directions until there are n: of unit vectors, the one of which most is free. For one state, as it compares numbers.
   void add_all_directions() {
-    if (directions >= n) return;
     const Arena::Scope scope(arena);
-    T *rest = arena.template take<T>(n * n), *size = arena.template take<T>(n), *along = arena.template take<T>(n);
-    for (int i = 0; i < n; ++i) {
-      for (int k = 0; k < n; ++k) rest[i * n + k] = T(k == i ? 1.0 : 0.0);
-      for (int j = 0; j < directions; ++j) subtract_scaled(rest + i * n, q + j * n, q[j * n + i], n);
-      size[i] = scalar_product(rest + i * n, rest + i * n, n);
-    }
-    while (true) {
-      const int i = static_cast<int>(std::max_element(size, size + n) - size);
-      T* direction = q + directions * n;
-      std::copy(rest + i * n, rest + (i + 1) * n, direction);
-      const T length = std::sqrt(orthogonalise(q, 0, directions, n, size[i], direction, along));
-      for (int k = 0; k < n; ++k) direction[k] /= length;
-      if (++directions == n) return;
-      for (int k = 0; k < n; ++k) {
-        subtract_scaled(rest + k * n, direction, scalar_product(direction, rest + k * n, n), n);
-        size[k] = scalar_product(rest + k * n, rest + k * n, n);
+    T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squares of what is free
+    for (int k = 0; k < n; ++k) left[k] = T(1.0);
+    for (int j = 0; j < n; ++j) {
+      T* direction = q + j * n;
+      if (j == directions) {
+        const int most = static_cast<int>(std::max_element(left, left + n) - left);
+        for (int k = 0; k < n; ++k) direction[k] = T(k == most ? 1.0 : 0.0);
+        const T length = std::sqrt(orthogonalise(q, 0, directions, n, T(1.0), direction, along));
+        for (int k = 0; k < n; ++k) direction[k] /= length;
+        ++directions;
       }
-      size[i] = -1.0;
+      for (int k = 0; k < n; ++k) left[k] -= square(direction[k]);
     }
   }
 

@@ -57,20 +57,19 @@ struct Place {
 };
 inline Place place(const LimitedRows& p, const Standing& s, int i, const double* x) {
   constexpr double noise = 1e-4;  // of `share`: x is known to that share of its length
-  const double* row = p.C + i * p.n;
-  double at = 0.0, size = p.terms[i], squares = 0.0, length = 0.0;
-  for (int k = 0; k < p.n; ++k) {
-    length += x[k] * x[k];
-    if (row[k] != 0.0) at += row[k] * x[k], size += std::abs(row[k] * x[k]), squares += row[k] * row[k];
-  }
-  size += noise * std::sqrt(squares * length);
-  return {at, share * (size + std::abs(s.lower[i])), share * (size + std::abs(s.upper[i]))};
+  const double *row = p.C + i * p.n, squares = scalar_product(row, row, p.n), length = scalar_product(x, x, p.n);
+  double size = p.terms[i] + noise * std::sqrt(squares * length);
+  for (int k = 0; k < p.n; ++k) size += std::abs(row[k] * x[k]);
+  return {scalar_product(row, x, p.n), share * (size + std::abs(s.lower[i])), share * (size + std::abs(s.upper[i]))};
 }
 
 /// `all`: limits of motion too.
 inline bool within(const LimitedRows& p, const Standing& s, const double* x, bool all = true) {
-  for (int i = 0; i < p.limits; ++i)
-    if ((all || !p.soft[i]) && place(p, s, i, x).beyond(s, i) != 0) return false;
+  for (int i = 0; i < p.limits; ++i) {
+    const double at = scalar_product(p.C + i * p.n, x, p.n);
+    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // whatever rounding is
+    if (!plain && (all || !p.soft[i]) && place(p, s, i, x).beyond(s, i) != 0) return false;
+  }
   return true;
 }
 
@@ -114,7 +113,7 @@ struct Free {
   void see(const LimitedRows& p, const Standing& s, const double* x, bool inside) {
     for (int i = 0; i < p.limits; ++i) {
       const double *limit = p.C + i * p.n, length = std::sqrt(scalar_product(limit, limit, p.n));
-      const double at = place(p, s, i, x).at, inverse = length > 0.0 ? 1.0 / length : 0.0;
+      const double at = scalar_product(limit, x, p.n), inverse = length > 0.0 ? 1.0 / length : 0.0;
       low[i] = s.lower[i] > -TaskLimits::far ? (s.lower[i] - at) * inverse : -TaskLimits::far;
       high[i] = s.upper[i] < TaskLimits::far ? (s.upper[i] - at) * inverse : TaskLimits::far;
       if (inside) low[i] = std::min(low[i], 0.0), high[i] = std::max(high[i], 0.0);

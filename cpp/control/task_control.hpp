@@ -102,12 +102,9 @@ template <class T> struct TaskResponses {
     const int nv = tree.nv, rows = tree.loops.rows;
     for (int k = 0; k < count; ++k) {
       const T* force = forces + k * nv;
-      T acts = T(0.0), carried = T(0.0), moves = T(0.0);
-      for (int i = 0; i < nv; ++i) acts += force[i] * force[i] * mobility[i];
-      for (int r = 0; r < rows; ++r) carried += square(lambda[k * rows + r]) * e->scale[r];
+      const T acts = weighed_square(force, mobility, nv), carried = weighed_square(lambda + k * rows, e->scale, rows);
       if (any(carried > acts * T(strong * strong))) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
-      for (int i = 0; i < nv; ++i) moves += square(a[k * nv + i]) * inertia[i];
-      const auto rests = moves < acts * T(still * still);
+      const auto rests = weighed_square(a + k * nv, inertia, nv) < acts * T(still * still);
       if (any(rests))
         for (int i = 0; i < nv; ++i) a[k * nv + i] = select(rests, T(0.0), a[k * nv + i]);
     }
@@ -118,13 +115,12 @@ template <class T> struct TaskResponses {
     if (L) return T(0.0);
     const Arena::Scope scope(arena);
     const int nv = tree.nv, rows = tree.loops.rows;
-    T *r = arena.take<T>(rows), *tau = arena.take<T>(nv), error = T(0.0), terms = e->terms;
+    T *r = arena.take<T>(rows), *tau = arena.take<T>(nv);
     for (int i = 0; i < rows; ++i) r[i] = b[nv + i];
     add_motion_along_rows(tree, e->matrix.J, a, T(-1.0), r);
-    for (int i = 0; i < rows; ++i) error += square(r[i]) * e->matrix.row_weight[i];
     for (int i = 0; i < nv; ++i) tau[i] = T(0.0);
     for (int k = 0; k < count; ++k) subtract_scaled(tau, B + k * nv, -x[k], nv);
-    for (int i = 0; i < nv; ++i) terms += square(tau[i]) * mobility[i];
+    const T error = weighed_square(r, e->matrix.row_weight, rows), terms = e->terms + weighed_square(tau, mobility, nv);
     return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
   }
 
@@ -441,8 +437,8 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     level[l + 1] = row;
     if (l == 0) cascade.add(A, b, size, row, false);
   }
+  std::fill(A + row * n, A + (row + n) * n, T(0.0));
   for (int k = 0; k < n; ++k, ++row) {
-    for (int i = 0; i < n; ++i) A[row * n + i] = T(0.0);
     size[row] = A[row * n + k] = u.scale[k] * T(k < motors ? std::sqrt(c.effort_weight[k]) : c.force_arm);
     b[row] = T(0.0);
   }
