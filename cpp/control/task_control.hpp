@@ -339,27 +339,20 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     *error = take(rows), *reach = take(widest * n), *squares = take(widest);
   int* level = arena.template take<int>(c.levels + 3);
   int row = 0, told = 0, state = 0;
-  // velocities weighed by their inertias; A so, and its lengths squared
-  T *root = take(nv), *unweigh = take(nv), *even = take(n * nv), *length = take(n);
-  for (int i = 0; i < nv; ++i) root[i] = sqrt(respond.mobility[i]), unweigh[i] = sqrt(respond.inertia[i]);
-  for (int k = 0; k < n; ++k) {
-    for (int i = 0; i < nv; ++i) even[k * nv + i] = u.A[k * nv + i] * unweigh[i];
-    length[k] = scalar_product(even + k * nv, even + k * nv, nv);
-  }
-  T idle = T(0.0);  // of a_0
-  for (int i = 0; i < nv; ++i) idle += square(u.a[i] * unweigh[i]);
+  T* length = take(n);  // of accelerations, squared, by inertias; of a_0:
+  for (int k = 0; k < n; ++k) length[k] = weighed_square(u.A + k * nv, respond.inertia, nv);
+  const T idle = weighed_square(u.a, respond.inertia, nv);
   Cascade<T> cascade(arena, n, rows);
   // What units of energy make of rows, and how much of that contacts and what must hold leave free. What is left of terms that cancel is none:
   // momentum about the centre of mass, say, that no motor can change
-  T *weighed = take(nv), *own = take(widest);
+  T* own = take(widest);
   const auto reached = [&](const T* along, int count) {
     for (int r = 0; r < count; ++r) {
-      for (int i = 0; i < nv; ++i) weighed[i] = along[r * nv + i] * root[i];
-      own[r] = scalar_product(weighed, weighed, nv);
+      own[r] = weighed_square(along + r * nv, respond.mobility, nv);
       const T least = own[r] * T(1e-22);
       squares[r] = T(0.0);
       for (int k = 0; k < n; ++k) {
-        const T sum = scalar_product(weighed, even + k * nv, nv);
+        const T sum = scalar_product(along + r * nv, u.A + k * nv, nv);
         const T to = select(sum * sum > least * length[k], sum, T(0.0)) * u.scale[k];
         reach[r * n + k] = to, squares[r] += to * to;
       }
