@@ -52,7 +52,7 @@ template <class T> struct TaskResponses {
   const T* L = nullptr;  // factor of a tree's mass matrix
   const T* mobility;  // 1/M_ii
   T* inertia;  // M_ii
-  const bool looks;  // whether it is looked at how well answers are known
+  const bool looks;  // whether it is looked at how well answers are known, also where loops carry little
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
   T unsettled = T(0.0);  // the greatest share of an answer that one more correction would change
@@ -87,10 +87,10 @@ template <class T> struct TaskResponses {
     for (int r = 0; gamma && r < tree.loops.rows; ++r) x[nv + r] = gamma[r];
     const T* right = e->lifted(arena, x);
     refine(e->solved(), arena, factor, right, own, 60);
-    if (looks) settle(right, own);
     const T* found = e->lowered(arena, own);
     for (int k = 0; k < nv; ++k) a[k] = found[k];
     for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -found[nv + r];
+    if (looks || strained(force, lambda)) settle(right, own);
   }
 
   /// Of `count` generalised forces: corrected where loops carry far more than what acts, which is where the regularisation of the saddle
@@ -98,12 +98,12 @@ template <class T> struct TaskResponses {
   void answers(const T* forces, int count, T* a, T* lambda) {
     each(forces, count, a, lambda);
     if (L) return;
-    constexpr double strong = 30.0, still = 1e-11;
+    constexpr double still = 1e-11;
     const int nv = tree.nv, rows = tree.loops.rows;
     for (int k = 0; k < count; ++k) {
       const T* force = forces + k * nv;
-      const T acts = weighed_square(force, mobility, nv), carried = weighed_square(lambda + k * rows, e->scale, rows);
-      if (any(carried > acts * T(strong * strong))) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
+      if (strained(force, lambda + k * rows)) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
+      const T acts = weighed_square(force, mobility, nv);
       const auto rests = weighed_square(a + k * nv, inertia, nv) < acts * T(still * still);
       if (any(rests))
         for (int i = 0; i < nv; ++i) a[k * nv + i] = select(rests, T(0.0), a[k * nv + i]);
@@ -136,6 +136,13 @@ template <class T> struct TaskResponses {
   }
 
  private:
+  /// Whether loops carry far more than what acts, as they do near singular positions.
+  bool strained(const T* force, const T* lambda) const {
+    constexpr double strong = 30.0;
+    const T carried = weighed_square(lambda, e->scale, tree.loops.rows);
+    return any(carried > weighed_square(force, mobility, tree.nv) * T(strong * strong));
+  }
+
   /// How much one more correction would change of a solution.
   void settle(const T* right, const T* own) {
     const Arena::Scope scope(arena);
@@ -498,11 +505,11 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   T* a = report.a ? report.a : take(nv);
   std::copy(u.a, u.a + nv, a);
   for (int k = 0; k < n; ++k) subtract_scaled(a, u.A + k * nv, -x[k], nv);
-  // held against the loops as forward dynamics is; where nobody asks for a status, as in simulations, by what is plainly wrong
+  // held against the loops as forward dynamics is, and by how well it is known; in simulations it ends the run
   const auto sound = status < T(0.5);
   status = select(both(sound, respond.off(a, u.B, x, n) > T(tolerances::contradiction)), T(asked_for ? no_answer : contradictory),
                   status);
-  if (asked_for) status = select(both(sound, respond.unsettled > T(respond.settled)), T(no_answer), status);
+  status = select(both(sound, respond.unsettled > T(respond.settled)), T(asked_for ? no_answer : contradictory), status);
   if (held > 0 && (c.states > 0 || report.multipliers)) {
     std::copy(u.lambda, u.lambda + held, lambda);
     for (int k = 0; k < n; ++k) subtract_scaled(lambda, u.Lambda + k * held, -x[k], held);

@@ -214,11 +214,22 @@ def test_near_singular_loops_it_answers_as_forward_dynamics_or_says_so(near):
     if near < 5e-8:
         with pytest.raises(sarrus.StateError, match="singular position"):
             law.solve(0.0, q, v)
+        with pytest.raises(sarrus.IntegrationError, match="singular position"):
+            sarrus.simulate(robot, q, v, 0.01, dt=1e-3, controller=law)
         return
     answer = law.solve(0.0, q, v)
     # the crank's own motion tells what is right: m_1/3 + m_2 + m_3/3 and the weights, at cos = 1
     wanted = 100.0 * (1.0 - near) - 20.0 * 2.0
     assert answer.efforts["m"] == pytest.approx(wanted * (1.0 / 3 + 1.0 + 1.0 / 3) - 9.81 * 2.0, rel=1e-6)
+
+
+def test_rows_that_are_singular_together_are_damped():
+    """Each of them has a direction of its own, by the angle between two short ones."""
+    robot = arm()
+    for near in 10.0 ** np.arange(-16, -8):
+        q = np.array([-2.6e-3, -near, 1.5 * near])
+        law = control.TaskControl(robot, control.FrameTask("tip", [3.01, 0.0, 0.1]), limits=None)
+        assert np.abs(efforts(law.solve(0.0, q, np.zeros(3)))).max() < 1e6
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-15, 1e-12, 1e-10, 1e-7, 1e-6, 1e-5])
