@@ -225,16 +225,17 @@ template <class T> void limit_rows(const TaskState<T>& s, const TaskControl& c, 
     for (int i = 0; i < n; ++i) C[row * n + i] = along(u.A + i * u.nv) * u.scale[i];
     const T drift = along(u.a) + (closes ? s.loop.a[j.iv - u.nv] : T(0.0));
     const T size = abs(drift) + (closes ? abs(s.loop.a[j.iv - u.nv]) : T(0.0)) + abs(rate) / T(c.limits.horizon);
-    // the greatest acceleration upwards: the speed from which the rest of the way suffices to brake falls as the way does
+    // the greatest acceleration upwards: to the greatest speed, or to the u from which the rest of the way suffices to brake after
+    // another horizon, u t + u^2 / 2b = room, which then falls by b u / (u + b t) a second. Its slope is nowhere more than 1 / t.
     const auto end = [&](const T& room, const T& speed) {
       const auto inside = room > T(0.0);
-      const T stop = sqrt(select(inside, room, T(0.0)) * T(2.0 * j.braking)), back = room / T(c.limits.horizon);
+      const T slack = T(j.braking * c.limits.horizon), back = room / T(c.limits.horizon);
+      const T way = select(inside, room, T(0.0)) * T(2.0 * j.braking), stop = way / (sqrt(slack * slack + way) + slack);
       const T reach = select(inside, stop, select(back < T(-j.speed), T(-j.speed), back));
       const auto brakes = reach < T(j.speed);
-      const T share = select(stop > T(0.0), speed / select(stop > T(0.0), stop, T(1.0)), select(inside, T(1.0), T(0.0)));
-      const T within = select(share < T(0.0), T(0.0), select(share > T(1.0), T(1.0), share));
       const T most_speed = select(brakes, reach, T(j.speed));
-      return (most_speed - speed) / T(c.limits.horizon) - select(brakes, within * T(j.braking), T(0.0));
+      const T forward = select(speed > T(0.0), select(speed > stop, stop, speed), T(0.0));
+      return (most_speed - speed) / T(c.limits.horizon) - select(brakes, T(j.braking) * forward / (stop + slack), T(0.0));
     };
     const bool up =
         j.upper < TaskLimits::far || j.speed<TaskLimits::far, down = j.lower> - TaskLimits::far || j.speed < TaskLimits::far;

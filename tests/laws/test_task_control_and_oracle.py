@@ -349,12 +349,14 @@ def test_what_gives_way_is_what_has_to(name, first):
 
 
 def motion_bounds(at, rate, lower, upper, speed, braking, horizon):
-    """Greatest acceleration up and down: to the greatest speed within the horizon, or to that from which the way that is left stops."""
+    """Greatest acceleration up and down: to the greatest speed within the horizon, or to that from which the way that is left stops after
+    another one.
+    """
 
     def up(room, rate):
-        stop = np.sqrt(2.0 * braking * max(room, 0.0))
+        stop = np.max(np.roots([0.5 / braking, horizon, -max(room, 0.0)]))  # u horizon + u^2 / (2 braking) = room
         most = min(speed, stop) if room > 0.0 else max(-speed, room / horizon)
-        slows = braking * np.clip(rate / stop, 0.0, 1.0) if 0.0 < stop < speed else 0.0
+        slows = np.clip(rate, 0.0, stop) / (horizon + stop / braking) if stop < speed else 0.0  # the rate of that u
         return (most - rate) / horizon - slows
 
     return -up(at - lower, -rate), up(upper - at, rate)

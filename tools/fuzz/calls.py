@@ -33,6 +33,7 @@ SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
 # a great number asks for great work here, which is no hang
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
 FORCED = {"open_browser": "False", "block": "False"}
+NEEDED = {"simulate": ("q", "v", "duration")}  # which a run that goes on does without
 # serves until Ctrl-C; has a grammar of its own; what only a Mechanism or a simulation makes
 SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads", "Sweep"}
 
@@ -70,8 +71,8 @@ class Target:
 
 
 def modules() -> list[types.ModuleType]:
-    """The package's."""
-    names = [info.name for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.") if "__main__" not in info.name]
+    """The package's, but for private ones."""
+    names = [info.name for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.") if "._" not in info.name]
     return [sarrus, *map(importlib.import_module, names)]
 
 
@@ -193,6 +194,7 @@ class Calls:
             if p.kind == p.VAR_KEYWORD:
                 continue
             required = p.default is p.empty and p.kind != p.VAR_POSITIONAL
+            required |= p.name in NEEDED.get(target.name, ())
             if not required and p.name not in FORCED and rng.random() > self.optional:
                 continue
             if required and rng.random() < 0.02 * (self.hostility > 0):

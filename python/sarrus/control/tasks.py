@@ -241,7 +241,7 @@ class Limits:
     position : of joints [rad, m]: joint to (lower, upper)
     power : of motors, |effort velocity| [W]: a number, or joint to number; default: none
     braking : deceleration with which a joint can be stopped before its end [rad/s2, m/s2]: a number, or joint to number
-    horizon : time within which a velocity may reach its limit [s]
+    horizon : time within which a velocity may reach its limit, and after which braking begins at the latest [s]
     """
 
     effort: Any = None
