@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "../mechanism/arena.hpp"
 #include "../simd/packet.hpp"
@@ -26,17 +27,35 @@ namespace sarrus {
 /// `first` direction on to `along`. `size` and what is returned: squares of its length before and after.
 template <class T>
 SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, const T& size, T* rest, T* along) {
+  constexpr int together = 4;  // of which none waits for the one before
   T left = size;
   for (int pass = 0; pass < 2; ++pass) {
-    for (int j = 0; j < count; ++j) {
-      const T part = scalar_product(directions + j * n, rest, n);
-      subtract_scaled(rest, directions + j * n, part, n);
-      if (j >= first) along[j - first] += part;
+    for (int j = 0; j < count; j += together) {
+      const int some = std::min(together, count - j);
+      T part[together];
+      const T* from[together];
+      for (int l = 0; l < some; ++l) part[l] = scalar_product(from[l] = directions + (j + l) * n, rest, n);
+      if (some == together)
+        subtract_scaled(rest, from, part, n);
+      else
+        for (int l = 0; l < some; ++l) subtract_scaled(rest, from[l], part[l], n);
+      for (int l = 0; l < some; ++l)
+        if (j + l >= first) along[j + l - first] += part[l];
     }
     left = scalar_product(rest, rest, n);
     if (!any(left < size * T(0.01))) break;  // what cancels little has lost no digits
   }
   return left;
+}
+
+/// Sum of weight x^2, as four sums of which none waits for the others.
+template <class T> SARRUS_INLINE T weighed_square(const T* x, const T* weight, int count) {
+  T sum[4] = {T(0.0), T(0.0), T(0.0), T(0.0)};
+  int i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (int l = 0; l < 4; ++l) sum[l] += x[i + l] * x[i + l] * weight[i + l];
+  for (; i < count; ++i) sum[0] += x[i] * x[i] * weight[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 /// 1 / x, and 0 of what is not positive.
@@ -116,8 +135,13 @@ template <class T> struct Cascade {
       const T* row = A + i * n;
       const T least = square(sizes[i] * T(dependent));
       r[i] = b[i] - scalar_product(row, x, n);
-      for (int c = 0; c < n; ++c) rest[c] = row[c];
       for (int j = 0; j < k; ++j) L[i * k + j] = T(0.0);
+      if (std::is_same_v<T, double> && directions == n) {  // of one state: there is no other
+        for (int j = first; j < n; ++j) L[i * k + j - first] = scalar_product(q + j * n, row, n);
+        exact = false;
+        continue;
+      }
+      for (int c = 0; c < n; ++c) rest[c] = row[c];
       const T left = orthogonalise(q, first, directions, n, scalar_product(row, row, n), rest, L + i * k);
       const auto stands = left > least;
       if (yields) {
@@ -155,28 +179,21 @@ template <class T> struct Cascade {
     return damps;
   }
 
-  /// Adds directions until there are n: unit vectors, those first of which most is free. For one state, as it compares numbers.
+  /// Adds directions until there are n: of unit vectors, the one of which most is free. For one state, as it compares numbers.
   void add_all_directions() {
-    if (directions >= n) return;
     const Arena::Scope scope(arena);
-    T *rest = arena.template take<T>(n * n), *size = arena.template take<T>(n), *along = arena.template take<T>(n);
-    for (int i = 0; i < n; ++i) {
-      for (int k = 0; k < n; ++k) rest[i * n + k] = T(k == i ? 1.0 : 0.0);
-      for (int j = 0; j < directions; ++j) subtract_scaled(rest + i * n, q + j * n, q[j * n + i], n);
-      size[i] = scalar_product(rest + i * n, rest + i * n, n);
-    }
-    while (true) {
-      const int i = static_cast<int>(std::max_element(size, size + n) - size);
-      T* direction = q + directions * n;
-      std::copy(rest + i * n, rest + (i + 1) * n, direction);
-      const T length = std::sqrt(orthogonalise(q, 0, directions, n, size[i], direction, along));
-      for (int k = 0; k < n; ++k) direction[k] /= length;
-      if (++directions == n) return;
-      for (int k = 0; k < n; ++k) {
-        subtract_scaled(rest + k * n, direction, scalar_product(direction, rest + k * n, n), n);
-        size[k] = scalar_product(rest + k * n, rest + k * n, n);
+    T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squares of what is free
+    for (int k = 0; k < n; ++k) left[k] = T(1.0);
+    for (int j = 0; j < n; ++j) {
+      T* direction = q + j * n;
+      if (j == directions) {
+        const int most = static_cast<int>(std::max_element(left, left + n) - left);
+        for (int k = 0; k < n; ++k) direction[k] = T(k == most ? 1.0 : 0.0);
+        const T length = std::sqrt(orthogonalise(q, 0, directions, n, T(1.0), direction, along));
+        for (int k = 0; k < n; ++k) direction[k] /= length;
+        ++directions;
       }
-      size[i] = -1.0;
+      for (int k = 0; k < n; ++k) left[k] -= square(direction[k]);
     }
   }
 
@@ -235,7 +252,7 @@ template <class T> struct Cascade {
     bool some = false;
     for (int l = 0; l < m; ++l) {
       const T s = sqrt(scalar_product(U + l * k, U + l * k, k)), share = s * T(1.0 / singular);
-      const auto small = both(s > T(0.1 * dependent), share < T(1.0));
+      const auto small = both(s > T(0.0), share < T(1.0));
       if (!any(small)) continue;
       some = true;
       const T mu = select(small, (T(1.0) - share * share) * T(singular), T(0.0)), relative = mu * inverse_or_none(s);

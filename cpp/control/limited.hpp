@@ -57,20 +57,19 @@ struct Place {
 };
 inline Place place(const LimitedRows& p, const Standing& s, int i, const double* x) {
   constexpr double noise = 1e-4;  // of `share`: x is known to that share of its length
-  const double* row = p.C + i * p.n;
-  double at = 0.0, size = p.terms[i], squares = 0.0, length = 0.0;
-  for (int k = 0; k < p.n; ++k) {
-    length += x[k] * x[k];
-    if (row[k] != 0.0) at += row[k] * x[k], size += std::abs(row[k] * x[k]), squares += row[k] * row[k];
-  }
-  size += noise * std::sqrt(squares * length);
-  return {at, share * (size + std::abs(s.lower[i])), share * (size + std::abs(s.upper[i]))};
+  const double *row = p.C + i * p.n, squares = scalar_product(row, row, p.n), length = scalar_product(x, x, p.n);
+  double size = p.terms[i] + noise * std::sqrt(squares * length);
+  for (int k = 0; k < p.n; ++k) size += std::abs(row[k] * x[k]);
+  return {scalar_product(row, x, p.n), share * (size + std::abs(s.lower[i])), share * (size + std::abs(s.upper[i]))};
 }
 
 /// `all`: limits of motion too.
 inline bool within(const LimitedRows& p, const Standing& s, const double* x, bool all = true) {
-  for (int i = 0; i < p.limits; ++i)
-    if ((all || !p.soft[i]) && place(p, s, i, x).beyond(s, i) != 0) return false;
+  for (int i = 0; i < p.limits; ++i) {
+    const double at = scalar_product(p.C + i * p.n, x, p.n);
+    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // whatever rounding is
+    if (!plain && (all || !p.soft[i]) && place(p, s, i, x).beyond(s, i) != 0) return false;
+  }
   return true;
 }
 
@@ -114,7 +113,7 @@ struct Free {
   void see(const LimitedRows& p, const Standing& s, const double* x, bool inside) {
     for (int i = 0; i < p.limits; ++i) {
       const double *limit = p.C + i * p.n, length = std::sqrt(scalar_product(limit, limit, p.n));
-      const double at = place(p, s, i, x).at, inverse = length > 0.0 ? 1.0 / length : 0.0;
+      const double at = scalar_product(limit, x, p.n), inverse = length > 0.0 ? 1.0 / length : 0.0;
       low[i] = s.lower[i] > -TaskLimits::far ? (s.lower[i] - at) * inverse : -TaskLimits::far;
       high[i] = s.upper[i] < TaskLimits::far ? (s.upper[i] - at) * inverse : TaskLimits::far;
       if (inside) low[i] = std::min(low[i], 0.0), high[i] = std::max(high[i], 0.0);
@@ -179,10 +178,10 @@ inline bool nearest(QuadraticProgramme solve, Arena& arena, const LimitedRows& p
   return true;
 }
 
-/// Goes to the limits of `w`, exactly, on the shortest way from y. Those that depend on others leave w.
+/// Goes to the limits of `w`, exactly, on the shortest way; those of the directions that there are come first, and it stands at them. Limits
+/// that depend on others leave w.
 inline void stand_at(const Free& f, Working& w, Cascade<double>& space) {
-  space.directions = 0;
-  for (int k = 0; k < w.count;) {
+  for (int k = space.directions; k < w.count;) {
     const int i = w.limit[k], before = space.directions;
     const double end = w.side[k] > 0 ? f.high[i] : f.low[i];
     const double size = 1.0;
@@ -212,7 +211,8 @@ inline bool best(Arena& arena, const LimitedRows& p, const Free& f, const double
     stand_at(f, w, space);
     std::copy(space.x, space.x + d, y);
     const int standing = space.directions;
-    space.add(B, e, sizes, m, false);
+    if (standing < d) space.add(B, e, sizes, m, false);
+    space.directions = standing;
     for (int j = 0; j < d; ++j) step[j] = space.x[j] - y[j];
     double gain = 0.0;
     for (int i = 0; i < m; ++i) gain += square(scalar_product(B + i * d, step, d));
@@ -259,7 +259,7 @@ inline bool best(Arena& arena, const LimitedRows& p, const Free& f, const double
       if (round > patience ? wrong < 0 || i < w.limit[wrong] : pulls > worst) wrong = k, worst = pulls;
     }
     if (wrong < 0) return true;
-    w.drop(wrong);
+    w.drop(wrong), space.directions = std::min(standing, wrong);
   }
   return false;
 }
@@ -275,6 +275,7 @@ inline bool enter(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, 
       toward[j] = share * (scalar_product(f.N + j * p.n, goal, p.n) - scalar_product(f.N + j * p.n, x, p.n));
     if (!nearest(solve, arena, p, f, toward, all, w, y)) continue;
     std::copy(toward, toward + f.d, space.x);
+    space.directions = 0;
     stand_at(f, w, space);  // the same with the digits that the programme does not have
     for (const double* place : {static_cast<const double*>(space.x), static_cast<const double*>(y)}) {
       std::copy(x, x + p.n, there), f.move(place, p.n, there);

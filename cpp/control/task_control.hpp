@@ -51,14 +51,18 @@ template <class T> struct TaskResponses {
   T* b;  // -h, then gamma
   const T* L = nullptr;  // factor of a tree's mass matrix
   const T* mobility;  // 1/M_ii
+  T* inertia;  // M_ii
+  const bool looks;  // whether it is looked at how well answers are known, also where loops carry little
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
   T unsettled = T(0.0);  // the greatest share of an answer that one more correction would change
 
-  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in) : tree(t), arena(a) {
+  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in, bool looks_at_it)
+      : tree(t), arena(a), inertia(a.take<T>(t.nv)), looks(looks_at_it) {
     if (tree.loops.constraints > 0) {
       e.emplace(loop_equation(tree, arena, in));
       b = e->b, factor = factorise_tightly(*e, arena), mobility = e->matrix.mobility;
+      for (int k = 0; k < tree.nv; ++k) inertia[k] = inverse_or_none(mobility[k]);
       return;
     }
     b = arena.take<T>(tree.nv);
@@ -67,14 +71,14 @@ template <class T> struct TaskResponses {
     T* M = arena.take<T>(tree.nv * tree.nv);
     crba(tree, arena, in.q, M);
     T* inverse = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) inverse[k] = inverse_or_none(M[k * tree.nv + k]);
+    for (int k = 0; k < tree.nv; ++k) inertia[k] = M[k * tree.nv + k], inverse[k] = inverse_or_none(inertia[k]);
     mobility = inverse;
     factorise(tree, arena, M);
     L = M;
   }
 
-  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero). `looks`: whether it is looked at how well they are known.
-  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda, bool looks = false) {
+  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
+  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
     if (L) return each(force, 1, a, lambda);
     const Arena::Scope scope(arena);
     const int nv = tree.nv;
@@ -83,10 +87,10 @@ template <class T> struct TaskResponses {
     for (int r = 0; gamma && r < tree.loops.rows; ++r) x[nv + r] = gamma[r];
     const T* right = e->lifted(arena, x);
     refine(e->solved(), arena, factor, right, own, 60);
-    if (looks) settle(right, own);
     const T* found = e->lowered(arena, own);
     for (int k = 0; k < nv; ++k) a[k] = found[k];
     for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -found[nv + r];
+    if (looks || strained(force, lambda)) settle(right, own);
   }
 
   /// Of `count` generalised forces: corrected where loops carry far more than what acts, which is where the regularisation of the saddle
@@ -94,16 +98,13 @@ template <class T> struct TaskResponses {
   void answers(const T* forces, int count, T* a, T* lambda) {
     each(forces, count, a, lambda);
     if (L) return;
-    constexpr double strong = 30.0, still = 1e-11;
+    constexpr double still = 1e-11;
     const int nv = tree.nv, rows = tree.loops.rows;
     for (int k = 0; k < count; ++k) {
       const T* force = forces + k * nv;
-      T acts = T(0.0), carried = T(0.0), moves = T(0.0);
-      for (int i = 0; i < nv; ++i) acts += force[i] * force[i] * mobility[i];
-      for (int r = 0; r < rows; ++r) carried += square(lambda[k * rows + r]) * e->scale[r];
-      if (any(carried > acts * T(strong * strong))) (*this)(force, nullptr, a + k * nv, lambda + k * rows, true);
-      for (int i = 0; i < nv; ++i) moves += square(a[k * nv + i]) * inverse_or_none(mobility[i]);
-      const auto rests = moves < acts * T(still * still);
+      if (strained(force, lambda + k * rows)) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
+      const T acts = weighed_square(force, mobility, nv);
+      const auto rests = weighed_square(a + k * nv, inertia, nv) < acts * T(still * still);
       if (any(rests))
         for (int i = 0; i < nv; ++i) a[k * nv + i] = select(rests, T(0.0), a[k * nv + i]);
     }
@@ -114,13 +115,12 @@ template <class T> struct TaskResponses {
     if (L) return T(0.0);
     const Arena::Scope scope(arena);
     const int nv = tree.nv, rows = tree.loops.rows;
-    T *r = arena.take<T>(rows), *tau = arena.take<T>(nv), error = T(0.0), terms = e->terms;
+    T *r = arena.take<T>(rows), *tau = arena.take<T>(nv);
     for (int i = 0; i < rows; ++i) r[i] = b[nv + i];
     add_motion_along_rows(tree, e->matrix.J, a, T(-1.0), r);
-    for (int i = 0; i < rows; ++i) error += square(r[i]) * e->matrix.row_weight[i];
     for (int i = 0; i < nv; ++i) tau[i] = T(0.0);
     for (int k = 0; k < count; ++k) subtract_scaled(tau, B + k * nv, -x[k], nv);
-    for (int i = 0; i < nv; ++i) terms += square(tau[i]) * mobility[i];
+    const T error = weighed_square(r, e->matrix.row_weight, rows), terms = e->terms + weighed_square(tau, mobility, nv);
     return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
   }
 
@@ -136,6 +136,13 @@ template <class T> struct TaskResponses {
   }
 
  private:
+  /// Whether loops carry far more than what acts, as they do near singular positions.
+  bool strained(const T* force, const T* lambda) const {
+    constexpr double strong = 30.0;
+    const T carried = weighed_square(lambda, e->scale, tree.loops.rows);
+    return any(carried > weighed_square(force, mobility, tree.nv) * T(strong * strong));
+  }
+
   /// How much one more correction would change of a solution.
   void settle(const T* right, const T* own) {
     const Arena::Scope scope(arena);
@@ -297,11 +304,12 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   // accelerations and multipliers as functions of the unknowns
   LoopInput<T> in{q, v, nullptr};
   in.time = &time;
+  const bool asked_for = report.x || report.tau;  // in simulations nobody asks
   OffLoops<T> off;
-  if (report.x || report.tau) in.off = &off;
-  TaskResponses<T> respond(tree, arena, in);
+  if (asked_for) in.off = &off;
+  TaskResponses<T> respond(tree, arena, in, asked_for);
   TaskUnknowns<T> u = {n, nv, held, take(n * nv), take(n * nv), take(n * held), take(nv), take(held), take(n)};
-  respond(respond.b, respond.b + nv, u.a, u.lambda, true);
+  respond(respond.b, respond.b + nv, u.a, u.lambda);
   for (int k = 0; k < n * nv; ++k) u.B[k] = T(0.0);
   for (int k = 0; k < motors; ++k) {
     const int iv = c.motor[k];
@@ -339,27 +347,20 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     *error = take(rows), *reach = take(widest * n), *squares = take(widest);
   int* level = arena.template take<int>(c.levels + 3);
   int row = 0, told = 0, state = 0;
-  T *root = take(nv), *even = take(n * nv),
-    *length = take(n);  // velocities weighed by their inertias; A so, and its lengths squared
-  for (int i = 0; i < nv; ++i) root[i] = sqrt(respond.mobility[i]);
-  for (int k = 0; k < n; ++k) {
-    for (int i = 0; i < nv; ++i) even[k * nv + i] = u.A[k * nv + i] * inverse_or_none(root[i]);
-    length[k] = scalar_product(even + k * nv, even + k * nv, nv);
-  }
-  T idle = T(0.0);  // of a_0
-  for (int i = 0; i < nv; ++i) idle += square(u.a[i] * inverse_or_none(root[i]));
+  T* length = take(n);  // of accelerations, squared, by inertias; of a_0:
+  for (int k = 0; k < n; ++k) length[k] = weighed_square(u.A + k * nv, respond.inertia, nv);
+  const T idle = weighed_square(u.a, respond.inertia, nv);
   Cascade<T> cascade(arena, n, rows);
   // What units of energy make of rows, and how much of that contacts and what must hold leave free. What is left of terms that cancel is none:
   // momentum about the centre of mass, say, that no motor can change
-  T *weighed = take(nv), *own = take(widest);
+  T* own = take(widest);
   const auto reached = [&](const T* along, int count) {
     for (int r = 0; r < count; ++r) {
-      for (int i = 0; i < nv; ++i) weighed[i] = along[r * nv + i] * root[i];
-      own[r] = scalar_product(weighed, weighed, nv);
+      own[r] = weighed_square(along + r * nv, respond.mobility, nv);
       const T least = own[r] * T(1e-22);
       squares[r] = T(0.0);
       for (int k = 0; k < n; ++k) {
-        const T sum = scalar_product(weighed, even + k * nv, nv);
+        const T sum = scalar_product(along + r * nv, u.A + k * nv, nv);
         const T to = select(sum * sum > least * length[k], sum, T(0.0)) * u.scale[k];
         reach[r * n + k] = to, squares[r] += to * to;
       }
@@ -437,8 +438,8 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     level[l + 1] = row;
     if (l == 0) cascade.add(A, b, size, row, false);
   }
+  std::fill(A + row * n, A + (row + n) * n, T(0.0));
   for (int k = 0; k < n; ++k, ++row) {
-    for (int i = 0; i < n; ++i) A[row * n + i] = T(0.0);
     size[row] = A[row * n + k] = u.scale[k] * T(k < motors ? std::sqrt(c.effort_weight[k]) : c.force_arm);
     b[row] = T(0.0);
   }
@@ -505,12 +506,11 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   T* a = report.a ? report.a : take(nv);
   std::copy(u.a, u.a + nv, a);
   for (int k = 0; k < n; ++k) subtract_scaled(a, u.A + k * nv, -x[k], nv);
-  // held against the loops as forward dynamics is; where nobody asks for a status, as in simulations, by what is plainly wrong
-  const bool asked_for = report.x || report.tau;
+  // held against the loops as forward dynamics is, and by how well it is known; in simulations it ends the run
   const auto sound = status < T(0.5);
   status = select(both(sound, respond.off(a, u.B, x, n) > T(tolerances::contradiction)), T(asked_for ? no_answer : contradictory),
                   status);
-  if (asked_for) status = select(both(sound, respond.unsettled > T(respond.settled)), T(no_answer), status);
+  status = select(both(sound, respond.unsettled > T(respond.settled)), T(asked_for ? no_answer : contradictory), status);
   if (held > 0 && (c.states > 0 || report.multipliers)) {
     std::copy(u.lambda, u.lambda + held, lambda);
     for (int k = 0; k < n; ++k) subtract_scaled(lambda, u.Lambda + k * held, -x[k], held);

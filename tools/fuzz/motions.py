@@ -22,6 +22,7 @@ __all__ = ["changed", "controlled", "touched"]
 
 METHODS = ("auto", "rk4", "implicit_midpoint", "semi_implicit", "dopri5")
 RESIDUAL = 1e-6  # of the largest term of an equation of motion
+CANCELS = 1e-9  # of all that acts: a force below that is none
 AGREE = 1e-7  # of runs one by one and side by side, of their largest number
 
 
@@ -79,9 +80,12 @@ def controlled(seed: int) -> None:
     if limits is not None and limits.effort is not None and not r.conflicts:
         over = max(abs(u) for u in r.efforts.values()) / most
         assert over <= 1.0 + 1e-6, f"efforts beyond their limit: {over:.6g} of it"
-    for contact in touching if limits is not None and r.status == "solved" else ():  # None: no cones either
-        x, y, z = r.forces[contact.frame]
-        assert np.hypot(x, y) <= contact.friction * z + 1e-6 * (1e-300 + abs(r.forces[contact.frame]).max()) * 10, (
+    forces = [abs(f).max() for f in r.forces.values()]
+    acts = max([m.mass * np.linalg.norm(m.gravity), abs(r.tau).max(), *forces])
+    judged = zip(touching, forces, strict=True) if limits is not None and r.status == "solved" else ()
+    for contact, most_force in judged:
+        x, y, z = r.forces[contact.frame]  # without limits there are no cones either
+        assert np.hypot(x, y) <= contact.friction * z + 1e-5 * most_force + CANCELS * acts, (
             f"a force leaves its cone: {r.forces[contact.frame]}"
         )
     M, h = m.mass_matrix(q), m.bias_forces(q, v)

@@ -31,7 +31,8 @@ MethodName = Literal["auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5",
 Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
 STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
 FAILURES: dict[int, str] = {
-    Status.CONTRADICTORY: "the constraints contradict one another, or the motors cannot do what a control law asks of them,",
+    Status.CONTRADICTORY: "the constraints contradict one another, or the motors cannot do what a control law asks of them, or rounding "
+    "decides what they do so near to a singular position,",
     Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
     Status.DIVERGED: "the motion diverges",
 }
