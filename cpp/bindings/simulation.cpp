@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <thread>
 #include <tuple>
 
 #include "../simulation/driver.hpp"
@@ -153,6 +154,13 @@ class PySimulation {
     });
   }
 
+  /// Asked from any thread, of which only the one that calls sees signals.
+  static bool look_for_signals(void* self) {
+    PySimulation& s = *static_cast<PySimulation*>(self);
+    if (std::this_thread::get_id() == s.caller_ && s.interrupts_.now()) s.stopped_ = true;
+    return s.stopped_;
+  }
+
   /// Of the function of an event, which takes (time, q, v); NaN where it or what led there raised.
   double event_value(int event, double time, const double* x) {
     double value = std::numeric_limits<double>::quiet_NaN();
@@ -207,6 +215,7 @@ class PySimulation {
     plan_.frictions = static_cast<int>(without_friction_.frictions().size()),
     plan_.friction = without_friction_.frictions().data();
     plan_.described = &built(mechanism).tree();
+    plan_.stops = &look_for_signals;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
@@ -264,6 +273,7 @@ class PySimulation {
   /// The state after each step goes to `out`. Returns how many steps were made, and the status.
   py::tuple run(Numbers& x, double start, double h, Count first, Count count, Numbers& out) {
     check(x);
+    caller_ = std::this_thread::get_id();
     const int n = size();
     double* kept = out.mutable_data();
     std::vector<double> row(x.data(), x.data() + n);
@@ -327,6 +337,7 @@ class PySimulation {
     const Sweep sweep = {rows.data(), static_cast<int>(wide), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0,
                          status.mutable_data()};
     double* to = kept.mutable_data();
+    caller_ = std::this_thread::get_id();
     Interrupts interrupts;
     {
       const WithoutGil free;
@@ -354,6 +365,23 @@ class PySimulation {
     return tau;
   }
 
+  /// The force (n, nv + loop nv) of dry friction along every joint, in states (n, size) at times (n,) of a run with steps of about this length.
+  Numbers friction(const Numbers& times, const Numbers& x, double step) {
+    const Count n = times.size(), width = tree_.nv + tree_.loop_nv;
+    if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
+    Numbers force({n, width});
+    const double *t = times.data(), *rows = x.data();
+    double* out = force.mutable_data();
+    {
+      const WithoutGil free;
+      for (Count i = 0; i < n && !failed_; ++i)
+        simulation_.kernels.friction(tree_, plan_, parameters_.data(), t[i], step, rows + i * size(), out + i * width);
+    }
+    rethrow();
+    return force;
+  }
+  bool has_friction() const { return plan_.frictions > 0; }
+
  private:
   WithoutFriction without_friction_;
   const Tree& tree_ = without_friction_.tree();
@@ -363,6 +391,8 @@ class PySimulation {
   py::object pfaffian_;
   bool failed_ = false;
   std::atomic<bool> stopped_{false};
+  std::thread::id caller_{};
+  Interrupts interrupts_;
   ForceElementList force_elements_;
   std::vector<py::object> event_functions_;
   EventFinder events_;
@@ -415,6 +445,8 @@ void bind_simulation(py::module_& m) {
            py::arg("last").noconvert())
       .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("start"), py::arg("step"),
            py::arg("count"), py::arg("rest"), py::arg("every"), py::arg("threads"))
+      .def_property_readonly("has_friction", &PySimulation::has_friction)
+      .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));
 }
 

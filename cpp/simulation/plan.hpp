@@ -237,6 +237,8 @@ struct Plan {
   bool (*sampled)(void* self, int which, double time, const double* q, const double* v, double* motor) = nullptr;
   // rows that depend on q, with their c and gamma
   bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers) = nullptr;
+  // whether the simulation is to end: asked where much is done within one step, from any thread
+  bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
 };
 
@@ -273,6 +275,8 @@ struct SimulationKernels {
   double (*sample)(const Tree&, const Plan&, const double* parameter, double time, double* x);
   /// The generalised force of all force elements and functions of the caller.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
+  /// The force (nv + loop_nv) of dry friction along every joint, in a state of a run with steps of about this length.
+  double (*friction)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* x, double* force);
   /// Coordinates and velocities of the tree's joints at x, and behind them those of joints that close loops.
   void (*all_joints)(const Tree&, double time, const double* x, double* q, double* v);
   /// How near the configuration q is to a singular one: the smallest pivot of the constraints that is none of a redundant row.

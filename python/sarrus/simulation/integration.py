@@ -343,10 +343,14 @@ class Integration:
         def efforts(t: Array, q: Array, v: Array, z: Array) -> Array:
             return core.efforts(t, np.concatenate([q, v, z], axis=-1))
 
+        def friction(t: Array, q: Array, v: Array, z: Array) -> Array:
+            return core.friction(t, np.concatenate([q, v, z], axis=-1), step)
+
+        step = self.dt
         acts = core.calls or any(given for kind, given in self.forces.terms.items() if kind != "effort_limits")
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
-            efforts=efforts if acts else np.zeros((len(t), nv)),
+            efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
             statistics=statistics, status=said, events=events,
             checkpoint=self.checkpoint(),
         )  # fmt: skip

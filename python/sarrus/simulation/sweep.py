@@ -412,14 +412,24 @@ class Acting:
 
     def efforts(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
         """Generalised force (n, nv) in states of one run, in which a policy asked for what is held."""
-        numbers, x = _of(self.parameters, run), np.concatenate([q, v, z], axis=-1)
+        return self._told(lambda core, t, x: core.efforts(t, x), run, held, t, np.concatenate([q, v, z], axis=-1))
+
+    def friction(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
+        """Dry friction (n, all nv) along all joints there."""
+        dt = self.job.clock.dt
+        return self._told(lambda core, t, x: core.friction(t, x, dt), run, held, t, np.concatenate([q, v, z], axis=-1))
+
+    def _told(
+        self, ask: Callable[[_core.Simulation, Array, Array], Array], run: int, held: Array | None, t: Array, x: Array
+    ) -> Array:
+        numbers = _of(self.parameters, run)
         if held is None:
-            return self.job.core(numbers).efforts(t, x)
-        numbers, tau = numbers.copy(), np.empty_like(v)
+            return ask(self.job.core(numbers), t, x)
+        numbers, forces = numbers.copy(), []
         for k in range(len(t)):
             _set(numbers, held[k])
-            tau[k] = self.job.core(numbers).efforts(t[k : k + 1], x[k : k + 1])[0]
-        return tau
+            forces.append(ask(self.job.core(numbers), t[k : k + 1], x[k : k + 1]))
+        return np.concatenate(forces)
 
 
 # ---- a policy: for each velocity a controller without gains, whose limits are both what it is to give -----------------
