@@ -79,3 +79,21 @@ def test_a_policy_that_raises_stop_iteration():
 
     with pytest.raises(StopIteration, match="of the caller"):
         sarrus.simulate_many(sarrus.mechanisms.pendulum(), [[0.1]], [0.0], 0.1, policy=policy)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_ctrl_c_ends_a_step_with_very_many_samples(many):
+    """Efforts that are held from time to time, most of them within one step."""
+    robot = sarrus.mechanisms.quadruped()
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    times = np.arange(400_000) * 2e-5
+    held = control.Efforts(times, np.zeros((len(times), 1)), joints=robot.actuated[:1])
+    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    begun = time.perf_counter()
+    stop.start()
+    if many:
+        runs = sarrus.simulate_many(robot, np.stack([q] * 32), v, 100.0, held, dt=10.0)
+        assert (runs.status == sarrus.Status.INTERRUPTED).all()
+    else:
+        assert sarrus.simulate(robot, q, v, 100.0, held, dt=10.0).status == "interrupted"
+    assert time.perf_counter() - begun < 4.0
