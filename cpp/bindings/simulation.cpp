@@ -192,6 +192,21 @@ class PySimulation {
     return [this, interrupts = Interrupts()]() mutable { return interrupts.pending() || stopped_; };
   }
 
+  /// Units in which numbers compare: of velocities (nv + loop nv), of rows, at a configuration, by those, and of z by efforts of this power.
+  void compare_with(const Numbers& q, const Numbers& unit, double power) {
+    if (q.size() != tree_.nq || unit.size() != tree_.nv + tree_.loop_nv) throw std::length_error("simulation: wrong sizes");
+    velocity_unit_.assign(unit.data(), unit.data() + unit.size());
+    row_unit_.resize(tree_.loops.rows), z_unit_.assign(plan_.force_elements.nz, 1.0);
+    if (tree_.loops.rows > 0) simulation_.kernels.row_units(tree_, 0.0, q.data(), velocity_unit_.data(), row_unit_.data());
+    const auto effort = [&](int iv) { return power / velocity_unit_[iv]; };
+    const ForceElements& elements = plan_.force_elements;
+    for (const Controller& c : elements.all<Controller>()) z_unit_[c.iz] = effort(c.iv);
+    for (const Stiction& s : elements.all<Stiction>()) z_unit_[s.iz] = velocity_unit_[s.iv];
+    for (const Drive& d : elements.all<Drive>())
+      for (int k = 0; k < d.order; ++k) z_unit_[d.iz + k] = effort(d.iv);
+    plan_.velocity_unit = velocity_unit_.data(), plan_.row_unit = row_unit_.data(), plan_.z_unit = z_unit_.data();
+  }
+
   void rethrow() {
     failed_ = false;
     if (PyErr_Occurred()) throw py::error_already_set();
@@ -202,7 +217,8 @@ class PySimulation {
                const std::array<double, 2>& gains, const py::dict& force_elements, const Numbers& parameters,
                py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
-               const std::vector<std::tuple<int, int, double, double, bool, double>>& limits, bool records)
+               const std::vector<std::tuple<int, int, double, double, bool, double>>& limits,
+               const std::tuple<Numbers, Numbers, double>& units, bool records)
       : without_friction_(built(mechanism).tree()),
         controller_(std::move(controller)),
         sampled_(std::move(sampled)),
@@ -235,6 +251,7 @@ class PySimulation {
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
     plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
+    compare_with(std::get<0>(units), std::get<1>(units), std::get<2>(units));
     carried_.resize(carried_size(plan_));
     begin_carried(plan_, carried_.data());
   }
@@ -398,7 +415,7 @@ class PySimulation {
   EventFinder events_;
   double since_ = 0.0;
   std::vector<Limit> limits_;
-  std::vector<double> parameters_, carried_;
+  std::vector<double> parameters_, carried_, velocity_unit_, row_unit_, z_unit_;
   Simulation simulation_{kernels().simulation, tree_, plan_, parameters_.data()};
   AdaptiveRun adaptive_{simulation_};
 };
@@ -423,10 +440,11 @@ void bind_simulation(py::module_& m) {
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
                     const Numbers&, py::object, std::vector<py::object>, py::object,
                     const std::vector<std::tuple<py::object, int, bool>>&,
-                    const std::vector<std::tuple<int, int, double, double, bool, double>>&, bool>(),
+                    const std::vector<std::tuple<int, int, double, double, bool, double>>&,
+                    const std::tuple<Numbers, Numbers, double>&, bool>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
            py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"), py::arg("events"),
-           py::arg("limits"), py::arg("records"), py::keep_alive<1, 2>())
+           py::arg("limits"), py::arg("units"), py::arg("records"), py::keep_alive<1, 2>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("integrated", &PySimulation::integrated)

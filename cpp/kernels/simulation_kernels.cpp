@@ -104,6 +104,18 @@ double weakest_row_at(const Tree& tree, const Plan& plan, double time, const dou
   return weakest_row(s, time, q);
 }
 
+void row_units_at(const Tree& tree, double time, const double* q, const double* unit, double* rows) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  double* mobility = arena.take<double>(tree.nv);
+  for (int k = 0; k < tree.nv; ++k) mobility[k] = unit[k] * unit[k];
+  ConstraintRows<double> out;
+  out.J = arena.take<double>(tree.loops.entries), out.scale = rows, out.mobility = mobility;
+  const double* none = zeros<double>(arena, tree.loops.pfaffian_values);
+  constraint_rows(tree, arena, place(tree, arena, q, &time, none), out, 0, tree.loops.constraints);
+  for (int r = 0; r < tree.loops.rows; ++r) rows[r] = rows[r] > 0.0 ? std::sqrt(rows[r]) : 1.0;
+}
+
 double only_on_loops(const Tree& tree, const Plan& plan, double time, const double* q) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
@@ -121,8 +133,8 @@ void advance_one_by_one(const Tree& tree, const Plan& plan, const Clock& clock, 
 }
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_one_by_one, try_step,        between_steps,  sample_controllers,
-                      forces_on,   friction_in,        read_all_joints, weakest_row_at, only_on_loops};
+  table.simulation = {advance_one, advance_one_by_one, try_step,       between_steps, sample_controllers, forces_on,
+                      friction_in, read_all_joints,    weakest_row_at, row_units_at,  only_on_loops};
 }
 
 }  // namespace sarrus

@@ -228,6 +228,10 @@ struct Plan {
   bool records = false, watches_rates = false;
   int frictions = 0;
   const JointFriction* friction = nullptr;
+  // what numbers are compared with, so that units do not matter: of every velocity 1 rad or a length, of each row of the loops what that moves
+  // it by, of each internal state; times are in seconds. Null: 1
+  const double *velocity_unit = nullptr, *row_unit = nullptr, *z_unit = nullptr;
+  static double one_of(const double* units, int k) { return units ? units[k] : 1.0; }
   const Tree* described = nullptr;  // with its friction: what control laws know; null: the tree at hand
   bool drives_loop_joints = false,
        watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
@@ -281,6 +285,8 @@ struct SimulationKernels {
   void (*all_joints)(const Tree&, double time, const double* x, double* q, double* v);
   /// How near the configuration q is to a singular one: the smallest pivot of the constraints that is none of a redundant row.
   double (*weakest_row)(const Tree&, const Plan&, double time, const double* q);
+  /// By how much such units of the velocities (nv) move each row of the loops, or 1.
+  void (*row_units)(const Tree&, double time, const double* q, const double* unit, double* rows);
   /// 1 where redundant rows agree only on the loops, else 0.
   double (*only_on_loops)(const Tree&, const Plan&, double time, const double* q);
 };

@@ -168,7 +168,7 @@ def test_what_holds_between_steps():
         assert np.allclose(run.friction[:, 0], run.friction[0, 0]) and 1e-3 < abs(run.friction[0, 0]) < 1.0
 
 
-@pytest.mark.parametrize(("size", "mass"), [(1.0, 1.0), (1e3, 1e6)])
+@pytest.mark.parametrize(("size", "mass"), [(1.0, 1.0), (1e3, 1e6), (1e-4, 1e-6)])
 def test_what_holds_knows_no_cut(size, mass):
     """Friction of the four pins of a loop at rest: the same loads of all pins, their friction too."""
     loads = []
