@@ -41,6 +41,7 @@ from .integration import (
 from .limits import HEAD, LIMITS, JointLimits, OnLimits, warn_of_stiffness
 from .runs import Sweep
 from .simulate import checked_gains, checked_times
+from .turns import warn_of_turns
 
 __all__ = ["Status", "Sweep", "simulate_many"]
 
@@ -122,7 +123,7 @@ def simulate_many(
 
     Warns
     -----
-    LimitWarning, StiffnessWarning
+    LimitWarning, StiffnessWarning, TurnWarning
         As :func:`~sarrus.simulate`, once for all runs.
 
     Raises
@@ -254,6 +255,10 @@ def simulate_many(
         chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)",
         eaten=float(eaten.max(initial=0.0)), steps=clock.steps,
     )  # fmt: skip
+    for k, (one, watch) in enumerate(zip(robots, watches, strict=True)):
+        rows: Any = slice(None) if of_run is None else of_run == k
+        if warn_of_turns(one, [*elements, *watch.end_stops], clock.times(start + duration), q_kept[rows], v_kept[rows]):
+            break
     return Sweep(
         robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=watches[0].watched,
         excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked,
