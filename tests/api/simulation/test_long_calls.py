@@ -29,14 +29,17 @@ def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
 
 
 def test_runs_that_are_done_by_then_are_kept():
-    robots, q = several()
-    # one of them is at once over: its law fails it
-    push = control.PrescribedEffort("motor", 0.0)
-    q[0] = 100.0  # which closes no loop
-    q[0, 0] = np.nan
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    runs = sarrus.simulate_many(robots, q, np.zeros(3), 5000.0, push, every=10**7, threads=2)
-    assert runs.status.tolist().count(sarrus.Status.INTERRUPTED) >= 3
+    robots, q = several(16)
+    begun = time.perf_counter()
+    first = sarrus.simulate_many(robots[:1], q[:1], np.zeros(3), 8.0, every=8000)
+    one = time.perf_counter() - begun
+    # two threads have done some of sixteen by then, and not all
+    threading.Timer(3.0 * one, os.kill, (os.getpid(), signal.SIGINT)).start()
+    runs = sarrus.simulate_many(robots, q, np.zeros(3), 8.0, every=8000, threads=2)
+    done = runs.status == sarrus.Status.FINISHED
+    assert done[0] and not done.all() and (runs.status[~done] == sarrus.Status.INTERRUPTED).all()
+    assert np.isfinite(runs.q[done]).all() and np.isnan(runs.q[~done, -1]).all()
+    assert np.array_equal(runs.q[0], first.q[0])
 
 
 def test_the_interpreter_ends_while_a_daemon_thread_is_inside():
