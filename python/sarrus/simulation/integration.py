@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, is_masked, real_array
 from .._core import Status, tolerances
-from ..analysis.scaling import units_of_motion
 from ..control.elements import Contact, Stiction
 from ..control.terms import Run, force_elements, functions_and_elements
 from ..description.specs import Description
@@ -117,7 +116,7 @@ class Integration:
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
             mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, sampled, pfaffian,
-            [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, units_of_motion(mechanism), True,
+            [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, mechanism._units_of_motion, True,
         )  # fmt: skip
         self.events = events
         self.ended_by: str | None = None

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count, is_masked, real_array
 from .._core import Status
-from ..analysis.scaling import units_of_motion
 from ..control.elements import EndStop, ForceElement, Stiction
 from ..control.terms import ForceElements, Run, force_elements, functions_and_elements
 from ..errors import ModelError, ShapeError, StateError
@@ -365,7 +364,7 @@ class _Job:
     def core(self, parameters: ArrayLike = ()) -> _core.Simulation:
         return _core.Simulation(
             self.mechanism, self.method, self.stabilisation, self.gains, self.terms, parameters, None, [], None, [], self.limits,
-            units_of_motion(self.mechanism), True,
+            self.mechanism._units_of_motion, True,
         )  # fmt: skip
 
     def begin(self, q: Array, v: Array, x: Array) -> Ended:

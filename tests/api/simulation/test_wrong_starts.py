@@ -12,7 +12,9 @@ PENDULUM, FOUR_BAR = sarrus.mechanisms.pendulum(), sarrus.mechanisms.four_bar()
 @pytest.mark.parametrize("robot", [PENDULUM, FOUR_BAR])
 def test_a_checkpoint_with_a_stabilisation_that_there_is_not(robot):
     run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 0.01)
-    with pytest.raises(sarrus.ModelError, match="'stabilisation' of the checkpoint must be one of 'none', .*; got 'text'"):
+    with pytest.raises(
+        sarrus.ModelError, match=r"'stabilisation' of the checkpoint must be one of 'none', .*; got 'text'"
+    ):
         sarrus.simulate(robot, resume={**run.checkpoint, "stabilisation": "text"}, duration=0.01)
 
 
@@ -35,5 +37,8 @@ def test_rows_of_different_lengths(call):
 
 @pytest.mark.parametrize("law", [control.ComputedTorque, control.PDPlus])
 def test_a_target_of_a_joint_that_closes_a_loop(law):
-    with pytest.raises(sarrus.ModelError, match=f"joint 'pin2' closes a loop and has no target of {law.__name__}: add it with tree=True"):
+    with pytest.raises(
+        sarrus.ModelError,
+        match=f"joint 'pin2' closes a loop and has no target of {law.__name__}: add it with tree=True",
+    ):
         sarrus.simulate(FOUR_BAR, FOUR_BAR.assemble(), np.zeros(3), 0.1, law({"pin2": 0.4}, 10.0, 10.0))
