@@ -255,8 +255,8 @@ def simulate_many(
         eaten=float(eaten.max(initial=0.0)), steps=clock.steps,
     )  # fmt: skip
     for k, (one, watch) in enumerate(zip(robots, watches, strict=True)):
-        rows: Any = slice(None) if of_run is None else of_run == k
-        if warn_of_turns(one, [*elements, *watch.end_stops], clock.times(start + duration), q_kept[rows], v_kept[rows]):
+        own: Any = slice(None) if of_run is None else of_run == k
+        if warn_of_turns(one, [*elements, *watch.end_stops], clock.times(start + duration), q_kept[own], v_kept[own]):
             break
     return Sweep(
         robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=watches[0].watched,

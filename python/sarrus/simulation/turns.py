@@ -70,12 +70,12 @@ def _read(mechanism: LoopFunctions, elements: Sequence[Any], t: Array) -> Iterat
             yield from _read(mechanism, functions_and_elements(element.law)[1], t)
         if not isinstance(element, (PID, EndStop)) or not loses_turns(mechanism, element.joint, element.index):
             continue
-        of_each_run = element.limits or () if isinstance(element, EndStop) else [element.target]
+        of_each_run: Sequence[Any] = element.limits or () if isinstance(element, EndStop) else [element.target]
         if any(not isinstance(x, Law) and np.ndim(x) > 0 for x in of_each_run):
             continue  # of many runs, each with its own
         if isinstance(element, PID):
             yield element.joint, element.index, "the target of its PID", as_law(element.target, "a target")(t)
             continue
         own = mechanism.joint(element.joint).limits
-        lower, upper = element.limits or (np.asarray(own)[:, element.index] if own is not None else (-np.inf, np.inf))
-        yield element.joint, element.index, "the middle of its end stops", middle(float(lower), float(upper))
+        bounds: Any = element.limits or (np.asarray(own)[:, element.index] if own is not None else (-np.inf, np.inf))
+        yield element.joint, element.index, "the middle of its end stops", middle(float(bounds[0]), float(bounds[1]))
