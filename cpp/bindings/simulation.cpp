@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <thread>
 #include <tuple>
 
 #include "../simulation/driver.hpp"
@@ -153,6 +154,13 @@ class PySimulation {
     });
   }
 
+  /// Asked from any thread, of which only the one that calls sees signals.
+  static bool look_for_signals(void* self) {
+    PySimulation& s = *static_cast<PySimulation*>(self);
+    if (std::this_thread::get_id() == s.caller_ && s.interrupts_.now()) s.stopped_ = true;
+    return s.stopped_;
+  }
+
   /// Of the function of an event, which takes (time, q, v); NaN where it or what led there raised.
   double event_value(int event, double time, const double* x) {
     double value = std::numeric_limits<double>::quiet_NaN();
@@ -184,6 +192,21 @@ class PySimulation {
     return [this, interrupts = Interrupts()]() mutable { return interrupts.pending() || stopped_; };
   }
 
+  /// Units in which numbers compare: of velocities (nv + loop nv), of rows, at a configuration, by those, and of z by efforts of this power.
+  void compare_with(const Numbers& q, const Numbers& unit, double power) {
+    if (q.size() != tree_.nq || unit.size() != tree_.nv + tree_.loop_nv) throw std::length_error("simulation: wrong sizes");
+    velocity_unit_.assign(unit.data(), unit.data() + unit.size());
+    row_unit_.resize(tree_.loops.rows), z_unit_.assign(plan_.force_elements.nz, 1.0);
+    if (tree_.loops.rows > 0) simulation_.kernels.row_units(tree_, 0.0, q.data(), velocity_unit_.data(), row_unit_.data());
+    const auto effort = [&](int iv) { return power / velocity_unit_[iv]; };
+    const ForceElements& elements = plan_.force_elements;
+    for (const Controller& c : elements.all<Controller>()) z_unit_[c.iz] = effort(c.iv);
+    for (const Stiction& s : elements.all<Stiction>()) z_unit_[s.iz] = velocity_unit_[s.iv];
+    for (const Drive& d : elements.all<Drive>())
+      for (int k = 0; k < d.order; ++k) z_unit_[d.iz + k] = effort(d.iv);
+    plan_.velocity_unit = velocity_unit_.data(), plan_.row_unit = row_unit_.data(), plan_.z_unit = z_unit_.data();
+  }
+
   void rethrow() {
     failed_ = false;
     if (PyErr_Occurred()) throw py::error_already_set();
@@ -194,7 +217,8 @@ class PySimulation {
                const std::array<double, 2>& gains, const py::dict& force_elements, const Numbers& parameters,
                py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
-               const std::vector<std::tuple<int, int, double, double, bool, double>>& limits, bool records)
+               const std::vector<std::tuple<int, int, double, double, bool, double>>& limits,
+               const std::tuple<Numbers, Numbers, double>& units, bool records)
       : without_friction_(built(mechanism).tree()),
         controller_(std::move(controller)),
         sampled_(std::move(sampled)),
@@ -207,6 +231,7 @@ class PySimulation {
     plan_.frictions = static_cast<int>(without_friction_.frictions().size()),
     plan_.friction = without_friction_.frictions().data();
     plan_.described = &built(mechanism).tree();
+    plan_.stops = &look_for_signals;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
@@ -226,6 +251,7 @@ class PySimulation {
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
     plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
+    compare_with(std::get<0>(units), std::get<1>(units), std::get<2>(units));
     carried_.resize(carried_size(plan_));
     begin_carried(plan_, carried_.data());
   }
@@ -264,6 +290,7 @@ class PySimulation {
   /// The state after each step goes to `out`. Returns how many steps were made, and the status.
   py::tuple run(Numbers& x, double start, double h, Count first, Count count, Numbers& out) {
     check(x);
+    caller_ = std::this_thread::get_id();
     const int n = size();
     double* kept = out.mutable_data();
     std::vector<double> row(x.data(), x.data() + n);
@@ -327,6 +354,7 @@ class PySimulation {
     const Sweep sweep = {rows.data(), static_cast<int>(wide), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0,
                          status.mutable_data()};
     double* to = kept.mutable_data();
+    caller_ = std::this_thread::get_id();
     Interrupts interrupts;
     {
       const WithoutGil free;
@@ -354,6 +382,23 @@ class PySimulation {
     return tau;
   }
 
+  /// The force (n, nv + loop nv) of dry friction along every joint, in states (n, size) at times (n,) of a run with steps of about this length.
+  Numbers friction(const Numbers& times, const Numbers& x, double step) {
+    const Count n = times.size(), width = tree_.nv + tree_.loop_nv;
+    if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
+    Numbers force({n, width});
+    const double *t = times.data(), *rows = x.data();
+    double* out = force.mutable_data();
+    {
+      const WithoutGil free;
+      for (Count i = 0; i < n && !failed_; ++i)
+        simulation_.kernels.friction(tree_, plan_, parameters_.data(), t[i], step, rows + i * size(), out + i * width);
+    }
+    rethrow();
+    return force;
+  }
+  bool has_friction() const { return plan_.frictions > 0; }
+
  private:
   WithoutFriction without_friction_;
   const Tree& tree_ = without_friction_.tree();
@@ -363,12 +408,14 @@ class PySimulation {
   py::object pfaffian_;
   bool failed_ = false;
   std::atomic<bool> stopped_{false};
+  std::thread::id caller_{};
+  Interrupts interrupts_;
   ForceElementList force_elements_;
   std::vector<py::object> event_functions_;
   EventFinder events_;
   double since_ = 0.0;
   std::vector<Limit> limits_;
-  std::vector<double> parameters_, carried_;
+  std::vector<double> parameters_, carried_, velocity_unit_, row_unit_, z_unit_;
   Simulation simulation_{kernels().simulation, tree_, plan_, parameters_.data()};
   AdaptiveRun adaptive_{simulation_};
 };
@@ -393,10 +440,11 @@ void bind_simulation(py::module_& m) {
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
                     const Numbers&, py::object, std::vector<py::object>, py::object,
                     const std::vector<std::tuple<py::object, int, bool>>&,
-                    const std::vector<std::tuple<int, int, double, double, bool, double>>&, bool>(),
+                    const std::vector<std::tuple<int, int, double, double, bool, double>>&,
+                    const std::tuple<Numbers, Numbers, double>&, bool>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
            py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"), py::arg("events"),
-           py::arg("limits"), py::arg("records"), py::keep_alive<1, 2>())
+           py::arg("limits"), py::arg("units"), py::arg("records"), py::keep_alive<1, 2>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("integrated", &PySimulation::integrated)
@@ -415,6 +463,8 @@ void bind_simulation(py::module_& m) {
            py::arg("last").noconvert())
       .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("start"), py::arg("step"),
            py::arg("count"), py::arg("rest"), py::arg("every"), py::arg("threads"))
+      .def_property_readonly("has_friction", &PySimulation::has_friction)
+      .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));
 }
 

@@ -73,6 +73,23 @@ double forces_on(const Tree& tree, const Plan& plan, const double* parameter, do
   return s.status;
 }
 
+double friction_in(const Tree& tree, const Plan& plan, const double* parameter, double time, double step, const double* x,
+                   double* force) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  System<double> s{tree, arena, plan, parameter};
+  DryFriction<double> friction(s);
+  double *row = arena.take<double>(s.size()), *tau = arena.take<double>(tree.nv), *along = arena.take<double>(plan.frictions);
+  std::copy(x, x + s.size(), row);
+  s.held = x + s.integrated();
+  const auto state = SimulationState<double>::of(tree, row);
+  s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
+  friction.forces(time, step, state, tau, along);
+  std::fill(force, force + tree.nv + tree.loop_nv, 0.0);
+  for (int k = 0; k < plan.frictions; ++k) force[plan.friction[k].iv] = along[k];
+  return s.status;
+}
+
 void read_all_joints(const Tree& tree, double time, const double* x, double* q, double* v) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
@@ -85,6 +102,18 @@ double weakest_row_at(const Tree& tree, const Plan& plan, double time, const dou
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, nullptr};
   return weakest_row(s, time, q);
+}
+
+void row_units_at(const Tree& tree, double time, const double* q, const double* unit, double* rows) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  double* mobility = arena.take<double>(tree.nv);
+  for (int k = 0; k < tree.nv; ++k) mobility[k] = unit[k] * unit[k];
+  ConstraintRows<double> out;
+  out.J = arena.take<double>(tree.loops.entries), out.scale = rows, out.mobility = mobility;
+  const double* none = zeros<double>(arena, tree.loops.pfaffian_values);
+  constraint_rows(tree, arena, place(tree, arena, q, &time, none), out, 0, tree.loops.constraints);
+  for (int r = 0; r < tree.loops.rows; ++r) rows[r] = rows[r] > 0.0 ? std::sqrt(rows[r]) : 1.0;
 }
 
 double only_on_loops(const Tree& tree, const Plan& plan, double time, const double* q) {
@@ -104,8 +133,8 @@ void advance_one_by_one(const Tree& tree, const Plan& plan, const Clock& clock, 
 }
 
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_one_by_one, try_step,       between_steps, sample_controllers,
-                      forces_on,   read_all_joints,    weakest_row_at, only_on_loops};
+  table.simulation = {advance_one, advance_one_by_one, try_step,       between_steps, sample_controllers, forces_on,
+                      friction_in, read_all_joints,    weakest_row_at, row_units_at,  only_on_loops};
 }
 
 }  // namespace sarrus

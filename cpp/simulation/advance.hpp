@@ -85,6 +85,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   }
   for (std::int64_t k = first; k < first + count; ++k) {
     const double begin = time + static_cast<double>(k) * h, end = time + static_cast<double>(k + 1) * h;
+    int pieces = 0;  // of this step
     for (double from = begin, to = end;; from = to) {
       const Arena::Scope scope(arena);
       const T now = T(from);
@@ -107,6 +108,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
         note_state(s, T(to), x, record);
       }
       if (to == end) break;
+      if (++pieces % 64 == 0 && plan.stops && plan.stops(plan.self)) return s.status = T(interrupted);
     }
     if (plan.watches_rates && record) note_rates(s, k, T(end), T(h), x, record);
   }

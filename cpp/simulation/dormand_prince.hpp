@@ -46,17 +46,19 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
   out.error = T(0.0);
   T* d = out.dense;
   // one component: its slopes, and its values before and after, or how far it moved from zero
-  const auto finish = [&](T* Slopes<T>::* part, int k, const T& start, const T& difference, const T& size) {
+  const auto finish = [&](T* Slopes<T>::* part, int k, const T& start, const T& difference, const T& size, double unit) {
     T off = T(0.0), bend = T(0.0);
     for (int i = 0; i < stages; ++i)
       off += (step.slope[i].*part)[k] * T(tableau.error[i]), bend += (step.slope[i].*part)[k] * T(tableau.dense[i]);
-    out.error = most(out.error, abs(off * h) / (size * T(relative) + T(absolute)));
+    out.error = most(out.error, abs(off * h) / (size * T(relative) + T(absolute * unit)));
     polynomial(start, difference, T((step.slope[0].*part)[k] * h), T((step.slope[stages - 1].*part)[k] * h), T(bend * h), width,
                d++);
   };
-  for (int k = 0; k < nv; ++k) finish(&Slopes<T>::q, k, T(0.0), step.u[k], abs(step.u[k]));
-  for (int k = 0; k < nv; ++k) finish(&Slopes<T>::v, k, x0.v[k], x1.v[k] - x0.v[k], most(abs(x0.v[k]), abs(x1.v[k])));
-  for (int k = 0; k < nz; ++k) finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])));
+  const auto unit = [&](int k) { return Plan::one_of(s.plan.velocity_unit, k); };
+  for (int k = 0; k < nv; ++k) finish(&Slopes<T>::q, k, T(0.0), step.u[k], abs(step.u[k]), unit(k));
+  for (int k = 0; k < nv; ++k) finish(&Slopes<T>::v, k, x0.v[k], x1.v[k] - x0.v[k], most(abs(x0.v[k]), abs(x1.v[k])), unit(k));
+  for (int k = 0; k < nz; ++k)
+    finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), Plan::one_of(s.plan.z_unit, k));
 }
 
 /// The state at the part theta of the step from row.

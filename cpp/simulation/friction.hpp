@@ -144,7 +144,11 @@ template <class T> class DryFriction {
   void accelerate(const T& time, const T* q, const T* v, T* tau, T* a) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
-    for (int k = 0; k < n_; ++k) push(J, k, T(way_[k] * T(-friction_[k].limit)), tau);
+    for (int k = 0; k < n_; ++k) {
+      const T braking = way_[k] * T(-friction_[k].limit);
+      push(J, k, braking, tau);
+      if (kept_) kept_[k] = braking;
+    }
     s_.accelerations(time, q, v, tau, a);
     if (!rest_) return;
     T *r = take(n_), *held = take(n_), *f = take(n_);
@@ -163,6 +167,27 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) f[k] -= begins[k] * T(friction_[k].limit);
     columns.add(f, a);
     columns.add_sizes(f, taken_);
+    for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
+  }
+
+  /// The force (n) along each joint that has friction, in a state of a run whose steps are about h long. Between its steps, what rests has
+  /// velocities of rounding: those that friction alone would take away within a billionth of a step.
+  void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
+    const Arena::Scope scope(s_.arena);
+    begin(time, x);
+    T* rests = take(n_);
+    std::copy(rests_, rests_ + n_, rests);
+    std::fill(rests_, rests_ + n_, T(1.0));
+    const Columns columns(*this, time, x.q, x.v, rows(time, x.q));
+    for (int k = 0; k < n_; ++k) {
+      const T instant = h * T(1e-9) * columns.W[k * n_ + k] * T(friction_[k].limit);
+      rests_[k] = select(abs(speed_[k]) > instant, rests[k], T(1.0));
+      way_[k] *= T(1.0) - rests_[k];
+      rest_ = undecided_ = undecided_ || any(rests_[k] > T(0.5));
+    }
+    kept_ = force;
+    accelerate(time, x.q, x.v, tau, take(nv_));
+    kept_ = nullptr;
   }
 
   /// The part of the step after which the first joint stops, 1 if none does, where the step ends at x; and which ones do.
@@ -352,6 +377,7 @@ template <class T> class DryFriction {
   // directions of sliding; which rested at the step's start, come to rest at its end, and were held by more than friction can; speeds at the
   // start; what friction can take from them a second
   T *way_, *rests_, *stops_, *lets_go_, *speed_, *slowing_;
+  T* kept_ = nullptr;  // where the forces of an evaluation are to be seen
   T *v_begun_, *taken_;  // velocities at the step's start, and what friction has taken from them a second, in all evaluations
 };
 

@@ -108,17 +108,25 @@ struct MidpointRule {
     move_base_by_momentum(s, p1, q, out);
   }
 
-  /// out - y, and its size, relative; at rest, of 1e-3.
+  /// Of velocities and internal states, of which a thousandth is rest.
+  double unit(int k) const { return k < nv ? Plan::one_of(s.plan.velocity_unit, k) : Plan::one_of(s.plan.z_unit, k - nv); }
+  static constexpr double rest = 1e-3;
+
+  /// out - y, and its size, relative.
   double difference_of(const double* y, const double* out, double* by) const {
-    double sum = 0.0, size = 1e-6;
-    for (int k = 0; k < n; ++k) by[k] = out[k] - y[k], sum += by[k] * by[k], size += out[k] * out[k] + x.v[k] * x.v[k];
+    double sum = 0.0, size = square(rest);
+    for (int k = 0; k < n; ++k) {
+      by[k] = out[k] - y[k];
+      const double w = 1.0 / square(unit(k));
+      sum += by[k] * by[k] * w, size += (out[k] * out[k] + x.v[k] * x.v[k]) * w;
+    }
     return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
   }
 
   /// The derivative of y - out (n x n), by differences.
   void derivative(double* y, const double* out, double* there, double* A) {
     for (int c = 0; c < n; ++c) {
-      const double kept = y[c], delta = 1e-7 * std::max(1e-3, std::abs(kept));
+      const double kept = y[c], delta = 1e-7 * std::max(rest * unit(c), std::abs(kept));
       y[c] = kept + delta;
       apply(y, there);
       y[c] = kept;
@@ -227,7 +235,7 @@ inline void implicit_midpoint_on_loops(System<double>& s, double time, double h,
     const double there = time + h;
     LoopRows<double> open(s, there, s.pfaffian_values(at.q, at.v));
     const double phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
-    const double now = phi + slip / (1.0 + sum_of_squares(at.v, nv));
+    const double now = phi + slip / (1.0 + s.squares_of_velocities(at.v));
     if (!(now < residual) && !(now < square(tolerances::no_drift)))
       break;  // rounding, or a singular position, where no motion to speak of changes a row
     residual = now;

@@ -1,6 +1,7 @@
 // Loops by coordinates instead of multipliers: of the velocities as many are dependent as there are independent constraints, and only the
 // others are integrated; positions and velocities of the dependent ones follow from the loops in every stage (Wehage and Haug 1982).
-// Which are which is decided anew at every step, by elimination with pivots on J: what the loops tie most is dependent.
+// Which are which is decided anew at every step, by elimination with pivots on J, its columns in units in which rotations and displacements
+// compare: what the loops tie most is dependent.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +20,17 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
   const int rows = tree.loops.rows, nv = tree.nv;
   const Arena::Scope scope(s.arena);
   double *J = s.arena.take<double>(rows * nv), *entries = s.arena.take<double>(tree.loops.entries);
-  double *scale = s.arena.take<double>(rows), *one = s.arena.take<double>(nv);
-  std::fill(one, one + nv, 1.0);
+  double *scale = s.arena.take<double>(rows), *mobility = s.arena.take<double>(nv);
+  for (int k = 0; k < nv; ++k) mobility[k] = square(Plan::one_of(s.plan.velocity_unit, k));
   ConstraintRows<double> out;
-  out.J = entries, out.scale = scale, out.mobility = one;
+  out.J = entries, out.scale = scale, out.mobility = mobility;
   constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.pfaffian_values(q, v)), out, 0, tree.loops.constraints);
   std::fill(J, J + rows * nv, 0.0);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
-      for (int r = 0; r < c.rows; ++r) J[(c.row + r) * nv + c.column[k]] = *entries++;
+      for (int r = 0; r < c.rows; ++r)
+        J[(c.row + r) * nv + c.column[k]] = *entries++ * Plan::one_of(s.plan.velocity_unit, c.column[k]);
   }
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < nv && scale[r] > 0.0; ++k) J[r * nv + k] /= std::sqrt(scale[r]);

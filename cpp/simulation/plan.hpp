@@ -228,6 +228,10 @@ struct Plan {
   bool records = false, watches_rates = false;
   int frictions = 0;
   const JointFriction* friction = nullptr;
+  // what numbers are compared with, so that units do not matter: of every velocity 1 rad or a length, of each row of the loops what that moves
+  // it by, of each internal state; times are in seconds. Null: 1
+  const double *velocity_unit = nullptr, *row_unit = nullptr, *z_unit = nullptr;
+  static double one_of(const double* units, int k) { return units ? units[k] : 1.0; }
   const Tree* described = nullptr;  // with its friction: what control laws know; null: the tree at hand
   bool drives_loop_joints = false,
        watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
@@ -237,6 +241,8 @@ struct Plan {
   bool (*sampled)(void* self, int which, double time, const double* q, const double* v, double* motor) = nullptr;
   // rows that depend on q, with their c and gamma
   bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers) = nullptr;
+  // whether the simulation is to end: asked where much is done within one step, from any thread
+  bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
 };
 
@@ -273,10 +279,14 @@ struct SimulationKernels {
   double (*sample)(const Tree&, const Plan&, const double* parameter, double time, double* x);
   /// The generalised force of all force elements and functions of the caller.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
+  /// The force (nv + loop_nv) of dry friction along every joint, in a state of a run with steps of about this length.
+  double (*friction)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* x, double* force);
   /// Coordinates and velocities of the tree's joints at x, and behind them those of joints that close loops.
   void (*all_joints)(const Tree&, double time, const double* x, double* q, double* v);
   /// How near the configuration q is to a singular one: the smallest pivot of the constraints that is none of a redundant row.
   double (*weakest_row)(const Tree&, const Plan&, double time, const double* q);
+  /// By how much such units of the velocities (nv) move each row of the loops, or 1.
+  void (*row_units)(const Tree&, double time, const double* q, const double* unit, double* rows);
   /// 1 where redundant rows agree only on the loops, else 0.
   double (*only_on_loops)(const Tree&, const Plan&, double time, const double* q);
 };

@@ -91,20 +91,23 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   forces(q, v, z, tau, z_dot);
   s.chords.known = true;
   accelerations(tau, a);
+  // y is in units of the velocities and of z, or what moves fast in metres would not be seen beside radians
+  const auto unit = [&](int k) { return T(Plan::one_of(s.plan.velocity_unit, k)); };
+  const auto z_unit = [&](int k) { return T(Plan::one_of(s.plan.z_unit, k)); };
   const T small = h * T(1e-6);  // of a displacement; velocities change by 1e-6: little against any speed at which friction slips
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);
   for (int round = 0; round < rounds; ++round) {
     for (int k = 0; k < n; ++k) y[k] = y[k] / size;
-    for (int k = 0; k < nv; ++k) u[k] = y[k] * small, v_there[k] = v[k] + y[nv + k] * small / h;
-    for (int k = 0; k < nz; ++k) z_there[k] = z[k] + y[2 * nv + k] * small;
+    for (int k = 0; k < nv; ++k) u[k] = y[k] * small * unit(k), v_there[k] = v[k] + y[nv + k] * small / h * unit(k);
+    for (int k = 0; k < nz; ++k) z_there[k] = z[k] + y[2 * nv + k] * small * z_unit(k);
     integrate(tree, q, u, q_there);
     forces(q_there, v_there, z_there, there, z_dot_there);
     // accelerations are linear in forces: a change of size 1 keeps its digits
     for (int k = 0; k < nv; ++k) there[k] = tau[k] + (there[k] - tau[k]) / small;
     accelerations(there, a_there);
-    for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = (a_there[k] - a[k]) * h * h;
-    for (int k = 0; k < nz; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / small;
+    for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = (a_there[k] - a[k]) * h * h / unit(k);
+    for (int k = 0; k < nz; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / (small * z_unit(k));
     size = growth[round] = sqrt(sum_of_squares(next, n) + T(1e-300));
     if (round == rounds - 1 && facts(s.plan.method).order == 4) {
       for (int k = 0; k < n; ++k) next[k] = next[k] / size;

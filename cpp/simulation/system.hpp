@@ -80,6 +80,12 @@ template <class T> struct System {
   bool projects() const {
     return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   }
+  /// Each in its unit.
+  T squares_of_velocities(const T* v) const {
+    T sum = T(0.0);
+    for (int k = 0; k < tree.nv; ++k) sum += square(v[k] / T(Plan::one_of(plan.velocity_unit, k)));
+    return sum;
+  }
   /// Whether a step may turn out to have needed closed stages.
   bool guards() const { return projects() && any(closes < T(0.5)); }
 
@@ -310,12 +316,18 @@ template <class T> struct LoopRows {
     ConstraintRows<T> out;
     out.residual = residual, out.target = slip, out.J = J;
     constraint_rows(s.tree, s.arena, place(s.tree, s.arena, q, &time, pfaffian_values), out, 0, s.tree.loops.constraints);
-    return sum_of_squares(residual, size());
+    return squares(residual);
   }
   /// Squares of slip, from which J v is taken.
   T subtract_motion(const T* v) {
     add_motion_along_rows(s.tree, J, v, T(-1.0), slip);
-    return sum_of_squares(slip, size());
+    return squares(slip);
+  }
+  /// Each in its row's unit.
+  T squares(const T* x) const {
+    T sum = T(0.0);
+    for (int r = 0; r < size(); ++r) sum += square(x[r] / T(Plan::one_of(s.plan.row_unit, r)));
+    return sum;
   }
 };
 
@@ -364,7 +376,7 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
 /// Lanes whose velocities fit the loops already keep them: Runge-Kutta methods keep linear relations without help.
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
-  const T fine = T(square(tolerances::no_drift)) * (T(1.0) + sum_of_squares(v, nv));
+  const T fine = T(square(tolerances::no_drift)) * (T(1.0) + rows.s.squares_of_velocities(v));
   T slips = rows.subtract_motion(v);
   for (int round = 0; round < 4 && any(slips > fine); ++round) {
     const T* change = corrections.at(q).along(rows.slip, 1.0);

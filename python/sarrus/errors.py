@@ -26,6 +26,7 @@ __all__ = [
     "ShapeError",
     "StateError",
     "StiffnessWarning",
+    "TurnWarning",
 ]
 
 
@@ -112,6 +113,10 @@ class LimitWarning(UserWarning):
 
 class StiffnessWarning(UserWarning):
     """A simulation's steps are too long for the forces that act."""
+
+
+class TurnWarning(UserWarning):
+    """A simulation turned a joint that closes a loop so far that a force which counts on its angle lost a turn."""
 
 
 def warn_of_model(message: str) -> None:

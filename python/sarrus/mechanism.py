@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .analysis.actuation.pin_loads import JointLoads
@@ -13,6 +14,7 @@ from .analysis.formulations.reduced import ReducedDynamics
 from .analysis.formulations.reference_member import ReferenceMember
 from .analysis.free_floating.planning import FreeFloatingPlanning
 from .analysis.mobility.loosening import Loosening
+from .analysis.scaling import units_of_motion
 from .dynamics.operations import Constraint, Joint, Kinematics
 
 if TYPE_CHECKING:
@@ -76,6 +78,8 @@ class Mechanism(
     >>> robot.nq, robot.nv
     (2, 2)
     """
+
+    _units_of_motion = cached_property(units_of_motion)  # asked for by every run
 
     if not TYPE_CHECKING:
 

@@ -135,3 +135,50 @@ def test_a_ball_on_the_ground_beside_it(method):
         run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, control.Contact("ball", radius=0.1), method=method)
     assert run.status == "finished"
     assert run.q[-1, robot.joint("pivot").q_slice][0] == pytest.approx(rest_of_pendulum(0.5, 1.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
+def test_what_holds_is_in_accelerations_and_loads(method, tmp_path):
+    robot, limit = chain([6.0, 2.0]), np.array([6.0, 2.0])
+    motor = control.PrescribedEffort("j1", 3.0)
+    run = sarrus.simulate(robot, [0.2, 0.3], [0.0, 0.0], 1.5, motor, method=method)
+    rests = np.abs(run.v) < 1e-9  # dense output has rounding there
+    assert rests[:, 1].any() and not rests.all()
+    assert np.abs(run.a[1:-1][rests[2:] & rests[1:-1] & rests[:-2]]).max() < 1e-8 * np.abs(run.a).max()
+    assert (np.abs(run.friction) <= limit * (1.0 + 1e-9)).all() and (run.friction * run.v < 1e-8).all()
+    assert np.allclose(np.abs(run.friction[~rests]), np.broadcast_to(limit, rests.shape)[~rests])
+    # what the bodies need is what acts
+    needed = chain([0.0, 0.0]).inverse_dynamics(run.q, run.v, run.a)
+    assert np.abs(needed - run.tau - run.friction).max() < 1e-9
+    efforts = run.pin_loads().efforts
+    assert np.abs(efforts["j0"]).max() < 1e-9 and np.allclose(efforts["j1"], 3.0)
+    # and a run that is kept knows it
+    run.save(tmp_path / "run.npz")
+    assert np.array_equal(sarrus.Trajectory.load(tmp_path / "run.npz").a, run.a)
+    if method == "rk4":
+        alike = sarrus.simulate_many(robot, [[0.2, 0.3]], [0.0, 0.0], 1.5, motor, method=method)[0]
+        assert np.abs(alike.a - run.a).max() < 1e-6
+
+
+def test_what_holds_between_steps():
+    """Samples within steps have velocities of rounding, which are rest."""
+    for method in ("rk4", "dopri5"):
+        run = sarrus.simulate(chain([1.0]), [0.5], [0.0], 3.0, method=method, times=np.linspace(2.5, 3.0, 57), dt=0.01)
+        assert np.abs(run.a).max() < 1e-9
+        assert np.allclose(run.friction[:, 0], run.friction[0, 0]) and 1e-3 < abs(run.friction[0, 0]) < 1.0
+
+
+@pytest.mark.parametrize(("size", "mass"), [(1.0, 1.0), (1e3, 1e6), (1e-4, 1e-6)])
+def test_what_holds_knows_no_cut(size, mass):
+    """Friction of the four pins of a loop at rest: the same loads of all pins, their friction too."""
+    loads = []
+    for closing in ("p2", "p", "p1", "m"):
+        robot = four_bar(closing, 2.0, size, mass)
+        q = robot.assemble(fixed={"m": 0.5}, near={"p": 1.9})
+        run = sarrus.simulate(robot, q, robot.velocities(q, {"m": 6.0}), 2.0)
+        assert not run.v[-1].any() and np.abs(run.a[-1]).max() < 1e-9 * np.abs(run.a).max()
+        loads.append([run.pin_loads()[name][-1] / (mass * size) / np.r_[size, size, size, 1, 1, 1] for name in ("m", "p1", "p", "p2")])  # fmt: skip
+        assert np.abs(loads[-1][3][1]) > 0.1  # the moment of friction
+        wrench = run.reactions.wrenches[closing][-1] / (mass * size) / np.r_[size, size, size, 1, 1, 1]
+        assert np.abs(wrench - loads[-1][("m", "p1", "p", "p2").index(closing)]).max() < 1e-8
+    assert np.ptp(loads, axis=0).max() < 0.02  # as far as the positions at rest differ

@@ -901,3 +901,18 @@ def test_default_end_stops_are_the_same_for_every_cut():
         again = sarrus.simulate(robot, duration=0.1, resume=run, limits="stop", dt=2e-4)  # with the same stops
         assert again.status == "finished"
     assert np.ptp(energies) < 1e-6 * abs(energies[0])
+
+
+@pytest.mark.parametrize("dt", [1e-3, 5e-4, 1e-4])
+def test_steps_in_which_feet_slip_to_and_fro_are_warned_of(dt):
+    """Long steps saturate the friction of contacts, whose slope at the speed of that slipping is small: the worst steps were the silent ones."""
+    robot = sarrus.mechanisms.quadruped()
+    q = robot.assemble().copy()
+    feet = [name for name in robot.frames if name.endswith("foot")]
+    q[robot.joint(robot.joints[0]).q_slice.start + 6] -= min(robot.pose(q, foot)[2, 3] for foot in feet) - 1e-3
+    acts = [sarrus.control.Contact(foot, friction=0.8) for foot in feet]
+    for name in robot.actuated:
+        target = float(q[robot.joint(name).q_slice.start])
+        acts.append(sarrus.control.PID(name, proportional=300.0, derivative=10.0, target=target))
+    with pytest.warns(sarrus.StiffnessWarning, match="is unstable for the forces that act"):
+        sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, acts, method="rk4", dt=dt, limits="ignore")

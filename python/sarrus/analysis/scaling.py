@@ -130,6 +130,16 @@ def sliding_velocities(robot: LoopFunctions) -> Array:
     return np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in joints)])
 
 
+def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, float]:
+    """What a simulation compares numbers with: a configuration, of every velocity, those of joints that close loops too, 1 rad/s or the
+    characteristic length a second, and the power of an effort that moves all masses so.
+    """
+    length = characteristic_length(robot.description)
+    closing = [np.where(sliding(joint.type), length, 1.0) for joint in robot._closing_joints]
+    unit = np.concatenate([np.where(sliding_velocities(robot), length, 1.0), *closing])
+    return robot.neutral(), unit, (robot.mass or 1.0) * length**2
+
+
 def coordinate_scale(joint: JointType, length: float) -> Array:
     """(nq,) by what a joint's coordinates compare: this length for displacements, 1 for the others."""
     return np.array([length if unit == "m" else 1.0 for _, unit in joint.coordinates])

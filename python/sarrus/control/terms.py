@@ -462,10 +462,13 @@ def _felt_inertia(mechanism: Any, iv: int, start: Any) -> Numbers:
     q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
     rest, along = np.zeros_like(q[..., : mechanism.nv]), _direction(mechanism, iv, q)
     asked = {"check": False} if mechanism.nc else {}
-    pushed, left = (np.asarray(mechanism.forward_dynamics(q, rest, tau, **asked)) for tau in (along, rest))
+    left = np.asarray(mechanism.forward_dynamics(q, rest, rest, **asked))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        felt = 1.0 / ((pushed - left) * along).sum(axis=-1)
         free = (along * (np.asarray(mechanism.mass_matrix(q)) @ along[..., None])[..., 0]).sum(axis=-1)
+        # as hard as what acts there, beside which a push of 1 N is nothing to a large mechanism
+        push = np.where(free > 0.0, free * (1.0 + np.abs((left * along).sum(axis=-1))), 1.0)
+        pushed = np.asarray(mechanism.forward_dynamics(q, rest, push[..., None] * along, **asked))
+        felt = push / ((pushed - left) * along).sum(axis=-1)
     # a joint that loops hold fast feels no end of it
     sound = np.isfinite(felt) & (felt > 0.0) & (felt < MOST_FELT * free)
     return np.asarray(np.where(sound, felt, np.where(free > 0.0, free, 1.0)))

@@ -300,6 +300,11 @@ class LoopFunctions(StateFunctions):
     def _closing_joints(self) -> list[Joint]:
         return [joint for joint in self._joints.values() if joint.closes_loop]
 
+    @property
+    def _all_nv(self) -> int:
+        """How many velocities there are, with those of joints that close loops."""
+        return max((joint._all_v.stop for joint in self._closing_joints), default=self.nv)
+
     def _by_joint(self, place: str, of_tree: Array, of_loops: Array) -> dict[str, Array]:
         lead = np.broadcast_shapes(of_tree.shape[:-1], of_loops.shape[:-1])
         both = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (of_tree, of_loops)], axis=-1)

@@ -117,7 +117,7 @@ class Integration:
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
             mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, sampled, pfaffian,
-            [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, True,
+            [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, mechanism._units_of_motion, True,
         )  # fmt: skip
         self.events = events
         self.ended_by: str | None = None
@@ -344,10 +344,14 @@ class Integration:
         def efforts(t: Array, q: Array, v: Array, z: Array) -> Array:
             return core.efforts(t, np.concatenate([q, v, z], axis=-1))
 
+        def friction(t: Array, q: Array, v: Array, z: Array) -> Array:
+            return core.friction(t, np.concatenate([q, v, z], axis=-1), step)
+
+        step = self.dt
         acts = core.calls or any(given for kind, given in self.forces.terms.items() if kind != "effort_limits")
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
-            efforts=efforts if acts else np.zeros((len(t), nv)),
+            efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
             statistics=statistics, status=said, events=events,
             checkpoint=self.checkpoint(),
         )  # fmt: skip

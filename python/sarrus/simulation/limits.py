@@ -24,6 +24,7 @@ LIMITS = get_args(OnLimits)
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # by which a limit may be missed, of 1 + |limit|
 EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
+TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration
 HEAD = 4  # numbers of a record before those of limits, which have two each: when first, and by how much
 
 
@@ -123,7 +124,7 @@ def warn_of_stiffness(
     stable = _core.methods[method].stable
     swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
     share = -np.expm1(-eaten) if swings else 0.0
-    if largest > stable:
+    if largest > stable * (1.0 + TOLD):
         what = (
             f"is unstable for the forces that act: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, where "
             f"it can follow {stable:.3g}"

@@ -99,15 +99,18 @@ class Sweep:
         lost = np.isnan(self.q[i]).any(axis=1)
         n = int(lost.argmax()) if lost.any() else len(lost)
         t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
-        efforts = method = None
+        efforts = friction = method = None
         acting = self._acting[i] if isinstance(self._acting, Sequence) else self._acting
         if acting is not None:
             method = acting.job.method
             held = None if self.efforts is None else self.efforts[i, :n]
             efforts = partial(acting.efforts, i, held)
+            friction = partial(acting.friction, i, held) if acting.job.core().has_friction else None
         how = {} if method is None else {"method": method}
         robot = self.mechanism if self.mechanisms is None else self.mechanisms[i]
-        return Trajectory(robot, t, q, v, z=z, efforts=efforts, statistics=how, status=said(self.status[i]))
+        return Trajectory(
+            robot, t, q, v, z=z, efforts=efforts, friction=friction, statistics=how, status=said(self.status[i])
+        )
 
     def __repr__(self) -> str:
         counts = [(name, int(count)) for name, count in self._counts().items()]

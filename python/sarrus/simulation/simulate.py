@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import checked_number, real_array
 from ..control.elements import ForceElement
+from ..control.terms import functions_and_elements
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
@@ -25,6 +26,7 @@ from .integration import (
 )
 from .limits import HEAD, LIMITS, OnLimits, warn_of_stiffness
 from .trajectory import Trajectory
+from .turns import warn_of_turns
 
 __all__ = ["Event", "simulate"]
 
@@ -71,7 +73,7 @@ def simulate(
         "implicit_midpoint" : symmetric and A-stable, for long runs and stiff forces; keeps the momentum of what floats to rounding
         "independent" : rk4 in independent coordinates, which are chosen anew at each step; the loops give the others
     dt : step [s]; for "dopri5" the first step and the spacing of samples
-    rtol, atol : of "dopri5", for q as a displacement and for v
+    rtol, atol : of "dopri5", for q as a displacement and for v; atol in rad, and of what slides in mean sizes of the bodies, a second for v
     stabilisation : of loops against drift: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), "none"; the last
         three are not for overconstrained linkages such as Bennett's, whose rows agree only on the loops
     gains : (of velocities, of positions); "baumgarte" takes (2 alpha, beta^2), default (20, 100), "corrective" (K_v, K_p), default (40, 60):
@@ -99,6 +101,9 @@ def simulate(
         though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
         stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the share that the
         run takes. Functions of the caller are not looked at.
+    TurnWarning
+        A joint that closes a loop came more than half a turn from where a spring in it is relaxed, or from what a PID or an end stop there
+        counts from: bodies do not count turns, those of the tree do.
 
     Returns
     -------
@@ -164,6 +169,8 @@ def simulate(
         integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0,
         eaten=float(integration.core.record[3:HEAD].sum()), steps=integration.steps,
     )  # fmt: skip
+    acting = [*functions_and_elements(controller)[1], *integration.limits.end_stops]
+    warn_of_turns(mechanism, acting, trajectory.t, trajectory.q, trajectory.v)
     return trajectory
 
 

@@ -55,7 +55,7 @@ def write_npz(path: Path, given: Mapping[str, Any]) -> None:
         ) from error
     events = given["events"]
     notes = {"format": FORMAT, "statistics": given["statistics"], "status": given["status"], "events": list(events)}
-    samples = {name: given[name] for name in ("t", "q", "v", "a", "z")} | {"tau": given["efforts"]}
+    samples = {name: given[name] for name in ("t", "q", "v", "a", "z", "friction")} | {"tau": given["efforts"]}
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     described = json.dumps(_described(mechanism.description)).encode()
@@ -92,7 +92,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     elif different := _difference(described, _described(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     return {
-        "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z")}, "efforts": arrays.get("tau"),
+        "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "friction")}, "efforts": arrays.get("tau"),
         "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
     }  # fmt: skip
 

@@ -40,6 +40,7 @@ from .integration import (
 from .limits import HEAD, LIMITS, JointLimits, OnLimits, warn_of_stiffness
 from .runs import Sweep
 from .simulate import checked_gains, checked_times
+from .turns import warn_of_turns
 
 __all__ = ["Status", "Sweep", "simulate_many"]
 
@@ -121,7 +122,7 @@ def simulate_many(
 
     Warns
     -----
-    LimitWarning, StiffnessWarning
+    LimitWarning, StiffnessWarning, TurnWarning
         As :func:`~sarrus.simulate`, once for all runs.
 
     Raises
@@ -253,6 +254,10 @@ def simulate_many(
         chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)",
         eaten=float(eaten.max(initial=0.0)), steps=clock.steps,
     )  # fmt: skip
+    for k, (one, watch) in enumerate(zip(robots, watches, strict=True)):
+        own: Any = slice(None) if of_run is None else of_run == k
+        if warn_of_turns(one, [*elements, *watch.end_stops], clock.times(start + duration), q_kept[own], v_kept[own]):
+            break
     return Sweep(
         robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=watches[0].watched,
         excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked,
@@ -358,7 +363,8 @@ class _Job:
 
     def core(self, parameters: ArrayLike = ()) -> _core.Simulation:
         return _core.Simulation(
-            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, parameters, None, [], None, [], self.limits, True
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, parameters, None, [], None, [], self.limits,
+            self.mechanism._units_of_motion, True,
         )  # fmt: skip
 
     def begin(self, q: Array, v: Array, x: Array) -> Ended:
@@ -412,14 +418,24 @@ class Acting:
 
     def efforts(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
         """Generalised force (n, nv) in states of one run, in which a policy asked for what is held."""
-        numbers, x = _of(self.parameters, run), np.concatenate([q, v, z], axis=-1)
+        return self._told(lambda core, t, x: core.efforts(t, x), run, held, t, np.concatenate([q, v, z], axis=-1))
+
+    def friction(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
+        """Dry friction (n, all nv) along all joints there."""
+        dt = self.job.clock.dt
+        return self._told(lambda core, t, x: core.friction(t, x, dt), run, held, t, np.concatenate([q, v, z], axis=-1))
+
+    def _told(
+        self, ask: Callable[[_core.Simulation, Array, Array], Array], run: int, held: Array | None, t: Array, x: Array
+    ) -> Array:
+        numbers = _of(self.parameters, run)
         if held is None:
-            return self.job.core(numbers).efforts(t, x)
-        numbers, tau = numbers.copy(), np.empty_like(v)
+            return ask(self.job.core(numbers), t, x)
+        numbers, forces = numbers.copy(), []
         for k in range(len(t)):
             _set(numbers, held[k])
-            tau[k] = self.job.core(numbers).efforts(t[k : k + 1], x[k : k + 1])[0]
-        return tau
+            forces.append(ask(self.job.core(numbers), t[k : k + 1], x[k : k + 1]))
+        return np.concatenate(forces)
 
 
 # ---- a policy: for each velocity a controller without gains, whose limits are both what it is to give -----------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -46,6 +47,8 @@ class Trajectory:
     efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv)
         that tells them; None: unknown
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
+    friction : forces of dry friction (n, nv + those of joints that close loops), as a simulation decided of them, or the function
+        (t, q, v, z) that tells them: at rest they are what holds. None: against each velocity, and zero at rest
     statistics : what it took: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
         near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
         quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts
@@ -79,6 +82,7 @@ class Trajectory:
     v: Array
     z: Array | None
     efforts: Efforts | Array | None
+    _given_friction: Efforts | Array | None
     _given_a: Array | None
     statistics: dict[str, Any]
     status: str
@@ -95,6 +99,7 @@ class Trajectory:
         z: ArrayLike | None = None,
         efforts: Efforts | ArrayLike | None = None,
         a: ArrayLike | None = None,
+        friction: Efforts | ArrayLike | None = None,
         statistics: Mapping[str, Any] | None = None,
         status: str = "finished",
         events: Mapping[str, ArrayLike] | None = None,
@@ -126,6 +131,9 @@ class Trajectory:
             z=None if z is None else rows("z", z, "m"),
             _given_a=None if a is None else rows("a", a, nv),
             efforts=efforts if efforts is None or callable(efforts) else rows("efforts", efforts, nv),
+            _given_friction=friction
+            if friction is None or callable(friction)
+            else rows("friction", friction, mechanism._all_nv),
             statistics=dict(statistics or {}),
             status=status,
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
@@ -219,7 +227,11 @@ class Trajectory:
         """What it is made from."""
         names = ("mechanism", "t", "q", "v", "z", "statistics", "status", "events", "checkpoint")
         # a function of the controllers does not travel; what it says does
-        return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
+        return {name: getattr(self, name) for name in names} | {
+            "efforts": self._known_efforts,
+            "a": self._given_a,
+            "friction": self.friction,
+        }
 
     # ---- what follows from the samples -------------------------------------------------------------------------------
 
@@ -235,13 +247,40 @@ class Trajectory:
                 "what acts in this Trajectory is unknown, and with it tau, a and reactions: it was made of t, q and v alone. "
                 "Trajectory.from_motion(mechanism, t, q, v, a) tells what a given motion needs; with efforts=np.zeros_like(v) nothing acts"
             )
-        if not callable(self.efforts):
-            return self.efforts
+        return self._told("efforts", self.efforts, self.mechanism.nv)
+
+    @cached_property
+    def friction(self) -> Array | None:
+        """(n, nv + those of joints that close loops) force of dry friction along each joint: where one is at rest, what holds it [N m, N].
+
+        None where it is unknown: in a motion that was not simulated, or comes from a .csv. Then it is what forward dynamics takes it for, its
+        limit against each velocity, and zero at rest.
+        """
+        given = self._given_friction
+        return None if given is None else self._told("friction", given, self.mechanism._all_nv)
+
+    def _told(self, what: str, given: Efforts | Array, wide: int) -> Array:
+        """Forces (n, wide), or what their function says."""
+        if not callable(given):
+            return given
         z = np.empty((len(self), 0)) if self.z is None else self.z
-        tau = _kept(self.efforts(self.t, self.q, self.v, z)) if len(self) else _kept(self.v)
-        if tau.shape != self.v.shape:
-            raise ShapeError(f"efforts returned shape {tau.shape}; it must return {self.v.shape}")
-        return tau
+        forces = _kept(given(self.t, self.q, self.v, z)) if len(self) else _kept(np.empty((0, wide)))
+        if forces.shape != (len(self), wide):
+            raise ShapeError(f"{what} returned shape {forces.shape}; it must return {(len(self), wide)}")
+        return forces
+
+    @cached_property
+    def _acting(self) -> tuple[Mechanism, Array]:
+        """A mechanism, and the generalised force on it (n, nv): the mechanism itself, or without dry friction and that in the force."""
+        if self.friction is None:
+            return self.mechanism, self.tau
+        return self._frictionless, self.tau + self.mechanism._along_tree(self.q, self.friction, self.t)
+
+    @cached_property
+    def _frictionless(self) -> Mechanism:
+        d = self.mechanism.description
+        joints = tuple(replace(spec, joint=replace(spec.joint, friction=0.0)) for spec in d.joints)
+        return Mechanism(replace(d, joints=joints))
 
     @property
     def _known_efforts(self) -> Array | None:
@@ -253,7 +292,8 @@ class Trajectory:
         if self._given_a is not None:
             return self._given_a
         # a run may leave its loops by more than the call for one state takes; loop_error tells
-        return _kept(self.mechanism.forward_dynamics(self.q, self.v, self.tau, time=self.t, check=False))
+        robot, tau = self._acting
+        return _kept(robot.forward_dynamics(self.q, self.v, tau, time=self.t, check=False))
 
     @cached_property
     def reactions(self) -> LoopReactions | dict[str, Array]:
@@ -267,7 +307,11 @@ class Trajectory:
             return {name: _kept(wrench) for name, wrench in wrenches.items()}
         found: LoopReactions
         state: Any = {"time": self.t, "check": False}
-        _, found = self.mechanism.forward_dynamics(self.q, self.v, self.tau, return_reactions=True, **state)
+        robot, tau = self._acting
+        _, found = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
+        if self.friction is not None:
+            for name, wrench in self.mechanism._by_friction(self.q, self.friction, self.t).items():
+                found.wrenches[name] = found.wrenches[name] + wrench
         for x in (found.multipliers, found.residual, *found.wrenches.values()):
             x.setflags(write=False)
         return found
@@ -297,7 +341,11 @@ class Trajectory:
         if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
             carried = reactions.multipliers if isinstance(reactions, LoopReactions) else np.zeros((len(self), 0))
             known = {"multipliers": carried, "actuated": actuated, "time": self.t}
-        return PinLoadHistory(robot.pin_loads(self.q, self.v, self.a, **known), self.t)
+        if self.friction is not None:
+            loads = self._frictionless._pin_loads_with(self.q, self.v, self.a, friction=self.friction, **known)
+        else:
+            loads = robot.pin_loads(self.q, self.v, self.a, **known)
+        return PinLoadHistory(loads, self.t)
 
     @cached_property
     def _pin_loads(self) -> PinLoadHistory:

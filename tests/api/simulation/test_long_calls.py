@@ -29,14 +29,17 @@ def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
 
 
 def test_runs_that_are_done_by_then_are_kept():
-    robots, q = several()
-    # one of them is at once over: its law fails it
-    push = control.PrescribedEffort("motor", 0.0)
-    q[0] = 100.0  # which closes no loop
-    q[0, 0] = np.nan
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    runs = sarrus.simulate_many(robots, q, np.zeros(3), 5000.0, push, every=10**7, threads=2)
-    assert runs.status.tolist().count(sarrus.Status.INTERRUPTED) >= 3
+    robots, q = several(16)
+    begun = time.perf_counter()
+    first = sarrus.simulate_many(robots[:1], q[:1], np.zeros(3), 8.0, every=8000)
+    one = time.perf_counter() - begun
+    # two threads have done some of sixteen by then, and not all
+    threading.Timer(3.0 * one, os.kill, (os.getpid(), signal.SIGINT)).start()
+    runs = sarrus.simulate_many(robots, q, np.zeros(3), 8.0, every=8000, threads=2)
+    done = runs.status == sarrus.Status.FINISHED
+    assert done[0] and not done.all() and (runs.status[~done] == sarrus.Status.INTERRUPTED).all()
+    assert np.isfinite(runs.q[done]).all() and np.isnan(runs.q[~done, -1]).all()
+    assert np.array_equal(runs.q[0], first.q[0])
 
 
 def test_the_interpreter_ends_while_a_daemon_thread_is_inside():
@@ -79,3 +82,21 @@ def test_a_policy_that_raises_stop_iteration():
 
     with pytest.raises(StopIteration, match="of the caller"):
         sarrus.simulate_many(sarrus.mechanisms.pendulum(), [[0.1]], [0.0], 0.1, policy=policy)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_ctrl_c_ends_a_step_with_very_many_samples(many):
+    """Efforts that are held from time to time, most of them within one step."""
+    robot = sarrus.mechanisms.quadruped()
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    times = np.arange(400_000) * 2e-5
+    held = control.Efforts(times, np.zeros((len(times), 1)), joints=robot.actuated[:1])
+    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    begun = time.perf_counter()
+    stop.start()
+    if many:
+        runs = sarrus.simulate_many(robot, np.stack([q] * 32), v, 100.0, held, dt=10.0)
+        assert (runs.status == sarrus.Status.INTERRUPTED).all()
+    else:
+        assert sarrus.simulate(robot, q, v, 100.0, held, dt=10.0).status == "interrupted"
+    assert time.perf_counter() - begun < 4.0

@@ -140,11 +140,19 @@ class JointLoads(Actuation):
         >>> bool(np.allclose(loads.efforts["motor"], loads["motor"][1]))
         True
         """
+        return self._pin_loads_with(q, v, a, multipliers=multipliers, actuated=actuated, wrenches=wrenches, time=time)
+
+    def _pin_loads_with(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None,
+        actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+        friction: Array | None = None,
+    ) -> PinLoads:  # fmt: skip
+        """The same where forces (..., all nv) act along joints too, which are no motors'. With loops it takes multipliers."""
         names = self._motors(actuated)
         f = self._open_reactions(q, v, a, wrenches=wrenches)[0]
         q = real_array("q", q)
         if not self.constraints:
-            tau = self.inverse_dynamics(q, v, a, wrenches=wrenches)
+            tau = self.inverse_dynamics(q, v, a, wrenches=wrenches) - (0.0 if friction is None else friction)
             driven = [name for name in self.joints if self.joint(name).nv]
             loads = {name: self._on_child(q, name, f[name]) for name in self.joints}
             return PinLoads(loads, {name: tau[..., self.joint(name).v_slice] for name in driven}, (self, q, None))
@@ -153,8 +161,12 @@ class JointLoads(Actuation):
             how: dict[str, Any] = {"actuated": names, "wrenches": wrenches, "time": time}
             u, multipliers = self.actuator_efforts(q, v, a, return_reactions=True, **how)
         else:
-            u = self._efforts_behind(q, v, a, multipliers, names, wrenches, time)
+            u = self._efforts_behind(q, v, a, multipliers, names, wrenches, time, friction)
         across, efforts = self._across(q, u, multipliers, names, time)
+        if friction is not None:
+            by_friction = self._by_friction(q, friction, time)
+            for k, name in enumerate(self.constraints):
+                across[..., k, :] += by_friction.get(name, 0.0)
         through = carried_by_tree(self, q, across)
         along = self._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which the tree's joints have felt
         loads = {name: self._on_child(q, name, f[name] - through.get(name, 0.0)) for name in self.joints}
@@ -205,15 +217,28 @@ class JointLoads(Actuation):
         x = cast(Any, self).joint_coordinates(q, time=time)[name]
         return applied(type(self)(alone).joint_bases(x, name)[2], u)
 
+    def _by_friction(self, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
+        """Wrenches (..., 6) of forces (..., all nv) along joints that close loops, on their children; of those that have any."""
+        along = {joint.name: friction[..., joint._all_v] for joint in self._closing_joints}
+        return {name: self._by_motor(q, name, f, time) for name, f in along.items() if f.any()}
+
+    def _along_tree(self, q: Array, friction: Array, time: ArrayLike | None) -> Array:
+        """Forces (..., all nv) along joints as a generalised force (..., nv)."""
+        tau: Array = friction[..., : self.nv]
+        if friction.shape[-1] > self.nv:
+            J = self._loop_joint_jacobian(q, time=time, return_status=True)[0]
+            tau = tau + applied(transposed(J), friction[..., self.nv :])
+        return tau
+
     def _efforts_behind(
         self, q: Array, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike, names: Sequence[str], wrenches: Wrenches | None,
-        time: ArrayLike | None,
+        time: ArrayLike | None, friction: Array | None,
     ) -> Array:  # fmt: skip
         """Efforts of motors (..., nu) where it is known what the loops carry: of tau = M a + h - J^T lambda."""
         mu = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
         needed = self.inverse_dynamics(q, v, a, wrenches=wrenches)
         carried = applied(transposed(self.constraint_jacobian(q, time=time)), mu)
-        tau = needed - carried
+        tau = needed - carried - (0.0 if friction is None else self._along_tree(q, friction, time))
         if all(not self.joint(name).closes_loop for name in names):
             return np.concatenate([tau[..., :0], *(tau[..., self.joint(name).v_slice] for name in names)], axis=-1)
         S = self.actuation_jacobian(q, names)

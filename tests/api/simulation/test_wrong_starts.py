@@ -1,0 +1,44 @@
+"""Arguments of runs that are wrong in kind: an error that names them, and what they may be."""
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus import control
+
+PENDULUM, FOUR_BAR = sarrus.mechanisms.pendulum(), sarrus.mechanisms.four_bar()
+
+
+@pytest.mark.parametrize("robot", [PENDULUM, FOUR_BAR])
+def test_a_checkpoint_with_a_stabilisation_that_there_is_not(robot):
+    run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 0.01)
+    with pytest.raises(
+        sarrus.ModelError, match=r"'stabilisation' of the checkpoint must be one of 'none', .*; got 'text'"
+    ):
+        sarrus.simulate(robot, resume={**run.checkpoint, "stabilisation": "text"}, duration=0.01)
+
+
+def test_joints_that_are_a_number():
+    with pytest.raises(TypeError, match="joints of Efforts are a sequence of names; got 5"):
+        sarrus.simulate(PENDULUM, [0.1], [0.0], 0.1, control.Efforts([0.0, 1.0], [[1.0], [2.0]], joints=5))
+
+
+@pytest.mark.parametrize("threads", [2**63, 2**70])
+def test_more_threads_than_there_can_be(threads):
+    with pytest.raises(ValueError, match="threads must be at most 65536; got"):
+        sarrus.simulate_many(PENDULUM, [[0.1]], [0.0], 0.1, threads=threads)
+
+
+@pytest.mark.parametrize("call", [sarrus.simulate, sarrus.simulate_many])
+def test_rows_of_different_lengths(call):
+    with pytest.raises((TypeError, ValueError), match=r"q must be .*numbers.*; got \[\[1, 2\], \[3\]\]"):
+        call(FOUR_BAR, [[1, 2], [3]], np.zeros(3), 0.1)
+
+
+@pytest.mark.parametrize("law", [control.ComputedTorque, control.PDPlus])
+def test_a_target_of_a_joint_that_closes_a_loop(law):
+    with pytest.raises(
+        sarrus.ModelError,
+        match=f"joint 'pin2' closes a loop and has no target of {law.__name__}: add it with tree=True",
+    ):
+        sarrus.simulate(FOUR_BAR, FOUR_BAR.assemble(), np.zeros(3), 0.1, law({"pin2": 0.4}, 10.0, 10.0))

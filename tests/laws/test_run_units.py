@@ -1,0 +1,60 @@
+"""A run knows no units of length and mass: a mechanism of another size, with forces to match, makes the same motion under every method."""
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus import Builder, Inertia, Prismatic, Revolute, control
+
+METHODS = ("euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent")
+SIZES = ((1e-5, 1e-9), (1e-2, 1.0), (1e3, 1e6))
+
+
+def cart(size, mass):
+    """A cart on a rail that carries a pendulum, which a rocker and a rod on the ground close to a loop."""
+    b = Builder("cart", gravity=(0, 0, -9.81 * size))
+    b.add_body("cart", Inertia.sphere(mass, 0.1 * size))
+    b.add_joint("rail", Prismatic("x", damping=0.3 * mass), "ground", "cart", actuated=True)
+    for name, length in ("rod", 0.6), ("rocker", 0.5):
+        b.add_body(name, Inertia.rod(mass, (0, 0, 0), (length * size, 0, 0), 0.02 * size))
+    b.add_joint("pin", Revolute("y", stiffness=0.5 * mass * size**2, rest=0.8), "cart", "rod")
+    b.add_joint("foot", Revolute("y"), "ground", "rocker", at_parent=(0.9 * size, 0, 0), actuated=True)
+    b.add_joint(
+        "knee", Revolute("y"), "rod", "rocker", at_parent=(0.6 * size, 0, 0), at_child=(0.5 * size, 0, 0), loop=True
+    )
+    b.add_frame("tip", "rocker", (0.5 * size, 0, 0))
+    return b.build()
+
+
+def acting(kind, size, mass):
+    torque, force = mass * size**2, mass * size
+    return {
+        "nothing": None,
+        "pid": control.PID("rail", 30.0 * mass, 20.0 * mass, 5.0 * mass, target=0.2 * size, limits=(-8.0 * force, 8.0 * force)),
+        "stiction": control.Stiction("foot", 0.2 * torque, 0.3 * torque, 0.05, stiffness=100.0 * torque),
+        "stop": control.EndStop("rail", limits=(-0.2 * size, 0.05 * size)),
+        "contact": control.Contact("tip", offset=-0.45 * size, stiffness=300.0 * mass, exponent=1.0, dissipation=0.3 / size, slip_velocity=0.05 * size),
+        "drive": [control.PID("rail", 30.0 * mass, target=0.2 * size), control.ActuatorDynamics("rail", time_constant=0.02)],
+    }[kind]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["nothing", "pid", "stiction", "stop", "contact", "drive"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_of_another_size(method, kind):
+    runs = []
+    for size, mass in ((1.0, 1.0), *SIZES):
+        robot = cart(size, mass)
+        unit = np.where(
+            [robot.joint(name).kind == "Prismatic" for name in robot.joints if not robot.joint(name).closes_loop],
+            size,
+            1.0,
+        )
+        q = robot.assemble(near={"rail": 0.0, "pin": 0.9, "foot": -1.9})
+        run = sarrus.simulate(
+            robot, q, robot.velocities(q, {"foot": 0.4}), 0.6, acting(kind, size, mass), method=method, dt=2e-3
+        )
+        runs.append(np.concatenate([run.q / unit, run.v / unit], axis=1))
+    # where a force has a kink, rounding decides which steps are taken again
+    same = 1e-3 if (method, kind) == ("dopri5", "stop") else 1e-8
+    for run in runs[1:]:
+        assert np.abs(run - runs[0]).max() < same
