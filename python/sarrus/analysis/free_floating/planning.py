@@ -454,7 +454,7 @@ def _check_steps(times: Array, step: float) -> None:
         raise ValueError(f"{times[-1] - times[0]:g} s in steps of {step:g} s are more than {MOST_STEPS} steps")
 
 
-def _still_rows(still: str) -> list[int]:
+def _still_rows(still: Any) -> list[int]:
     """Which of rx ry rz tx ty tz of the base are to rest; none for an empty text."""
     return [] if isinstance(still, str) and not still.strip() else component_rows(still)
 
