@@ -134,7 +134,9 @@ class TaskControl:
         types = [robot.joint(name).type for name in self.actuated]
         angular = [turns for kind in types for turns in turning(kind)]
         together = [
-            len(list(takewhile(turns.__eq__, turning(kind)[k:]))) for kind in types for k, turns in enumerate(turning(kind))
+            len(list(takewhile(turns.__eq__, turning(kind)[k:])))
+            for kind in types
+            for k, turns in enumerate(turning(kind))
         ]
         touched = [*self._motors, *(j[1] for j in limits["joints"]), *(iv for term in terms.told for iv in term["iv"])]
         return {
