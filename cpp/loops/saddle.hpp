@@ -151,9 +151,10 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
 
 /// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared, or of the last one that was looked at.
 ///
-/// Corrections go on until one changes x by less than 1e-12 of it, or the true residual no longer falls. Not until the residual is
-/// small: near a singular position a residual that is nearly rounding may still stand for a large error, and the correction shows it.
-/// Lanes that are done keep what they have.
+/// Corrections go on until one changes the motion by less than 1e-12 of it, or changes it no less than the one before and leaves the residual
+/// where it was: then they are rounding. Not until the residual is small or stops falling: near a singular position it is rounding from the start, and yet stands for a
+/// large error, of which each correction takes away a little (Carpentier et al.'s lambda / (mu + lambda)) and shows how much it was.
+/// Motions are measured by the inertias that they move, so that metres and radians compare. Lanes that are done keep what they have.
 template <class T>
 SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -163,20 +164,28 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
   solve(s.plan, f, arena, x, work);
   T error = residual(s, b, x, r);
   auto active = error > T(0.0);
+  T before = T(1e150);  // what the correction before this one moved
   for (int k = 0; k < most && any(active); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
     solve(s.plan, f, arena, step, work);
     T moved = T(0.0), size = T(0.0);
+    for (int i = 0; i < nv; ++i) {
+      const T inertia = select(s.mobility[i] > T(0.0), T(1.0) / s.mobility[i], T(0.0)), sum = x[i] + step[i];
+      moved += step[i] * step[i] * inertia, size += sum * sum * inertia;
+    }
     for (int i = 0; i < n; ++i) step[i] += x[i];
-    for (int i = 0; i < nv; ++i) moved += (step[i] - x[i]) * (step[i] - x[i]), size += step[i] * step[i];
     // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
     const auto near = both(active, moved < size * T(1e-24)), far = both(active, moved > size * T(1e-24));
     T now = error;
     if (any(far)) now = residual(s, b, step, r);
-    const auto improves = both(far, now < error);
-    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(improves, step[i], x[i]));
-    active = both(improves, now < error * T(0.9));
-    error = select(improves, now, error);
+    // either falls, in proportion to what it was: the smaller of the two shares, times both
+    const T by_motion = moved * error, by_residual = now * before, was = before * error;
+    const auto taken = both(far, select(by_motion < by_residual, by_motion, by_residual) < was);
+    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(taken, step[i], x[i]));
+    const T clearly = by_residual * T(1.0 / 0.9);
+    active = both(taken, select(by_motion < clearly, by_motion, clearly) < was);
+    error = select(taken, now, error);
+    before = moved;
   }
   return error;
 }

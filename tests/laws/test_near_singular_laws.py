@@ -68,3 +68,42 @@ def test_where_rounding_decides_which_velocities_are_allowed(ladder):
     q, v, _ = (x[0] for x in states(ladder, 1e-8))
     with pytest.raises(sarrus.StateError, match="so near to a singular one that rounding decides"):
         ladder.project_velocity(q, v + np.arange(ladder.nv))
+
+
+def scissors(columns, rows, angle, substructures):
+    """A net of scissors that lies flat but for an angle, and its configuration: a bar's two halves are 0.5 m long."""
+    b, names = sarrus.Builder("net"), [(i, j) for i in range(columns) for j in range(rows)]
+    right, left = (0.5, 0, 0), (-0.5, 0, 0)
+    for (i, j), bar in ((at, bar) for at in names for bar in "ab"):
+        b.add_body(f"{bar}{i}_{j}", sarrus.Inertia.rod(1.0, left, right, 0.01))
+    pins = [("ground", "a0_0", (0, 0, 0), left)]
+    for i, j in names:
+        pins.append((f"a{i}_{j}", f"b{i}_{j}", (0, 0, 0), (0, 0, 0)))
+        if i + 1 < columns:
+            pins += [(f"a{i}_{j}", f"b{i + 1}_{j}", right, left), (f"b{i}_{j}", f"a{i + 1}_{j}", right, left)]
+        if j + 1 < rows:
+            pins += [(f"a{i}_{j}", f"b{i}_{j + 1}", right, right), (f"b{i}_{j}", f"a{i}_{j + 1}", left, left)]
+    for k, (parent, child, at_parent, at_child) in enumerate(pins):
+        b.add_joint(f"pin{k}", sarrus.Revolute("y"), parent, child, at_parent=at_parent, at_child=at_child)
+    robot = sarrus.Mechanism(b.build().description, substructures=substructures)
+    turned = {"a": -angle, "b": angle, "g": 0.0}
+    q = np.zeros(robot.nq)
+    for joint in map(robot.joint, robot.joints):
+        q[joint.q_slice] = turned[joint.child[0]] - turned[joint.parent[0]]
+    return robot, q
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 0.0])
+@pytest.mark.parametrize("size", [(3, 3), (6, 6), (16, 4)])
+def test_substructures_answer_as_joint_coordinates_do(size, angle):
+    """Off by no more than a hundred times what is said, and by rounding alone where a thousandth of a radian and more is left."""
+    found = []
+    for substructures in (0, 1):
+        robot, q = scissors(*size, angle, substructures)
+        tau = np.cos(np.arange(robot.nv))
+        a, loops = robot.forward_dynamics(q, np.zeros(robot.nv), tau, return_reactions=True)
+        found.append((a, loops.error))
+    (want, error), (a, said) = found
+    off_by = np.abs(a - want).max() / np.abs(want).max()
+    assert off_by < WITHIN * (said + error)
+    assert angle < 1e-4 or off_by < 1e-9

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["free_flyer", "macro_micro_arm", "rover", "sampler"]
 
+MOST_PANELS = 1000  # bodies that differ by a thousandth of a paddle from the next bend as the beam does
+
 
 def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) -> Mechanism:
     """Satellite with an arm of six joints and two flexible solar paddles, in orbit: a free-flying robot of ETS-VII's class.
@@ -40,7 +42,7 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
     Raises
     ------
     ModelError
-        A number of panels that is not whole and positive, a frequency that is not positive.
+        A number of panels that is not from 1 to 1000, a frequency that is not positive.
 
     References
     ----------
@@ -55,7 +57,7 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
     >>> robot.nv, round(robot.mass), robot.actuated[-1]
     (18, 2740, 'joint6')
     """
-    whole("panels", panels, 1)
+    whole("panels", panels, 1, MOST_PANELS)
     positive(frequency=frequency)
     true_or_false(wheels=wheels)
     length, width, mass = 6.0, 2.0, 50.0  # of a paddle

@@ -5,13 +5,15 @@ A motion needs tau = M a + h, of which the motors give S u and the loops J^T lam
   S u + J^T lambda = tau    <=>    N^T S u = N^T tau     with J N = 0
 
 so many equations as there are degrees of freedom. The core solves them for the usual call; here are the other ways to share.
+
+Newtons and newton metres compare by the mechanism's length, metres and radians too (analysis/scaling.py).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import numpy as np
@@ -25,6 +27,7 @@ from ...dynamics.options import Distribution, ThreadedTime, TimeOptions, Wrenche
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..formulations.coordinates import joint_velocity
 from ..formulations.projected import applied, solutions, transposed
+from ..scaling import characteristic_length, sliding
 from .distribution import within_limits
 
 if TYPE_CHECKING:
@@ -151,7 +154,7 @@ class Actuation(LoopFunctions):
         q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
         actuated : names of joints whose motors share the work; default: those that the description says
         wrenches, time, check : as :meth:`forward_dynamics`
-        distribution : "minimum-norm", or "weighted" with weights
+        distribution : "minimum-norm", of moments and of forces times the mechanism's length; or "weighted" with weights
         weights : (nu,), least u^T diag(weights) u
         limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
         preload : (nu,) efforts that the answer stays as near to as the motion lets it
@@ -255,6 +258,8 @@ class Actuation(LoopFunctions):
 
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
+        if weights is None:
+            choice["weights"] = np.broadcast_to(self._units(names) ** 2, choice["weights"].shape)
         u, multipliers, found = self._share(names, J, S, tau[sound], **choice, explain=explain)
         status[sound] = np.where(impossible, Status.CONTRADICTORY, found)
         answers = [_back(u, sound, status, lead, out)]
@@ -269,7 +274,10 @@ class Actuation(LoopFunctions):
         explain: bool,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Efforts, multipliers and status of many states, of least |W^1/2 (u - preload)|; with `explain`, errors instead of the status."""
-        free, root = solutions(J), np.sqrt(weights)
+        unit, root = self._units(self.joints), np.sqrt(weights)
+        free = solutions(J * unit)
+        # from here on in units of the mechanism's length
+        S, tau = S * unit[:, None], tau * unit
         NT, nu = transposed(free.basis), S.shape[-1]
         effect = S / root[:, None, :]
         shares = solutions(NT @ effect, np.linalg.norm(effect, axis=(-2, -1)))
@@ -279,7 +287,7 @@ class Actuation(LoopFunctions):
         lacking = np.linalg.norm(missing, axis=-1) > TOLERANCE * size
         if explain and lacking.any():
             freedom = int(free.freedom[0])
-            raise NotRealizableError(self._effort_fault(names, missing[0], nu - int(shares.freedom[0]), freedom))
+            raise NotRealizableError(self._effort_fault(names, missing[0] / unit, nu - int(shares.freedom[0]), freedom))
         status = np.where(lacking, Status.CONTRADICTORY, Status.FINE)
         for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
             internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
@@ -291,6 +299,11 @@ class Actuation(LoopFunctions):
                     f"{violation:.3g} [N m, N] at the least"
                 )
         return u, applied(transposed(free.inverse), tau - applied(S, u)), status
+
+    def _units(self, names: Iterable[str]) -> Array:
+        """Of each velocity of these joints, what is as much as 1 rad/s: 1, or the mechanism's length where it slides."""
+        slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(self.joint(name).type) for name in names)])
+        return np.where(slides, characteristic_length(self.description), 1.0)
 
     def _motors(self, actuated: Sequence[str] | None) -> tuple[str, ...]:
         if isinstance(actuated, str):

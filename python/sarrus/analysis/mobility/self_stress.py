@@ -12,17 +12,27 @@ from ..._arrays import Array
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.reactions import carried_by_tree
 
+BLOCK = 64  # rows that are looked at one by one, before all others are told what they span at once
+
 
 def removable_rows(stress: Array) -> list[int]:
     """The last rows whose removal keeps the rank: those where the self-stresses (nc, k), restricted to them, are independent."""
     left, rows = stress.copy(), []
-    for _ in range(stress.shape[1]):
+    while len(rows) < stress.shape[1]:
         size = np.linalg.norm(left, axis=1)
-        row = int(np.flatnonzero(size > 1e-3 * size.max())[-1])
-        direction = left[row] / size[row]
-        left -= np.outer(left @ direction, direction)
-        left[row] = 0.0
-        rows.append(row)
+        last = np.flatnonzero(size > 1e-3 * size.max())[-BLOCK:]
+        block, directions = left[last], []
+        for k in reversed(range(len(last))):
+            length = np.linalg.norm(block[k])
+            if length <= 1e-3 * size.max() or len(rows) == stress.shape[1]:
+                continue
+            direction = block[k] / length
+            block -= np.outer(block @ direction, direction)
+            directions.append(direction)
+            rows.append(int(last[k]))
+        D = np.array(directions)
+        left -= (left @ D.T) @ D
+        left[rows] = 0.0
     return sorted(rows)
 
 
