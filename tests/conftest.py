@@ -2,11 +2,12 @@
 
 import os
 import signal
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-# no deadline: the machine may be busy
-settings.register_profile("sarrus", deadline=None, print_blob=True)
+# no deadline: the machine may be busy. Laws that do not say how many examples they take get these; a soak draws thousands
+settings.register_profile("sarrus", deadline=None, print_blob=True, max_examples=40)
 settings.register_profile("ci", settings.get_profile("sarrus"), derandomize=True, database=None)
 settings.register_profile(
     "soak", settings.get_profile("sarrus"), max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
@@ -16,3 +17,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "sarrus")
 # a shell's jobs in the background are deaf to Ctrl-C, and so would their children be; tests press it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Tests that were skipped, a line each, for ``pytest @file`` where what they lacked is there: the file that SARRUS_SKIPPED names."""
+    if path := os.environ.get("SARRUS_SKIPPED"):
+        skipped = sorted({report.nodeid for report in terminalreporter.stats.get("skipped", [])})
+        Path(path).write_text("".join(f"{test}\n" for test in skipped), encoding="utf-8")

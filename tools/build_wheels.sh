@@ -60,6 +60,7 @@ set(CMAKE_CXX_COMPILER $folder/c++)
 set(CMAKE_AR $folder/ar)
 set(CMAKE_RANLIB $folder/ranlib)
 set(CMAKE_MODULE_LINKER_FLAGS_INIT "-s $folder/libgcc_s.so.1")
+set(SARRUS_RUNTIME "of zig $zig")
 CMAKE
   if [ "$1" != "$(uname -m)" ]; then
     printf 'set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR %s)\n' "$1" >>"$folder/toolchain.cmake"

@@ -27,7 +27,7 @@ CPP = (
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
     ("_core", "errors"),
-    ("_arrays", "_showing"),
+    ("_arrays", "_files", "_showing"),
     ("_build", "spatial"),
     ("laws", "rolling"),
     ("description",),

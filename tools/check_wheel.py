@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zipfile
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import sarrus
 
 LARGEST = 5_000_000
+NOTICES = ("LICENSE", "licenses/DAQP.txt", "licenses/Eigen.txt", "licenses/pybind11.txt")
+# what is compiled in, of which the wheel says which release it is
+COMPONENTS = {"DAQP", "Eigen", "pybind11"}
 # of the levels that this processor has, each must be inside
 LEVELS = {"x86-64-v4": 3, "x86-64-v3": 2, "baseline": 1}
 
@@ -16,11 +20,18 @@ LEVELS = {"x86-64-v4": 3, "x86-64-v3": 2, "baseline": 1}
 def main() -> None:
     """Size, contents, levels."""
     wheel = Path(sys.argv[1])
-    names = zipfile.ZipFile(wheel).namelist()
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+        (metadata,) = (name.removesuffix("METADATA") for name in names if name.endswith(".dist-info/METADATA"))
+        listed = f"{metadata}sboms/sarrus.cdx.json"
+        components = json.loads(opened.read(listed))["components"] if listed in names else []
+    lacking = [notice for notice in NOTICES if f"{metadata}licenses/{notice}" not in names]
+    unlisted = sorted(COMPONENTS - {part["name"] for part in components if part.get("version")})
     build = sarrus.build_info()
     faults = {
         f"it has {wheel.stat().st_size} bytes: more than {LARGEST}": wheel.stat().st_size > LARGEST,
-        "the licence of DAQP is not in it": "sarrus/licenses/DAQP.txt" not in names,
+        f"notices are not in it: {', '.join(lacking)}": bool(lacking),
+        f"its list of components, {listed}, has no release of {', '.join(unlisted)}": bool(unlisted),
         "stubs of the core are not in it": "sarrus/_core/__init__.pyi" not in names,
         "it is not for manylinux": "manylinux" not in wheel.name,
         f"the processor has {build['processor']}; it runs {build['isa']}": build["isa"] != build["processor"],

@@ -3,6 +3,7 @@
 #   CXX     the compiler (default: c++)
 #   EIGEN   a folder with Eigen's headers (default: pkg-config's, else those of cmeel-eigen in the Python on the PATH)
 #   PYTHON  that Python (default: python3)
+#   JOBS    how many files to compile at once (default: as many as there are processors)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sanitizers=${1:-address,undefined}
@@ -27,11 +28,15 @@ case $sanitizers in
 esac
 
 compile() { ${CXX:-c++} $flags_text "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
-kernels=(tree_kernels loop_kernels simulation_kernels control_kernels shared_one shared_many table)
+kernels=({tree,loop,simulation,control}_kernels shared_{one,joints,rates} table)
+case $sanitizers in
+  *thread*) flags+=(-DSARRUS_FALLBACK) ;;  # one state and many share the same between threads: what goes side by side would double the build
+  *) kernels+=({tree,loop,simulation}_batches shared_many) ;;
+esac
 parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,elimination,fronts,substructures} tests/cpp/test_core)
 export -f compile
 export flags_text="${flags[*]}" level out CXX
-printf '%s\n' "${parts[@]}" | xargs -P "$(nproc)" -I{} bash -c 'compile {}.cpp'
+printf '%s\n' "${parts[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'compile {}.cpp'
 objects=("${parts[@]/#*\//$out/}")
 "${CXX:-c++}" "${flags[@]}" "${objects[@]/%/.o}" -o "$out/test_core"
 UBSAN_OPTIONS=print_stacktrace=1 "$out/test_core"

@@ -45,7 +45,9 @@ Task to_task(const Mechanism& m, const py::dict& d, std::deque<Law>& laws) {
   }
   t.target_axes = d["target_axes"].cast<bool>();
   t.iq = d["iq"].cast<std::vector<int>>(), t.iv = d["iv"].cast<std::vector<int>>();
+  t.beside = d["beside"].cast<std::vector<int>>();
   for (const bool turns : d["turns"].cast<std::vector<bool>>()) t.turns.push_back(turns);
+  for (const bool angular : d["angular"].cast<std::vector<bool>>()) t.angular.push_back(angular);
   t.contact = d["contact"].cast<int>();
   t.target = keep("target"), t.push = keep("push");
   t.stiffness = d["stiffness"].cast<std::vector<double>>(), t.damping = d["damping"].cast<std::vector<double>>();
@@ -157,6 +159,8 @@ class TaskController {
 TaskControl to_task_control(const Mechanism& m, const py::dict& d) {
   TaskControl c;
   c.motor = d["motors"].cast<std::vector<int>>();
+  for (const bool angular : d["angular"].cast<std::vector<bool>>()) c.angular.push_back(angular);
+  c.together = d["together"].cast<std::vector<int>>();
   c.effort_weight = d["effort_weight"].cast<std::vector<double>>(), c.force_arm = d["force_arm"].cast<double>();
   c.laws = std::make_shared<std::deque<Law>>();
   for (const py::handle& t : d["tasks"].cast<py::list>()) c.task.push_back(to_task(m, t.cast<py::dict>(), *c.laws));
@@ -181,9 +185,9 @@ TaskControl to_task_control(const Mechanism& m, const py::dict& d) {
   c.limits.effort_lower = limits["effort_lower"].cast<std::vector<double>>();
   c.limits.effort_upper = limits["effort_upper"].cast<std::vector<double>>();
   c.limits.power = limits["power"].cast<std::vector<double>>(), c.limits.horizon = limits["horizon"].cast<double>();
-  for (const auto& [iq, iv, turns, lower, upper, speed, braking] :
-       limits["joints"].cast<std::vector<std::tuple<int, int, bool, double, double, double, double>>>())
-    c.limits.joint.push_back({iq, iv, turns, lower, upper, speed, braking});
+  for (const auto& [iq, iv, turns, lower, upper, speed, braking, near] :
+       limits["joints"].cast<std::vector<std::tuple<int, int, bool, double, double, double, double, double>>>())
+    c.limits.joint.push_back({iq, iv, turns, lower, upper, speed, braking, near});
   c.levels = d["levels"].cast<int>(), c.parameters = d["parameters"].cast<int>(), c.given = d["given"].cast<int>();
   c.states = d["states"].cast<int>(), c.drives_loop_joints = d["drives_loop_joints"].cast<bool>();
   c.solve = &solve_quadratic_programme;
@@ -205,7 +209,7 @@ void bind_control(py::module_& m) {
           throw std::length_error("quadratic programme: wrong sizes");
         Numbers y(n), lambda(rows);
         const int flag = solve_quadratic_programme(static_cast<int>(n), static_cast<int>(rows), H.data(), f.data(), C.data(),
-                                                   lower.data(), upper.data(), nullptr, y.mutable_data(), lambda.mutable_data());
+                                                   lower.data(), upper.data(), y.mutable_data(), lambda.mutable_data());
         return py::make_tuple(flag, y, lambda);
       },
       py::arg("H"), py::arg("f"), py::arg("C"), py::arg("lower"), py::arg("upper"),

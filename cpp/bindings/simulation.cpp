@@ -9,6 +9,7 @@
 #include "../simulation/driver.hpp"
 #include "../simulation/events.hpp"
 #include "../simulation/force_element_list.hpp"
+#include "../simulation/without_friction.hpp"
 #include "control.hpp"
 #include "described.hpp"
 #include "gil.hpp"
@@ -194,7 +195,7 @@ class PySimulation {
                py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
                const std::vector<std::tuple<int, int, double, double, bool, double>>& limits, bool records)
-      : tree_(built(mechanism).tree()),
+      : without_friction_(built(mechanism).tree()),
         controller_(std::move(controller)),
         sampled_(std::move(sampled)),
         pfaffian_(std::move(pfaffian)),
@@ -203,6 +204,9 @@ class PySimulation {
     plan_.stabilisation = static_cast<Stabilisation>(named(stabilisations, stabilisation));
     std::copy(gains.begin(), gains.end(), plan_.gains);
     plan_.self = this;
+    plan_.frictions = static_cast<int>(without_friction_.frictions().size()),
+    plan_.friction = without_friction_.frictions().data();
+    plan_.described = &built(mechanism).tree();
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
@@ -217,7 +221,7 @@ class PySimulation {
       const bool beyond = at >= (limits_.back().of == Quantity::position ? tree_.nq : tree_.nv);
       (limits_.back().of == Quantity::effort ? plan_.drives_loop_joints : plan_.watches_loop_joints) |= beyond;
     }
-    plan_.drives_loop_joints |= force_elements_.beyond(tree_.nv);
+    plan_.drives_loop_joints |= plan_.force_elements.beyond(tree_.nv);
     if (plan_.drives_loop_joints) force_elements_.drive_loop_joints();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
@@ -326,7 +330,7 @@ class PySimulation {
     Interrupts interrupts;
     {
       const WithoutGil free;
-      simulation_.run_many(schedule, sweep, many, threads, to, [&] { return interrupts.now(); });
+      simulation_.run_many(schedule, sweep, many, threads, to, [&] { return interrupts.now() || stopped_; });
     }
     rethrow();
     for (Count i = 0; i < many; ++i)
@@ -351,7 +355,8 @@ class PySimulation {
   }
 
  private:
-  const Tree& tree_;
+  WithoutFriction without_friction_;
+  const Tree& tree_ = without_friction_.tree();
   Plan plan_;
   py::object controller_;
   std::vector<py::object> sampled_;  // one a sampling, None where only elements are asked

@@ -286,7 +286,10 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   if (a.threads) {
     int overflow = 0;
     threads = PyLong_AsLongLongAndOverflow(a.threads, &overflow);
-    if (threads == -1 && overflow == 0 && PyErr_Occurred()) throw py::error_already_set();
+    if (threads == -1 && overflow == 0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      throw py::type_error("threads must be an integer of at least 1; got " + py::repr(a.threads).cast<std::string>());
+    }
     if (overflow > 0) threads = std::numeric_limits<std::int64_t>::max();  // there are never more of them than chunks of work
     if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
   }

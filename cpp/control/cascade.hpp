@@ -5,8 +5,13 @@
 // (Gram-Schmidt, twice where much cancels); the rest, made unit, is a new direction, or nothing where the row depends on those before. With
 // A N = L in the new directions the level solves min |L c - (b - A x)|, and x moves by the sum of c_j q_j: no later level can change A x.
 //
-// Near a singular position the rest is small beside the row. Below `singular` of it a level that may be missed is damped (Nakamura and
-// Hanafusa 1986):  (L^T L + mu^2) c = L^T r  with mu growing from 0 to `singular` times the row's size.
+// Every row comes with its size, what it would be where nothing is singular, weight included. Divided by them, the level is K = U S V^T. Where
+// a singular value falls below `singular`, a level that may be missed is damped along it (Nakamura and Hanafusa 1986), with mu growing from 0
+// to `singular`, and with the weights W = diag(size) that its rows have:
+//
+//   min |W (K c - r)|^2 + |W F c|^2      F = U diag(mu) V^T
+//
+// Neither turns of the rows nor of the unknowns change that.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +39,57 @@ SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, 
   return left;
 }
 
+/// 1 / x, and 0 of what is not positive.
+template <class T> SARRUS_INLINE T inverse_or_none(const T& x) {
+  const auto positive = x > T(0.0);
+  return select(positive, T(1.0) / select(positive, x, T(1.0)), T(0.0));
+}
+
+/// A = Q R of columns (k x m, by columns, which become Q); R (m x m) upper triangular, by columns. A column that depends on those before
+/// becomes zero, with zero on R's diagonal.
+template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int m, T* R) {
+  for (int j = 0; j < m; ++j) {
+    T *at = column + j * k, *along = R + j * m;
+    for (int i = 0; i < m; ++i) along[i] = T(0.0);
+    const T size = scalar_product(at, at, k), left = orthogonalise(column, 0, j, k, size, at, along);
+    along[j] = select(left > size * T(1e-30), sqrt(left), T(0.0));
+    const T inverse = inverse_or_none(along[j]);
+    for (int i = 0; i < k; ++i) at[i] *= inverse;
+  }
+}
+
+/// Singular vectors by rotations of pairs of columns (Hestenes 1958): of `column` (k x m, by columns), U S afterwards, and V (m x m), by columns.
+template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m, T* V) {
+  constexpr int sweeps = 12;  // each squares the error once it is small
+  for (int i = 0; i < m * m; ++i) V[i] = T(i % (m + 1) == 0 ? 1.0 : 0.0);
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    bool turned = false;
+    for (int i = 0; i < m; ++i)
+      for (int j = i + 1; j < m; ++j) {
+        T *x = column + i * k, *y = column + j * k;
+        const T a = scalar_product(x, x, k), b = scalar_product(y, y, k), g = scalar_product(x, y, k);
+        const auto turns = g * g > a * b * T(1e-30);
+        if (!any(turns)) continue;
+        turned = true;
+        const T ratio = (b - a) / select(turns, g + g, T(1.0)), length = abs(ratio) + sqrt(T(1.0) + ratio * ratio);
+        const T t = select(turns, select(ratio < T(0.0), T(-1.0), T(1.0)) / length, T(0.0));
+        const T c = T(1.0) / sqrt(T(1.0) + t * t), s = c * t;
+        const auto turn = [&](T* p, T* q, int count) {
+          for (int l = 0; l < count; ++l) {
+            const T kept = p[l];
+            p[l] = c * kept - s * q[l], q[l] = s * kept + c * q[l];
+          }
+        };
+        turn(x, y, k), turn(V + i * m, V + j * m, m);
+      }
+    if (!turned) return;
+  }
+}
+
 template <class T> struct Cascade {
-  static constexpr double dependent = 1e-10;  // share of a row that is rounding
+  static constexpr double dependent =
+      1e-10;  // share of a row's size below which there is no direction: what is left may be rounding,
+  static constexpr double rounding = 1e-12;  // and this is; between the two a direction is left out as if it were wholly damped
   static constexpr double singular = 1e-3;
 
   Arena& arena;
@@ -43,58 +97,62 @@ template <class T> struct Cascade {
   T* x;
   T* q;  // directions x n, with room for n more
   int directions = 0;
-  T damping = T(0.0);  // largest mu beside the size of its row
+  T damping = T(0.0);  // largest mu
 
   Cascade(Arena& a, int unknowns, int rows)
       : arena(a), n(unknowns), x(a.take<T>(unknowns)), q(a.take<T>(static_cast<std::size_t>(rows + unknowns) * unknowns)) {
     for (int k = 0; k < n; ++k) x[k] = T(0.0);
   }
 
-  /// k rows, already weighted. `yields`: whether they may be damped.
-  SARRUS_NOINLINE void add(const T* A, const T* b, int k, bool yields) {
-    if (n == 0 || k == 0) return;
+  /// k rows, already weighted, with their sizes. `yields`: whether they may be damped. `damped`, if asked for: W F as rows of x (k x n).
+  /// Returns whether there are any.
+  SARRUS_NOINLINE bool add(const T* A, const T* b, const T* sizes, int k, bool yields, T* damped = nullptr) {
+    if (n == 0 || k == 0) return false;
     const Arena::Scope scope(arena);
     const int first = directions;
-    T *L = arena.template take<T>(k * k), *r = arena.template take<T>(k), *rest = arena.template take<T>(n),
-      *mu = arena.template take<T>(k);
+    T *L = arena.template take<T>(k * k), *r = arena.template take<T>(k), *rest = arena.template take<T>(n);
     bool exact = true;  // whether the level is triangular in all lanes
     for (int i = 0; i < k; ++i) {
       const T* row = A + i * n;
-      const T size = scalar_product(row, row, n);
+      const T least = square(sizes[i] * T(dependent));
       r[i] = b[i] - scalar_product(row, x, n);
       for (int c = 0; c < n; ++c) rest[c] = row[c];
       for (int j = 0; j < k; ++j) L[i * k + j] = T(0.0);
-      const T left = orthogonalise(q, first, directions, n, size, rest, L + i * k);
-      const auto stands = left > size * T(dependent * dependent);
-      const T ratio = sqrt(left / select(size > T(0.0), size, T(1.0))), length = sqrt(left);
+      const T left = orthogonalise(q, first, directions, n, scalar_product(row, row, n), rest, L + i * k);
+      const auto stands = left > least;
+      if (yields) {
+        const auto faint = both(left > square(sizes[i] * T(rounding)), left < least);
+        damping = select(both(faint, damping < T(singular)), T(singular), damping);
+      }
       if (!any(stands)) {
         exact = false;
         continue;
       }
-      const T inverse = select(stands, T(1.0) / select(stands, length, T(1.0)), T(0.0));
+      const T length = sqrt(select(stands, left, T(1.0))), inverse = select(stands, T(1.0) / length, T(0.0));
       T* direction = q + directions * n;
       for (int c = 0; c < n; ++c) direction[c] = rest[c] * inverse;
-      const int own = directions++ - first;
-      L[i * k + own] = select(stands, length, T(0.0));
-      const T share = ratio * T(1.0 / singular);
-      const auto damped = both(stands, share < T(1.0));
-      mu[own] = T(0.0);
-      if (any(damped) && yields) {
-        const T relative = (T(1.0) - share * share) * T(singular);
-        mu[own] = select(damped, relative * relative * size, T(0.0));
-        damping = select(both(damped, relative > damping), relative, damping);
-        exact = false;
-      }
-      if (any(left < size * T(dependent * dependent)) || any(size < T(1e-300))) exact = false;
+      L[i * k + directions++ - first] = select(stands, length, T(0.0));
+      if (any(select(stands, T(0.0), T(1.0)) > T(0.5))) exact = false;
     }
-    const int news = directions - first;
-    if (news == 0) return;
-    T* c = arena.template take<T>(news);
-    if (exact)
-      forward(L, r, k, news, c);
-    else
-      least_squares(L, r, mu, k, news, c);
-    for (int j = 0; j < news; ++j) subtract_scaled(x, q + (first + j) * n, -c[j], n);
+    const int m = directions - first;
+    if (m == 0) return false;
+    T* c = arena.template take<T>(m);
+    const bool small = yields && may_be_singular(L, sizes, k, m, exact);
+    bool damps = false;
+    if (exact && !small) {
+      forward(L, r, k, m, c);
+    } else {
+      // by columns, with room for the rows of the damping
+      T *columns = arena.template take<T>(2 * k * m), *right = arena.template take<T>(2 * k);
+      if (small) damps = damp(L, sizes, k, m, first, columns, right, damped);
+      const int rows = damps ? 2 * k : k;
+      for (int j = 0; j < m; ++j)
+        for (int i = 0; i < k; ++i) columns[j * rows + i] = L[i * k + j];
+      std::copy(r, r + k, right);
+      least_squares(columns, right, rows, m, c);
+    }
+    for (int j = 0; j < m; ++j) subtract_scaled(x, q + (first + j) * n, -c[j], n);
+    return damps;
   }
 
   /// Adds directions until there are n: unit vectors, those first of which most is free. For one state, as it compares numbers.
@@ -123,50 +181,95 @@ template <class T> struct Cascade {
   }
 
  private:
-  static void forward(const T* L, const T* r, int k, int news, T* c) {
-    for (int i = 0; i < news; ++i) c[i] = (r[i] - scalar_product(L + i * k, c, i)) / L[i * k + i];
+  static SARRUS_INLINE T square(const T& x) { return x * x; }
+
+  static void forward(const T* L, const T* r, int k, int m, T* c) {
+    for (int i = 0; i < m; ++i) c[i] = (r[i] - scalar_product(L + i * k, c, i)) / L[i * k + i];
   }
 
-  /// Normal equations, and corrections by the residual, which give back the digits that squaring costs.
-  void least_squares(const T* L, T* r, const T* mu, int k, int news, T* c) {
-    T *H = arena.template take<T>(news * news), *g = arena.template take<T>(news);
-    for (int i = 0; i < news; ++i)
-      for (int j = 0; j <= i; ++j) {
-        T sum = T(0.0);
-        for (int l = 0; l < k; ++l) sum += L[l * k + i] * L[l * k + j];
-        H[i * news + j] = sum;
+  /// Whether a singular value of the rows divided by their sizes may be below `singular`: none is below 1 / |K^-1|.
+  bool may_be_singular(const T* L, const T* sizes, int k, int m, bool triangular) {
+    const Arena::Scope scope(arena);
+    T* R = arena.template take<T>(m * m);  // upper triangular, by columns: of K^T, or of K = Q R
+    if (triangular) {
+      for (int i = 0; i < m; ++i) {
+        const T inverse = inverse_or_none(sizes[i]);
+        for (int j = 0; j < m; ++j) R[i * m + j] = j <= i ? L[i * k + j] * inverse : T(0.0);
       }
-    for (int i = 0; i < news; ++i) {
-      const auto nothing = H[i * news + i] < T(1e-300);
-      H[i * news + i] += mu[i] + select(nothing, T(1.0), T(0.0));
-      c[i] = T(0.0);
+    } else {
+      T* columns = arena.template take<T>(k * m);
+      divided(L, sizes, k, m, columns);
+      orthonormal_columns(columns, k, m, R);
     }
-    for (int i = 0; i < news; ++i) {  // L D L^T, in place
-      for (int j = 0; j < i; ++j) {
-        T sum = H[i * news + j];
-        for (int l = 0; l < j; ++l) sum -= H[i * news + l] * H[j * news + l] * H[l * news + l];
-        H[i * news + j] = sum / H[j * news + j];
+    // the inverse, column by column; a direction that a lane does not have is none
+    T norm = T(0.0), *y = arena.template take<T>(m), *inverse = arena.template take<T>(m);
+    for (int i = 0; i < m; ++i) inverse[i] = inverse_or_none(R[i * m + i]);
+    for (int j = 0; j < m; ++j) {
+      for (int i = j; i >= 0; --i) {
+        T sum = T(i == j ? 1.0 : 0.0);
+        for (int l = i + 1; l <= j; ++l) sum -= R[l * m + i] * y[l];
+        y[i] = sum * inverse[i];
+        norm += square(y[i]);
       }
-      const T whole = H[i * news + i];
-      T sum = whole;
-      for (int l = 0; l < i; ++l) sum -= H[i * news + l] * H[i * news + l] * H[l * news + l];
-      H[i * news + i] = select(sum > whole * T(1e-15), sum, whole);  // rounding of a direction that others have
     }
-    for (int round = 0; round < 3; ++round) {
-      for (int j = 0; j < news; ++j) {
-        g[j] = -mu[j] * c[j];
-        for (int l = 0; l < k; ++l) g[j] += L[l * k + j] * r[l];
+    return any(norm > T(1.0 / (singular * singular)));
+  }
+
+  /// K by columns.
+  static void divided(const T* L, const T* sizes, int k, int m, T* columns) {
+    for (int i = 0; i < k; ++i) {
+      const T inverse = inverse_or_none(sizes[i]);
+      for (int j = 0; j < m; ++j) columns[j * k + i] = L[i * k + j] * inverse;
+    }
+  }
+
+  /// Writes W F below the level's rows, in `columns` (2 k x m), and what stands on the right of it: towards no motion along the new directions.
+  /// Whether there is any.
+  bool damp(const T* L, const T* sizes, int k, int m, int first, T* columns, T* right, T* damped) {
+    const Arena::Scope scope(arena);
+    T *U = arena.template take<T>(k * m), *V = arena.template take<T>(m * m);
+    divided(L, sizes, k, m, U);
+    singular_columns(U, k, m, V);
+    for (int j = 0; j < m; ++j)
+      for (int i = 0; i < k; ++i) columns[j * 2 * k + k + i] = T(0.0);
+    bool some = false;
+    for (int l = 0; l < m; ++l) {
+      const T s = sqrt(scalar_product(U + l * k, U + l * k, k)), share = s * T(1.0 / singular);
+      const auto small = both(s > T(0.1 * dependent), share < T(1.0));
+      if (!any(small)) continue;
+      some = true;
+      const T mu = select(small, (T(1.0) - share * share) * T(singular), T(0.0)), relative = mu * inverse_or_none(s);
+      damping = select(mu > damping, mu, damping);
+      for (int i = 0; i < k; ++i) {
+        const T part = U[l * k + i] * relative * sizes[i];
+        for (int j = 0; j < m; ++j) columns[j * 2 * k + k + i] += part * V[l * m + j];
       }
-      for (int i = 0; i < news; ++i)
-        for (int l = 0; l < i; ++l) g[i] -= H[i * news + l] * g[l];
-      for (int i = news - 1; i >= 0; --i) {
-        g[i] = g[i] / H[i * news + i];
-        for (int l = i + 1; l < news; ++l) g[i] -= H[l * news + i] * g[l];
+    }
+    if (!some) return false;
+    for (int i = 0; i < k; ++i) {
+      right[k + i] = T(0.0);
+      for (int j = 0; j < m; ++j) right[k + i] -= columns[j * 2 * k + k + i] * scalar_product(q + (first + j) * n, x, n);
+      if (!damped) continue;
+      for (int c = 0; c < n; ++c) damped[i * n + c] = T(0.0);
+      for (int j = 0; j < m; ++j) subtract_scaled(damped + i * n, q + (first + j) * n, -columns[j * 2 * k + k + i], n);
+    }
+    return true;
+  }
+
+  /// c of least |columns c - right|, and one correction by what is left.
+  void least_squares(T* columns, T* right, int k, int m, T* c) {
+    T *Q = arena.template take<T>(k * m), *R = arena.template take<T>(m * m), *inverse = arena.template take<T>(m),
+      *step = arena.template take<T>(m);
+    std::copy(columns, columns + k * m, Q);
+    orthonormal_columns(Q, k, m, R);
+    for (int j = 0; j < m; ++j) inverse[j] = inverse_or_none(R[j * m + j]), c[j] = T(0.0);
+    for (int round = 0; round < 2; ++round) {
+      for (int j = m - 1; j >= 0; --j) {
+        T sum = scalar_product(Q + j * k, right, k);
+        for (int l = j + 1; l < m; ++l) sum -= R[l * m + j] * step[l];
+        step[j] = sum * inverse[j];
       }
-      for (int j = 0; j < news; ++j) {
-        c[j] += g[j];
-        for (int l = 0; l < k; ++l) r[l] -= L[l * k + j] * g[j];
-      }
+      for (int j = 0; j < m; ++j) c[j] += step[j], subtract_scaled(right, columns + j * k, step[j], k);
     }
   }
 };

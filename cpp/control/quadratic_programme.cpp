@@ -9,11 +9,9 @@ extern "C" {
 namespace sarrus {
 
 int solve_quadratic_programme(int n, int rows, const double* H, const double* f, const double* C, const double* lower,
-                              const double* upper, const bool* soft, double* y, double* lambda) {
+                              const double* upper, double* y, double* lambda) {
   thread_local std::vector<int> sense;
   sense.assign(rows, 0);
-  for (int i = 0; soft && i < rows; ++i)
-    if (soft[i]) sense[i] = DAQP_SOFT;
   DAQPProblem problem{};
   problem.n = n, problem.m = rows, problem.ms = 0;
   // it reads them, and writes `sense` only
@@ -26,7 +24,6 @@ int solve_quadratic_programme(int n, int rows, const double* H, const double* f,
   DAQPResult result{};
   result.x = y, result.lam = lambda;
   daqp_quadprog(&result, &problem, &settings);
-  if (result.exitflag == DAQP_EXIT_OPTIMAL || result.exitflag == DAQP_EXIT_SOFT_OPTIMAL) return result.exitflag;
   return result.exitflag;  // -1: infeasible
 }
 

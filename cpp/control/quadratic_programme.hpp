@@ -4,6 +4,6 @@
 namespace sarrus {
 
 int solve_quadratic_programme(int n, int rows, const double* H, const double* f, const double* C, const double* lower,
-                              const double* upper, const bool* soft, double* y, double* lambda);
+                              const double* upper, double* y, double* lambda);
 
 }  // namespace sarrus

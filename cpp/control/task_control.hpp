@@ -4,8 +4,12 @@
 //   work    M a + h = B x + J^T lambda, J a = gamma, solved once for every unknown (tasks.hpp); then rows of tasks in x
 //   cost    a solution of the saddle equation an unknown; rows x unknowns^2
 //
-// Unknowns are scaled so that each moves the mechanism by a unit of energy: what counts as singular is then a matter of motion, not of which
-// joints are light. What tasks leave free takes the least efforts.
+// Unknowns are scaled so that each moves the mechanism by a unit of energy, and rows by what units of energy move them: what counts as singular
+// is then a matter of motion, not of which joints are light. Neither scale falls below what the whole mechanism as one rigid body would answer,
+// so that a motor or a row whose effect vanishes is seen to (task_rows.hpp). What tasks leave free takes the least efforts.
+//
+// What motors and forces answer is corrected where loops are nearly singular, and the acceleration that comes of it all is held against the
+// loops as that of forward dynamics is.
 #pragma once
 
 #include <optional>
@@ -39,17 +43,22 @@ template <int W> struct Lanes<Packet<W>> {
 
 /// Accelerations and multipliers that forces cause: by the saddle equation, or of a tree by its mass matrix.
 template <class T> struct TaskResponses {
+  /// A solution of which one more correction would still change this share is known to fewer digits than anybody expects: singular.
+  static constexpr double settled = 1e-7;
+
   const Tree& tree;
   Arena& arena;
   T* b;  // -h, then gamma
   const T* L = nullptr;  // factor of a tree's mass matrix
+  const T* mobility;  // 1/M_ii
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
+  T unsettled = T(0.0);  // the greatest share of an answer that one more correction would change
 
   TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in) : tree(t), arena(a) {
     if (tree.loops.constraints > 0) {
       e.emplace(loop_equation(tree, arena, in));
-      b = e->b, factor = factorise_tightly(*e, arena);
+      b = e->b, factor = factorise_tightly(*e, arena), mobility = e->matrix.mobility;
       return;
     }
     b = arena.take<T>(tree.nv);
@@ -57,26 +66,65 @@ template <class T> struct TaskResponses {
     for (int k = 0; k < tree.nv; ++k) b[k] = -b[k];
     T* M = arena.take<T>(tree.nv * tree.nv);
     crba(tree, arena, in.q, M);
+    T* inverse = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) inverse[k] = inverse_or_none(M[k * tree.nv + k]);
+    mobility = inverse;
     factorise(tree, arena, M);
     L = M;
   }
 
-  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
-  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
+  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero). `looks`: whether it is looked at how well they are known.
+  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda, bool looks = false) {
     if (L) return each(force, 1, a, lambda);
     const Arena::Scope scope(arena);
     const int nv = tree.nv;
     T *x = arena.take<T>(nv + e->matrix.rows), *own = arena.take<T>(e->solved().plan.unknowns);
     for (int k = 0; k < nv + e->matrix.rows; ++k) x[k] = k < nv ? force[k] : T(0.0);
     for (int r = 0; gamma && r < tree.loops.rows; ++r) x[nv + r] = gamma[r];
-    refine(e->solved(), arena, factor, e->lifted(arena, x), own, 3);
+    const T* right = e->lifted(arena, x);
+    refine(e->solved(), arena, factor, right, own, 60);
+    if (looks) settle(right, own);
     const T* found = e->lowered(arena, own);
     for (int k = 0; k < nv; ++k) a[k] = found[k];
     for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -found[nv + r];
   }
 
-  /// Of `count` generalised forces, one after the other: with one state's factor several at a time. Without corrections: what rounding leaves
-  /// open is less than any target is known to.
+  /// Of `count` generalised forces: corrected where loops carry far more than what acts, which is where the regularisation of the saddle
+  /// equation, that is as large as what they carry, is felt. What cannot move is at rest: its motion would be rounding.
+  void answers(const T* forces, int count, T* a, T* lambda) {
+    each(forces, count, a, lambda);
+    if (L) return;
+    constexpr double strong = 30.0, still = 1e-11;
+    const int nv = tree.nv, rows = tree.loops.rows;
+    for (int k = 0; k < count; ++k) {
+      const T* force = forces + k * nv;
+      T acts = T(0.0), carried = T(0.0), moves = T(0.0);
+      for (int i = 0; i < nv; ++i) acts += force[i] * force[i] * mobility[i];
+      for (int r = 0; r < rows; ++r) carried += square(lambda[k * rows + r]) * e->scale[r];
+      if (any(carried > acts * T(strong * strong))) (*this)(force, nullptr, a + k * nv, lambda + k * rows, true);
+      for (int i = 0; i < nv; ++i) moves += square(a[k * nv + i]) * inverse_or_none(mobility[i]);
+      const auto rests = moves < acts * T(still * still);
+      if (any(rests))
+        for (int i = 0; i < nv; ++i) a[k * nv + i] = select(rests, T(0.0), a[k * nv + i]);
+    }
+  }
+
+  /// How far J a is from gamma, relative to what acts: forces and those of the unknowns x along B (count x nv).
+  T off(const T* a, const T* B, const T* x, int count) {
+    if (L) return T(0.0);
+    const Arena::Scope scope(arena);
+    const int nv = tree.nv, rows = tree.loops.rows;
+    T *r = arena.take<T>(rows), *tau = arena.take<T>(nv), error = T(0.0), terms = e->terms;
+    for (int i = 0; i < rows; ++i) r[i] = b[nv + i];
+    add_motion_along_rows(tree, e->matrix.J, a, T(-1.0), r);
+    for (int i = 0; i < rows; ++i) error += square(r[i]) * e->matrix.row_weight[i];
+    for (int i = 0; i < nv; ++i) tau[i] = T(0.0);
+    for (int k = 0; k < count; ++k) subtract_scaled(tau, B + k * nv, -x[k], nv);
+    for (int i = 0; i < nv; ++i) terms += square(tau[i]) * mobility[i];
+    return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
+  }
+
+  /// Of `count` generalised forces, one after the other: with one state's factor several at a time.
   SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
     int k = 0;
     if constexpr (std::is_same_v<T, double>) {
@@ -88,6 +136,22 @@ template <class T> struct TaskResponses {
   }
 
  private:
+  /// How much one more correction would change of a solution.
+  void settle(const T* right, const T* own) {
+    const Arena::Scope scope(arena);
+    const Saddle<T>& matrix = e->solved();
+    const int n = matrix.plan.unknowns;
+    T *r = arena.take<T>(n), *work = arena.take<T>(n), moved = T(0.0), size = T(0.0);
+    residual(matrix, right, own, r);
+    sarrus::solve(matrix.plan, factor, arena, r, work);
+    for (int k = 0; k < matrix.tree.nv; ++k) {
+      const T inverse = inverse_or_none(matrix.mobility[k]);
+      moved += square(r[k]) * inverse, size += square(own[k]) * inverse + square(right[k]) * matrix.mobility[k] * T(1e-6);
+    }
+    const T share = sqrt(moved * inverse_or_none(size));
+    unsettled = select(share > unsettled, share, unsettled);
+  }
+
   /// Of right-hand side l: a lane, or all there is.
   template <class P> static T at(const P& x, int l) {
     if constexpr (std::is_same_v<P, T>)
@@ -123,38 +187,44 @@ template <class T> struct TaskResponses {
   }
 };
 
-/// What one limit asks of the unknowns.
+/// What one limit asks of the unknowns; terms: the size of what its ends are differences of.
 template <class T> void limit_rows(const TaskState<T>& s, const TaskControl& c, const TaskUnknowns<T>& u, T* C, T* lower,
-                                   T* upper) {
+                                   T* upper, T* terms) {
   const int n = u.n, motors = static_cast<int>(c.motor.size());
   int row = 0;
-  const auto bounds = [&](const T& low, const T& high) { lower[row] = low, upper[row] = high, ++row; };
+  const auto bounds = [&](const T& low, const T& high, const T& size = T(0.0)) {
+    lower[row] = low, upper[row] = high, terms[row++] = size;
+  };
   for (int k = 0; k < motors; ++k) {
     for (int i = 0; i < n; ++i) C[row * n + i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
     const int iv = c.motor[k];
     const T rate = abs(iv < u.nv ? s.v[iv] : s.loop.v[iv - u.nv]);
     // rounded towards zero, so that no product with the rate exceeds it; at rest there is no power
-    const double power = c.limits.power[k], least_rate = power / TaskLimits::far + 1e-300;
-    const auto counts = rate > T(power < TaskLimits::far ? 0.0 : TaskLimits::far);
-    const T most = T(power) / select(rate > T(least_rate), rate, T(least_rate)) * T(1.0 - 0x1p-52);
-    const T most_power = select(counts, most, T(TaskLimits::far));
+    const double power = c.limits.power[k];
+    T most_power = T(TaskLimits::far);
+    if (power < TaskLimits::far) {
+      const auto counts = rate > T(power * 1e-250);
+      most_power = select(counts, T(power) / select(counts, rate, T(1.0)) * T(1.0 - 0x1p-52), most_power);
+    }
     const T low = T(c.limits.effort_lower[k]), high = T(c.limits.effort_upper[k]);
     bounds(select(low < -most_power, -most_power, low), select(high > most_power, most_power, high));
   }
   for (const TaskLimits::Joint& j : c.limits.joint) {
     const bool closes = j.iv >= u.nv;
-    const T at = closes ? s.loop.q[j.iq - s.tree.nq] : s.q[j.iq], rate = closes ? s.loop.v[j.iv - u.nv] : s.v[j.iv];
+    const T read = closes ? s.loop.q[j.iq - s.tree.nq] : s.q[j.iq], rate = closes ? s.loop.v[j.iv - u.nv] : s.v[j.iv];
+    const T at = j.turns ? turns_near(read, T(j.near)) : read;
     const T* J = closes ? s.loop.J + (j.iv - u.nv) * u.nv : nullptr;
     const auto along = [&](const T* a) { return J ? scalar_product(J, a, u.nv) : a[j.iv]; };
     for (int i = 0; i < n; ++i) C[row * n + i] = along(u.A + i * u.nv) * u.scale[i];
     const T drift = along(u.a) + (closes ? s.loop.a[j.iv - u.nv] : T(0.0));
+    const T size = abs(drift) + (closes ? abs(s.loop.a[j.iv - u.nv]) : T(0.0)) + abs(rate) / T(c.limits.horizon);
     // the greatest acceleration upwards: the speed from which the rest of the way suffices to brake falls as the way does
     const auto end = [&](const T& room, const T& speed) {
       const auto inside = room > T(0.0);
       const T stop = sqrt(select(inside, room, T(0.0)) * T(2.0 * j.braking)), back = room / T(c.limits.horizon);
       const T reach = select(inside, stop, select(back < T(-j.speed), T(-j.speed), back));
       const auto brakes = reach < T(j.speed);
-      const T share = select(inside, speed / select(stop > T(1e-12), stop, T(1e-12)), T(0.0));
+      const T share = select(stop > T(0.0), speed / select(stop > T(0.0), stop, T(1.0)), select(inside, T(1.0), T(0.0)));
       const T within = select(share < T(0.0), T(0.0), select(share > T(1.0), T(1.0), share));
       const T most_speed = select(brakes, reach, T(j.speed));
       return (most_speed - speed) / T(c.limits.horizon) - select(brakes, within * T(j.braking), T(0.0));
@@ -162,7 +232,7 @@ template <class T> void limit_rows(const TaskState<T>& s, const TaskControl& c, 
     const bool up =
         j.upper < TaskLimits::far || j.speed<TaskLimits::far, down = j.lower> - TaskLimits::far || j.speed < TaskLimits::far;
     bounds(down ? -end(at - T(j.lower), -rate) - drift : T(-TaskLimits::far),
-           up ? end(T(j.upper) - at, rate) - drift : T(TaskLimits::far));
+           up ? end(T(j.upper) - at, rate) - drift : T(TaskLimits::far), size);
   }
   int first = motors;
   for (const TaskContact& contact : c.contact) {
@@ -192,6 +262,19 @@ inline int limit_count(const TaskControl& c) {
   return n;
 }
 
+/// How far a unit of energy would move rows of an angular (0) or linear (3) half of the whole as one rigid body, squared.
+template <class T> T rigid_size(const TaskState<T>& s, const Task& task, const RigidWhole<T>& whole, int half) {
+  switch (task.kind) {
+    case TaskKind::frame: {
+      const Transform<T>& X = s.k.link[task.link[0]].X;
+      return half == 0 ? whole.turning(X.p + X.R * cast<T>(task.X[0].p)) : whole.moving();
+    }
+    case TaskKind::center_of_mass: return whole.moving();
+    case TaskKind::momentum: return half == 0 ? T(0.5) * whole.trace : whole.m;
+    default: return T(0.0);
+  }
+}
+
 template <class T>
 SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* given,
                                const T& time, const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot,
@@ -217,7 +300,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   if (report.x || report.tau) in.off = &off;
   TaskResponses<T> respond(tree, arena, in);
   TaskUnknowns<T> u = {n, nv, held, take(n * nv), take(n * nv), take(n * held), take(nv), take(held), take(n)};
-  respond(respond.b, respond.b + nv, u.a, u.lambda);
+  respond(respond.b, respond.b + nv, u.a, u.lambda, true);
   for (int k = 0; k < n * nv; ++k) u.B[k] = T(0.0);
   for (int k = 0; k < motors; ++k) {
     const int iv = c.motor[k];
@@ -228,89 +311,161 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   }
   T* still = take(n - motors + 1);  // what J a of contacts must be
   for (int k = motors, i = 0; k < n; k += c.contact[i++].rows) contact_rows(s, c.contact[i], u.B + k * nv, still + k - motors);
-  respond.each(u.B, n, u.A, u.Lambda);
-  for (int k = 0; k < n; ++k) {
-    const T moved = scalar_product(u.B + k * nv, u.A + k * nv, nv);
-    u.scale[k] = select(moved > T(1e-300), T(1.0) / sqrt(select(moved > T(1e-300), moved, T(1.0))), T(1.0));
+  respond.answers(u.B, n, u.A, u.Lambda);
+
+  // Units of energy. What belongs together, such as the three of a point, has one scale, so that axes do not matter
+  const RigidWhole<T> whole(s);
+  const auto set_scale = [&](int first, int count, const T& rigid) {
+    T sum = T(0.0);
+    for (int k = first; k < first + count; ++k) sum += scalar_product(u.B + k * nv, u.A + k * nv, nv);
+    sum = select(sum > T(0.0), sum, T(0.0)) * T(1.0 / count) + rigid;
+    const T scale = select(sum > T(0.0), T(1.0) / sqrt(select(sum > T(0.0), sum, T(1.0))), T(1.0));
+    for (int k = first; k < first + count; ++k) u.scale[k] = scale;
+  };
+  for (int k = 0; k < motors; k += c.together[k]) set_scale(k, c.together[k], whole.along(s, c.motor[k], c.angular[k]));
+  int force = motors;
+  for (const TaskContact& contact : c.contact) {
+    set_scale(force, std::min(contact.rows, 3), whole.moving());
+    if (contact.rows == 6) set_scale(force + 3, 3, whole.turning(contact_place(s, contact)));
+    force += contact.rows;
   }
 
   // rows of all levels: contacts and what must hold, priorities, least effort
-  int rows = n - motors + n, widest = 0;
-  for (const Task& task : c.task) rows += task.rows(), widest = std::max(widest, task.rows());
-  T *A = take(rows * n), *b = take(rows), *J = take(std::max(1, widest) * nv), *right = take(widest + 1), *error = take(rows);
+  int rows = n - motors + n, widest = 6;
+  for (const Task& task : c.task)
+    rows += task.rows(), widest = std::max(widest, task.rows() + static_cast<int>(task.beside.size()));
+  T *A = take(rows * n), *b = take(rows), *size = take(rows), *terms = take(rows), *J = take(widest * nv), *right = take(widest),
+    *error = take(rows), *reach = take(widest * n), *squares = take(widest);
   int* level = arena.template take<int>(c.levels + 3);
   int row = 0, told = 0, state = 0;
-  // what is left of terms that cancel is none: momentum about the centre of mass, say, that no motor can change
-  T* length = take(n);  // of each unknown's accelerations, squared
-  for (int k = 0; k < n; ++k) length[k] = scalar_product(u.A + k * nv, u.A + k * nv, nv);
-  const auto in_unknowns = [&](const T* along, const T& wanted, const T& weight) {
-    const T size = scalar_product(along, along, nv) * T(1e-22);
-    for (int k = 0; k < n; ++k) {
-      const T sum = scalar_product(along, u.A + k * nv, nv);
-      A[row * n + k] = select(sum * sum > size * length[k], sum, T(0.0)) * u.scale[k] * weight;
+  T *root = take(nv), *even = take(n * nv),
+    *length = take(n);  // velocities weighed by their inertias; A so, and its lengths squared
+  for (int i = 0; i < nv; ++i) root[i] = sqrt(respond.mobility[i]);
+  for (int k = 0; k < n; ++k) {
+    for (int i = 0; i < nv; ++i) even[k * nv + i] = u.A[k * nv + i] * inverse_or_none(root[i]);
+    length[k] = scalar_product(even + k * nv, even + k * nv, nv);
+  }
+  T idle = T(0.0);  // of a_0
+  for (int i = 0; i < nv; ++i) idle += square(u.a[i] * inverse_or_none(root[i]));
+  Cascade<T> cascade(arena, n, rows);
+  // What units of energy make of rows, and how much of that contacts and what must hold leave free. What is left of terms that cancel is none:
+  // momentum about the centre of mass, say, that no motor can change
+  T *weighed = take(nv), *own = take(widest);
+  const auto reached = [&](const T* along, int count) {
+    for (int r = 0; r < count; ++r) {
+      for (int i = 0; i < nv; ++i) weighed[i] = along[r * nv + i] * root[i];
+      own[r] = scalar_product(weighed, weighed, nv);
+      const T least = own[r] * T(1e-22);
+      squares[r] = T(0.0);
+      for (int k = 0; k < n; ++k) {
+        const T sum = scalar_product(weighed, even + k * nv, nv);
+        const T to = select(sum * sum > least * length[k], sum, T(0.0)) * u.scale[k];
+        reach[r * n + k] = to, squares[r] += to * to;
+      }
+      for (int j = 0; j < cascade.directions; ++j) squares[r] -= square(scalar_product(cascade.q + j * n, reach + r * n, n));
+      squares[r] = select(squares[r] > T(0.0), squares[r], T(0.0));
     }
-    b[row++] = (wanted - scalar_product(along, u.a, nv)) * weight;
+  };
+  // J a = wanted, of what was reached, where it is in that; of so much length, squared
+  const auto write = [&](int r, const T* along, const T& wanted, const T& weight, const T& of) {
+    const T whole_size = sqrt(select(of > T(0.0), of, T(1.0)));
+    for (int k = 0; k < n; ++k) A[row * n + k] = reach[r * n + k] * weight;
+    b[row] = (wanted - scalar_product(along, u.a, nv)) * weight;
+    terms[row] = (square(wanted) + own[r] * idle) / square(whole_size);
+    size[row++] = whole_size * weight;
+  };
+  // rows of forces: of the unknowns themselves
+  const auto write_force = [&](const T& wanted, const T& weight, const T& rigid) {
+    T of = rigid;
+    for (int k = 0; k < n; ++k) of += square(A[row * n + k]);
+    of = sqrt(select(of > T(0.0), of, T(1.0)));
+    for (int k = 0; k < n; ++k) A[row * n + k] *= weight;
+    b[row] = wanted * weight, terms[row] = square(wanted / of), size[row++] = of * weight;
   };
   level[0] = 0;
-  for (int k = 0; k < n - motors; ++k) in_unknowns(u.B + (motors + k) * nv, still[k], T(1.0));
+  for (int k = motors, i = 0; k < n; k += c.contact[i++].rows) {
+    const int count = c.contact[i].rows;
+    const T* along = u.B + k * nv;
+    reached(along, count);
+    for (int r = 0; r < count; ++r) {
+      T of = r < 3 ? whole.moving() : whole.turning(contact_place(s, c.contact[i]));
+      for (int other = r < 3 ? 0 : 3; other < (r < 3 ? std::min(count, 3) : 6); ++other) of += squares[other];
+      write(r, along + r * nv, still[k - motors + r], T(1.0), of);
+    }
+  }
   const int tasks_from = row;
   std::size_t next = 0;
   for (int l = 0; l <= c.levels; ++l) {
     for (; next < c.task.size() && c.task[next].level == l; ++next) {
       const Task& task = c.task[next];
       const T *gain = parameter + task.parameter, *number = gain + 3 * task.rows();
-      task_rows(s, task, {J, right, error + told});
       int first_force = motors;
       for (int i = 0; i < task.contact; ++i) first_force += c.contact[i].rows;
+      if (task.kind != TaskKind::multiplier && task.kind != TaskKind::force) {
+        const int count = task.rows(), all = count + static_cast<int>(task.beside.size());
+        task_rows(s, task, {J, right, error + told});
+        reached(J, all);
+        T half[2] = {rigid_size(s, task, whole, 0), rigid_size(s, task, whole, 3)};
+        if (task.kind != TaskKind::joints)
+          for (int r = 0; r < all; ++r) half[(r < count ? task.component[r] : task.beside[r - count]) / 3] += squares[r];
+        for (int r = 0; r < count; ++r)
+          write(r, J + r * nv, right[r], sqrt(gain[3 * r + 2]),
+                task.kind == TaskKind::joints ? squares[r] + whole.along(s, task.iv[r], task.angular[r])
+                                              : half[task.component[r] / 3]);
+        told += count;
+        continue;
+      }
       for (int i = 0; i < task.rows(); ++i) {
         const T weight = sqrt(gain[3 * i + 2]);
-        if (task.kind != TaskKind::multiplier && task.kind != TaskKind::force) {
-          in_unknowns(J + i * nv, right[i], weight);
-          continue;
-        }
         T g[3] = {T(0.0), T(0.0), T(0.0)};
         if (task.target[i]) evaluate(*task.target[i], parameter, &time, g);
         g[0] += number[i];
         const int r = task.component[i];
         if (task.kind == TaskKind::multiplier) {
-          for (int k = 0; k < n; ++k) A[row * n + k] = u.Lambda[k * held + r] * u.scale[k] * weight;
+          for (int k = 0; k < n; ++k) A[row * n + k] = u.Lambda[k * held + r] * u.scale[k];
           const T push = task.iz >= 0 ? gain[3 * i] * z[task.iz + i] : T(0.0);
-          b[row++] = (g[0] + push - u.lambda[r]) * weight;
+          write_force(g[0] + push - u.lambda[r], weight, respond.e->matrix.row_weight[r]);
         } else {
-          for (int k = 0; k < n; ++k) A[row * n + k] = T(k == first_force + r ? 1.0 : 0.0) * u.scale[k] * weight;
-          b[row++] = g[0] * weight;
+          for (int k = 0; k < n; ++k) A[row * n + k] = T(k == first_force + r ? 1.0 : 0.0) * u.scale[k];
+          write_force(g[0], weight, T(0.0));
         }
         error[told + i] = g[0];  // less what it is: below
       }
       told += task.rows();
     }
     level[l + 1] = row;
+    if (l == 0) cascade.add(A, b, size, row, false);
   }
   for (int k = 0; k < n; ++k, ++row) {
     for (int i = 0; i < n; ++i) A[row * n + i] = T(0.0);
-    A[row * n + k] = u.scale[k] * T(k < motors ? std::sqrt(c.effort_weight[k]) : c.force_arm);
+    size[row] = A[row * n + k] = u.scale[k] * T(k < motors ? std::sqrt(c.effort_weight[k]) : c.force_arm);
     b[row] = T(0.0);
   }
   level[c.levels + 2] = row;
 
-  Cascade<T> cascade(arena, n, rows);
-  for (int l = 0; l <= c.levels; ++l) cascade.add(A + level[l] * n, b + level[l], level[l + 1] - level[l], l > 0);
-  if (Lanes<T>::count > 1 || cascade.directions < n) cascade.add(A + level[c.levels + 1] * n, b + level[c.levels + 1], n, false);
+  for (int l = 1; l <= c.levels; ++l) cascade.add(A + level[l] * n, b + level[l], size + level[l], level[l + 1] - level[l], true);
+  if (Lanes<T>::count > 1 || cascade.directions < n)
+    cascade.add(A + level[c.levels + 1] * n, b + level[c.levels + 1], size + level[c.levels + 1], n, false);
 
-  T status = select(off.found > T(0.5), T(off_loops), T(0.0)), missed = T(0.0), asked = T(1e-12);
-  for (int r = 0; r < level[1]; ++r) {  // rows that must hold, but do not
-    missed += square(b[r] - scalar_product(A + r * n, cascade.x, n));
-    asked += square(b[r]) + scalar_product(A + r * n, A + r * n, n) * scalar_product(cascade.x, cascade.x, n);
+  // rows that must hold, but do not
+  T status = select(off.found > T(0.5), T(off_loops), T(0.0)), missed = T(0.0), asked = T(0.0);
+  const T far = scalar_product(cascade.x, cascade.x, n);
+  for (int r = 0; r < level[1]; ++r) {
+    const T inverse = inverse_or_none(size[r]);
+    missed += square((b[r] - scalar_product(A + r * n, cascade.x, n)) * inverse);
+    asked += terms[r] + scalar_product(A + r * n, A + r * n, n) * square(inverse) * far;
   }
-  status = select(missed > asked * T(1e-12), T(contradictory), status);
+  status = select(missed > asked * T(square(tolerances::contradiction)), T(contradictory), status);
 
   if (report.conflict) *report.conflict = 0;
   const T *effort_lower = nullptr, *effort_upper = nullptr;
   if (c.limited) {
     const int limits = limit_count(c);
     T *C = take(limits * n), *lower = take(limits), *upper = take(limits);
-    limit_rows(s, c, u, C, lower, upper);
+    T* limit_terms = take(limits);
+    limit_rows(s, c, u, C, lower, upper, limit_terms);
     double *A1 = arena.template take<double>(rows * n), *b1 = arena.template take<double>(rows),
+           *size1 = arena.template take<double>(rows), *terms1 = arena.template take<double>(limits),
            *C1 = arena.template take<double>(limits * n), *low = arena.template take<double>(limits),
            *high = arena.template take<double>(limits), *x1 = arena.template take<double>(n);
     bool* soft = arena.template take<bool>(limits);
@@ -319,12 +474,13 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     std::fill(active, active + limits, static_cast<signed char>(0));
     for (int l = 0; l < Lanes<T>::count; ++l) {
       for (int k = 0; k < limits * n; ++k) C1[k] = lane(C[k], l);
-      for (int k = 0; k < limits; ++k) low[k] = lane(lower[k], l), high[k] = lane(upper[k], l);
+      for (int k = 0; k < limits; ++k)
+        low[k] = lane(lower[k], l), high[k] = lane(upper[k], l), terms1[k] = lane(limit_terms[k], l);
       for (int k = 0; k < n; ++k) x1[k] = lane(cascade.x[k], l);
-      LimitedRows p = {n, c.levels + 2, level, A1, b1, limits, C1, low, high, soft};
-      if (limited::within(p, low, high, x1)) continue;
+      LimitedRows p = {n, c.levels + 2, level, A1, b1, size1, limits, C1, low, high, terms1, soft};
+      if (limited::within(p, {low, high}, x1)) continue;
       for (int k = 0; k < rows * n; ++k) A1[k] = lane(A[k], l);
-      for (int k = 0; k < rows; ++k) b1[k] = lane(b[k], l);
+      for (int k = 0; k < rows; ++k) b1[k] = lane(b[k], l), size1[k] = lane(size[k], l);
       LimitedReport what = {active};
       double damping = 0.0;
       const int flag = solve_limited(c.solve, arena, p, x1, damping, what);
@@ -345,6 +501,15 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     }
     motor[c.motor[k]] += x[k];
   }
+  T* a = report.a ? report.a : take(nv);
+  std::copy(u.a, u.a + nv, a);
+  for (int k = 0; k < n; ++k) subtract_scaled(a, u.A + k * nv, -x[k], nv);
+  // held against the loops as forward dynamics is; where nobody asks for a status, as in simulations, by what is plainly wrong
+  const bool asked_for = report.x || report.tau;
+  const auto sound = status < T(0.5);
+  status = select(both(sound, respond.off(a, u.B, x, n) > T(tolerances::contradiction)), T(asked_for ? no_answer : contradictory),
+                  status);
+  if (asked_for) status = select(both(sound, respond.unsettled > T(respond.settled)), T(no_answer), status);
   if (held > 0 && (c.states > 0 || report.multipliers)) {
     std::copy(u.lambda, u.lambda + held, lambda);
     for (int k = 0; k < n; ++k) subtract_scaled(lambda, u.Lambda + k * held, -x[k], held);
@@ -376,10 +541,6 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     for (int r = tasks_from; r < level[c.levels + 1]; ++r)
       report.missed[r - tasks_from] = scalar_product(A + r * n, cascade.x, n) - b[r];
   if (report.damping) *report.damping = cascade.damping;
-  if (report.a) {
-    std::copy(u.a, u.a + nv, report.a);
-    for (int k = 0; k < n; ++k) subtract_scaled(report.a, u.A + k * nv, -x[k], nv);
-  }
   if (report.tau) {
     for (int k = 0; k < nv; ++k) report.tau[k] = T(0.0);
     for (int k = 0; k < motors; ++k) subtract_scaled(report.tau, u.B + k * nv, -x[k], nv);

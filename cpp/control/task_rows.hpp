@@ -13,6 +13,7 @@
 #include "../loops/loop_joints.hpp"
 #include "../spatial/conversions.hpp"
 #include "../spatial/exponential.hpp"
+#include "cascade.hpp"
 #include "tasks.hpp"
 
 namespace sarrus {
@@ -26,9 +27,52 @@ template <class T> struct TaskState {
   LoopJoints<T> loop;  // of joints that close loops, if tasks, motors or limits are at them; a: their drift
 };
 
-/// Rows of one task: J (rows x nv), what J a must be, and how far the task is off.
+/// Rows of one task: J (rows x nv), what J a must be, and how far the task is off. J goes on with the components beside them.
 template <class T> struct TaskRows {
   T *J, *right, *error;
+};
+
+/// The whole mechanism as one rigid body. What it would answer to a force, or how it would move with a unit of energy, is what counts as small:
+/// no joint, and no frame, need move less than that, but by a leverage, a singular position or a dead centre.
+template <class T> struct RigidWhole {
+  T m = T(0.0), trace = T(0.0);  // mass; of the inertia about c
+  Vec3<T> c = zero3<T>();
+
+  explicit RigidWhole(const TaskState<T>& s) {
+    for (int i = 1; i < s.tree.links; ++i) {
+      const auto& b = s.tree.link[i].inertia;
+      if (b.m > 0.0) m += T(b.m), c += s.k.link[i].X.p * T(b.m) + s.k.link[i].X.R * cast<T>(b.h);
+    }
+    c = c * inverse_or_none(m);
+    for (int i = 1; i < s.tree.links; ++i) {
+      const auto& b = s.tree.link[i].inertia;
+      trace += T(b.I.xx + b.I.yy + b.I.zz);
+      if (!(b.m > 0.0)) continue;
+      const Vec3<T> r = s.k.link[i].X.p + s.k.link[i].X.R * cast<T>(Vec3<double>(b.h * (1.0 / b.m))) - c;
+      trace += T(2.0 * b.m) * dot(r, r) - T(2.0 / b.m * dot(b.h, b.h));
+    }
+  }
+
+  /// 1 / inertia, at most half the trace about p about any axis through it; with the armature of a joint.
+  T turning(const Vec3<T>& p, double armature = 0.0) const {
+    const Vec3<T> r = p - c;
+    return inverse_or_none(T(0.5) * trace + m * dot(r, r) + T(armature));
+  }
+  T moving(double armature = 0.0) const { return inverse_or_none(m + T(armature)); }
+  /// Along a velocity of any joint.
+  T along(const TaskState<T>& s, int iv, bool angular) const {
+    if (iv < s.tree.nv) {
+      const double armature = s.tree.passive[iv].armature;
+      return angular ? turning(s.k.link[s.tree.column_link[iv]].X.p, armature) : moving(armature);
+    }
+    int i = 0;
+    while (i + 1 < s.tree.loop_motions && s.tree.loop_motion[i + 1].iv <= iv - s.tree.nv) ++i;
+    const LoopMotion& joint = s.tree.loop_motion[i];
+    const double armature = joint.terms[iv - s.tree.nv - joint.iv].armature;
+    if (!angular) return moving(armature);
+    const Transform<T>& X = s.k.link[joint.link[1]].X;
+    return turning(X.p + X.R * cast<T>(joint.X[1].p), armature);
+  }
 };
 
 template <class T> struct TargetMotion {
@@ -109,14 +153,14 @@ template <class T> void frame_rows(const TaskState<T>& s, const Task& task, cons
     }
   const Motion<T> e = {turn, p_t - X.p};
   const Mat3<T>& E = task.target_axes ? R_t : X0.R;
-  const int n = task.rows(), nv = s.tree.nv;
+  const int n = task.rows(), all = n + static_cast<int>(task.beside.size()), nv = s.tree.nv;
   const auto along = [&](int row, const Vec3<T>& angular, const Vec3<T>& linear) SARRUS_INLINED {
-    const int c = task.component[row];
+    const int c = row < n ? task.component[row] : task.beside[row - n];
     return c < 3 ? dot(Vec3<T>(E.col(c)), angular) : dot(Vec3<T>(E.col(c - 3)), linear);
   };
-  for (int k = 0; k < n * nv; ++k) out.J[k] = T(0.0);
-  add_columns(s, task.link[0], X.p, 1.0, n, along, out.J);
-  add_columns(s, task.link[1], p_t, -1.0, n, along, out.J);
+  for (int k = 0; k < all * nv; ++k) out.J[k] = T(0.0);
+  add_columns(s, task.link[0], X.p, 1.0, all, along, out.J);
+  add_columns(s, task.link[1], p_t, -1.0, all, along, out.J);
 
   // Components s = E^T e along axes that turn with w_E: s-dot = E^T (e-dot - w_E x e), and s-dot-dot has the accelerations of a turning frame;
   // of those, w_E-dot x e is partly the reference's own, which the joints' accelerations move
@@ -135,7 +179,7 @@ template <class T> void frame_rows(const TaskState<T>& s, const Task& task, cons
   }
   if (task.link[1] != 0)
     add_columns(
-        s, task.link[1], p_t, 1.0, n,
+        s, task.link[1], p_t, 1.0, all,
         [&](int row, const Vec3<T>& angular, const Vec3<T>&)
             SARRUS_INLINED { return along(row, Vec3<T>(cross(angular, e.angular)), Vec3<T>(cross(angular, e.linear))); },
         out.J);
@@ -196,6 +240,9 @@ template <class T> void centroidal_rows(const TaskState<T>& s, const Task& task,
     out.right[i] =
         gain[3 * i] * out.error[i] - drift[k] * share + (place ? g[2] + gain[3 * i + 1] * (g[1] - h[k] * share) : g[1]);
   }
+  for (std::size_t i = 0; i < task.beside.size(); ++i)
+    for (int l = 0; l < nv; ++l)
+      out.J[(n + i) * nv + l] = whole[task.beside[i] * nv + l] * (task.kind == TaskKind::center_of_mass ? T(1.0) / mass : T(1.0));
 }
 
 template <class T> void task_rows(const TaskState<T>& s, const Task& task, const TaskRows<T>& out) {
@@ -207,6 +254,12 @@ template <class T> void task_rows(const TaskState<T>& s, const Task& task, const
     case TaskKind::multiplier:
     case TaskKind::force: return;  // rows of the unknowns: see task_control.hpp
   }
+}
+
+/// Where a contact is.
+template <class T> Vec3<T> contact_place(const TaskState<T>& s, const TaskContact& c) {
+  const Transform<T>& X = s.k.link[c.link].X;
+  return X.p + X.R * cast<T>(c.X.p);
 }
 
 /// Of a contact: its rows of forces in world axes, at its place; J (rows x nv), and J a for which it stays where it is.

@@ -38,11 +38,14 @@ struct Task {
   bool hard;  // none of its rows may be missed
   std::vector<int>
       component;  // of each row: 0 .. 5 of [angular; linear]; the row of all constraints; the component of the contact's force
+  std::vector<int>
+      beside;  // frames, centre of mass, momentum: the other components of those halves; no rows, but they tell rows' sizes
   int link[2] = {0, 0};  // frames: child, reference
   Transform<double> X[2];
   bool target_axes = false;  // rows along the target's axes, not the reference's
   std::vector<int> iq, iv;  // joints, numbered on from the tree's over those that close loops
   std::vector<char> turns;  // whether a coordinate does not count its turns
+  std::vector<char> angular;  // whether its velocity turns
   int contact = -1;
   std::vector<const Law*> target;  // frames: rotation vector and position (6); else one a row. Each adds to its parameter
   std::vector<const Law*> push;  // impedances: of each row, the force that acts from outside; or none
@@ -73,19 +76,22 @@ struct TaskLimits {
     int iq, iv;
     bool turns;
     double lower, upper, speed, braking;  // position [rad or m], velocity, deceleration that brakes; far: none
+    double near;  // where turns are not counted, of all angles the one nearest to this is meant
   };
   std::vector<Joint> joint;
   double horizon = 0.01;  // within which a velocity may reach its limit [s]
-  static constexpr double far = 1e30;  // no limit: kernels know no infinity
+  static constexpr double far = 1e300;  // no limit: kernels know no infinity
 };
 
-/// min 1/2 y^T H y + f^T y, lower <= C y <= upper (rows x n); lambda of each row, positive at its upper bound. `soft`: rows that may be
-/// missed. Returns 1, 2 where soft rows are missed, -1 where no y satisfies all, another number below where it fails.
+/// min 1/2 y^T H y + f^T y, lower <= C y <= upper (rows x n); lambda of each row, positive at its upper bound. Returns 1, -1 where
+/// no y satisfies all, another number below where it fails.
 using QuadraticProgramme = int (*)(int n, int rows, const double* H, const double* f, const double* C, const double* lower,
-                                   const double* upper, const bool* soft, double* y, double* lambda);
+                                   const double* upper, double* y, double* lambda);
 
 struct TaskControl {
   std::vector<int> motor;  // of each effort, the velocity that it drives, numbered on over joints that close loops
+  std::vector<char> angular;  // of each, whether that velocity turns
+  std::vector<int> together;  // of each, how many follow on that are of the same joint and unit, this one included
   std::vector<Task> task;  // by level
   std::vector<TaskContact> contact;
   TaskLimits limits;

@@ -1,4 +1,5 @@
-// Control of tasks in one state, at the instruction set level that this file is compiled for.
+// Control of tasks, at the instruction set level that this file is compiled for.
+#include "../control/task_control.hpp"
 #include "kernels.hpp"
 #include "shared.hpp"
 
@@ -14,6 +15,11 @@ double control_tasks(const Tree& tree, const TaskControl& c, const double* param
 }
 
 }  // namespace
+
+SARRUS_SHARED_CONTROL(, double)
+#ifndef SARRUS_FALLBACK
+SARRUS_SHARED_CONTROL(, Packet<loop_lanes>)
+#endif
 
 void add_control_kernels(KernelTable& table) { table.tasks = control_tasks; }
 

@@ -39,10 +39,16 @@ struct KernelTable {
   ControlTasks tasks;
 };
 
-/// Each file of kernels adds its own.
+/// Each file of kernels adds its own; those of batches take the place of what goes one by one.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_simulation_kernels(KernelTable&);
 void add_control_kernels(KernelTable&);
+void add_tree_batches(KernelTable&);
+void add_loop_batches(KernelTable&);
+void add_simulation_batches(KernelTable&);
+
+/// SimulationKernels::advance_many of methods that do not go side by side.
+void advance_one_by_one(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
 
 }  // namespace sarrus

@@ -15,6 +15,7 @@ constexpr int tree_lanes = 2;
 // of sparse solves, which are chains of sums that wait for each other: more states side by side fill them (measured on Zen 4: eight
 // lanes do 3.2 to 3.8 times what one state does, four 2.5 to 3.2)
 #if defined(__AVX512F__)
+#define SARRUS_TREE_LANES_DIFFER
 constexpr int loop_lanes = 8;
 #else
 constexpr int loop_lanes = tree_lanes;

@@ -1,30 +1,19 @@
-// The operations that loops ask, at the instruction set level that this file is compiled for.
+// The operations that loops ask, state by state, at the instruction set level that this file is compiled for.
 #include "loop_operations.hpp"
 #include "run.hpp"
 #include "shared.hpp"
 
 namespace sarrus {
 
-/// Where the factor of a packet would leave the cache, states go one by one: the dense rows of fronts fill registers by themselves.
-template <Operation op>
-void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
-  if constexpr (op == Operation::constraint_jacobian_derivative) {
-    // rows on numbers that carry their rates are half a minute of a compiler's time, and on no hot path
-    one_by_one<op>(tree, p, rows, begin, end);
-  } else {
-    constexpr std::int64_t cache = 1 << 20;
-    const Substructures* pieces = tree.loops.substructures;
-    if (pieces && pieces->tree.loops.dynamics.slots * std::int64_t(loop_lanes * sizeof(double)) > cache)
-      one_by_one<op>(tree, p, rows, begin, end);
-    else
-      many<op, loop_lanes>(tree, p, rows, begin, end);
-  }
-}
+#define SARRUS_COMPILE(name, ...) \
+  template void one_by_one<Operation::name>(const Tree&, const Parameters&, const Rows&, std::int64_t, std::int64_t);
+SARRUS_LOOP_OPERATIONS(SARRUS_COMPILE)
+#undef SARRUS_COMPILE
 
 void add_loop_kernels(KernelTable& table) {
 #define SARRUS_ADD(name, ...)                                          \
   table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
-  table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
+  table.many[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

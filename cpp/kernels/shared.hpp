@@ -1,5 +1,6 @@
-// Algorithms that more than one file of kernels needs. They are compiled once a level, for one state in shared_one.cpp and for packets in
-// shared_many.cpp, and whoever includes this header calls those: compiled into each file anew, they would double the time of a build.
+// Algorithms that more than one file of kernels needs. They are compiled once a level: what joints are asked in shared_joints.cpp, the rest for one
+// state in shared_one.cpp, for packets in shared_many.cpp, on numbers that carry their rates in shared_rates.cpp, and control of tasks in
+// control_kernels.cpp. Whoever includes this header calls those: compiled into each file anew, they would double the time of a build.
 #pragma once
 
 #include "../control/tasks.hpp"
@@ -11,42 +12,66 @@
 #include "lanes.hpp"
 
 // EXTERN is `extern`, or nothing where they are compiled
-#define SARRUS_SHARED(EXTERN, T)                                                                                               \
+#define SARRUS_SHARED(EXTERN, T)                                                                                      \
+  EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,            \
+                                  const GroundMotion<T>&);                                                            \
+  EXTERN template void add_joint_forces(const Tree&, const T*, const T*, const T&, T*);                               \
+  EXTERN template void integrate(const Tree&, const T*, const T*, T*);                                                \
+  EXTERN template void difference(const Tree&, const T*, const T*, T*);                                               \
+  EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                     \
+  EXTERN template void aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                              \
+  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                             \
+  EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                         \
+  EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                              \
+  EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,               \
+                                           const ConstraintRows<T>&);                                                 \
+  EXTERN template void rows_between_coordinates(const LoopState<T>&, const Constraint&, const ConstraintRows<T>&);    \
+  EXTERN template void read_loop_joints(const Tree&, Arena&, const LoopState<T>&, const T*, const LoopJoints<T>&);    \
+  EXTERN template void tied_dynamics(const Tree&, Arena&, const T*, const T*, const T*, T*);                          \
+  EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                        \
+  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                         \
+  EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                  \
+  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                   \
+  EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                            \
+  EXTERN template class SubstructuredEquation<T>;                                                                     \
+  EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                            \
+  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool); \
+  EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);          \
+  EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
+
+#define SARRUS_SHARED_JOINTS(EXTERN, T)                                                                                        \
   EXTERN template void joint_motion(JointKind, int, const Coordinates<T>&, const T*, JointMotion<T>&);                         \
   EXTERN template void close_joint(JointKind, const JointConstants&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&); \
   EXTERN template void read_joint(JointKind, int, const JointConstants&, const Transform<T>&, const Motion<T>&, const T*,      \
-                                  ReadJoint<T>&);                                                                              \
-  EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,                     \
-                                  const GroundMotion<T>&);                                                                     \
-  EXTERN template void add_joint_forces(const Tree&, const T*, const T*, const T&, T*);                                        \
-  EXTERN template void integrate(const Tree&, const T*, const T*, T*);                                                         \
-  EXTERN template void difference(const Tree&, const T*, const T*, T*);                                                        \
-  EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                              \
-  EXTERN template void aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                                       \
-  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                                      \
-  EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                                  \
-  EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                                       \
-  EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,                        \
-                                           const ConstraintRows<T>&);                                                          \
-  EXTERN template void rows_between_coordinates(const LoopState<T>&, const Constraint&, const ConstraintRows<T>&);             \
-  EXTERN template void read_loop_joints(const Tree&, Arena&, const LoopState<T>&, const T*, const LoopJoints<T>&);             \
-  EXTERN template void tied_dynamics(const Tree&, Arena&, const T*, const T*, const T*, T*);                                   \
-  EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                                 \
-  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                  \
-  EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                           \
-  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                            \
-  EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                                     \
-  EXTERN template class SubstructuredEquation<T>;                                                                              \
-  EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                     \
-  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool);          \
-  EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                   \
-  EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);                                \
-  EXTERN template T task_control(const Tree&, Arena&, const TaskControl&, const T*, const T*, const T&, const T*, const T*,    \
+                                  ReadJoint<T>&);
+
+#define SARRUS_SHARED_CONTROL(EXTERN, T)                                                                                    \
+  EXTERN template T task_control(const Tree&, Arena&, const TaskControl&, const T*, const T*, const T&, const T*, const T*, \
                                  const T*, const T*, T*, T*, const TaskReport<T>&);
 
-#ifndef SARRUS_COMPILES_SHARED
+#define SARRUS_SHARED_RATES(EXTERN, T)                                                                                   \
+  EXTERN template void joint_motion(JointKind, int, const Coordinates<Dual<T>>&, const Dual<T>*, JointMotion<Dual<T>>&); \
+  EXTERN template LoopState<Dual<T>> place(const Tree&, Arena&, const Dual<T>*, const Dual<T>*, const Dual<T>*);         \
+  EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<Dual<T>>&, const Constraint&,            \
+                                           const ConstraintRows<Dual<T>>&);                                              \
+  EXTERN template void rows_between_coordinates(const LoopState<Dual<T>>&, const Constraint&, const ConstraintRows<Dual<T>>&);
+
 namespace sarrus {
-SARRUS_SHARED(extern, double)
-SARRUS_SHARED(extern, Packet<loop_lanes>)
-}  // namespace sarrus
+SARRUS_SHARED_JOINTS(extern, double)
+#ifndef SARRUS_FALLBACK
+SARRUS_SHARED_JOINTS(extern, Packet<loop_lanes>)
+#ifdef SARRUS_TREE_LANES_DIFFER
+SARRUS_SHARED_JOINTS(extern, Packet<tree_lanes>)
 #endif
+#endif
+#ifndef SARRUS_COMPILES_SHARED
+SARRUS_SHARED(extern, double)
+SARRUS_SHARED_CONTROL(extern, double)
+SARRUS_SHARED_RATES(extern, double)
+#ifndef SARRUS_FALLBACK
+SARRUS_SHARED(extern, Packet<loop_lanes>)
+SARRUS_SHARED_CONTROL(extern, Packet<loop_lanes>)
+SARRUS_SHARED_RATES(extern, Packet<loop_lanes>)
+#endif
+#endif
+}  // namespace sarrus

@@ -1,6 +1,5 @@
 // What several files of kernels share, for one state.
 #define SARRUS_COMPILES_SHARED
-#include "../control/task_control.hpp"
 #include "shared.hpp"
 
 namespace sarrus {

@@ -1,7 +1,7 @@
-// Simulation, at the instruction set level that this file is compiled for.
+// Simulation of one run, at the instruction set level that this file is compiled for.
 #include "../simulation/advance.hpp"
 #include "../simulation/dormand_prince.hpp"
-#include "run.hpp"
+#include "kernels.hpp"
 #include "shared.hpp"
 
 namespace sarrus {
@@ -13,36 +13,15 @@ double advance_one(const Tree& tree, const Plan& plan, const double* parameter, 
   return advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
 }
 
-void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Sweep& sweep, std::int64_t begin,
-                  std::int64_t end) {
-  if (!facts(plan.method).in_lanes) {
-    for (std::int64_t i = begin; i < end; ++i)
-      sweep.status[i] = static_cast<signed char>(
-          advance_one(tree, plan, sweep.parameter + i * sweep.parameter_step, clock, sweep.x + i * sweep.size));
-    return;
-  }
-  Arena& arena = thread_arena();
-  const Arena::Scope scope(arena);
-  using P = Packet<loop_lanes>;
-  P *x = arena.take<P>(sweep.size), *parameter = arena.take<P>(plan.force_elements.parameters);
-  for (std::int64_t i = begin; i < end; i += loop_lanes) {
-    const Arena::Scope inner(arena);
-    gather(sweep.x, sweep.size, sweep.size, i, end, x);
-    gather(sweep.parameter, sweep.parameter_step, plan.force_elements.parameters, i, end, parameter);
-    const P status = advance(tree, arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);
-    for (std::int64_t l = i; l < std::min<std::int64_t>(i + loop_lanes, end); ++l)
-      sweep.status[l] = static_cast<signed char>(status.lanes[l - i]);
-    scatter(x, sweep.size, i, end, sweep.x);
-  }
-}
-
 double try_step(const Tree& tree, const Plan& plan, const double* parameter, double time, double step, const double* tolerance,
-                const double* x, double* guard, double* there, double* dense, double* error) {
+                const double* x, double* guard, double* there, double* dense, SimulationKernels::Found& found) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
+  std::optional<DryFriction<double>> friction;
+  if (plan.frictions > 0) s.friction = &friction.emplace(s);
   Trial<double> trial = {there, 0.0, dense};
-  if (plan.limits > 0) s.demanded = error + 1;  // there is room behind it
+  if (plan.limits > 0) s.demanded = found.demanded;
   s.held = x + s.integrated();
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
@@ -52,11 +31,14 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
     std::optional<LeastMotion<double>> start;
     s.least = nullptr;
     if (s.closes > 0.5) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
+    if (s.friction) s.friction->begin(time, SimulationState<double>::of(tree, row));
     embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
     const auto end = SimulationState<double>::of(tree, there);
-    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + step, end);
+    found.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
+    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + found.part * step, end);
+    if (s.friction) s.friction->settle(time + found.part * step, found.part * step, step, end);
   });
-  *error = trial.error;
+  found.error = trial.error;
   return s.status;
 }
 
@@ -114,9 +96,16 @@ double only_on_loops(const Tree& tree, const Plan& plan, double time, const doub
 
 }  // namespace
 
+void advance_one_by_one(const Tree& tree, const Plan& plan, const Clock& clock, const Sweep& sweep, std::int64_t begin,
+                        std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i)
+    sweep.status[i] = static_cast<signed char>(
+        advance_one(tree, plan, sweep.parameter + i * sweep.parameter_step, clock, sweep.x + i * sweep.size));
+}
+
 void add_simulation_kernels(KernelTable& table) {
-  table.simulation = {advance_one, advance_many,    try_step,       between_steps, sample_controllers,
-                      forces_on,   read_all_joints, weakest_row_at, only_on_loops};
+  table.simulation = {advance_one, advance_one_by_one, try_step,       between_steps, sample_controllers,
+                      forces_on,   read_all_joints,    weakest_row_at, only_on_loops};
 }
 
 }  // namespace sarrus

@@ -9,10 +9,16 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
   static const sarrus::KernelTable table = [] {
     sarrus::KernelTable t{};
     t.level = SARRUS_LEVEL;
+    t.lanes = 1;
     sarrus::add_tree_kernels(t);
     sarrus::add_loop_kernels(t);
     sarrus::add_simulation_kernels(t);
     sarrus::add_control_kernels(t);
+#ifndef SARRUS_FALLBACK  // kernels that are compiled quickly, for machines that they will hardly meet
+    sarrus::add_tree_batches(t);
+    sarrus::add_loop_batches(t);
+    sarrus::add_simulation_batches(t);
+#endif
     return t;
   }();
   return &table;

@@ -1,4 +1,4 @@
-// The operations that a tree has, at the instruction set level that this file is compiled for.
+// The operations that a tree has, state by state, at the instruction set level that this file is compiled for.
 #include "run.hpp"
 #include "shared.hpp"
 #include "tree_operations.hpp"
@@ -6,10 +6,9 @@
 namespace sarrus {
 
 void add_tree_kernels(KernelTable& table) {
-  table.lanes = tree_lanes;
 #define SARRUS_ADD(name, ...)                                          \
   table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
-  table.many[static_cast<int>(Operation::name)] = many<Operation::name, tree_lanes>;
+  table.many[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_TREE_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #if defined(__GNUC__)
-#ifdef __OPTIMIZE__
+#if defined(__OPTIMIZE__) && !defined(SARRUS_FALLBACK)
 #define SARRUS_INLINE inline __attribute__((always_inline))
 #define SARRUS_INLINED __attribute__((always_inline))  // of a lambda
-#else  // a debugger sees every function
+#else  // a debugger sees every function, and a fallback is compiled quickly
 #define SARRUS_INLINE inline
 #define SARRUS_INLINED
 #endif

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "friction.hpp"
 #include "implicit_midpoint.hpp"
 #include "independent.hpp"
 #include "rates.hpp"
@@ -75,6 +76,8 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   const auto x = SimulationState<T>::of(tree, row);
   T *carried = row + s.size(), *record = plan.records ? carried + guard_size : nullptr;
   s.held = row + s.integrated();
+  std::optional<DryFriction<T>> friction;
+  if (plan.frictions > 0) s.friction = &friction.emplace(s);
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
   if (plan.limits > 0) {
     s.demanded = arena.template take<T>(tree.nv + tree.loop_nv);
@@ -93,7 +96,8 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
       }
       guarded_step(s, now, row, carried, [&] {
         s.kept = false;
-        step_once(s, now, step, x);
+        step_with_friction(s, now, step, x,
+                           [&](const T& begin_of_piece, const T& length) { step_once(s, begin_of_piece, length, x); });
       });
       if (s.samples()) s.sample(to, row);
       if constexpr (std::is_same_v<T, double>)

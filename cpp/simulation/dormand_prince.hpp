@@ -3,6 +3,7 @@
 // kept.
 #pragma once
 
+#include "friction.hpp"
 #include "steps.hpp"
 
 namespace sarrus {
@@ -64,6 +65,32 @@ template <class T> void between(const Tree& tree, int nz, const T* row, const T*
   for (int k = 0; k < nv; ++k) u[k] = value(dense + k, width, theta);
   integrate(tree, row, u, out);
   for (int k = nv; k < width; ++k) out[tree.nq + k - nv] = value(dense + k, width, theta);
+}
+
+/// Where the first joint that slides stops within the step, by its polynomial, looked for at eighths and then by halving: the state there
+/// becomes the step's end. Returns the part of the step up to there, 1 if none stops.
+inline double end_where_a_joint_stops(System<double>& s, double time, double step, const double* row, const double* dense,
+                                      const SimulationState<double>& end) {
+  const Arena::Scope scope(s.arena);
+  DryFriction<double>& friction = *s.friction;
+  double *x = s.arena.take<double>(s.size()), *u = s.arena.take<double>(s.tree.nv);
+  const auto there = SimulationState<double>::of(s.tree, x);
+  const auto turned = [&](double part) {
+    between(s.tree, s.plan.force_elements.nz, row, dense, part, u, x);
+    return friction.turned(time + part * step, there);
+  };
+  double before = 0.0, after = 0.0;
+  for (int k = 1; k <= 8 && after == 0.0 && friction.slides(); ++k) (turned(0.125 * k) ? after : before) = 0.125 * k;
+  if (after == 0.0) {
+    friction.stopped(time + step, step, end);
+    return 1.0;
+  }
+  for (double middle = 0.5 * (before + after); before < middle && middle < after; middle = 0.5 * (before + after))
+    (turned(middle) ? after : before) = middle;
+  turned(after);
+  std::copy(x, x + s.integrated(), end.q);
+  friction.stopped(time + after * step, after * step, end);
+  return after;
 }
 
 }  // namespace sarrus

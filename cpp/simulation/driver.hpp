@@ -210,8 +210,9 @@ class AdaptiveRun {
     const int n = s_.size();
     const double tolerance[] = {options.relative, options.absolute};
     std::vector<double> there(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)),
-        found(1 + s_.tree.nv + s_.tree.loop_nv);
-    const double &error = found[0], *demanded = found.data() + 1;  // by controllers, at the start of the step
+        demanded(s_.tree.nv + s_.tree.loop_nv);  // by controllers, at the start of the step
+    SimulationKernels::Found found = {0.0, 1.0, demanded.data()};
+    const double& error = found.error;
     Outcome done;
     done.finished = at.time >= end;
     StepLength length(at.next, options.longest);
@@ -220,7 +221,8 @@ class AdaptiveRun {
       at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, guard_size, at.guard);
     };
     const auto note = [&](double reached, const double* x) {
-      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), demanded, record);
+      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), found.demanded,
+                  record);
       note_state(from_, x_.data(), record), note_state(reached, x, record);
     };
     const ForceElements& elements = s_.plan.force_elements;
@@ -228,10 +230,11 @@ class AdaptiveRun {
     if (!x_.empty()) keep(samples, at.time, nullptr, done);  // for which the last call had no room
     while (!done.finished && at.time < pause && done.status == 0.0) {
       const double due = next_sample(elements, at.x + s_.integrated()), instant = one_instant(elements);
-      const bool samples_there = due < end + instant && at.time + length.next() >= due - instant;
-      const bool ends = !samples_there && at.time + length.next() >= end;
-      const bool finishes = ends || (samples_there && due > end - instant);  // though rounding may part the two
-      const double planned = length.next(), reached = samples_there ? due : ends ? end : at.time + planned;
+      bool samples_there = due < end + instant && at.time + length.next() >= due - instant;
+      bool ends = !samples_there && at.time + length.next() >= end;
+      bool finishes = ends || (samples_there && due > end - instant);  // though rounding may part the two
+      double reached = samples_there ? due : ends ? end : at.time + length.next();
+      const double planned = length.next();
       const double step = samples_there || ends ? reached - at.time : planned;
       if (ends && !tail_) tail_ = Tail{std::vector<double>(at.x, at.x + n), at.time, {at.guard[0], at.guard[1]}, length};
       if (!(at.time + step > at.time)) {
@@ -239,7 +242,7 @@ class AdaptiveRun {
         break;
       }
       const double status = s_.kernels.try_step(s_.tree, s_.plan, s_.parameter, at.time, step, tolerance, at.x, at.guard,
-                                                there.data(), dense.data(), found.data());
+                                                there.data(), dense.data(), found);
       if (status == caller_failed) {
         done.status = status;
         break;
@@ -254,6 +257,7 @@ class AdaptiveRun {
         ++done.rejected;
         continue;
       }
+      if (found.part < 1.0) reached = at.time + found.part * step, samples_there = ends = finishes = false;
       if (samples_there && (done.status = sample(reached, there.data())) != 0.0) break;
       x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step, std::copy_n(at.guard, guard_size, guard_);
       keep(samples, finishes ? std::max(reached, end) : reached, there.data(), done);
@@ -291,7 +295,7 @@ class AdaptiveRun {
 
  private:
   double sample(double time, double* x) const {
-    return s_.plan.force_elements.samplings > 0 ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
+    return s_.plan.force_elements.any<Sampling>() ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
   }
 
   void note_state(double time, const double* x, double* record) const {

@@ -80,9 +80,16 @@ template <class T> T above_ground(const Contact& c, const T* row, const T& heigh
   return (height - g[0] + (s - at) * g[1]) * cosine;
 }
 
+/// Forces that are limited, as the dampers that they are at a state: where these are to be noted, or, if they are known, from where to be taken.
+template <class T> struct Chords {
+  T* slip;  // of each contact, the speed at which it slips, with its v_s
+  T* damping;  // of each end stop
+  bool known;
+};
+
 template <class T>
 void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, const T* row, const T* v, T* tau, const T& weight,
-                 T& pressing) {
+                 T& pressing, const Chords<T>& chords, int number) {
   const T* parameter = row + c.parameter;
   const Transform<T>& X = state.X[c.link];
   Vec3<T> n = cast<T>(c.normal);
@@ -99,7 +106,8 @@ void add_contact(const Tree& tree, const LoopState<T>& state, const Contact& c, 
   const T pressed = power(select(touches, depth, T(0.0)), parameter[1]) * parameter[0] * (T(1.0) + parameter[2] * rate);
   const T normal = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
   const Vec3<T> slip = u + n * rate;
-  const T speed = sqrt(dot(slip, slip) + parameter[4] * parameter[4]);
+  T speed = sqrt(dot(slip, slip) + parameter[4] * parameter[4]);
+  if (chords.slip) chords.known ? speed = chords.slip[number] : chords.slip[number] = speed;
   add_point_force(tree, state, c.link, p, Vec3<T>(n * normal - slip * (parameter[3] * normal / speed)), tau);
 }
 
@@ -118,16 +126,15 @@ template <class T> void add_table(const EffortTable& table, const T* parameter, 
 /// What acts at places of bodies: contacts and thrusters.
 template <class T>
 void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time,
-                        const T* q, const T* v, T* tau, double weight, T& pressing) {
+                        const T* q, const T* v, T* tau, double weight, T& pressing, const Chords<T>& chords) {
   const Arena::Scope scope(arena);
   const LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
-  for (int i = 0; i < elements.contacts; ++i) {
-    const Contact& c = elements.contact[i];
-    add_contact(tree, state, c, parameter, v, tau, T(weight), pressing);
+  for (const Contact& c : elements.all<Contact>()) {
+    add_contact(tree, state, c, parameter, v, tau, T(weight), pressing, chords,
+                static_cast<int>(&c - elements.all<Contact>().first));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
-  for (int i = 0; i < elements.thrusters; ++i) {
-    const Thruster& c = elements.thruster[i];
+  for (const Thruster& c : elements.all<Thruster>()) {
     const T* p = parameter + c.parameter;
     const Transform<T>& X = state.X[c.link];
     T g[3];
@@ -143,11 +150,10 @@ void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& ele
 /// close loops.
 template <class T>
 void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
-           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing, T& lacking) {
+           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing, T& lacking, const Chords<T>& chords = {}) {
   pressing = lacking = T(0.0);
   double weight = 1.0;
-  for (int i = 0; i < elements.controllers; ++i) {
-    const Controller& c = elements.controller[i];
+  for (const Controller& c : elements.all<Controller>()) {
     const T* p = parameter + c.parameter;
     T g[3];
     evaluate(*c.target, parameter, &time, g);
@@ -159,13 +165,12 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const T room = most(p[4] - effort, T(0.0)), room_below = least(p[3] - effort, T(0.0));
     z_dot[c.iz] = most(least(p[1] * off, room * unwinding), room_below * unwinding);
   }
-  for (int i = 0; i < elements.efforts; ++i) {
+  for (const PrescribedEffort& e : elements.all<PrescribedEffort>()) {
     T g[3];
-    evaluate(*elements.effort[i].law, parameter, &time, g);
-    motor[elements.effort[i].iv] += g[0];
+    evaluate(*e.law, parameter, &time, g);
+    motor[e.iv] += g[0];
   }
-  for (int i = 0; i < elements.stictions; ++i) {
-    const Stiction& s = elements.stiction[i];
+  for (const Stiction& s : elements.all<Stiction>()) {
     const T *p = parameter + s.parameter, rate = v[s.iv], ratio = rate / p[2];
     const T most_friction = p[0] + (p[1] - p[0]) * exponential(-(ratio * ratio));
     // how fast bristles follow; no faster than 1/ms, or steps would have to be
@@ -174,32 +179,38 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     const T damping = select(settling * p[4] > p[3], p[3] / settling, p[4]);  // while they slip no more than friction in all
     tau[s.iv] -= p[3] * z[s.iz] + damping * z_dot[s.iz];
   }
-  for (int i = 0; i < elements.model_laws; ++i)
-    lacking = most(lacking, ModelBased<T>(tree, arena, elements.model_law[i], parameter, time, q, v).act(motor));
-  for (int i = 0; i < elements.tables; ++i) add_table(elements.table[i], parameter, time, motor);
-  for (int i = 0; i < elements.end_stops; ++i) {
-    const EndStop& s = elements.end_stop[i];
+  for (const ModelLaw& law : elements.all<ModelLaw>())
+    lacking = most(lacking, ModelBased<T>(tree, arena, law, parameter, time, q, v).act(motor));
+  for (const EffortTable& table : elements.all<EffortTable>()) add_table(table, parameter, time, motor);
+  for (const EndStop& s : elements.all<EndStop>()) {
     const T* p = parameter + s.parameter;
     const T at = s.turns ? turns_near(q[s.iq], T(s.near)) : q[s.iq];
     const T spring = p[2] * (most(at - p[1], T(0.0)) + least(at - p[0], T(0.0))), room = abs(spring);
-    tau[s.iv] -= spring + least(most(p[3] * v[s.iv], -room), room);
+    T damper = least(most(p[3] * v[s.iv], -room), room);
+    if (chords.damping) {
+      T& damping = chords.damping[&s - elements.all<EndStop>().first];
+      const auto moves = abs(v[s.iv]) > T(0.0);
+      if (!chords.known)
+        damping = select(moves, abs(damper) / select(moves, abs(v[s.iv]), T(1.0)), select(room > T(0.0), p[3], T(0.0)));
+      damper = damping * v[s.iv];
+    }
+    tau[s.iv] -= spring + damper;
     pressing += select(room > T(0.0), T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
-  for (int i = 0; i < elements.wheels; ++i) {
+  for (const ReactionWheel& wheel : elements.all<ReactionWheel>()) {
     T g[3];
-    evaluate(*elements.wheel[i].torque, parameter, &time, g);
-    motor[elements.wheel[i].iv] += g[0];
+    evaluate(*wheel.torque, parameter, &time, g);
+    motor[wheel.iv] += g[0];
   }
-  if (elements.contacts + elements.thrusters > 0)
-    add_spatial_forces(tree, arena, elements, parameter, time, q, v, tau, weight, pressing);
+  if (elements.any<Contact>() || elements.any<Thruster>())
+    add_spatial_forces(tree, arena, elements, parameter, time, q, v, tau, weight, pressing, chords);
 }
 
 /// What drives deliver of what is asked of them, and the rates of their lags.
 template <class T>
 void deliver(const ForceElements& elements, const T* parameter, const T* v, const T* z, T* motor, T* z_dot) {
-  for (int i = 0; i < elements.drives; ++i) {
-    const Drive& d = elements.drive[i];
+  for (const Drive& d : elements.all<Drive>()) {
     const T *p = parameter + d.parameter, *lag = z + d.iz;
     T& effort = motor[d.iv];
     if (d.order == 1) z_dot[d.iz] = p[0] * (effort - lag[0]);
@@ -217,8 +228,7 @@ void control_tasks(const Tree& tree, Arena& arena, const ForceElements& elements
                    const T* v, const T* z, T* motor, const T* tau, T* z_dot, int all, T& status) {
   const Arena::Scope scope(arena);
   T* others = arena.take<T>(all);
-  for (int i = 0; i < elements.task_controls; ++i) {
-    const TaskElement& c = elements.task_control[i];
+  for (const TaskElement& c : elements.all<TaskElement>()) {
     for (int k = 0; k < all; ++k) others[k] = motor == tau ? tau[k] : tau[k] + motor[k];
     const T outcome = task_control(tree, arena, *c.law, parameter + c.parameter, static_cast<const T*>(nullptr), time, q, v,
                                    z + c.iz, static_cast<const T*>(others), motor, z_dot + c.iz);
@@ -227,8 +237,7 @@ void control_tasks(const Tree& tree, Arena& arena, const ForceElements& elements
 }
 /// What reaction wheels give of what is asked of their motors: beyond the greatest momentum they are braked.
 template <class T> void saturate(const ForceElements& elements, const T* parameter, const T* v, T* motor) {
-  for (int i = 0; i < elements.wheels; ++i) {
-    const ReactionWheel& c = elements.wheel[i];
+  for (const ReactionWheel& c : elements.all<ReactionWheel>()) {
     const T *p = parameter + c.parameter, h = v[c.iv] * T(c.inertia);
     const T within = least(most(motor[c.iv], (-p[1] - h) * T(100.0)), (p[1] - h) * T(100.0));
     motor[c.iv] = least(most(within, -p[0]), p[0]);

@@ -1,7 +1,9 @@
 // What a simulation does, as plain constants: enough for a caller that does not include the algorithms.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <tuple>
 
 #include "../control/tasks.hpp"
 #include "../mechanism/status.hpp"
@@ -13,19 +15,31 @@ namespace sarrus {
 // Coordinates and velocities are numbered on from the tree's over those of joints that close loops. An angle of such a joint does not count its
 // turns (`turns`): where it stands is that of its values which is nearest to what it is compared with.
 
+// Each kind of element says whether its force follows the state at once, so that it can be too stiff for a step (`has_rates`), and whether it
+// acts at a velocity beyond the nv of the tree (`beyond`).
+
 struct Controller {
   int iq, iv, iz;  // iz: where its internal state stands
   const Law* target;
   int parameter;  // kp, ki, kd, lower, upper
   bool turns;
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const { return iv >= nv; }
 };
 struct PrescribedEffort {
   int iv;
   const Law* law;
+
+  static constexpr bool has_rates = false;
+  bool beyond(int nv) const { return iv >= nv; }
 };
 struct Stiction {
   int iv, iz;
   int parameter;  // sliding and sticking friction, Stribeck's velocity, stiffness s0 and damping s1 of the bristles
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const { return iv >= nv; }
 };
 /// A sphere (or, of no radius, a point) of a body against a plane of the world, or ground that is higher than it by a law.
 struct Contact {
@@ -35,6 +49,9 @@ struct Contact {
   int parameter;                // k, n, c, friction, v_s
   const Law* height = nullptr;  // of the distance along . x; null: the plane
   Vec3<double> along = Vec3<double>::Zero();
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const { return nv < 0; }
 };
 
 /// A force along an axis of a body.
@@ -43,6 +60,9 @@ struct Thruster {
   Vec3<double> at, axis;  // in the body
   const Law* thrust;
   int parameter;  // least and greatest force
+
+  static constexpr bool has_rates = false;
+  bool beyond(int nv) const { return nv < 0; }
 };
 
 /// A motor that turns a wheel: it gives way where the wheel would have more momentum than it may.
@@ -51,6 +71,9 @@ struct ReactionWheel {
   double inertia;  // about its axis
   const Law* torque;
   int parameter;  // greatest torque and momentum
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const { return iv >= nv; }
 };
 
 /// A spring and a damper where a coordinate is beyond its limits; they push back, and never pull.
@@ -59,12 +82,18 @@ struct EndStop {
   int parameter;  // lower and upper limit, stiffness, damping
   bool turns;
   double near;
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const { return iv >= nv; }
 };
 
 /// Tasks, with their numbers and their internal states behind those of others.
 struct TaskElement {
   const TaskControl* law;
   int parameter, iz;
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const { return nv < 0 || law->drives_loop_joints; }
 };
 
 /// A law that knows the mechanism, of independent coordinates: see model_laws.hpp.
@@ -82,12 +111,20 @@ struct ModelLaw {
   const int* motor;  // the velocity that each of them drives
   int parameter;  // kp of every target, then kd; or, of gravity, a scale
   bool own_motors;  // whether the motors are those of the targets
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const {
+    return std::any_of(motor, motor + motors, [nv](int at) { return at >= nv; });
+  }
 };
 
 /// What a drive makes of the effort that controllers ask for along a velocity: a lag, and less the faster it turns. See force_elements.hpp.
 struct Drive {
   int iv, iz, order;  // of the lag; it has as many internal states
   int parameter;  // bandwidth (1/time constant, or natural frequency) and damping ratio; stall effort and no-load speed
+
+  static constexpr bool has_rates = true;
+  bool beyond(int nv) const { return iv >= nv; }
 };
 
 /// Efforts that go through given points of time in straight lines.
@@ -96,30 +133,42 @@ struct EffortTable {
   const double* time;
   const int* motor;  // velocities
   int parameter;  // times x motors
+
+  static constexpr bool has_rates = false;
+  bool beyond(int nv) const {
+    return std::any_of(motor, motor + motors, [nv](int at) { return at >= nv; });
+  }
 };
 
 struct Sampling;
 
+template <class E> struct Elements {
+  const E* first = nullptr;
+  int count = 0;
+  const E* begin() const { return first; }
+  const E* end() const { return first + count; }
+  bool empty() const { return count == 0; }
+};
+
+/// All kinds, in one place: what is asked of every kind visits them.
+template <template <class> class Of>
+using EveryKind = std::tuple<Of<Controller>, Of<PrescribedEffort>, Of<Stiction>, Of<Contact>, Of<EndStop>, Of<Thruster>,
+                             Of<ReactionWheel>, Of<ModelLaw>, Of<Drive>, Of<EffortTable>, Of<Sampling>, Of<TaskElement>>;
+
 struct ForceElements {
-  int task_controls, controllers, efforts, stictions, contacts, end_stops, thrusters, wheels;
-  const TaskElement* task_control;
-  const Controller* controller;
-  const PrescribedEffort* effort;
-  const Stiction* stiction;
-  const Contact* contact;
-  const EndStop* end_stop;
-  const Thruster* thruster;
-  const ReactionWheel* wheel;
+  EveryKind<Elements> kinds;
   const double*
       effort_limit;  // of every velocity, those of joints that close loops too: what controllers give in all is kept within it; or null
   int nz, parameters;  // internal states that are integrated, and the numbers that all of them read
-  int model_laws = 0, drives = 0, tables = 0, samplings = 0;
-  const ModelLaw* model_law = nullptr;
-  const Drive* drive = nullptr;
-  const EffortTable* table = nullptr;
-  const Sampling* sampling = nullptr;
   int held = 0;  // numbers that samplings hold
   double unwinding = 1e3;  // towards a limit a controller's z goes no faster than it would reach it in the inverse of this [1/s]
+
+  template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }
+  template <class E> bool any() const { return !all<E>().empty(); }
+  /// Whether any force can be stiff at all.
+  bool have_rates() const;
+  /// Whether one of them is at a velocity beyond so many.
+  bool beyond(int nv) const;
 };
 
 /// Controllers that are asked at samples only, or a table of efforts: see sampling.hpp.
@@ -134,7 +183,23 @@ struct Sampling {
   const double* time;
   const int* motor;
   int parameter;
+
+  static constexpr bool has_rates = false;  // it holds what it gives
+  bool beyond(int nv) const {
+    return elements.beyond(nv) || std::any_of(motor, motor + motors, [nv](int at) { return at >= nv; });
+  }
 };
+
+template <class E> bool have_rates(const Elements<E>& some) { return E::has_rates && !some.empty(); }
+inline bool ForceElements::have_rates() const {
+  return std::apply([](const auto&... some) { return (sarrus::have_rates(some) || ...); }, kinds);
+}
+inline bool ForceElements::beyond(int nv) const {
+  const auto any_of = [nv](const auto& some) {
+    return std::any_of(some.begin(), some.end(), [nv](const auto& element) { return element.beyond(nv); });
+  };
+  return std::apply([&](const auto&... some) { return (any_of(some) || ...); }, kinds);
+}
 
 /// A coordinate, a velocity, or what controllers ask for along it, that is to stay between two numbers.
 enum class Quantity : int { position, velocity, effort };
@@ -146,6 +211,12 @@ struct Limit {
   double near;
 };
 
+/// Dry friction along a velocity, up to this limit. The tree that is simulated has none: see friction.hpp.
+struct JointFriction {
+  int iv;
+  double limit;
+};
+
 /// What a simulation does, besides its state.
 struct Plan {
   Method method = Method::rk4;
@@ -155,6 +226,9 @@ struct Plan {
   int limits = 0;  // what is watched, and recorded behind the state: see record.hpp
   const Limit* limit = nullptr;
   bool records = false, watches_rates = false;
+  int frictions = 0;
+  const JointFriction* friction = nullptr;
+  const Tree* described = nullptr;  // with its friction: what control laws know; null: the tree at hand
   bool drives_loop_joints = false,
        watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
   // adds the efforts of motors and other generalised forces; false: it failed, and the simulation ends. Not for many at once.
@@ -184,10 +258,14 @@ struct Sweep {
 struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
   void (*advance_many)(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
-  /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and its error as a share of what is allowed, and
-  /// behind that, where limits are watched, what motors ask for (nv). `guard`: see record.hpp.
+  /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and what is found of it. `guard`: see record.hpp.
+  struct Found {
+    double error;  // as a share of what is allowed
+    double part;  // of the step, after which a joint comes to rest: there the step ends; 1: none does
+    double* demanded;  // where limits are watched, what motors ask for (nv)
+  };
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
-                     const double* x, double* guard, double* there, double* dense, double* error);
+                     const double* x, double* guard, double* there, double* dense, Found& found);
   /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
   void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
                   const double* guard, const double* dense, double* there);

@@ -4,6 +4,8 @@
 // on this matrix times h, with its products by differences of the forces, as in explicit methods that choose their stages
 // (Sommeijer, Shampine and Verwer 1998): an explicit step is stable only where the result is within its region. What counts is what
 // acts: controllers, contact, end stops, friction that sticks; springs and viscous dampers of the mechanism. Functions of the caller do not.
+// Friction of a contact counts as a damper with the force and the speed that it has, and so does the limited damper of an end stop: steps that are
+// too long for it let it slip to and fro at a speed at which its own slope is small, while fast and steady slipping is no matter.
 #pragma once
 
 #include <cstdint>
@@ -32,15 +34,48 @@ template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T
   each_force_between(tree, k, push, false);
 }
 
+/// The fastest rate times h, and the share of a step that numbers alone take from the energy of the motion that has it.
+template <class T> struct Stiffness {
+  T rate, eaten;
+};
+
+/// Of a motion that goes with z = rate h, of which y0, y1 and y2 are three states, one after the other: by B y = z y, B^2 - a B + b = 0 there.
+/// Runge and Kutta's method of order 4 takes 1 - |R(z)|^2 of its energy a step, where nature takes 1 - |exp z|^2, about -2 Re z. It is what
+/// counts where it is more than that: a fast motion that is damped is soon gone in either.
+template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const T& g1, const T& g2, int n) {
+  T s00 = T(0.0), s01 = T(0.0), s02 = T(0.0), s12 = T(0.0);
+  for (int k = 0; k < n; ++k) s00 += y0[k] * y0[k], s01 += y0[k] * y1[k], s02 += y0[k] * y2[k], s12 += y1[k] * y2[k];
+  // g1 g2 y2 = a g1 y1 - b y0, where all three are of length 1
+  const T apart = T(1.0) - s01 * s01, inverse = T(1.0) / most(apart, T(1e-12));
+  const T a = g2 * (s12 - s01 * s02) * inverse, b = -g1 * g2 * (s02 - s01 * s12) * inverse;
+  T off = T(0.0);
+  for (int k = 0; k < n; ++k) {
+    const T left = y2[k] - (a * y1[k] / g2 - b * y0[k] / (g1 * g2));
+    off += left * left;
+  }
+  const T real = T(0.5) * a, square = b - real * real;
+  const auto swings = both(both(apart > T(1e-6), off < T(1e-2)), square > real * real);  // one pair of motions has the upper hand
+  const T imaginary = sqrt(select(swings, square, T(0.0)));
+  T x = T(1.0), y = T(0.0);  // R(z) = 1 + z (1 + z/2 (1 + z/3 (1 + z/4)))
+  for (double k : {4.0, 3.0, 2.0, 1.0}) {
+    const T turned = (x * real - y * imaginary) * T(1.0 / k);
+    y = (x * imaginary + y * real) * T(1.0 / k), x = T(1.0) + turned;
+  }
+  const T eaten = T(1.0) - x * x - y * y;
+  return select(both(swings, eaten > T(-4.0) * real), eaten, T(0.0));
+}
+
 template <class T>
-SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T* q, const T* v, const T* z) {
+SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& h, const T* q, const T* v, const T* z) {
+  constexpr int rounds = 5;
   const Tree& tree = s.tree;
   Arena& arena = s.arena;
   const Arena::Scope scope(arena);
   const int nv = tree.nv, nz = s.plan.force_elements.nz, n = 2 * nv + nz;
   const auto take = [&](int size) { return arena.template take<T>(size); };
   T *tau = take(nv), *z_dot = take(nz), *there = take(nv), *z_dot_there = take(nz), *a = take(nv), *a_there = take(nv);
-  T *y = take(n), *next = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv), *z_there = take(nz);
+  T *y = take(n), *next = take(n), *before = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv),
+    *z_there = take(nz);
   const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
     const Arena::Scope inside(arena);
     s.forces(time, at, moving, inner, f, rates, false);
@@ -50,12 +85,16 @@ SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T*
     const Arena::Scope inside(arena);
     s.accelerations(time, q, v, f, to);
   };
+  const int contacts = s.plan.force_elements.template all<Contact>().count;
+  s.chords = {take(contacts), take(s.plan.force_elements.template all<EndStop>().count), false};
+  for (int i = 0; i < contacts; ++i) s.chords.slip[i] = T(1.0);  // of those that do not touch
   forces(q, v, z, tau, z_dot);
+  s.chords.known = true;
   accelerations(tau, a);
   const T small = h * T(1e-6);  // of a displacement; velocities change by 1e-6: little against any speed at which friction slips
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
-  T size = sqrt(sum_of_squares(y, n)), growth[3];
-  for (T& by : growth) {
+  T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);
+  for (int round = 0; round < rounds; ++round) {
     for (int k = 0; k < n; ++k) y[k] = y[k] / size;
     for (int k = 0; k < nv; ++k) u[k] = y[k] * small, v_there[k] = v[k] + y[nv + k] * small / h;
     for (int k = 0; k < nz; ++k) z_there[k] = z[k] + y[2 * nv + k] * small;
@@ -66,26 +105,33 @@ SARRUS_NOINLINE T fastest_rate(System<T>& s, const T& time, const T& h, const T*
     accelerations(there, a_there);
     for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = (a_there[k] - a[k]) * h * h;
     for (int k = 0; k < nz; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / small;
-    std::swap(y, next);
-    size = sqrt(sum_of_squares(y, n) + T(1e-300));
-    by = size;
+    size = growth[round] = sqrt(sum_of_squares(next, n) + T(1e-300));
+    if (round == rounds - 1 && facts(s.plan.method).order == 4) {
+      for (int k = 0; k < n; ++k) next[k] = next[k] / size;
+      eaten = eaten_by_steps(before, y, next, growth[rounds - 2], size, n);
+    }
+    std::swap(before, y), std::swap(y, next);
   }
-  // two turns, because a spring's motion changes from place to speed and back; the first one aims
-  const T rate = sqrt(growth[1] * growth[2]);
-  return select(rate > T(1e-12), rate, T(0.0));
+  s.chords = {};
+  // two turns, because a spring's motion changes from place to speed and back; the first ones aim
+  const T rate = sqrt(growth[rounds - 2] * growth[rounds - 1]);
+  return {select(rate > T(1e-12), rate, T(0.0)), eaten};
 }
 
 /// Looks, at the end of step k, whether a rate is faster than those in the record: every so many steps, as one look costs as much as four
 /// evaluations, and soon where something begins to press or no longer does.
 template <class T>
 void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, T* record) {
-  const bool regular = k % (facts(s.plan.method).order == 1 ? 256 : 64) == 0;
+  const int period = facts(s.plan.method).order == 1 ? 256 : 64;
+  const bool regular = k % period == 0;
   const auto changed = both(abs(s.pressing - record[1]) > T(0.0), record[2] < T(static_cast<double>(k - 7)));
   if (!regular && !any(changed)) return;
-  const T pressing = s.pressing, status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z);
+  const T pressing = s.pressing, status = s.status;
+  const Stiffness<T> found = fastest_rate(s, time, h, x.q, x.v, x.z);
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
-  record[0] = select(both(due, rate > record[0]), rate, record[0]);
+  record[0] = select(both(due, found.rate > record[0]), found.rate, record[0]);
+  if (regular) record[3] += found.eaten * T(k == 0 ? 1 : period);  // since the last look
   record[1] = select(due, pressing, record[1]), record[2] = select(due, T(static_cast<double>(k)), record[2]);
 }
 

@@ -8,8 +8,9 @@
 //
 //   [0]        the fastest rate of the forces that act, times the step: see rates.hpp
 //   [1], [2]   which contacts and end stops pressed when that was looked for last, and at which step
-//   [3 + 2 i]  when limit i was left first [s]; infinite: never
-//   [4 + 2 i]  by how much at most, with its sign: above the upper limit or below the lower one
+//   [3]        shares of its energy that steps take from the fastest motion, added up, where nothing else damps it so: see rates.hpp
+//   [4 + 2 i]  when limit i was left first [s]; infinite: never
+//   [5 + 2 i]  by how much at most, with its sign: above the upper limit or below the lower one
 //
 // Efforts are those that controllers ask for, before they are kept within a limit.
 #pragma once
@@ -25,10 +26,7 @@ namespace sarrus {
 
 /// Whether any force can be stiff at all.
 inline bool has_rates(const Tree& tree, const ForceElements& elements) {
-  bool any = elements.controllers + elements.stictions + elements.contacts + elements.end_stops + elements.wheels +
-                     elements.model_laws + elements.drives >
-                 0 ||
-             tree.ties_links;
+  bool any = elements.have_rates() || tree.ties_links;
   for (int k = 0; k < tree.nv; ++k) any = any || tree.passive[k].damping != 0.0 || tree.passive[k].stiffness != 0.0;
   return any;
 }
@@ -38,15 +36,16 @@ inline bool rates_matter(const Tree& tree, const Plan& plan) {
   return facts(plan.method).stable < HUGE_VAL && tree.loops.pfaffian_values == 0 && has_rates(tree, plan.force_elements);
 }
 
-constexpr int guard_size = 2;
+constexpr int guard_size = 2, record_head = 4;
 inline void begin_guard(double* guard) { guard[0] = -1.0, guard[1] = tolerances::work * tolerances::work; }
 
-inline int carried_size(const Plan& plan) { return guard_size + (plan.records ? 3 + 2 * plan.limits : 0); }
+inline int carried_size(const Plan& plan) { return guard_size + (plan.records ? record_head + 2 * plan.limits : 0); }
 
 inline void begin_carried(const Plan& plan, double* carried) {
   begin_guard(carried);
   double* record = carried + guard_size;
-  for (int i = 0; i < carried_size(plan) - guard_size; ++i) record[i] = i == 2 ? -HUGE_VAL : i > 2 && i % 2 ? HUGE_VAL : 0.0;
+  for (int i = 0; i < carried_size(plan) - guard_size; ++i)
+    record[i] = i == 2 ? -HUGE_VAL : i >= record_head && i % 2 == 0 ? HUGE_VAL : 0.0;
 }
 
 /// Of the quantities that are given (others: null).
@@ -58,7 +57,7 @@ template <class T> void note_limits(const Plan& plan, const T& time, const T* q,
     const T x = limit.turns ? turns_near(from[limit.at], T(limit.near)) : from[limit.at], above = x - T(limit.upper),
             below = x - T(limit.lower);
     const T excess = select(above > T(0.0), above, select(below < T(0.0), below, T(0.0)));
-    T &first = record[3 + 2 * i], &largest = record[4 + 2 * i];
+    T &first = record[record_head + 2 * i], &largest = record[record_head + 1 + 2 * i];
     const auto more = abs(excess) > abs(largest);
     first = select(both(more, time < first), time, first);
     largest = select(more, excess, largest);

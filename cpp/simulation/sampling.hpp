@@ -36,8 +36,7 @@ template <class T> struct Held {
 /// When something is due: at once in a run that has not begun.
 template <class T> double next_sample(const ForceElements& elements, const T* held) {
   double due = never;
-  for (int i = 0; i < elements.samplings; ++i) {
-    const Sampling& s = elements.sampling[i];
+  for (const Sampling& s : elements.all<Sampling>()) {
     const auto h = Held<const T>::of(s, held);
     const double taken = of_any_lane(*h.taken), acting = of_any_lane(*h.acting), begun = of_any_lane(*h.begun);
     if (s.times > 0) {
@@ -54,16 +53,15 @@ template <class T> double next_sample(const ForceElements& elements, const T* he
 /// By how much times may differ that are to be one: a millionth of the shortest period.
 inline double one_instant(const ForceElements& elements) {
   double slack = never;
-  for (int i = 0; i < elements.samplings; ++i) slack = std::min(slack, elements.sampling[i].period * 1e-6);
-  return elements.samplings > 0 ? slack : 0.0;
+  for (const Sampling& s : elements.all<Sampling>()) slack = std::min(slack, s.period * 1e-6);
+  return elements.any<Sampling>() ? slack : 0.0;
 }
 
 /// Hands a row of the table, or the command that `ask(sampling, z, effort)` makes, to each sampling where it is due at `time`.
 template <class T, class Ask> void take_samples(const ForceElements& elements, const T* parameter, double time, T* held,
                                                 Ask&& ask) {
   const double upto = time + one_instant(elements);
-  for (int i = 0; i < elements.samplings; ++i) {
-    const Sampling& s = elements.sampling[i];
+  for (const Sampling& s : elements.all<Sampling>()) {
     const auto h = Held<T>::of(s, held);
     double taken = of_any_lane(*h.taken), acting = of_any_lane(*h.acting);
     if (s.times > 0) {
@@ -80,7 +78,8 @@ template <class T, class Ask> void take_samples(const ForceElements& elements, c
     for (; acting < taken && begun + acting * s.period + s.delay <= upto; ++acting)
       std::copy(h.effort + s.width, h.effort + (1 + s.pending) * s.width, h.effort);
     if (begun + taken * s.period <= upto) {
-      ask(s, i, h.z, s.pending == 0 ? h.effort : h.effort + (1 + static_cast<int>(taken - acting)) * s.width);
+      ask(s, static_cast<int>(&s - elements.all<Sampling>().first), h.z,
+          s.pending == 0 ? h.effort : h.effort + (1 + static_cast<int>(taken - acting)) * s.width);
       ++taken, acting += s.pending == 0;
     }
     *h.taken = T(taken), *h.acting = T(acting);
@@ -89,8 +88,8 @@ template <class T, class Ask> void take_samples(const ForceElements& elements, c
 
 /// Adds the efforts that act.
 template <class T> void add_held(const ForceElements& elements, const T* held, int count, T* motor) {
-  for (int i = 0; i < elements.samplings; ++i) {
-    const T* effort = Held<const T>::of(elements.sampling[i], held).effort;
+  for (const Sampling& s : elements.all<Sampling>()) {
+    const T* effort = Held<const T>::of(s, held).effort;
     for (int k = 0; k < count; ++k) motor[k] += effort[k];
   }
 }

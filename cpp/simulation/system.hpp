@@ -46,6 +46,7 @@ template <class T> SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Are
 }
 
 template <class T> struct LeastMotion;
+template <class T> class DryFriction;
 
 template <class T> struct System {
   const Tree& tree;
@@ -57,6 +58,8 @@ template <class T> struct System {
   T closes = T(0.0);  // 1: what a step looks at on its way is brought onto the loops too: see redundancy.hpp
 
   const T* held = nullptr;  // of samplings, behind z
+  Chords<T> chords{};  // if they are to be noted or taken: see rates.hpp
+  DryFriction<T>* friction = nullptr;  // of joints, if there is any: see friction.hpp
 
   // whether the next evaluation looks at what constraint forces work; and how much that was, squared, of what they might
   bool watches = false;
@@ -68,10 +71,12 @@ template <class T> struct System {
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
   Force<T> impulse = Force<T>::zero();  // of what acts from outside, in the midpoint rule's last step of what floats
 
+  /// What control laws know.
+  const Tree& described() const { return plan.described ? *plan.described : tree; }
   /// Of what is integrated; and of a state with what samplings hold.
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held; }
-  bool samples() const { return plan.force_elements.samplings > 0; }
+  bool samples() const { return plan.force_elements.any<Sampling>(); }
   bool projects() const {
     return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   }
@@ -85,14 +90,15 @@ template <class T> struct System {
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
     T *along = all.J ? arena.template take<T>(all.nv) : tau, lacking;
-    T* motor = limit || demanded || elements.wheels + elements.drives > 0 ? arena.template take<T>(all.nv) : along;
+    T* motor =
+        limit || demanded || elements.any<ReactionWheel>() || elements.any<Drive>() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
-    apply(tree, arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking);
-    if (elements.model_laws > 0) flag_contradiction(lacking);
+    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, chords);
+    if (elements.any<ModelLaw>()) flag_contradiction(lacking);
     add_held(elements, held, all.nv, motor);
-    if (elements.task_controls > 0)
-      control_tasks(tree, arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot, all.nv,
-                    status);
+    if (elements.any<TaskElement>())
+      control_tasks(described(), arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot,
+                    all.nv, status);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;
@@ -130,10 +136,10 @@ template <class T> struct System {
     quantise(s.position_step, nq, q_seen), quantise(s.velocity_step, all.nv, v_seen);
     for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
     for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
-    apply(tree, arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking);
-    if (s.elements.model_laws > 0) flag_contradiction(lacking);
-    if (s.elements.task_controls > 0)
-      control_tasks(tree, arena, s.elements, parameter, time, static_cast<const T*>(q_seen), static_cast<const T*>(v_seen),
+    apply(described(), arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking);
+    if (s.elements.any<ModelLaw>()) flag_contradiction(lacking);
+    if (s.elements.any<TaskElement>())
+      control_tasks(described(), arena, s.elements, parameter, time, static_cast<const T*>(q_seen), static_cast<const T*>(v_seen),
                     static_cast<const T*>(z), effort, static_cast<const T*>(others), z_dot, all.nv, status);
     if constexpr (std::is_same_v<T, double>)
       if (s.calls && status == 0.0 && !plan.sampled(plan.self, which, time, q_seen, v_seen, effort)) status = caller_failed;
@@ -185,7 +191,7 @@ template <class T> struct System {
     const Arena::Scope scope(arena);
     T* tau = arena.template take<T>(tree.nv);
     forces(time, q, v, z, tau, z_dot);
-    accelerations(time, q, v, tau, a);
+    friction ? friction->accelerate(time, q, v, tau, a) : accelerations(time, q, v, tau, a);
   }
 
   /// Rows that the caller gives as a function of q, and their gamma.
@@ -245,6 +251,13 @@ template <class T> struct LeastMotion {
   const T* along(const T* change, double share) {
     for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = T(0.0);
     for (int r = 0; r < tree.loops.rows; ++r) x[tree.nv + r] = change[r] * T(share);
+    solve_once(e, arena, factor, x);
+    return x;
+  }
+
+  /// What a force (nv) makes of the velocities.
+  const T* by(const T* force) {
+    for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = k < tree.nv ? force[k] : T(0.0);
     solve_once(e, arena, factor, x);
     return x;
   }

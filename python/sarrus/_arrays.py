@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import ShapeError, StateError
+from .errors import ModelError, ShapeError, StateError
 
 Array = NDArray[np.float64]
 
@@ -93,6 +95,34 @@ def into(out: Array | None, result: Array) -> Array:
     return out
 
 
+# ---- names, files, functions -----------------------------------------------------------------------------------------
+
+
+def checked_names(what: str, given: Any) -> list[str]:
+    """Names, of which one may stand alone; TypeError for anything else."""
+    names = [given] if isinstance(given, str) else list(given) if np.iterable(given) else [given]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} must be names, each a str; got {given!r}")
+    return names
+
+
+def checked_path(given: Any) -> Path:
+    """The name of a file; TypeError for what is none, ModelError for one with a null character."""
+    if not isinstance(given, str | bytes | os.PathLike):
+        raise TypeError(f"path must be the name of a file; got {given!r}")
+    path = Path(os.fsdecode(given))
+    if "\0" in str(path):
+        raise ModelError(f"path must be the name of a file; {str(path)!r} holds a null character")
+    return path
+
+
+def check_callable(what: str, given: Any) -> None:
+    """Raise TypeError, which tells what it is called with, for what is no function."""
+    if not callable(given):
+        raise TypeError(f"{what} must be a function; got {given!r}")
+
+
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
@@ -121,6 +151,12 @@ def checked_truth(name: str, given: Any) -> bool:
 def checked_time(given: Any) -> float | None:
     """[s], or None."""
     return None if given is None else checked_number("time", given, "")
+
+
+def checked_times(given: Any) -> float | Array | None:
+    """[s] of one state or of each, or None."""
+    several: bool = np.iterable(given) and not isinstance(given, str)
+    return real_array("time", given) if several else checked_time(given)
 
 
 def checked_count(name: str, given: Any, least: int = 1, most: float = np.inf) -> int:

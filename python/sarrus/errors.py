@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sized
 from typing import Any, NoReturn
 
 import numpy as np
@@ -35,6 +35,7 @@ def __dir__() -> list[str]:
 
 # what a terminal obeys instead of showing it: control characters, ends of lines, turns of the direction of writing; and half characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST_NAME = 100000  # letters: messages hold names
 
 
 class SarrusError(Exception):
@@ -128,10 +129,18 @@ def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str 
     )
 
 
+def check_name(kind: str, name: object, known: Collection[str], what: str | None = None) -> None:
+    """Raise NameNotFoundError for what is not among the known names: also for what is no text, and perhaps not hashable."""
+    if not isinstance(name, str) or name not in known:
+        raise_no_such_name(kind, name, known, what)
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the known one that is most like it, or which there are."""
     import difflib  # which an import of sarrus does without
 
+    if isinstance(known, Sized) and len(known) > 2000:  # a comparison with each takes long, and files may ask for many
+        return ""
     names = sorted(known)
     close = difflib.get_close_matches(str(name), names, n=1)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
@@ -139,7 +148,9 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def check_printable(what: str, name: str) -> None:
-    """Raise ModelError for a name that cannot be shown as it is."""
+    """Raise ModelError for a name that cannot be shown as it is, or is longer than anybody shows."""
+    if len(name) > LONGEST_NAME:
+        raise ModelError(f"a {what} needs a name of at most {LONGEST_NAME} letters; got one of {len(name)}")
     if found := UNPRINTABLE.search(name):
         raise ModelError(f"a {what} needs a name that can be printed; {name!r} holds U+{ord(found[0]):04X}")
 

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._arrays import Array, real_array
+from ._arrays import Array, checked_names, real_array
 from .description.joints import (
     Free,
     Gimbal,
@@ -56,7 +56,7 @@ from .description.joints import (
     Spherical,
     Universal,
 )
-from .errors import ModelError, ShapeError, raise_no_such_name
+from .errors import ModelError, ShapeError, check_name, raise_no_such_name
 from .mechanism import Joint, Mechanism, checked_mechanism
 
 if TYPE_CHECKING:
@@ -179,10 +179,9 @@ def _sized(name: str, x: ArrayLike, n: int, owner: str = "this mechanism") -> Ar
 def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
     moving = {name: robot.joint(name) for name in robot.joints if robot.joint(name).nq}
     specs = {spec.name: spec for spec in robot.description.joints}
-    order = list(moving) if names is None else list(names)
+    order = list(moving) if names is None else checked_names("joints", names)
     for name in order:
-        if name not in moving:
-            raise_no_such_name("moving joint", name, moving, "joints")
+        check_name("moving joint", name, moving, "joints")
     if sorted(order) != sorted(moving):
         left_out = [name for name in moving if name not in order]
         raise ModelError(

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
+RENAMED = {  # until 0.1.0
+    "loop_operational_inertia": "operational_inertia(q, frame, components)",
+    "loop_operational_inertia_inverse": "operational_inertia_inverse",
+}
+
+
 class Mechanism(
     Loosening,
     LinearizedDynamics,
@@ -70,6 +76,13 @@ class Mechanism(
     >>> robot.nq, robot.nv
     (2, 2)
     """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in RENAMED:
+                raise AttributeError(f"Mechanism.{name} is now Mechanism.{RENAMED[name]}")
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def _repr_html_(self) -> str:
         from .figures.notebook import mechanism
@@ -153,7 +166,7 @@ class Mechanism(
         return to_pinocchio(self, lossy=lossy)
 
 
-def checked_mechanism(given: Any) -> Mechanism:
+def checked_mechanism(given: Any, name: str = "mechanism") -> Mechanism:
     if not isinstance(given, Mechanism):
-        raise TypeError(f"mechanism must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
+        raise TypeError(f"{name} must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
     return given

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._arrays import Array, checked_number, real_array, real_rows
+from ._arrays import Array, check_callable, checked_number, common_axes, real_array, real_rows
 from .errors import IntegrationError, ModelError, ShapeError, StateError
 
 __all__ = ["Cylinder", "Patch", "Plane", "RollingContact", "Sphere", "Surface", "SurfaceGeometry", "Torus"]
@@ -35,7 +35,7 @@ __all__ = ["Cylinder", "Patch", "Plane", "RollingContact", "Sphere", "Surface", 
 SINGULAR = 1e-9  # determinants below this times the product of the columns' lengths: no inverse that means something
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SurfaceGeometry:
     """What a surface is like at a point, in the axes of its frame there.
 
@@ -456,7 +456,7 @@ class RollingContact:
         along = _times(one.metric, rate)
         turn = _times(K, along) - _times(K - one.curvature, v)
         w_z = real_array("spin", spin)
-        shape = np.broadcast_shapes(turn.shape[:-1], w_z.shape)
+        shape = common_axes({"eta, rate and sliding": turn.shape[:-1], "spin": w_z.shape})
         parts = (-turn[..., 1], turn[..., 0], w_z, v[..., 0], v[..., 1])
         return np.stack([np.broadcast_to(part, shape) for part in parts], axis=-1)
 
@@ -478,6 +478,7 @@ class RollingContact:
         if t.ndim != 1 or not len(t) or not np.isfinite(t).all():
             raise ShapeError(f"times must be finite numbers (n,); got {times!r}")
         checked_number("tolerance", tolerance)
+        check_callable("plan", plan)
 
         def slope(t: float, eta: Array) -> Array:
             return self.rates(eta, real_rows("plan(t, eta)", plan(t, eta), 5))

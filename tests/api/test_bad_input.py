@@ -881,12 +881,12 @@ ELSEWHERE = {
     "gallery, huge coupler": (
         lambda: sarrus.mechanisms.watt(coupler=1e300),
         ModelError,
-        "coupler must be a positive number, of at most",
+        "coupler must be a positive number, from 1e-60 to",
     ),
     "gallery, huge thigh": (
         lambda: sarrus.mechanisms.biped_leg(thigh=1e300),
         ModelError,
-        "thigh must be a positive number, of at most",
+        "thigh must be a positive number, from 1e-60 to",
     ),
     "gallery, huge pendulum": (
         lambda: sarrus.mechanisms.pendulum(1e300, 1e300),

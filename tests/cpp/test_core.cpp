@@ -562,10 +562,12 @@ void tasks(const Mechanism& m, const States& states) {
   if (t.loop_nv > 0) c.motor.push_back(t.nv), c.effort_weight.push_back(2.0);
   c.laws = std::make_shared<std::deque<Law>>(1, Law{{0.0}, {0.3, 0.1}, {}});
   const std::size_t motors = c.motor.size();
+  c.angular.assign(motors, 1), c.together.assign(motors, 1);
   c.limits.effort_lower.assign(motors, -1e-3), c.limits.effort_upper.assign(motors, 1e-3), c.limits.power.assign(motors, 1.0);
   c.drives_loop_joints = true, c.limited = true, c.levels = 2;
-  c.solve = [](int, int, const double*, const double*, const double*, const double*, const double*, const bool*, double*,
-               double*) { return -2; };
+  c.solve = [](int, int, const double*, const double*, const double*, const double*, const double*, double*, double*) {
+    return -2;
+  };
   const auto add = [&](TaskKind kind, int level, std::vector<int> component, int targets) {
     Task task{};
     task.kind = kind, task.level = level, task.component = std::move(component), task.parameter = c.parameters;
@@ -580,10 +582,12 @@ void tasks(const Mechanism& m, const States& states) {
   frame->link[0] = t.links - 1, frame->link[1] = (t.links - 1) / 2, frame->target_axes = true;
   frame->X[0] = frame->X[1] = Transform<double>::identity();
   Task* impedance = add(TaskKind::frame, 1, {0, 4}, 6);
-  impedance->link[0] = t.links - 1, impedance->X[0] = impedance->X[1] = Transform<double>::identity();
+  impedance->beside = {1, 2, 3, 5}, impedance->link[0] = t.links - 1,
+  impedance->X[0] = impedance->X[1] = Transform<double>::identity();
   impedance->stiffness = impedance->damping = impedance->yielding = {1.0, 0.0, 0.0, 1.0};
   impedance->push.assign(2, &c.laws->front());
-  add(TaskKind::center_of_mass, 1, {3, 5}, 2), add(TaskKind::momentum, 2, {0, 4}, 2);
+  add(TaskKind::center_of_mass, 1, {3, 5}, 2)->beside = {4};
+  add(TaskKind::momentum, 2, {0, 4}, 2);
   add(TaskKind::force, 2, {0}, 1)->contact = 1;
   if (t.loops.rows > 0) {
     Task* multiplier = add(TaskKind::multiplier, 2, {0, t.loops.rows - 1}, 2);
@@ -591,8 +595,8 @@ void tasks(const Mechanism& m, const States& states) {
   }
   const bool closes = t.loop_motions > 0 && t.loop_motion[0].nq == t.loop_motion[0].nv && t.loop_nv > 0;
   Task* joint = add(TaskKind::joints, 2, {0}, 1);
-  joint->iq = {closes ? t.nq : 0}, joint->iv = {closes ? t.nv : 0}, joint->turns = {1};
-  c.limits.joint.push_back({joint->iq[0], joint->iv[0], true, -0.1, 0.1, 0.5, 10.0});
+  joint->iq = {closes ? t.nq : 0}, joint->iv = {closes ? t.nv : 0}, joint->turns = {1}, joint->angular = {1};
+  c.limits.joint.push_back({joint->iq[0], joint->iv[0], true, -0.1, 0.1, 0.5, 10.0, 0.0});
   std::vector<double> parameter(c.parameters, 1.0), motor(t.nv + t.loop_nv), z(2, 0.1), tau(t.nv), a(t.nv), x(c.unknowns());
   for (long i = 0; i < states.count(); ++i) {
     TaskReport<double> report;

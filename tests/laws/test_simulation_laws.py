@@ -848,3 +848,56 @@ def test_a_quadruped_stands():
         coarse = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, acts, method="rk4", dt=2.5e-4)
     feet = coarse.frame("foot0")[:, :3, 3]
     assert abs(feet[0, 0] - feet[-1, 0] - 4.2607890e-3) > 1e-3  # which is why it warns
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("turn", [0.6, 1.0, 2.0, 2.6])
+def test_steps_that_eat_a_motion_are_warned_of(turn, many):
+    """A spring without a damper keeps its energy; explicit steps of order 4 take (rate h)^6 / 72 of it each."""
+    robot = slider(stiffness=(turn / 1e-3) ** 2)
+    call = sarrus.simulate_many if many else sarrus.simulate
+    with pytest.warns(sarrus.StiffnessWarning, match="% of the energy"):
+        call(robot, [0.01], [0.0], 1.0, method="rk4")
+
+
+def test_steps_that_keep_a_motion_are_not_warned_of():
+    """Nor those of one that is soon gone: damped, or on an end stop."""
+    run = sarrus.simulate(slider(stiffness=(0.2 / 1e-3) ** 2), [0.01], [0.0], 1.0, method="rk4")
+    assert run.statistics["energy_eaten"] == pytest.approx(1.0 - run.energy[-1] / run.energy[0], rel=0.1)
+    hold = sarrus.control.PID("slide", proportional=1e6, derivative=1e3)  # rate h = 1, damped by a half
+    sarrus.simulate(slider(), [0.01], [0.0], 1.0, hold, method="rk4")
+    sarrus.simulate(slider(), [0.0], [1.0], 1.0, sarrus.control.EndStop("slide", (-0.1, 0.1)), method="rk4")
+
+
+def test_every_kind_of_element_is_in_the_watch():
+    """A stiff law of tasks as the PID of the same gains."""
+    b = sarrus.Builder("pendulum")
+    b.add_body("rod", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0)))
+    b.add_joint("pivot", sarrus.Revolute("y"), "ground", "rod", actuated=True)
+    robot = b.build()
+    task = sarrus.control.JointTask("pivot", 0.5, stiffness=2e7, damping="critical")
+    with pytest.warns(sarrus.StiffnessWarning, match="unstable"):
+        sarrus.simulate(robot, [0.1], [0.0], 0.003, sarrus.control.TaskControl(robot, task, limits=None), method="rk4")
+
+
+def test_default_end_stops_are_the_same_for_every_cut():
+    """By the inertia that a joint feels on the loops, where the run begins."""
+    energies = []
+    for closing in ("p2", "p", "p1", "m"):
+        b = sarrus.Builder("four-bar")
+        for name, length in ("a", 0.4), ("b", 1.1), ("c", 0.9):
+            b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
+        for name, parent, child, at_parent, at_child in (
+            ("m", "ground", "a", 0.0, 0.0), ("p1", "a", "b", 0.4, 0.0), ("p", "ground", "c", 1.0, 0.0), ("p2", "b", "c", 1.1, 0.9),
+        ):  # fmt: skip
+            b.add_joint(
+                name, sarrus.Revolute("y", limits=(-1.0, -0.5) if name == "p2" else None), parent, child,
+                at_parent=(at_parent, 0, 0), at_child=(at_child, 0, 0), tree=name != closing, loop=name == closing,
+            )  # fmt: skip
+        robot = b.build()
+        q = robot.assemble(fixed={"m": 0.5}, near={"p2": -0.66})
+        run = sarrus.simulate(robot, q, robot.velocities(q, {"m": 6.0}), 0.5, limits="stop", dt=2e-4)
+        energies.append(run.energy[-1])
+        again = sarrus.simulate(robot, duration=0.1, resume=run, limits="stop", dt=2e-4)  # with the same stops
+        assert again.status == "finished"
+    assert np.ptp(energies) < 1e-6 * abs(energies[0])

@@ -252,7 +252,7 @@ def drawn(seed):
 def test_drawn_tasks_within_limits(seed):
     """Each priority is missed by no more than need be, and of what is left the efforts are least, where nothing is near to singular."""
     robot, q, v, tasks, wanted, limits, bounds, contacts, feet = drawn(seed)
-    here = control.TaskControl(robot, tasks, limits, contacts).solve(0.0, q, v)
+    here = control.TaskControl(robot, tasks, limits, contacts, force_arm=0.01).solve(0.0, q, v)
     last = ({"efforts": 1.0, "forces": 0.01}, {"multipliers": 1.0})
     known = oracle.solve(robot, q, v, wanted, limits=bounds, contacts=feet, last=last)
     assert known.conflict == () and here.status == "solved"

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -31,9 +32,34 @@ def test_version_is_that_of_the_metadata():
 
 
 def test_metadata():
-    assert DISTRIBUTION.metadata["License-Expression"] == "BSD-3-Clause"
+    assert DISTRIBUTION.metadata["License-Expression"] == "BSD-3-Clause AND MIT AND MPL-2.0"
     assert [r for r in DISTRIBUTION.requires if "extra" not in r] == ["numpy>=1.24"]
     assert "sarrus" in {e.name for e in DISTRIBUTION.entry_points.select(group="console_scripts")}
+
+
+def test_notices_of_what_is_compiled_in():
+    """Each has its licence in the metadata, with where the source of Eigen is, and its release in a list of components (CycloneDX)."""
+    licences = DISTRIBUTION.metadata.get_all("License-File")
+    assert sorted(licences) == ["LICENSE", "licenses/DAQP.txt", "licenses/Eigen.txt", "licenses/pybind11.txt"]
+    notices = {name: DISTRIBUTION.read_text(f"licenses/{name}") for name in licences}
+    # of MIT and BSD, the notice itself; of MPL-2.0 (3.2), where the source is to be had
+    for name, words in (
+        ("licenses/DAQP.txt", "Permission is hereby granted, free of charge"),
+        ("licenses/Eigen.txt", "https://gitlab.com/libeigen/eigen"),
+        ("licenses/pybind11.txt", "Redistributions in binary form must reproduce the above copyright notice"),
+    ):
+        assert words in notices[name]
+    listed = json.loads(DISTRIBUTION.read_text("sboms/sarrus.cdx.json"))
+    assert (listed["bomFormat"], listed["specVersion"]) == ("CycloneDX", "1.6")
+    assert listed["metadata"]["component"]["version"] == DISTRIBUTION.version
+    parts = {part["name"]: part for part in listed["components"]}
+    assert {"DAQP", "Eigen", "pybind11"} <= set(parts)
+    expression = set(DISTRIBUTION.metadata["License-Expression"].split(" AND "))
+    assert {parts[name]["licenses"][0]["expression"] for name in ("DAQP", "Eigen", "pybind11")} == expression
+    pinned = re.search(r"daqp_hash ([0-9a-f]{64})", (ROOT / "cmake" / "daqp.cmake").read_text(encoding="utf-8"))[1]
+    assert parts["DAQP"].get("hashes", [{"content": pinned}])[0]["content"] == pinned
+    for part in parts.values():
+        assert "version" not in part or re.match(r"\d+\.\d+|of zig", part["version"])
 
 
 def test_types_are_in_the_wheel():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -10,6 +11,7 @@ import inspect
 import pkgutil
 import random
 import re
+import types
 import typing
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,12 @@ FORCED = {"open_browser": "False", "block": "False"}
 SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads", "Sweep"}
 
 
+# what every object answers
+OF_ALL = (
+    "repr(x)", "str(x)", "hash(x)", "copy.copy(x)", "copy.deepcopy(x)", "pickle.loads(pickle.dumps(x))", "x == copy.copy(x)", "x != m",
+)  # fmt: skip
+
+
 class Target:
     """One thing to ask: a function, a constructor, a method or property of a class, or what all objects do."""
 
@@ -44,27 +52,36 @@ class Target:
         self.plain = False  # a constructor that only keeps what it is given
         function = value.func if isinstance(value, functools.cached_property) else getattr(value, "fget", None) or value
         self.doc = (getattr(function, "__doc__", "") or "") + ((owner and owner.__doc__) or "")
-        try:
-            parameters = (
-                list(inspect.signature(value).parameters.values()) if "(" in template and "{}" in template else []
-            )
-        except (TypeError, ValueError):
-            parameters = []
+        parameters: list[inspect.Parameter] = []
+        self.returns = ""  # its annotation
+        if "(" in template and "{}" in template:
+            with contextlib.suppress(TypeError, ValueError):
+                signature = inspect.signature(value)
+                parameters, self.returns = list(signature.parameters.values()), str(signature.return_annotation)
         bound = owner is not None and not isinstance(
             inspect.getattr_static(owner, name, None), (classmethod, staticmethod)
         )
         self.parameters = parameters[1:] if bound and parameters and parameters[0].name == "self" else parameters
 
+    def call(self, arguments: dict[str, str]) -> str:
+        """The expression that calls it with these arguments, told by the parameters' names."""
+        by_place = {p.name for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
+        return self.template.format(", ".join(t if n in by_place else f"{n}={t}" for n, t in arguments.items()))
 
+
+def modules() -> list[types.ModuleType]:
+    """The package's."""
+    names = [info.name for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.") if "__main__" not in info.name]
+    return [sarrus, *map(importlib.import_module, names)]
+
+
+@functools.cache
 def surface() -> dict[str, Target]:
     """All that is public, found by inspection: names in `__all__` of the package and its modules, and what their classes have."""
     found: dict[int, tuple[str, Any]] = {}
-    modules = [sarrus] + [
-        importlib.import_module(info.name)
-        for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.")
-        if "__main__" not in info.name and not info.name.startswith("sarrus.io.")  # formats' modules: `load` asks them
-    ]
-    for module in modules:
+    for module in modules():
+        if module.__name__.startswith("sarrus.io."):  # formats' modules: `load` asks them
+            continue
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             if callable(value) and str(getattr(value, "__module__", "")).startswith("sarrus"):
@@ -90,16 +107,7 @@ def surface() -> dict[str, Target]:
             template = (f"{path}.{name}" if bound else f"x.{name}") + ("({})" if called else "")
             member = Target(name, getattr(value, name) if called else static, value, template)
             targets[f"{short}.{name}"] = member
-        for each in (
-            "repr(x)",
-            "str(x)",
-            "hash(x)",
-            "copy.copy(x)",
-            "copy.deepcopy(x)",
-            "pickle.loads(pickle.dumps(x))",
-            "x == x",
-            "x != m",
-        ):
+        for each in OF_ALL:
             targets[f"{each}: {short}"] = Target(each, value, value, each)
     return targets
 
@@ -109,6 +117,10 @@ class Calls:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.targets = rng, surface()
+        self.hostility, self.optional = (
+            0.0,
+            0.3,
+        )  # how many arguments are hostile, and how many that need not be given are
         self.classes = {
             t.value.__name__: t.value for t in self.targets.values() if t.owner is None and isinstance(t.value, type)
         }
@@ -126,7 +138,7 @@ class Calls:
         """Functions, and methods of a mechanism, whose annotation says that they return such an object."""
         word = re.compile(rf"\b{owner.__name__}\b")
         found = [t for t in self.targets.values() if t.parameters and t.owner in (None, sarrus.Mechanism)]
-        return [t for t in found if not t.plain and word.search(str(inspect.signature(t.value).return_annotation))]
+        return [t for t in found if not t.plain and word.search(t.returns)]
 
     def program(self) -> tuple[list[str], Target]:
         rng, target = self.rng, self.rng.choices(self.asked, self.weights)[0]
@@ -160,6 +172,8 @@ class Calls:
             return ["x = builder()"]
         if owner in self.pool and rng.random() < 0.7:
             return list(rng.choice(self.pool[owner]))
+        if owner.__name__ in RIGHT:
+            return [f"m = mechanism({self.about!r})", "q, v, a = state(m)", f"x = {rng.choice(RIGHT[owner.__name__])}"]
         maker, calm = rng.choice(self.makers(owner) or [self.targets[owner.__name__]]), self.hostility
         self.hostility = 0.0
         made = self.call(maker).replace("x.", "m.", 1) if maker.owner is sarrus.Mechanism else self.call(maker)
@@ -170,20 +184,25 @@ class Calls:
         return self.targets[owner.__name__].template.removesuffix("({})")
 
     def call(self, target: Target) -> str:
-        rng, words = self.rng, []
+        return target.call(self.arguments(target))
+
+    def arguments(self, target: Target) -> dict[str, str]:
+        """What to pass, by the parameters' names."""
+        rng, arguments = self.rng, {}
         for p in target.parameters:
             if p.kind == p.VAR_KEYWORD:
                 continue
             required = p.default is p.empty and p.kind != p.VAR_POSITIONAL
-            if not required and p.name not in FORCED and rng.random() > 0.3:
+            if not required and p.name not in FORCED and rng.random() > self.optional:
                 continue
             if required and rng.random() < 0.02 * (self.hostility > 0):
                 continue
-            text = FORCED.get(p.name) or (self.hostile if rng.random() < self.hostility else self.right)(p, target)
-            words.append(text if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) else f"{p.name}={text}")
+            arguments[p.name] = FORCED.get(p.name) or (self.hostile if rng.random() < self.hostility else self.right)(
+                p, target
+            )
         if rng.random() < 0.02 * self.hostility:
-            words.append("unheard_of=1")
-        return target.template.format(", ".join(words))
+            arguments["unheard_of"] = "1"
+        return arguments
 
     def right(self, p: inspect.Parameter, target: Target) -> str:
         annotation = str(getattr(p.annotation, "__name__", p.annotation))

@@ -13,7 +13,7 @@ from .calls import Target
 from .pieces import GALLERY, NUMBERS, mechanism
 
 PIECES = (
-    b"<!DOCTYPE r [<!ENTITY a 'b'>]>", b"&a;", b"<!-- -- -->", b"<![CDATA[", b"\0", b"\xff", b"\xef\xbb\xbf", b"<x:y/>", b"<?xml version='9'?>",
+    b"<!DOCTYPE r [<!ENTITY a 'b'>]>", b"&a;", b"<!-- -- -->", b"<!-- --", b"x" * 20000, b"<![CDATA[", b"\0", b"\xff", b"\xef\xbb\xbf", b"<x:y/>", b"<?xml version='9'?>",
     b"<?xml version='1.0' encoding='utf-16'?>", b"<?xml version='1.0' encoding='no-such'?>", b"</link>", b"<link/>", b"<" * 300, b"<a>" * 300, b"<include file='a.xml'/>", b"<body/>", b"</body>", b"<freejoint/>", b"<default class='c'>",
 )  # fmt: skip
 
@@ -163,7 +163,7 @@ def mjcf(rng: random.Random) -> list[str]:
         lines += ["<tendon>", '<fixed name="t">', f'<joint joint="{scalar[0]}" coef="{x()}"/>', "</fixed>", "</tendon>"]
         lines += [
             "<actuator>",
-            f'<motor joint="{scalar[0]}" gear="3" ctrlrange="-1 1"/>',
+            f'<motor joint="{scalar[0]}" gear="3" ctrlrange="-1 1" damping="{rng.choice(("0", "1", "1 2", "1 0 3"))}"/>',
             '<position tendon="t" kp="2"/>',
             "</actuator>",
         ]
@@ -268,10 +268,20 @@ def mutated(lines: list[str], rng: random.Random) -> bytes:
 
 
 def file_program(rng: random.Random) -> tuple[list[str], Target]:
-    read = rng.randrange(3)
+    read = rng.randrange(4)
+    if read == 3:
+        lines = [
+            f"m = mechanism({rng.choice(GALLERY)!r})",
+            f"r = rewritten(m, {rng.choice(('.urdf', '.xml', '.sdf', '.json'))!r})",
+        ]
+        return [*lines, "touch(r)"], Target("load", sarrus.load, None, "")
     if read == 0:
         make = rng.choice((urdf, sdf, mjcf))
         lines = make(rng)
+        for _ in range(rng.choice((0, 0, 1, 3))):
+            lines.insert(
+                rng.randrange(1, len(lines)), rng.choice(("<!-- ---- -->", "<!-- a -- b --->", "<!-- <link> -->"))
+            )
         valid, floating = rng.random() < 0.15, None if make is mjcf else rng.choice((None, False, True))
         text = repr("\n".join(lines) if valid else mutated(lines, rng))
         call = Target("loads", sarrus.loads, None, "")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import copy  # noqa: F401 - programs say copy.copy and math.nan
 import functools
 import io
 import json
+import math  # noqa: F401
 import pickle
 import random
 import re
 import shlex
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -82,7 +85,21 @@ def builder() -> Any:
     for name in ("one", "two", "three"):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("hinge", sarrus.Revolute("y"), "ground", "one")
+    b.add_frame("tip", "one")
+    b.add_spring("string", ("one", (0, 0, 1)), ("two", (0, 0, 0)), stiffness=1.0, rest_length=0.5)
+    b.add_distance("rod", ("one", (0, 0, 1)), ("three", (0, 0, 0)), length=1.0)
     return b
+
+
+def couplings() -> Any:
+    """A coupler and a Pfaffian constraint, as a description has them."""
+    b = builder()
+    b.add_joint("slide", sarrus.Prismatic("x"), "ground", "two")
+    b.add_joint("float", sarrus.Free(), "ground", "three")
+    b.remove_constraint("rod")
+    b.add_coupler("gear", {"hinge": 1.0, "slide": -2.0})
+    b.add_pfaffian("blade", [[1.0, 1.0]], ["hinge", "slide"])
+    return b.build().description.constraints
 
 
 class Refused(Exception):
@@ -95,7 +112,7 @@ class Hostile:
     def __init__(self, act: Callable[[], Any] | None = None, array: Any = None) -> None:
         self.act, self.array = act, array
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, **how: Any) -> Any:
         if self.act is None:
             raise Refused("__array__")
         self.act()
@@ -174,6 +191,17 @@ def saved(m: Any, path: str) -> str:
     return path
 
 
+def swept(m: Any, path: str) -> str:
+    q, v, _ = state(m, (2,))
+    sarrus.simulate_many(m, q, 0 * v, 0.003).save(path)
+    return path
+
+
+def on_disk(path: str) -> str:
+    Path(path).write_bytes(URDF)
+    return path
+
+
 def look(run: Any) -> None:
     """Ask a trajectory that was read what all can answer."""
     assert all(x.dtype == float for x in (run.t, run.q, run.v)), "numbers that are not float64"
@@ -198,6 +226,29 @@ def valid(text: str, floating_base: bool | None) -> Any:
         return sarrus.loads(text, floating_base=floating_base)
     except Exception as error:
         raise AssertionError(f"a valid file was refused: {error}") from error
+
+
+def rewritten(m: Any, suffix: str) -> Any:
+    """What comes back of a model file: the same mass, motors and freedoms, or a word of what it lost."""
+    path, side = Path(f"robot{suffix}"), Path("robot.yaml")
+    side.unlink(missing_ok=True)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        m.save(path)
+    told = " ".join(str(warning.message) for warning in said)
+    r = sarrus.load(path, loops=side) if side.exists() else sarrus.load(path)
+    assert abs(r.mass - m.mass) <= 1e-9 * m.mass, f"{suffix}: another mass"
+
+    def motors(robot: Any) -> int:
+        return sum(spec.joint.nv for spec in robot.description.joints if spec.actuated)
+
+    assert motors(r) == motors(m) or "actuated" in told, f"{suffix}: motors lost"
+
+    def freedoms(robot: Any) -> int:
+        return robot.nv - (np.linalg.matrix_rank(robot.constraint_jacobian(robot.neutral())) if robot.nc else 0)
+
+    assert m.nc or freedoms(r) == freedoms(m), f"{suffix}: another number of freedoms"
+    return r
 
 
 def spoil(path: str, seed: int) -> str:

@@ -30,8 +30,7 @@ class ScaledLoops:
     def __init__(self, robot: LoopFunctions, q: Array, time: float | None, targets: Array | None = None) -> None:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
         self.length = characteristic_length(robot.description)
-        types = [robot.joint(name).type for name in robot.joints]
-        self.sliding = np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in types)])
+        self.sliding = sliding_velocities(robot)
         self.column_scale = np.where(self.sliding, self.length, 1.0)
         self.row_scale = 1.0 / self._row_sizes(q)
         self.holonomic = np.array(
@@ -105,6 +104,17 @@ class ScaledLoops:
         scale = self.scale() if scale is None else scale
         found, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
         return found[:, :-1], np.where(np.isfinite(found[:, -1]), found[:, -1], np.inf)
+
+
+def sliding_velocities(robot: LoopFunctions) -> Array:
+    """(nv,) which velocities are in metres per second."""
+    joints = [robot.joint(name).type for name in robot.joints]
+    return np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in joints)])
+
+
+def coordinate_scale(joint: JointType, length: float) -> Array:
+    """(nq,) by what a joint's coordinates compare: this length for displacements, 1 for the others."""
+    return np.array([length if unit == "m" else 1.0 for _, unit in joint.coordinates])
 
 
 def sliding(joint: JointType) -> Array:

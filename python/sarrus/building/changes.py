@@ -16,7 +16,7 @@ from ..description.constraints import PfaffianSpec
 from ..description.joints import Fixed, JointType
 from ..description.part import renamed
 from ..description.specs import BodySpec, Description, JointSpec
-from ..errors import ModelError, raise_no_such_name
+from ..errors import ModelError, check_name
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .parts import Parts
@@ -259,6 +259,5 @@ class Changes(Parts):
         }
 
     def _there(self, kind: str, name: object, known: Mapping[str, Any]) -> str:
-        if not isinstance(name, str) or name not in known:
-            raise_no_such_name(kind, name, known)
-        return name
+        check_name(kind, name, known)
+        return str(name)

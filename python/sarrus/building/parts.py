@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..description.constraints import ConstraintSpec
 from ..description.part import Part
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
-from ..errors import ModelError, check_printable, raise_no_such_name
+from ..errors import ModelError, check_name, check_printable
 from .values import Point, check_mapping, checked_point, joint_coordinates
 
 if TYPE_CHECKING:
@@ -91,16 +91,15 @@ class Parts:
         return name, f"{kind} '{name}'"
 
     def _known_body(self, name: object, what: str | None = None) -> str:
-        if not isinstance(name, str) or (name != "ground" and name not in self._bodies):
-            raise_no_such_name("body", name, [*self._bodies, "ground"], what)
-        return name
+        check_name("body", name, {**self._bodies, "ground": None}, what)
+        return str(name)
 
     def _tree_joint(self, name: object, what: str) -> JointSpec:
-        if not isinstance(name, str) or name not in self._joints:
-            raise_no_such_name("joint", name, self._joints, what)
-        if self._joints[name].loop:
+        check_name("joint", name, self._joints, what)
+        spec = self._joints[str(name)]
+        if spec.loop:
             raise ModelError(f"{what} refers to joint '{name}', which closes a loop and so has no coordinates")
-        return self._joints[name]
+        return spec
 
     def _coordinate(self, key: object, what: str) -> tuple[str, int]:
         """Joint and index of a coordinate whose rate is a velocity."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import real_numbers
+from .._arrays import checked_names, checked_truth, real_numbers
 from ..description.joints import Fixed, Free, Gimbal, Helical, JointType, Prismatic, Revolute
 from ..errors import ModelError, ShapeError
 from ..spatial import Inertia, Rotation, Transform
@@ -95,7 +95,7 @@ def from_sdof(
     """
     n = _rows("parameters", parameters)
     gamma = _table("parameters", parameters, n, 6)
-    if len(free) != n:
+    if _rows("free", free) != n:
         raise ShapeError(f"free has {len(free)} rows; parameters has {n}, one a link")
     links: list[Link] = []
     near = Transform()
@@ -300,15 +300,18 @@ def from_spacedyn(
     below = below.astype(int)
     to_joint = _columns("cc", cc, n, n)
     from_base, tilt = _columns("c0", c0, n), _columns("Qi", Qi, n)
-    types = _joint_types("J_type", "".join(J_type), n)
-    if np.shape(inertia) == (3, 3 * n):
-        inertia = np.asarray(inertia).reshape(3, n, 3).swapaxes(0, 1)
-    masses, tensors = _table("m", m, n), _table("inertia", inertia, n, 3, 3)
+    types = _joint_types("J_type", J_type if isinstance(J_type, str) else "".join(checked_names("J_type", J_type)), n)
+    tensors = _numbers(inertia, "inertia")
+    if tensors.shape == (3, 3 * n):
+        tensors = tensors.reshape(3, n, 3).swapaxes(0, 1)
+    masses, tensors = _table("m", m, n), _table("inertia", tensors, n, 3, 3)
 
     builder = Builder(name="spacedyn", gravity=gravity)
     with _row("inertia0", None):
         builder.add_body("base", Inertia(m0, np.zeros(3), inertia0))
-    builder.add_joint("base_joint", Free() if floating_base else Fixed(), "ground", "base")
+    builder.add_joint(
+        "base_joint", Free() if checked_truth("floating_base", floating_base) else Fixed(), "ground", "base"
+    )
     links = ["base", *(f"link{i + 1}" for i in range(n))]
     for i, k in enumerate(below):
         with _row("inertia", i):
@@ -341,7 +344,7 @@ def _chain(
     masses = np.zeros(n) if mass is None else _table("mass", mass, n)
     centres = np.zeros((n, 3)) if com is None else _table("com", com, n, 3)
     tensors = np.zeros((n, 3, 3)) if inertia is None else _table("inertia", inertia, n, 3, 3)
-    bodies = [f"link{i + 1}" for i in range(n)] if names is None else list(names)
+    bodies = [f"link{i + 1}" for i in range(n)] if names is None else checked_names("names", names)
     if len(bodies) != n:
         raise ShapeError(f"names has {len(bodies)} entries; there are {n} links")
     builder = Builder(gravity=gravity)
@@ -433,8 +436,8 @@ def _columns(name: str, value: ArrayLike, *counts: int) -> np.ndarray:
     return np.moveaxis(x, 0, -1)
 
 
-def _joint_types(name: str, types: str, n: int) -> str:
-    if len(types) != n or set(types) - set("RP"):
+def _joint_types(name: str, types: object, n: int) -> str:
+    if not isinstance(types, str) or len(types) != n or set(types) - set("RP"):
         raise ModelError(f"{name} is {types!r}; wanted {n} letters, R or P")
     return types
 

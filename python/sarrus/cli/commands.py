@@ -21,6 +21,7 @@ import numpy as np
 
 from .. import Builder, IntegrationError, Revolute, Trajectory, build_info, load, mechanisms, simulate, view
 from .._arrays import Array
+from .._files import replacing
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
 from ..errors import (
     ModelError,
@@ -211,7 +212,8 @@ def _draw(run: Trajectory, what: str | list[str], path: Path | None) -> None:
     figure: Any = run.plot(what).figure
     try:
         if path is not None:
-            figure.savefig(path, dpi=200)
+            with replacing(path) as file:
+                figure.savefig(file, dpi=200)
     finally:
         from matplotlib import pyplot
 
@@ -320,7 +322,10 @@ def converted(arguments: argparse.Namespace) -> int:
     _check_folders(path)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ModelWarning)
-        written = save(robot, path, lossy=arguments.lossy)
+        try:
+            written = save(robot, path, lossy=arguments.lossy)
+        except ModelError as error:  # which tells of the argument of Python's function
+            raise ModelError(str(error).replace("lossy=True", "--lossy")) from None
     for text in (*robot.warnings, *(str(warning.message) for warning in said)):
         print(f"sarrus: {printable(text)}", file=sys.stderr)
     print("wrote " + " and ".join(map(str, written)))
@@ -466,10 +471,12 @@ def bench(arguments: argparse.Namespace) -> int:
         _compare(before, found)
     with contextlib.suppress(OSError):  # a machine that keeps nothing is measured all the same
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        with replacing(kept) as file:
+            file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print("The comparison with other libraries is `python -m benchmarks` in a checkout.")
     if path is not None:
-        path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        with replacing(path) as file:
+            file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         print(f"wrote {path}")
     return 0
 

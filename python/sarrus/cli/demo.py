@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
+from .._files import replacing
 from ..mechanisms.stanford import PARAMETERS
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Motion(NamedTuple):
     moment: Array  # (N,) about the gripper's axis, on the tap [N m]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Phase:
     """Motion from rest to rest, during which the gripper exerts a constant moment."""
 
@@ -159,7 +160,8 @@ def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
             title_fontproperties={"weight": "bold", "size": 13}, loc="outside upper center", ncols=5, frameon=False,
             columnspacing=1.1, handlelength=2.0, handletextpad=0.4,
         )  # fmt: skip
-        figure.savefig(path)
+        with replacing(path) as file:
+            figure.savefig(file)
 
 
 def time_calls(arm: Mechanism) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError
 
@@ -33,6 +34,11 @@ def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
     """Whether a coordinate is an angle whose whole turns nothing counts: of a joint that closes a loop, which a screw's displacement tells."""
     joint = mechanism.joint(name)
     return bool(joint.closes_loop and joint.type.whole_turns_return and joint.type.coordinates[index][1] == "rad")
+
+
+def turning(kind: JointType) -> list[bool]:
+    """Of each velocity of a joint, whether it is angular."""
+    return [unit.startswith("rad") for _, unit in kind.velocities]
 
 
 def checked_index(name: str, count: int, index: Any, what: str) -> int:

@@ -182,7 +182,8 @@ class Stiction:
     ----------
     sliding, sticking : friction in motion, and that which must be overcome, no less [N m or N]; sticking default: as sliding
     stribeck_velocity : at which the one goes over into the other [rad/s or m/s]
-    stiffness, damping : of the bristles [N m/rad, N m s/rad]; damping default: 2 sqrt(stiffness)
+    stiffness, damping : of the bristles [N m/rad, N m s/rad]; damping default: 2 sqrt(stiffness times
+        the inertia that a force on the joint feels where the run begins), critical
     """
 
     joint: str
@@ -234,7 +235,7 @@ class EndStop:
     ----------
     joint, index : the joint, and which of its coordinates
     limits : (lower, upper) [rad or m], infinity: none; default: the joint's own
-    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the inertia that a force on the joint feels in the neutral configuration, so
+    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the inertia that a force on the joint feels, on the loops, where the run begins, so
         that what hits it at v goes on for about v/(600/s), which steps of 1 ms can follow
     damping : c [N m s/rad or N s/m]; default: sqrt(k times that inertia), half of critical
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from .. import _core
 from .._arrays import checked_number, real_array
-from ..description.joints import unit_axis
+from ..description.joints import middle, unit_axis
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism
 from .coordinates import coordinate, loses_turns
 from .tasks import Limits, PointContact, SurfaceContact
 
-FAR = 1e30  # no limit: the core knows no infinity
+FAR = 1e300  # no limit: the core knows no infinity
 
 
 def contact_rows(contact: PointContact | SurfaceContact) -> int:
@@ -130,7 +130,9 @@ def _limits_of(robot: Mechanism, name: str, limits: Limits, names: list[str]) ->
             turns = loses_turns(robot, name, k)
         else:
             iq = joint._all_q.start  # not looked at
-        made.append((iq, iv, turns, max(bounds[0], -FAR), min(bounds[1], FAR), min(speed, FAR), braking))
+        made.append(
+            (iq, iv, turns, max(bounds[0], -FAR), min(bounds[1], FAR), min(speed, FAR), braking, middle(*bounds))
+        )
         names.append(f"motion of '{name}'" + (f"[{k}]" if joint.type.nv > 1 else ""))
     return made
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_number, real_array
-from ..errors import ModelError, NotRealizableError, ShapeError
+from .._arrays import Array, checked_number, checked_truth, real_array
+from ..analysis.scaling import characteristic_length
+from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
+from .coordinates import turning
 from .limit_terms import contact_terms, limit_terms
 from .task_solution import TaskSolution
 from .task_terms import Numbers, TaskTerms, pose_numbers, task_name
@@ -39,7 +44,7 @@ class TaskControl:
     contacts : :class:`PointContact`, :class:`SurfaceContact` with what stands still
     actuated : names of joints whose motors work; default: the robot's
     effort_weights : (nu,) or a number: of the squared efforts among what tasks leave free
-    force_arm : [m] there a contact's force counts like the moment that it has at this arm
+    force_arm : [m] there a contact's force counts like the moment that it has at this arm; default: a thirtieth of the mean size of the bodies
 
     Raises
     ------
@@ -53,8 +58,9 @@ class TaskControl:
 
     Notes
     -----
-    Near a singular position, where a row is below 1e-3 of what it is elsewhere, priorities (not what is hard) are damped, and
-    ``solve().damping`` says by how much. Where limits and what is hard contradict each other, limits of motion (velocity, position) are given
+    Near a singular position, where a singular value of a priority's rows falls below 1e-3, priorities (not what is hard) are damped, and
+    ``solve().damping`` says by how much; rows and motors are measured in units of kinetic energy, and by what the whole mechanism as one
+    rigid body would do. Where limits and what is hard contradict each other, limits of motion (velocity, position) are given
     up first, as little as possible, and then what is hard becomes the highest priority; efforts and friction cones hold. A call raises
     NotRealizableError then, which names the limits; :meth:`solve` answers and says so; a simulation goes on with that answer.
 
@@ -85,7 +91,7 @@ class TaskControl:
         actuated: Sequence[str] | None = None,
         *,
         effort_weights: ArrayLike = 1.0,
-        force_arm: float = 0.01,
+        force_arm: float | None = None,
     ) -> None:
         checked_mechanism(robot)
         self.robot = robot
@@ -103,7 +109,10 @@ class TaskControl:
             )
         if any(callable(getattr(spec, "rows", None)) for spec in robot.description.constraints):
             raise ModelError("TaskControl cannot know rows that a function of the caller gives at each call (Pfaffian)")
-        self._told, self._limit_names = self._describe(effort_weights, checked_number("force_arm", force_arm))
+        if force_arm is None:
+            force_arm = characteristic_length(robot.description) / 30.0
+        self._weighs: tuple[Any, float] = effort_weights, checked_number("force_arm", force_arm)
+        self._told, self._limit_names = self._describe(*self._weighs)
         row = self.parameters
         self._core = _core.TaskController(robot, self._told, row if row.ndim == 1 else row[0])
         self._none = np.zeros(self._terms.states)
@@ -122,13 +131,24 @@ class TaskControl:
         weights = np.broadcast_to(weights, (len(self._motors),))
         if not (np.isfinite(weights) & (weights > 0.0)).all():
             raise ModelError(f"effort_weights must be positive; got {effort_weights!r}")
+        types = [robot.joint(name).type for name in self.actuated]
+        angular = [turns for kind in types for turns in turning(kind)]
+        together = [
+            len(list(takewhile(lambda other, one=one: other == one, turning(kind)[k:])))
+            for kind in types
+            for k, one in enumerate(turning(kind))
+        ]
         touched = [*self._motors, *(j[1] for j in limits["joints"]), *(iv for term in terms.told for iv in term["iv"])]
         return {
-            "motors": self._motors, "effort_weight": weights.tolist(), "force_arm": force_arm, "tasks": terms.told,
+            "motors": self._motors, "angular": angular, "together": together, "effort_weight": weights.tolist(), "force_arm": force_arm, "tasks": terms.told,
             "contacts": contacts, "limits": limits, "limited": self.limits is not None, "levels": terms.depth,
             "parameters": len(terms.columns), "given": terms.given, "states": terms.states,
             "drives_loop_joints": any(iv >= robot.nv for iv in touched),
         }, names  # fmt: skip
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made from what it was made from."""
+        return _made_again, (self.robot, self.tasks, self.limits, self.contacts, self.actuated, *self._weighs)
 
     # ---- what it answers ---------------------------------------------------------------------------------------------
 
@@ -138,17 +158,22 @@ class TaskControl:
         Raises
         ------
         StateError
-            The state is not finite, off the loops, or hard tasks contradict each other in it.
+            The state is not finite, off the loops, or so near to a singular position of theirs that rounding decides; or hard tasks
+            contradict each other in it.
         NotRealizableError
             Limits contradict what is hard.
         """
-        tau = None if self._terms.functions else self._core.tau(t, q, v)
+        tau = None
+        if not self._terms.functions:
+            with suppress(TypeError):  # of what is no number: solve() says which
+                tau = self._core.tau(t, q, v)
         if tau is not None:
             return tau  # type: ignore[no-any-return]
         return self.solve(t, q, v, check=True).tau
 
     def solve(self, t: float, q: ArrayLike, v: ArrayLike, *, check: bool = False) -> TaskSolution:
         """What it does in a state, with all that there is to know of it; as a call raises StateError, and with `check` NotRealizableError."""
+        check, t = checked_truth("check", check), checked_number("t", t, "", finite=False)
         given = np.zeros(self._terms.given)
         for start, function, what in self._terms.functions:
             given[start : start + 24] = pose_numbers(function, t, what)
@@ -176,3 +201,11 @@ class TaskControl:
         return (
             f"<TaskControl of '{self.robot.name}': {listed}; {len(self._motors)} motors, {len(self.contacts)} contacts>"
         )
+
+
+def _made_again(
+    robot: Mechanism, tasks: Any, limits: Any, contacts: Any, actuated: Any, effort_weights: Any, force_arm: Any
+) -> TaskControl:
+    with warnings.catch_warnings():  # what there was to say has been said
+        warnings.simplefilter("ignore", ModelWarning)
+        return TaskControl(robot, tasks, limits, contacts, actuated, effort_weights=effort_weights, force_arm=force_arm)

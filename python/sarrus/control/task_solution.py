@@ -64,6 +64,11 @@ class TaskSolution:
             raise StateError(
                 f"what must hold contradicts itself, or no motor can bring it about: {hard}; make one of them hard=False"
             )
+        if status == _core.Status.NO_ANSWER:
+            raise StateError(
+                "no acceleration satisfies the loops in this state, or it is so near to a singular position that rounding decides which: "
+                "forward_dynamics(q, v, tau, return_status=True) and mobility(q) tell more"
+            )
         if status != _core.Status.FINE:
             raise StateError("the quadratic programme of the limits found no answer in this state")
         x, k, efforts = found["x"], 0, {}

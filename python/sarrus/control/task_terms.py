@@ -16,7 +16,7 @@ from ..errors import AssemblyError, ModelError, ShapeError, StateError, warn_of_
 from ..laws import Law, law_terms_of_runs
 from ..mechanism import Mechanism
 from ..spatial import Rotation
-from .coordinates import coordinate, loses_turns, one_a_coordinate
+from .coordinates import coordinate, loses_turns, one_a_coordinate, turning
 from .limit_terms import check_frame, contact_rows
 from .path import Path
 from .tasks import (
@@ -61,6 +61,8 @@ class TaskTerms:
         for task in tasks:
             if type(task) not in WRITERS:
                 raise TypeError(f"no task: {task!r}; tasks are those of sarrus.control, such as FrameTask")
+            if not isinstance(task.hard, (bool, np.bool_)):
+                raise TypeError(f"hard of {task_name(task)} must be True or False; got {task.hard!r}")
             priority: Any = task.priority
             if isinstance(priority, bool) or not isinstance(priority, int) or priority < 0:
                 raise ModelError(f"priority of {task_name(task)} must be 0, 1, ...; got {priority!r}")
@@ -70,8 +72,8 @@ class TaskTerms:
         told = []
         for task, level in zip(tasks, self.levels, strict=True):
             term: dict[str, Any] = {
-                "kind": "frame", "level": level, "component": [], "frames": [], "target_axes": False, "iq": [], "iv": [], "turns": [],
-                "contact": -1, "target": [], "push": [], "stiffness": [], "damping": [], "yielding": [], "parameter": len(self.columns),
+                "kind": "frame", "level": level, "component": [], "beside": [], "frames": [], "target_axes": False, "iq": [], "iv": [],
+                "turns": [], "angular": [], "contact": -1, "target": [], "push": [], "stiffness": [], "damping": [], "yielding": [], "parameter": len(self.columns),
                 "given": -1, "iz": -1,
             }  # fmt: skip
             WRITERS[type(task)](self, task, term)
@@ -137,7 +139,12 @@ def _frame(terms: TaskTerms, task: Any, term: dict[str, Any]) -> None:
     if task.axes not in ("world", "target"):
         raise ModelError(f"axes of {task_name(task)} are 'world' or 'target'; got {task.axes!r}")
     components = _components(task)
-    term |= {"component": components, "frames": [task.frame, reference], "target_axes": task.axes == "target"}
+    term |= {
+        "component": components,
+        "beside": _beside(components),
+        "frames": [task.frame, reference],
+        "target_axes": task.axes == "target",
+    }
     if isinstance(task, ImpedanceTask):
         _impedance(task, term, len(components))
     terms.gains(task, len(components), getattr(task, "stiffness", 0.0) if not term["stiffness"] else 0.0,
@@ -244,6 +251,7 @@ def _joints(terms: TaskTerms, task: Any, term: dict[str, Any], targets: list[tup
         iq, iv = coordinate(terms.robot, name, index, type(task).__name__)
         term["iq"].append(iq), term["iv"].append(iv)
         term["turns"].append(loses_turns(terms.robot, name, index))
+        term["angular"].append(turning(terms.robot.joint(name).type)[index])
     terms.gains(task, len(targets), task.stiffness, task.damping)
     terms.targets(term, f"target of {task_name(task)}", [target for *_, target in targets])
 
@@ -260,7 +268,11 @@ def _centroidal(terms: TaskTerms, task: Any, term: dict[str, Any]) -> None:
         raise ShapeError(
             f"target of {task_name(task)} has a number or law for each of {len(components)} components; got {task.target!r}"
         )
-    term |= {"kind": "center_of_mass" if of_mass else "momentum", "component": components}
+    term |= {
+        "kind": "center_of_mass" if of_mass else "momentum",
+        "component": components,
+        "beside": _beside(components),
+    }
     terms.gains(task, len(components), task.stiffness if of_mass else task.gain, task.damping if of_mass else 0.0)
     terms.targets(term, f"target of {task_name(task)}", targets)
 
@@ -354,6 +366,11 @@ def _components(task: Any) -> list[int]:
     return [COMPONENTS.index(name) for name in names]
 
 
+def _beside(components: list[int]) -> list[int]:
+    """The other components of the halves, rotation and translation, that have some: by all of them it is seen how small those are."""
+    return [k for k in range(6) if k not in components and any(c // 3 == k // 3 for c in components)]
+
+
 def _is_pose(target: Any) -> bool:
     return _shape(target)[-2:] == (4, 4)
 
@@ -366,8 +383,11 @@ def _shape(target: Any) -> tuple[int, ...]:
     return () if isinstance(target, Law) else (len(target),)
 
 
-def _has_laws(given: Any) -> bool:
-    return isinstance(given, Law) or (isinstance(given, (list, tuple)) and any(map(_has_laws, given)))
+def _has_laws(given: Any, deepest: int = 4) -> bool:
+    """Whether there are laws among targets; of lists in lists no deeper than any target goes, as a list may stand in itself."""
+    if isinstance(given, (list, tuple)) and deepest > 0:
+        return any(_has_laws(one, deepest - 1) for one in given)
+    return isinstance(given, Law)
 
 
 def _pose_vector(pose: Numbers, what: str) -> Numbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ Numbers = NDArray[np.float64]
 Term = tuple[Any, ...]
 Function = Callable[..., Any]
 MOST = 1e300  # for infinity, where compilers are told that numbers are finite
+MOST_FELT = 1e6  # times what a joint would feel of an open tree: beyond that loops hold it, or nearly
 POSITIVE, NOT_NEGATIVE = "be positive", "not be negative"
 
 
@@ -84,15 +85,26 @@ def _is_function(controller: Any) -> bool:
     return callable(controller) and not (isinstance(controller, TaskControl) and controller.native)
 
 
-def force_elements(
-    mechanism: LoopFunctions, elements: Sequence[ForceElement], effort_limits: Sequence[float] = ()
-) -> ForceElements:
-    """What the core is told of the elements; ModelError where they do not fit the mechanism.
+@dataclass(frozen=True)
+class Run:
+    """What elements are told of the run besides the mechanism.
 
-    What they give in all along a velocity is kept within its effort limit, (nv,) or none.
+    Attributes
+    ----------
+    effort_limits : (nv,) or none; what they give in all along a velocity is kept within them
+    start : configuration (nq,), or (runs, nq) of many, in which the run begins, from which defaults take the inertia that they feel; None: the
+        neutral one
     """
+
+    effort_limits: Sequence[float] = ()
+    start: Any = None
+
+
+def force_elements(mechanism: LoopFunctions, elements: Sequence[ForceElement], run: Run | None = None) -> ForceElements:
+    """What the core is told of the elements; ModelError where they do not fit the mechanism."""
+    run = Run() if run is None else run
     made = ForceElements()
-    made.terms["effort_limits"] = list(effort_limits)
+    made.terms["effort_limits"] = list(run.effort_limits)
     groups: dict[str, list[list[Numbers]]] = {kind: [] for kind in KINDS}
     for element in elements:
         row = next((ELEMENTS[kind] for kind in ELEMENTS if isinstance(element, kind)), None)
@@ -102,7 +114,7 @@ def force_elements(
                 "sarrus.control.PID, or a list of these"
             )
         kind, told = row
-        term, numbers = told(mechanism, element, effort_limits)
+        term, numbers = told(mechanism, element, run)
         if kind in ONE_A_VELOCITY and term[0] in [other[0] for other in made.terms[kind]]:
             named = getattr(element, "joint", "")
             raise ModelError(f"joint '{named}' has one {type(element).__name__}; there are several")
@@ -120,12 +132,12 @@ def force_elements(
 # ---- one by one: what the core is told of an element, and its numbers ------------------------------------------------
 
 
-def _pid(mechanism: LoopFunctions, element: PID, effort_limits: Sequence[float]) -> tuple[Term, list[Numbers]]:
+def _pid(mechanism: LoopFunctions, element: PID, run: Run) -> tuple[Term, list[Numbers]]:
     iq, iv = coordinate(mechanism, element.joint, element.index, "PID")
     law, whose = law_terms_of_runs(element.target, f"target of '{element.joint}'")
     limits = _limits(element, element.limits)
-    if effort_limits:  # beyond it z would wind up
-        limits = [np.clip(x, -effort_limits[iv], effort_limits[iv]) for x in limits]
+    if run.effort_limits:  # beyond it z would wind up
+        limits = [np.clip(x, -run.effort_limits[iv], run.effort_limits[iv]) for x in limits]
     term = iq, iv, law, loses_turns(mechanism, element.joint, element.index)
     return term, [*whose, *_numbers(element, proportional="", integral="", derivative=""), *limits]
 
@@ -135,7 +147,7 @@ def _prescribed_effort(mechanism: LoopFunctions, element: PrescribedEffort, _: o
     return (_velocity(mechanism, element.joint, element.index), law), whose
 
 
-def _stiction(mechanism: LoopFunctions, element: Stiction, _: object) -> tuple[Term, list[Numbers]]:
+def _stiction(mechanism: LoopFunctions, element: Stiction, run: Run) -> tuple[Term, list[Numbers]]:
     term = (_velocity(mechanism, element.joint, element.index),)
     if element.sticking is None:
         element = replace(element, sticking=element.sliding)
@@ -144,7 +156,7 @@ def _stiction(mechanism: LoopFunctions, element: Stiction, _: object) -> tuple[T
         wanted = "no less than sliding"
         raise ModelError(f"sticking of Stiction must be {wanted}; got {element.sticking!r} and {element.sliding!r}")
     if element.damping is None:
-        return term, [*numbers, 2.0 * np.sqrt(numbers[3])]
+        return term, [*numbers, 2.0 * np.sqrt(numbers[3] * _felt_inertia(mechanism, term[0], run.start))]
     return term, numbers + _numbers(element, damping=NOT_NEGATIVE)
 
 
@@ -159,7 +171,7 @@ def _contact(mechanism: LoopFunctions, element: Contact, _: object) -> tuple[Ter
     return term, [*_numbers(element, stiffness=POSITIVE, exponent=POSITIVE, **signs), *whose]
 
 
-def _end_stop(mechanism: LoopFunctions, element: EndStop, _: object) -> tuple[Term, list[Numbers]]:
+def _end_stop(mechanism: LoopFunctions, element: EndStop, run: Run) -> tuple[Term, list[Numbers]]:
     iq, iv = coordinate(mechanism, element.joint, element.index, "an end stop")
     joint, limits = mechanism.joint(element.joint), element.limits
     if limits is None:
@@ -167,7 +179,8 @@ def _end_stop(mechanism: LoopFunctions, element: EndStop, _: object) -> tuple[Te
             raise ModelError(f"joint '{element.joint}' has no limits: give limits=(lower, upper) to its EndStop")
         low, high = joint.limits
         limits = low[element.index], high[element.index]
-    inertia = _felt_inertia(mechanism, iv)
+    if element.stiffness is None or element.damping is None:
+        inertia = _felt_inertia(mechanism, iv, run.start)
     if element.stiffness is None:
         element = replace(element, stiffness=2.5e5 * inertia)
     (stiffness,) = _numbers(element, stiffness=POSITIVE)
@@ -282,7 +295,7 @@ def _efforts(mechanism: LoopFunctions, element: Efforts, _: object) -> tuple[Ter
         raise ShapeError(f"times of Efforts are (n,), the same in all runs; got {times.shape}")
     if not (np.diff(times) > 0.0).all():
         raise ModelError("times of Efforts must increase")
-    if isinstance(element.joints, str):
+    if isinstance(element.joints, str) or not (element.joints is None or isinstance(element.joints, Iterable)):
         raise TypeError(f"joints of Efforts are a sequence of names; got {element.joints!r}")
     names = tuple(mechanism.actuated or mechanism.joints) if element.joints is None else tuple(element.joints)
     motors = [k for name in names for k in range(*mechanism.joint(name)._all_v.indices(2**31))]
@@ -323,7 +336,7 @@ def _actuator(mechanism: LoopFunctions, element: ActuatorDynamics, _: object) ->
     return (_velocity(mechanism, element.joint, element.index), order), [bandwidth, ratio, *limits]
 
 
-def _sampled(mechanism: LoopFunctions, element: Sampled, effort_limits: Sequence[float]) -> tuple[Term, Numbers]:
+def _sampled(mechanism: LoopFunctions, element: Sampled, run: Run) -> tuple[Term, Numbers]:
     period, delay = (finite(f"{name} of Sampled", getattr(element, name)) for name in ("period", "delay"))
     if not period > 0.0:
         raise ModelError(f"period of Sampled must be positive; got {period!r}")
@@ -337,7 +350,7 @@ def _sampled(mechanism: LoopFunctions, element: Sampled, effort_limits: Sequence
             raise ModelError(
                 f"{type(c).__name__} is no controller that can be sampled: give it beside Sampled, in a list"
             )
-    made = force_elements(mechanism, elements, effort_limits)
+    made = force_elements(mechanism, elements, run)
     made.terms["effort_limits"] = []
     steps = element.quantisation
     if not isinstance(steps, Quantisation):
@@ -373,7 +386,7 @@ def _task_control(mechanism: LoopFunctions, element: TaskControl, _: object) -> 
     return (element._told,), element._terms.columns
 
 
-Told = Callable[[LoopFunctions, Any, Sequence[float]], tuple[Term, list[Numbers] | Numbers]]
+Told = Callable[[LoopFunctions, Any, Run], tuple[Term, list[Numbers] | Numbers]]
 ELEMENTS: dict[type, tuple[str, Told]] = {  # their kind, of which the core reads one after the other
     PID: ("controllers", _pid),
     PrescribedEffort: ("efforts", _prescribed_effort),
@@ -444,16 +457,25 @@ def _greatest(element: ReactionWheel, *names: str) -> list[Numbers]:
     return arrays
 
 
-def _felt_inertia(mechanism: LoopFunctions, iv: int) -> float:
-    """What a force along a velocity accelerates in the neutral configuration, all other joints being free."""
-    q = mechanism.neutral()
-    mass = mechanism.mass_matrix(q)
-    along = np.concatenate([np.eye(mechanism.nv), mechanism._loop_joint_jacobian(q)])[iv]
-    try:
-        felt = 1.0 / float(along @ np.linalg.inv(mass) @ along)
-    except (np.linalg.LinAlgError, ZeroDivisionError):
-        felt = 0.0
-    return felt if np.isfinite(felt) and felt > 0.0 else float(along @ mass @ along) or 1.0
+def _felt_inertia(mechanism: Any, iv: int, start: Any) -> Numbers:
+    """What a force along a velocity accelerates where a run begins, or each of them does, at rest: on the loops, which know no cut."""
+    q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
+    rest, along = np.zeros_like(q[..., : mechanism.nv]), _direction(mechanism, iv, q)
+    asked = {"check": False} if mechanism.nc else {}
+    pushed, left = (np.asarray(mechanism.forward_dynamics(q, rest, tau, **asked)) for tau in (along, rest))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        felt = 1.0 / ((pushed - left) * along).sum(axis=-1)
+        free = (along * (np.asarray(mechanism.mass_matrix(q)) @ along[..., None])[..., 0]).sum(axis=-1)
+    # a joint that loops hold fast feels no end of it
+    sound = np.isfinite(felt) & (felt > 0.0) & (felt < MOST_FELT * free)
+    return np.asarray(np.where(sound, felt, np.where(free > 0.0, free, 1.0)))
+
+
+def _direction(mechanism: Any, iv: int, q: Numbers) -> Numbers:
+    """(..., nv) of the tree's velocities, what a velocity of any joint is made of."""
+    if iv >= mechanism.nv:
+        return np.asarray(mechanism._loop_joint_jacobian(q))[..., iv - mechanism.nv, :]
+    return np.broadcast_to(np.eye(mechanism.nv)[iv], (*q.shape[:-1], mechanism.nv))
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

@@ -40,6 +40,10 @@ from ..errors import ModelError
 
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+TURN = 2.0 * math.pi
+LIMIT_MARGIN = (
+    1e-5  # a limit passed by less is kept [rad, sizes of the bodies]: more than closing the loops leaves in any joint
+)
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
 PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 BOUNDS = ("velocity_limit", "effort_limit")
@@ -95,6 +99,15 @@ def axis_frame(normal: ArrayLike) -> Vector:
     return _frozen(_core.axis_frame(unit_axis(normal).tolist()))
 
 
+def turns_into(x: Vector, low: Vector, high: Vector, margin: Vector | float) -> Vector:
+    """Whole turns [rad] that bring angles beyond their limits within them, as few as possible; none where none do."""
+    up = np.where(x < low - margin, np.ceil((low - x - margin) / TURN), 0.0)
+    turns = np.where(x > high + margin, np.floor((high - x + margin) / TURN), up)
+    there = x + TURN * np.where(np.isfinite(turns), turns, 0.0)
+    fits = (there >= low - margin) & (there <= high + margin)
+    return np.where(fits, there - x, 0.0)
+
+
 def middle(low: float, high: float) -> float:
     """From where the turns of an angle are counted that is to stay between two limits; of one limit, a quarter turn within it."""
     if np.isfinite([low, high]).all():
@@ -111,7 +124,8 @@ class JointType:
     limits : (lower, upper), each a number or one per coordinate, or None [rad, m]; infinite for the four of a quaternion
     velocity_limit, effort_limit : number or one per velocity, or None [rad/s, m/s; N m, N]
     damping : viscous friction, number or (nv,) [N m s/rad, N s/m] (van der Merwe 4.26)
-    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest
+    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest, but in a simulation,
+        where it holds up to this much
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
     stiffness, rest : a spring along the joint and where it is relaxed, numbers or (nv,)
 

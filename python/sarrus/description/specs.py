@@ -121,7 +121,8 @@ class Mesh:
     """A mesh in a file, which is looked for and read when it is shown, not before.
 
     The file is named as it was written: a path, "package://name/path" or "file://..."; relative names start from the folder `beside`,
-    packages are looked for in `package_dirs` first, then in it and above it. The scale along x, y and z takes the file's unit to metres;
+    packages are looked for in `package_dirs` first, then in it and above it. With a folder, the file has to lie in it, in its package or in
+    `package_dirs` (:func:`sarrus.load`); without one it may lie anywhere. The scale along x, y and z takes the file's unit to metres;
     a negative one mirrors.
     """
 

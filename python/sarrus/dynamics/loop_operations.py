@@ -14,6 +14,7 @@ from .._arrays import Array, checked_truth, common_axes, into, real_array, real_
 from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
+from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import NotRealizableError, ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
 from .options import Metric, ReactionOptions, Solver, ThreadedLoads, ThreadedTime, TimeOptions, Wrenches, shows_options
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoopReactions(Brief):
     """What the constraints carry in a motion.
 
@@ -128,7 +129,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """J (..., nc, nv) of all constraints: J v = c(q, t), with c = :meth:`constraint_velocity` zero where nothing is driven.
+        """J (..., nc, nv) of all constraints on the tree: J v = c(q, t), with c = :meth:`constraint_velocity` zero where nothing is driven.
 
         The rows of a closing joint are the complement of its motion space (van der Merwe 2.10-2.16): components, in the child's
         joint frame, of the child's velocity relative to the parent that the joint does not leave free.
@@ -141,7 +142,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_jacobian_derivative(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """J-dot (..., nc, nv), the exact rate of :meth:`constraint_jacobian` along v; where v is allowed, J-dot v = dc/dt - gamma.
+        """J-dot (..., nc, nv) on the tree, the exact rate of :meth:`constraint_jacobian` along v; where v is allowed, J-dot v = dc/dt - gamma.
 
         The forward dynamics needs J-dot v alone, which is in :meth:`constraint_bias`. Of Pfaffian rows that are functions of q it is their
         `derivative`, or found by differences.
@@ -167,7 +168,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """gamma (..., nc) of J a = gamma: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
+        """gamma (..., nc) of J a = gamma on the tree: minus J-dot v, and what prescribed motions add (van der Merwe 5.22-5.26).
 
         >>> import numpy as np
         >>> import sarrus
@@ -206,13 +207,13 @@ class LoopFunctions(StateFunctions):
         """Coordinates (..., nq of the joint) of every joint, whether it stands in the tree or closes a loop.
 
         A joint that closes a loop reads them off the bodies that it joins. These do not tell how often it has turned: its angles are those in
-        [-pi, pi], or those nearest to `near`.
+        [-pi, pi], or as many whole turns from there as its limits ask for; or those nearest to `near`.
 
         Parameters
         ----------
         q : (..., nq)
         near : name to coordinates (..., nq of the joint) from which whole turns are counted, such as an answer for the state before; default,
-            and for joints that are not named: zeros
+            and for joints that are not named: zeros, and limits
         time : (...) [s], where motion is prescribed
 
         Raises
@@ -235,9 +236,18 @@ class LoopFunctions(StateFunctions):
         [5.6214]
         """
         q = real_array("q", q)
-        return self._by_joint(
-            "_all_q", self.normalize(q), self._loop_joint_coordinates(q, self._near(near, q), time=time)
-        )
+        x = self._loop_joint_coordinates(q, self._near(near, q), time=time)
+        return self._by_joint("_all_q", self.normalize(q), self._within_limits(x, near or {}))
+
+    def _within_limits(self, x: Array, near: Mapping[str, ArrayLike]) -> Array:
+        """Coordinates of all joints that close loops, where nothing else says how often they have turned as often as limits ask for."""
+        for joint in self._closing_joints:
+            if joint.limits is None or joint.name in near or not joint.type.whole_turns_return:
+                continue
+            at = slice(joint._all_q.start - self.nq, joint._all_q.stop - self.nq)
+            angles = [unit == "rad" for _, unit in joint.type.coordinates]
+            x[..., at] += np.where(angles, turns_into(x[..., at], *joint.limits, LIMIT_MARGIN), 0.0)
+        return x
 
     def _near(self, near: Mapping[str, ArrayLike] | None, q: Array) -> Array:
         """From where the coordinates of all joints that close loops are counted."""
@@ -411,12 +421,21 @@ class LoopFunctions(StateFunctions):
 
         Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
         at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
-        spring and armature together); :meth:`constraint_forces` gives the rest.
+        spring and armature together); :meth:`constraint_forces` gives the rest. Joints that close loops too, each on its child and
+        whichever way the tree goes, and what does what in each: :meth:`pin_loads`.
 
         Parameters
         ----------
         multipliers : (..., nc) what the loops carry in this motion, as :meth:`forward_dynamics` and :meth:`actuator_efforts` return it;
-            default: nothing, as if every loop were open
+            default: what they carry while the motors bring the motion about, by :meth:`actuator_efforts`. Where rounding alone tells the
+            share of a joint (``not_unique`` of :meth:`pin_loads`) it is that of the least multipliers
+
+        Raises
+        ------
+        NotRealizableError
+            Without multipliers: other forces than those of the motors act in this motion.
+        ValueError
+            Without multipliers, of a mechanism with loops whose base moves.
 
         Examples
         --------
@@ -431,22 +450,48 @@ class LoopFunctions(StateFunctions):
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
         >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
-        >>> pins = fourbar.reactions(q, v, a, multipliers=loops.multipliers) | loops.wrenches
+        >>> pins = fourbar.reactions(q, v, a) | loops.wrenches
         >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
         True
         """
-        asked = {**options, "return_status": True}
-        f, status = self._reactions(q, v, a, **asked)
         wanted = checked_truth("return_status", options.get("return_status", False))
-        if status.ndim == 0 and status and not wanted:
-            self._reactions(q, v, a, **options)  # which says what is wrong
-        found = {name: f[..., self.joint(name)._body - 1, :] for name in self.joints}
-        if multipliers is not None and self.nc:
-            # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
+        found, status = self._open_reactions(q, v, a, **options)
+        if not self.nc:
+            return (found, status) if wanted else found
+        if multipliers is None:
+            across, state = self._carried_across(q, v, a, time, options)
+            status = np.maximum(status, state)
+        else:
             multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
-            through = carried_by_tree(self, q, self.loop_wrenches(q, multipliers, time=time, return_status=True)[0])
-            found |= {name: found[name] - wrench for name, wrench in through.items()}
+            across = self.loop_wrenches(q, multipliers, time=time, return_status=True)[0]
+        # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
+        found |= {name: found[name] - wrench for name, wrench in carried_by_tree(self, q, across).items()}
         return (found, status) if wanted else found
+
+    def _carried_across(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: ArrayLike | None, options: Mapping[str, Any]
+    ) -> tuple[Array, Any]:
+        """Wrenches (..., constraints, 6) on the constraints' children while the motors bring a motion about; and the status."""
+        if any(
+            np.any(0.0 if (x := options.get(base)) is None else x) for base in ("base_velocity", "base_acceleration")
+        ):
+            raise ValueError("what the loops carry is not known while the base moves: give multipliers=")
+        how = {name: options[name] for name in ("wrenches", "threads", "return_status") if name in options}
+        try:
+            u, mu, *status = cast(Any, self).actuator_efforts(q, v, a, time=time, return_reactions=True, **how)
+        except NotRealizableError as error:
+            raise NotRealizableError(f"{error}; where other forces act, too: multipliers=") from None
+        across = cast(Any, self)._across(real_array("q", q), u, mu, cast(Any, self)._motors(None), time)[0]
+        return across, status[0] if status else Status.FINE
+
+    def _open_reactions(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any
+    ) -> tuple[dict[str, Array], Array]:
+        """As if every loop were open, and the status."""
+        f, status = cast("tuple[Array, Array]", self._reactions(q, v, a, **{**options, "return_status": True}))
+        if status.ndim == 0 and status and not options.get("return_status", False):
+            self._reactions(q, v, a, **options)  # which says what is wrong
+        return {name: f[..., self.joint(name)._body - 1, :] for name in self.joints}, status
 
     @shows_options
     def constraint_forces(
@@ -559,8 +604,8 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     q, time = arguments["q"], arguments.get("time")
     J = mechanism.constraint_jacobian(q, time=time)
     if operation == "actuator_efforts":
-        # which says what is lacking, if it is asked for more than the efforts
-        cast(Any, mechanism).actuator_efforts(**arguments, distribution="minimum-norm")
+        # which says what is lacking
+        cast(Any, mechanism)._shared_efforts(**{**arguments, "out": None}, any_motion=True)
         raise NotRealizableError("the actuated joints cannot bring this motion about")
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_count, checked_truth, common_axes
+from .._arrays import Array, checked_count, checked_truth
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
 from ..description.specs import Description, JointSpec, core_terms, without_effect
-from ..errors import ModelError, ShapeError, StateError, raise_no_such_name
+from ..errors import ModelError, ShapeError, check_name
 from .options import (
     ExpressedIn,
     F,
@@ -109,7 +109,7 @@ class Joint:
         return f"<joint '{self.name}': {self.type} from '{self.parent}' to '{self.child}'>"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constraint:
     """A joint that closes a loop, or another relation between velocities.
 
@@ -168,8 +168,8 @@ class StateFunctions(_core.Mechanism):
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
         if "description" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
-        if substructures is not None and not 0 <= substructures <= 1000:
-            raise ValueError(f"substructures of 1 to 1000 bodies, 0 to cut nothing, or None; got {substructures}")
+        if substructures is not None:
+            substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
         super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
         made, all_q, all_v = {}, self.nq, self.nv
         for j, (iq, nq, iv, nv, closes, *rest) in zip(description.joints, self._placed_joints, strict=True):
@@ -377,8 +377,7 @@ class StateFunctions(_core.Mechanism):
         (('raised',), array([3.]))
         """
         named = dict(self.description.configurations)
-        if name not in named:
-            raise_no_such_name("configuration", name, named)
+        check_name("configuration", name, named)
         return self._at(named[name])
 
     def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
@@ -388,8 +387,8 @@ class StateFunctions(_core.Mechanism):
             q[self.joint(name).q_slice] = of_joint
         return q
 
-    def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:
-        """Configurations (*size, nq), whether loops close or not."""
+    def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...], metre: float = 1.0) -> Array:
+        """Configurations (*size, nq), whether loops close or not; displacements without limits are as large as `metre`."""
         lead = tuple(checked_count("size", n, 0) for n in (size if isinstance(size, tuple) else (size,)))
         try:
             q = np.empty((*lead, self.nq))
@@ -397,7 +396,8 @@ class StateFunctions(_core.Mechanism):
             raise ShapeError(f"size {size!r} is too large for an array: {error}") from None
         for joint in map(self.joint, self.joints):
             # where no limit says how far: half a turn, or a metre
-            spread = np.array([np.pi if unit == "rad" else 1.0 for _, unit in joint.type.coordinates])
+            far = {"rad": np.pi, "m": metre}
+            spread = np.array([far.get(unit, 1.0) for _, unit in joint.type.coordinates])
             low, high = joint.limits if joint.limits is not None else (-spread, spread)
             # a side without a limit ends at the usual spread, or where the other side's limit leaves that much room
             low = np.where(np.isfinite(low), low, np.where(high > -spread, -spread, high - 2 * spread))
@@ -476,7 +476,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Geometric Jacobian J (..., 6, nv): velocity = J v (van der Merwe 5.6, 5.14).
+        """Geometric Jacobian J (..., 6, nv) of the tree, all loops open: velocity = J v (van der Merwe 5.6, 5.14).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).jacobian([0.0], "tip").ravel().tolist()
@@ -485,7 +485,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Exact time derivative (..., 6, nv) of :meth:`jacobian`, in the same representation (van der Merwe 5.64-5.71).
+        """Exact time derivative (..., 6, nv) of :meth:`jacobian` of the tree, in the same representation (van der Merwe 5.64-5.71).
 
         The classical acceleration is J a + J-dot v in "world_aligned"; in "frame" the turning axes add [0; w x linear velocity].
 
@@ -533,7 +533,7 @@ class StateFunctions(_core.Mechanism):
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: bool = False, **options: Unpack[MotionOptions]
     ) -> Any:  # fmt: skip
-        """Generalised force for a motion: tau = M(q) a + h(q, v), with friction and springs.
+        """Generalised force that the tree needs for a motion, all loops open: tau = M(q) a + h(q, v), with friction and springs.
 
         Parameters
         ----------
@@ -572,7 +572,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def mass_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """M(q) (..., nv, nv), symmetric, armature on its diagonal: composite rigid bodies (van der Merwe's H, 5.46).
+        """M(q) (..., nv, nv) of the tree, symmetric, armature on its diagonal: composite rigid bodies (van der Merwe's H, 5.46).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix([0.0])
@@ -592,7 +592,7 @@ class StateFunctions(_core.Mechanism):
     def bias_forces(
         self, q: ArrayLike, v: ArrayLike, *, wrenches: Wrenches | None = None, **options: Unpack[StateOptions]
     ) -> Array:
-        """h(q, v) (..., nv): inverse dynamics at zero acceleration, that is Coriolis, gravity, friction and springs (5.61).
+        """h(q, v) (..., nv) of the tree: inverse dynamics at zero acceleration, that is Coriolis, gravity, friction and springs (5.61).
 
         >>> import numpy as np
         >>> import sarrus
@@ -602,7 +602,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def gravity_forces(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Generalised force (..., nv) that holds the mechanism against gravity (5.61 with v = 0, without springs).
+        """Generalised force (..., nv) that holds the tree against gravity, all loops open (5.61 with v = 0, without springs).
 
         >>> import numpy as np
         >>> import sarrus
@@ -612,7 +612,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """C(q, v) (..., nv, nv): C v are the Coriolis and centrifugal forces and dM/dt - 2C is skew.
+        """C(q, v) (..., nv, nv) of the tree: C v are the Coriolis and centrifugal forces and dM/dt - 2C is skew.
 
         For joints with v = dq/dt it is the matrix of Christoffel symbols (Murray, Li and Sastry 4.23; Li and Wu 4.3); computed as
         Echeandia and Wensing (2021) do.
@@ -624,7 +624,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def christoffel_symbols(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Gamma(q) (..., nv, nv, nv) with C(q, v)_ij = sum over k of Gamma_ijk v_k, C = :meth:`coriolis_matrix`, in closed form.
+        """Gamma(q) (..., nv, nv, nv) of the tree, C(q, v)_ij = sum over k of Gamma_ijk v_k, C = :meth:`coriolis_matrix`, in closed form.
 
         For joints with v = dq/dt they are the Christoffel symbols of the mass matrix, of the first kind,
         (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are no rates of
@@ -650,7 +650,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def mass_matrix_derivative(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """dM_ij along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
+        """dM_ij of the tree along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
 
         Where v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`integrate`. In closed form, of
         :meth:`christoffel_symbols`: Gamma_ijk + Gamma_jik.
@@ -664,45 +664,11 @@ class StateFunctions(_core.Mechanism):
         True
         """
 
-    @_operation
-    def operational_inertia_inverse(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Inverse operational-space inertia J M^-1 J^T (..., 6, 6) of a frame (van der Merwe 5.58); defined everywhere.
-
-        >>> import sarrus
-        >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).operational_inertia_inverse([0.0], "tip")[3, 3])
-        0.5
-        """
-
-    def operational_inertia(self, q: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """Operational-space inertia (..., 6, 6) of a frame (van der Merwe 5.57).
-
-        Raises StateError where the frame cannot move in all six directions: it is infinite in the others, and
-        :meth:`operational_inertia_inverse` is what exists.
-
-        >>> import sarrus
-        >>> sarrus.mechanisms.pendulum().operational_inertia([0.0], "tip")
-        Traceback (most recent call last):
-            ...
-        sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
-        """
-        inverse = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in)
-        common_axes({"the answer": inverse.shape})
-        # rotations and displacements have other units: scale the diagonal to one before asking for the rank
-        scale = np.sqrt(np.diagonal(inverse, axis1=-2, axis2=-1))
-        scale = np.where(scale > 0.0, scale, 1.0)
-        # a bad state stays NaN and is no one else's business
-        bad = np.asarray(np.isnan(inverse).any(axis=(-2, -1), keepdims=True))
-        inverse, scale = np.where(bad, np.eye(6), inverse), np.where(bad[..., 0], 1.0, scale)
-        rank = np.linalg.matrix_rank(inverse / (scale[..., :, None] * scale[..., None, :]), tol=1e-12, hermitian=True)
-        if np.any(rank < 6):
-            raise StateError(
-                f"frame '{frame}' can move in {int(np.min(rank))} of 6 directions: its inertia is infinite in the others"
-            )
-        return np.where(bad, np.nan, np.linalg.inv(inverse))
+    _tree_operational_inertia_inverse = _undeclared("operational_inertia_inverse")  # with all loops open
 
     @_operation
     def omega(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Omega = M^-1 J^T (..., nv, 6): joint accelerations per wrench on a frame (van der Merwe 5.51).
+        """Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).omega([0.0], "tip")[0].tolist()
@@ -745,7 +711,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Y (..., nv, 10 bodies) with tau = Y pi for the rigid-body part of :meth:`inverse_dynamics`.
+        """Y (..., nv, 10 bodies) of the tree, tau = Y pi for the rigid-body part of :meth:`inverse_dynamics`.
 
         pi stacks, over ``bodies``, (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of each body's frame, as
         ``Inertia.parameters`` has them. Armature, friction and springs are not in it.
@@ -768,7 +734,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def center_of_mass_jacobian(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Jacobian (..., 3, nv) of :meth:`center_of_mass` (SpaceDyn 3.24 per total mass).
+        """Jacobian (..., 3, nv) of :meth:`center_of_mass` by the velocities of the tree (SpaceDyn 3.24 per total mass).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass_jacobian([0.0]).ravel().tolist()
@@ -795,7 +761,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def centroidal_momentum_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """A_G (..., 6, nv): centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
+        """A_G (..., 6, nv), by the velocities of the tree: centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_matrix([0.0])[3]
@@ -804,7 +770,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def centroidal_momentum_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """(d A_G / dt) v (..., 6): rate of the centroidal momentum at zero acceleration.
+        """(d A_G / dt) v (..., 6): rate of the centroidal momentum at zero acceleration of the joints of the tree.
 
         >>> import sarrus
         >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_bias([0.0], [1.0])[5])
@@ -865,8 +831,7 @@ class Kinematics:
 
 def _named(kind: str, name: str, known: dict[str, N]) -> N:
     """What is known by that name; NameNotFoundError where nothing is."""
-    if not isinstance(name, str) or name not in known:  # type: ignore[redundant-expr]
-        raise_no_such_name(kind, name, known)
+    check_name(kind, name, known)
     return known[name]
 
 

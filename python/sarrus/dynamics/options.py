@@ -44,6 +44,12 @@ class TimeOptions(StateOptions, total=False):
     time: ArrayLike | None
 
 
+class FrameTimeOptions(FrameOptions, total=False):
+    """And a time (...) [s], where motion is prescribed."""
+
+    time: ArrayLike | None
+
+
 class SearchOptions(TimeOptions, total=False):
     """And how to look for configurations that close loops: see :meth:`~sarrus.Mechanism.assemble`."""
 

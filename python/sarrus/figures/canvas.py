@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import Array, real_array
+from .._arrays import Array, checked_path, real_array
+from .._files import replacing
 from ..errors import ShapeError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def bundles(
     panels : unit -> (name -> values (runs, n)); NaN: the run is not there
     quantiles : ascending; lines : how many single runs are drawn
     """
-    all_axes = [ax]
+    all_axes = [ax if ax is None else _axes(ax)]
     if ax is None:
         size = (SIZE[0], SIZE[1] if len(panels) < 2 else 0.75 * SIZE[1] * len(panels))
         grid = _pyplot("figures").subplots(
@@ -90,7 +91,7 @@ def bundles(
             pairs = len(quantiles) // 2
             for n in range(pairs):
                 ax.fill_between(t, at[n], at[-1 - n], color=colour, alpha=0.35 / pairs, linewidth=0)
-            for row in y[np.linspace(0, len(y) - 1, lines).astype(int)] if len(y) else ():
+            for row in y[np.linspace(0, len(y) - 1, min(lines, len(y))).astype(int)] if len(y) else ():
                 ax.plot(t, row, color=colour, linewidth=0.5, alpha=0.5)
             middle = at[len(quantiles) // 2] if len(quantiles) % 2 else np.full(len(t), np.nan)
             ax.plot(t, middle, color=colour, linestyle=_told_apart(k)[1], linewidth=1.4, label=name)
@@ -142,6 +143,8 @@ def _axes(ax: Axes | None) -> Axes:
     if ax is None:
         ax = _pyplot("figures").subplots(figsize=SIZE, layout="constrained")[1]
     assert ax is not None
+    if not hasattr(ax, "add_line"):
+        raise TypeError(f"ax must be Axes of Matplotlib; got {ax!r}")
     return ax
 
 
@@ -346,18 +349,21 @@ def film(
     made: FuncAnimation = Film(figure, draw, frames=len(t), interval=1000.0 / frames_per_second, cache_frame_data=False)
     if path is not None and ending == ".html":
         page = player(t, bars, joints, anchors, title, frames_per_second, traced, pushed)
-        Path(path).write_text(page, encoding="utf-8")
+        with replacing(path) as file:
+            file.write_text(page, encoding="utf-8")
     elif path is not None:
         writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
-        made.save(os.fspath(path), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
+        with replacing(path) as file:
+            made.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
     return made
 
 
 def check_film(path: str | os.PathLike[str]) -> str:
     """The ending of a film's name; ValueError, ImportError or FileNotFoundError where none can be written to it."""
-    ending = Path(path).suffix.lower()
+    film = checked_path(path)
+    ending = film.suffix.lower()
     if ending not in (".gif", ".mp4", ".html"):
-        raise ValueError(f"a film is a .gif, .mp4 or .html file; got '{Path(path).name}'")
+        raise ValueError(f"a film is a .gif, .mp4 or .html file; got '{film.name}'")
     _pyplot("films")
     from matplotlib.animation import FFMpegWriter
 

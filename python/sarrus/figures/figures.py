@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, real_array
+from .._arrays import Array, checked_names, checked_number, real_array
 from ..dynamics.loop_operations import LoopReactions
-from ..errors import ModelError, raise_no_such_name
+from ..errors import ModelError, check_name, raise_no_such_name
 from . import canvas
 from .skeleton import Skeleton
 
@@ -45,7 +45,7 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
     """See :meth:`Trajectory.plot`."""
     if what is None:
         what = list(run.mechanism.actuated) if run.mechanism.nq > MANY and run.mechanism.actuated else "q"
-    names = [what] if isinstance(what, str) else list(what)
+    names = checked_names("what", what)
     panels: dict[str, dict[str, Array]] = {}  # by unit
     labels: dict[str, dict[str, None]] = {}
     for name in names:
@@ -77,7 +77,7 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
 def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -> Axes:
     """See :meth:`Trajectory.plot_phase`."""
     robot = run.mechanism
-    names = [joint] if isinstance(joint, str) else list(robot.actuated or robot.joints if joint is None else joint)
+    names = checked_names("joint", (robot.actuated or robot.joints) if joint is None else joint)
     paths: dict[str, tuple[Array, Array]] = {}
     units: dict[str, None] = {}
     rates = robot.joint_velocities(run.q, run.v, time=run.t) if set(names) & set(robot.loop_joints) else {}
@@ -106,11 +106,12 @@ def bundle(sweep: Sweep, what: str | Sequence[str] | None, quantiles: ArrayLike,
     if what is None:
         motors = [name for name in robot.actuated if name in robot.joints]
         what = motors if robot.nq > MANY and motors else "q"
-    steps = np.sort(real_array("quantiles", quantiles))
+    steps = real_array("quantiles", quantiles)
     if steps.ndim != 1 or not steps.size or not ((steps >= 0.0) & (steps <= 1.0)).all():
         raise ValueError(f"quantiles are numbers from 0 to 1, one or several; got {quantiles!r}")
+    steps = np.sort(steps)
     panels: dict[str, dict[str, Array]] = {}
-    for name in [what] if isinstance(what, str) else what:
+    for name in checked_names("what", what):
         for text, unit, y in _bundles(sweep, name):
             panels.setdefault(unit, {})[text] = y
     if len(panels) > 1 and ax is not None:
@@ -151,12 +152,10 @@ def film(
     forces: str | Sequence[str],
 ) -> FuncAnimation:  # fmt: skip
     """See :meth:`Trajectory.animate`."""
-    trace, forces = ([x] if isinstance(x, str) else list(x) for x in (trace, forces))
+    trace, forces = checked_names("trace", trace), checked_names("forces", forces)
     for name in trace:
-        if name not in run.mechanism.frames:
-            raise_no_such_name("frame", name, run.mechanism.frames)
-    if not (speed > 0.0 and np.isfinite(speed) and frames_per_second > 0.0 and np.isfinite(frames_per_second)):
-        raise ValueError(f"speed and frames_per_second must be positive; got {speed!r} and {frames_per_second!r}")
+        check_name("frame", name, run.mechanism.frames)
+    speed, frames_per_second = checked_number("speed", speed), checked_number("frames_per_second", frames_per_second)
     sound = np.isfinite(run.q).all(axis=1) & np.isfinite(run.v).all(axis=1)
     if not sound.any():
         raise ValueError("there is nothing to show: no sample is finite")
@@ -188,8 +187,7 @@ def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> Arr
         return arrows
     loads, robot = run.pin_loads(), run.mechanism
     for name in names:
-        if name not in loads:
-            raise_no_such_name("joint", name, loads)
+        check_name("joint", name, loads)
     # the force of the sample before; bodies turn little until the next
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
     for n, name in enumerate(names):

@@ -25,7 +25,7 @@ from .._arrays import Array, real_array
 from ..analysis.joint_targets import start_near
 from ..description.joints import JointType
 from ..description.specs import BodySpec, JointSpec
-from ..errors import ShapeError, raise_no_such_name
+from ..errors import ShapeError, check_name
 from ..mechanism import Mechanism, checked_mechanism
 
 FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and still count as on it
@@ -33,7 +33,7 @@ SAME = 1e-9  # and from one another
 CORNERS = 24  # of what is round
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bar:
     """A straight line from a (body, point in its frame [m]) to another, of the same body or one that `slides`, so that it stretches.
 
@@ -46,7 +46,7 @@ class Bar:
     slides: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """Where a joint sits on the body that it carries: point and, where it has one axis, unit vector (3,) in the body's frame [m]."""
 
@@ -154,8 +154,7 @@ class Skeleton:
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
         """Axis of a joint in the world (..., 3), of unit length; NaN where it has not one axis."""
-        if name not in self.joints:
-            raise_no_such_name("joint", name, self.joints)
+        check_name("joint", name, self.joints)
         place = self.joints[name]
         poses, lead = self._poses(q)
         if place.axis is None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._arrays import checked_path
+from .._files import read_bytes
 from ..errors import ModelError
 from . import complete, mjcf, sdf, urdf
 from .document import check_ties, root_tag
@@ -45,6 +47,9 @@ SUFFIXES = {
     ".world": "sdf",
     ".json": "{",
 }
+
+
+MOST_BYTES = 2**30  # of a file, before it is known what it holds
 
 
 def load(
@@ -87,8 +92,12 @@ def load(
     Meshes are no part of the dynamics: their files are looked for and read by `sarrus.view`. A relative name starts from the model
     file's folder. "package://name/path" is looked for in `package_dirs`, in the model file's folder and all above it, and in the folders
     of the environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH: in a folder called `name` there, or in one of them if that is
-    its own name. Models that an SDF includes are looked for there too, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH and
-    GAZEBO_MODEL_PATH; a name that leads out of these folders is refused.
+    its own name; above the file, in one that holds the file or a package.xml or model.config. Models that an SDF includes are looked for
+    there too, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH and GAZEBO_MODEL_PATH.
+
+    A file may only name files in its own folder, in the package that this lies in (the nearest folder above with a package.xml or
+    model.config; of a folder called urdf, xacro or sdf the one around it), in other packages, and in `package_dirs`. Links are followed
+    before that is looked at, but for those in the folders of environment variables.
 
     Examples
     --------
@@ -106,7 +115,8 @@ def load_builder(
     loops: Loops = None,
     model: str | None = None,
 ) -> Builder:
-    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; the arguments are those of :func:`load`.
+    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; arguments and errors are those of
+    :func:`load`: ModelError, OSError, ModuleNotFoundError.
 
     Examples
     --------
@@ -117,12 +127,10 @@ def load_builder(
     >>> b.build().nv
     1
     """
-    path = Path(os.fsdecode(path))
+    path = checked_path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {', '.join(SUFFIXES)} are read")
-    if "\0" in str(path):
-        raise ModelError(f"{str(path)!r} is no name of a file: it holds a null character")
     wanted = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
     if isinstance(package_dirs, str | bytes | os.PathLike):
         raise wanted
@@ -130,7 +138,7 @@ def load_builder(
         folders = [os.path.abspath(os.fsdecode(folder)) for folder in package_dirs]
     except TypeError:
         raise wanted from None
-    text = _expanded(path) if suffix == ".xacro" else path.read_bytes()
+    text = _expanded(path) if suffix == ".xacro" else read_bytes(path, MOST_BYTES)
     beside = str(path.absolute().parent)
     places: dict[str, Any] = {"beside": beside, "package_dirs": folders}
     return _read(text, SUFFIXES[suffix], path.name, floating_base=floating_base, loops=loops, model=model, **places)
@@ -140,7 +148,7 @@ def loads(
     text: str | bytes, *, floating_base: bool | None = None, loops: Loops = None, model: str | None = None
 ) -> Mechanism:
     """Read a mechanism from the text of a model file; as :func:`load`. Its root element tells the format: robot, mujoco, sdf; or a brace,
-    sarrus' own.
+    sarrus' own. OSError where a file of ``loops=`` cannot be read.
 
     Examples
     --------
@@ -170,7 +178,7 @@ def _read(
     model: str | None = None, **places: Any,
 ) -> Builder:  # fmt: skip
     if not begins:
-        brace = text.lstrip()[:1] in ("{", b"{") if hasattr(text, "lstrip") else False
+        brace = hasattr(text, "lstrip") and text.lstrip()[:1] == ("{" if isinstance(text, str) else b"{")
         begins = "{" if brace else root_tag(text)
     # what begins like nothing that is known is left to one reader, to say what is wrong with it
     read, own = READERS.get(begins, READERS["robot"])
@@ -196,7 +204,7 @@ def _expanded(path: Path) -> str:
     except ImportError:
         cure = f'pip install "sarrus[xacro]", or expand it first: xacro {path.name} > {path.stem}'
         raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
-    path.read_bytes()  # an OSError of its own
+    read_bytes(path, MOST_BYTES)  # an OSError of its own
     try:
         return str(xacro.process_file(str(path)).toxml())
     except Exception as error:  # of the file's own Python too

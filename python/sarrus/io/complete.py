@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, Union, get_args, get
 import numpy as np
 from numpy.typing import NDArray
 
+from .._files import is_within, replacing
 from ..building.builder import Builder
 from ..description import Description, Mesh, TargetSpec
 from ..errors import ModelError, ShapeError, did_you_mean, printable
@@ -30,7 +31,7 @@ from ..spatial import Inertia, Rotation
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["FORMAT", "read", "save", "schema", "write"]
+__all__ = ["FORMAT", "read", "relative", "save", "schema", "write"]
 
 FORMAT = 1
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
@@ -42,7 +43,9 @@ _MAKE: dict[type, Callable[..., Any]] = {Inertia: partial(Inertia, check=False)}
 
 def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file; nothing is left out, whatever `lossy` says."""
-    path.write_text(write(robot.description, str(path.absolute().parent)), encoding="utf-8")
+    text = write(robot.description, str(path.absolute().parent))
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
     return [path]
 
 
@@ -55,7 +58,7 @@ def write(description: Description, beside: str = "") -> str:
     >>> complete.read(text).build() == sarrus.mechanisms.pendulum()
     True
     """
-    plain = _plain(Description, _with_folders(description, partial(_relative, beside)), "")
+    plain = _plain(Description, _with_folders(description, partial(relative, beside)), "")
     return _text({"format": FORMAT, **plain}) + "\n"
 
 
@@ -85,9 +88,7 @@ def read(
             newer = isinstance(number, int) and number > FORMAT
             cure = "a newer sarrus has written it" if newer else f"{FORMAT} is the format that is read"
             raise ModelError(f'"format" is {_shown(number)}: {cure}')
-        description = _with_folders(
-            _made(Description, document, ""), partial(os.path.join, beside), tuple(package_dirs)
-        )
+        description = _with_own_folders(_made(Description, document, ""), beside, tuple(package_dirs))
         builder = Builder._of(description)
         for body in description.bodies:
             I = body.inertia
@@ -302,7 +303,7 @@ def _check(fine: bool, path: str, wanted: str, value: Any) -> None:
 
 
 def _fail(path: str, message: str) -> NoReturn:
-    raise ModelError(printable(f"{path} {message}" if path else message))
+    raise ModelError(_short(printable(f"{path} {message}" if path else message)))
 
 
 def _shown(value: Any) -> str:
@@ -316,9 +317,14 @@ def _at(place: str) -> Iterator[None]:
     try:
         yield
     except (ModelError, ShapeError, KeyError) as error:
-        raise ModelError(f"{place}: {error}" if place else str(error)) from None
+        raise ModelError(_short(f"{place}: {error}" if place else str(error))) from None
     except (OverflowError, TypeError) as error:
-        raise ModelError(f"{place}: {error}") from None
+        raise ModelError(_short(f"{place}: {error}")) from None
+
+
+def _short(message: str) -> str:
+    """Names in a document may have any length, and what an error tells of them has not."""
+    return message if len(message) <= 4000 else f"{message[:3000]} … {message[-900:]}"
 
 
 def _parsed(text: str | bytes, source: str) -> Any:
@@ -353,19 +359,45 @@ def _parsed(text: str | bytes, source: str) -> Any:
 # ---- folders of meshes -----------------------------------------------------------------------------------------------
 
 
-def _with_folders(description: Description, moved: Callable[[str], str], others: tuple[str, ...] = ()) -> Description:
-    """The description, its meshes looked for from other folders, and in these too."""
+def _with_folders(description: Description, moved: Callable[[str], str]) -> Description:
+    """The description, its meshes looked for from other folders."""
 
-    def elsewhere(shape: Any) -> Any:
-        if not isinstance(shape, Mesh):
-            return shape
-        return replace(shape, beside=moved(shape.beside), package_dirs=(*map(moved, shape.package_dirs), *others))
+    def elsewhere(mesh: Mesh) -> Mesh:
+        return replace(mesh, beside=moved(mesh.beside), package_dirs=tuple(map(moved, mesh.package_dirs)))
 
-    visuals = tuple(replace(visual, shape=elsewhere(visual.shape)) for visual in description.visuals)
+    return _with_meshes(description, elsewhere)
+
+
+def _with_own_folders(description: Description, beside: str, package_dirs: tuple[str, ...]) -> Description:
+    """The description, whose meshes may lie in the folder of the document and in those that the user names.
+
+    A folder elsewhere, that the document names, is part of a mesh's name then: it is found there if the user names that folder too.
+    """
+    named = [beside or os.curdir, *package_dirs]
+
+    def own(folder: str) -> bool:
+        return any(os.path.realpath(folder) == os.path.realpath(root) for root in named) or is_within(folder, named)
+
+    def here(mesh: Mesh) -> Mesh:
+        folder, packages = os.path.join(beside, mesh.beside), [os.path.join(beside, x) for x in mesh.package_dirs]
+        dirs = (*filter(own, packages), *package_dirs)
+        if own(folder or os.curdir):
+            return replace(mesh, beside=folder, package_dirs=dirs)
+        file = mesh.file if "://" in mesh.file else os.path.join(mesh.beside, mesh.file)
+        return replace(mesh, file=file, beside=beside, package_dirs=dirs)
+
+    return _with_meshes(description, here)
+
+
+def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> Description:
+    visuals = tuple(
+        replace(visual, shape=changed(visual.shape)) if isinstance(visual.shape, Mesh) else visual
+        for visual in description.visuals
+    )
     return replace(description, visuals=visuals)
 
 
-def _relative(folder: str, path: str) -> str:
+def relative(folder: str, path: str) -> str:
     if not folder or not os.path.isabs(path):
         return path
     try:

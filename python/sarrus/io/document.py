@@ -7,11 +7,12 @@ without a word. A document type declaration is refused, and with it entities: a 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 from xml.parsers import expat
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..errors import ModelError
 from ..spatial import Inertia, Transform
 
 __all__ = [
+    "LARGEST",
     "Element",
     "Grammar",
     "Notes",
@@ -29,17 +31,47 @@ __all__ = [
     "free_name",
     "grammar",
     "listed",
+    "mimic_circles",
     "parse",
     "placed_inertia",
     "root_tag",
 ]
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
-MOST = 50000  # elements; a humanoid robot has a thousand
+# elements: of a chain of 12,500 links with inertias, limits and looks; they take some 3 s and 0.2 GB
+MOST = 300000
+# of which so many are bodies, joints and the like, each of which takes as long as ten others: 15 s and 0.5 GB in all
+MOST_PARTS = 50000
+PARTS = frozenset(
+    [
+        "link",
+        "body",
+        "joint",
+        "freejoint",
+        "site",
+        "frame",
+        "loop",
+        "loop_joint",
+        "coupling",
+        "constraint",
+        "connect",
+        "weld",
+        "fixed",
+        "spatial",
+        "key",
+    ]
+)
+# comments, and what may hold the look of one; what does not end goes on to the end, so that all is gone through once
+COMMENT = r"<!--(?P<inside>.*?)(?P<end>-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
+OF_TEXT = re.compile(COMMENT, re.DOTALL), re.compile(r"[^\r\n]"), " ", "-"
+OF_BYTES = re.compile(COMMENT.encode(), re.DOTALL), re.compile(rb"[^\r\n]"), b" ", b"-"
 WITH_TEXT = ("sdf", "gazebo", "model")  # inside of these: elsewhere all is said in attributes
 # joints and constraints of one pair of bodies: six leave nothing free, and dependent rows cost the cube of their number
 MOST_BETWEEN_TWO = 100
+LARGEST = 2**26  # bytes of a model, and of all that it includes
+LONGEST_TAG = 2**23  # bytes from one < to the next: there are MJCFs with the vertices of a mesh in an attribute
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
+LONGEST_NAME = 4096  # letters of names, and of names of files
 
 
 def check_ties(pairs: Iterable[tuple[str, ...]], source: str) -> None:
@@ -93,10 +125,10 @@ class Element:
 
     def __str__(self) -> str:
         """As an error names it: <mass> of <link name='arm'>."""
-        name, above = self.get("name"), self.owner
+        name, above = self.attributes.get("name"), self.owner
         if name is not None:
-            return f"<{self.tag} name={name!r}>"
-        while above is not None and above.get("name") is None:
+            return f"<{self.tag} name={name[:200]!r}>"
+        while above is not None and "name" not in above.attributes:
             above = above.owner
         return f"<{self.tag}>" if above is None or above.owner is None else f"<{self.tag}> of {above}"
 
@@ -131,10 +163,17 @@ class Element:
         return self.child(tag) or self.fail(f"has no <{tag}>")
 
     def get(self, attribute: str) -> str | None:
-        return self.attributes.get(attribute)
+        """A name, or another word; numbers may be longer."""
+        value = self.attributes.get(attribute)
+        if value is not None and len(value) > LONGEST_NAME:
+            self.fail(f"has {len(value)} letters in {attribute}; at most {LONGEST_NAME} are read")
+        return value
 
     def text(self, attribute: str) -> str:
         return self.get(attribute) or self.fail(f"has no {attribute}")
+
+    def _told(self, attribute: str) -> str:
+        return self.attributes.get(attribute) or self.fail(f"has no {attribute}")
 
     def words(self) -> str:
         """Its text, which has to be there, without the space around it."""
@@ -146,13 +185,12 @@ class Element:
         """The n numbers in an attribute, or in its text where that is None."""
         if default is not None and (attribute not in self.attributes if attribute else not self.content.strip()):
             return default
-        text, where = (self.text(attribute), f" in {attribute}") if attribute else (self.words(), "")
+        text, where = (self._told(attribute), f" in {attribute}") if attribute else (self.words(), "")
         words = text.split(None, n)  # not all of them: a file may hold millions
         try:
-            # Python reads 1_000; nobody else does
-            values = (
-                tuple(map(float, words)) if len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text else ()
-            )
+            # Python reads 1_000, and digits of other scripts; nobody else does
+            plain = len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text and text.isascii()
+            values = tuple(map(float, words)) if plain else ()
         except ValueError:
             values = ()
         if len(values) != n:
@@ -168,7 +206,7 @@ class Element:
         """One number or more, at most so many."""
         if default is not None and attribute not in self.attributes:
             return default
-        text = self.text(attribute)
+        text = self._told(attribute)
         if len(text) > LONGEST + 40 * most:
             self.fail(f"wants at most {most} numbers in {attribute}, not {text[:60]!r}")
         count = len(text.split())
@@ -193,23 +231,33 @@ def parse(
     """The root of a document; `source` is what errors and warnings call it. Notes may be those of another, which it is a part of."""
     if not isinstance(text, str | bytes | bytearray | memoryview):
         raise TypeError(f"text is the document itself, str or bytes; got {text!r}: sarrus.load reads files")
-    parser, notes, count = expat.ParserCreate(), Notes() if notes is None else notes, 0
+    text = _readable(text, source)
+    parser, notes, count, parts = expat.ParserCreate(), Notes() if notes is None else notes, 0, 0
     stack: list[Element] = []
     root: list[Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal count
+        nonlocal count, parts
+        if any(len(name) > LONGEST_NAME for name in (tag, *attributes)):
+            raise ModelError(
+                f"{source}:{parser.CurrentLineNumber}: a tag or an attribute's name has more than {LONGEST_NAME} letters"
+            )
         owner = stack[-1] if stack else None
         element = Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes, known)
         (root if owner is None else owner.children).append(element)
         stack.append(element)
         count += 1
+        parts += tag in PARTS
         if tag in WITH_TEXT:
             parser.CharacterDataHandler = written
         if len(stack) > deepest:
             element.fail(f"is nested deeper than {deepest} elements")
         if count > MOST:
             element.fail(f"is one too many: a model file may have {MOST} elements")
+        if parts > MOST_PARTS:
+            element.fail(
+                f"is one too many: a model file may have {MOST_PARTS} bodies, joints, and what ties or marks them"
+            )
         if tag.startswith("xacro:"):
             element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
 
@@ -237,6 +285,36 @@ def parse(
     return root[0]
 
 
+def _readable(text: Any, source: str) -> Any:
+    """The text, its comments without what XML forbids there and others read; ModelError where it, or a piece, is longer than is read."""
+    if isinstance(text, memoryview):
+        text = text.tobytes()
+    if len(text) > LARGEST:
+        raise ModelError(f"{source}: has {len(text)} bytes; at most {LARGEST} of a model are read")
+    less, start = ("<", 0) if isinstance(text, str) else (b"<", 0)
+    while len(text) - start > LONGEST_TAG:
+        start = text.rfind(less, start, start + LONGEST_TAG) + 1
+        if start == 0:
+            raise ModelError(f"{source}: has a tag, a text or a comment of more than {LONGEST_TAG} bytes")
+    return _without_dashes(text)
+
+
+def _without_dashes(text: Any) -> Any:
+    """The text, its comments blank where "--" is in them: XML forbids it, and TinyXML, with which ROS, Gazebo and MuJoCo read, does not.
+
+    Lines stay where they are. What looks like a comment in a CDATA section or a processing instruction is none.
+    """
+    how: Any = OF_TEXT if isinstance(text, str) else OF_BYTES
+    whole, inside, blank, dash = how
+
+    def cleaned(found: Any) -> Any:
+        if found["end"] and (dash + dash in found["inside"] or found["inside"].endswith(dash)):
+            return found[0][:4] + inside.sub(blank, found["inside"]) + found["end"]
+        return found[0]
+
+    return whole.sub(cleaned, text)
+
+
 def root_tag(text: str | bytes) -> str:
     """The tag of a document's root; empty where there is none."""
     found = [""]
@@ -247,8 +325,8 @@ def root_tag(text: str | bytes) -> str:
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = first
-    with suppress(StopIteration, expat.ExpatError, LookupError, ValueError, TypeError):
-        parser.Parse(text, True)
+    with suppress(StopIteration, expat.ExpatError, LookupError, ValueError, TypeError, ModelError):
+        parser.Parse(_readable(text, ""), True)
     return found[0]
 
 
@@ -280,6 +358,29 @@ def free_name(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def mimic_circles(follows: Mapping[str, tuple[str, float, float]]) -> Iterator[tuple[str, str]]:
+    """A joint of each circle of joints that mimic one another, q = multiplier q_leader + offset, and what is to be said of it."""
+    done: set[str] = set()
+    for name in follows:
+        way: dict[str, None] = {}
+        while name in follows and name not in done:
+            done.add(name)
+            way[name] = None
+            name = follows[name][0]
+        if name not in way:
+            continue
+        circle = list(way)[list(way).index(name) :]
+        factor, rest = 1.0, 0.0  # once around, q = factor q + rest
+        for one in reversed(circle):
+            _, multiplier, offset = follows[one]
+            factor, rest = multiplier * factor, multiplier * rest + offset
+        if abs(factor - 1.0) > 1e-9:
+            means = "they hold one another fast"
+        else:
+            means = "the last one says nothing new" if abs(rest) < 1e-12 else "they contradict one another"
+        yield name, f"joints mimic one another in a circle, {listed(circle)}: {means}"
 
 
 def placed_inertia(told: Element, link: Element, mass: float, moments: tuple[float, ...], pose: Transform) -> Inertia:

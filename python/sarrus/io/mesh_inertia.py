@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._arrays import Array
+from .._files import check_regular, is_within
 from ..errors import ModelError
 
-__all__ = ["mass_properties", "triangles"]
+__all__ = ["LARGEST", "mass_properties", "opened", "triangles"]
+
+LARGEST = 2**29  # bytes of a mesh
+
+
+def opened(path: Path, **options: Any) -> Any:
+    """What trimesh makes of a file, and of others in its folder that it names, such as textures: ImportError without trimesh."""
+    trimesh: Any = importlib.import_module("trimesh")
+
+    class Beside(trimesh.resolvers.FilePathResolver):  # type: ignore[misc]
+        def get(self, name: str) -> Any:
+            file = Path(self.parent) / name.strip()
+            if not is_within(file, [self.parent]):
+                raise ValueError(f"{name[:200]!r} leads out of the mesh's folder")
+            check_regular(file, LARGEST)
+            return super().get(name)
+
+    return trimesh.load(os.fspath(path), file_type=path.suffix.lower()[1:], resolver=Beside(os.fspath(path)), **options)
 
 
 def triangles(path: Path, *, hull: bool = False) -> Array:
     """Corners (n, 3, 3) of the triangles in a file, or of their convex hull: ModelError where it cannot be read, ImportError without trimesh."""
-    trimesh: Any = importlib.import_module("trimesh")
+    importlib.import_module("trimesh")
     path = Path(path)
     try:
-        mesh = trimesh.load(path, force="mesh", process=False)
+        mesh = opened(path, force="mesh", process=False)
         corners = np.asarray((mesh.convex_hull if hull else mesh).triangles, dtype=np.float64)
     except Exception as error:  # of a dozen kinds, by format and damage
         raise ModelError(f"cannot read mesh {path.name!r}: {error}") from None

@@ -14,8 +14,9 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<geom>`                       mass, and visuals: those of primitives and meshes, in the colour of their material
 `<connect>`, `<weld>`          by bodies: at qpos0, or as told by `anchor` and `relpose`; by sites: theirs
 `<tendon>`                     fixed ones; spatial ones guide nothing here, and are left out with a warning
-`<actuator>`                   a joint or a fixed tendon that it drives is actuated
-`<key>`                        a configuration: ``robot.configuration("home")``
+`<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the
+                               larger, with a warning
+`<key>`                        a configuration: ``robot.configuration("home")``; a quaternion of zeros is no rotation, with a warning
 mocap bodies, inactive         stay where they are, are left out; both with a warning
 equalities
 `<replicate>`                  copies, with numbers behind their names; equalities and the like name one of them, and are not copied
@@ -43,7 +44,7 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_ties, free_name, parse
 from .mjcf_document import DEEPEST, KNOWN, WAY_OUT, Document, include, referred
 from .mjcf_geoms import body_inertia, geom_of, show_geom
-from .mujoco import HERE, Drives, Hinge, Tree, joint_type
+from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type
 
 __all__ = ["read"]
 
@@ -186,7 +187,10 @@ class _Reader(Document):
             self.springdampers[name] = time, ratio, element.number("springref", 0.0) * angle
         with at(element):
             properties = drives.properties(
-                name, max(map(abs, most)) if most else math.inf, element.number("armature", 0.0), springs["damping"]
+                name,
+                greatest(most, element.note) if most else math.inf,
+                element.number("armature", 0.0),
+                springs["damping"],
             )
             joint = joint_type(
                 kind,
@@ -214,8 +218,9 @@ class _Reader(Document):
             for term in ("armature", "frictionloss"):
                 if element.number(term, 0.0):
                     element.note(f"{term} of tendons is not read")
-            if self.limit(element, "limited", "range"):
-                element.note("range of tendons is not read")
+            for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
+                if self.limit(element, limited, limits):
+                    element.note(f"{limits} of tendons is not read")
             found[name] = None
             if element.tag == "fixed":
                 length = found[name] = {}
@@ -231,15 +236,18 @@ class _Reader(Document):
         for element in self.grouped("actuator"):
             limits = []
             if limit := self.limit(element, "forcelimited", "forcerange"):
-                limits.append(max(map(abs, limit)))
+                limits.append(greatest(limit, element.note))
             law = [element.get(name) for name in ("gaintype", "biastype", "dyntype")]
             straight = element.tag == "motor" or (element.tag == "general" and set(law) <= {None, "none", "fixed"})
             if straight and (limit := self.limit(element, "ctrllimited", "ctrlrange")):
                 gain = element.several("gainprm", 10, (1.0,))[0] if element.tag == "general" else 1.0
-                limits.append(abs(gain) * max(map(abs, limit)))
+                limits.append(abs(gain) * greatest(limit, element.note))
             elif not straight:
                 element.note(f"<{element.tag}> drives what it acts on; its control law is not read")
-            own = element.number("armature", 0.0), element.several("damping", 3, (0.0,))[0]
+            damping, *higher = element.several("damping", 3, (0.0,))
+            if any(higher):
+                element.note(f"nonlinear damping of <{element.tag}> is not read")
+            own = element.number("armature", 0.0), damping
             gear, most = element.several("gear", 6, (1.0,))[0], min(limits, default=math.inf)
             kind = next((kind for kind in ("joint", "jointinparent", "tendon") if element.get(kind)), None)
             if kind == "tendon":
@@ -288,13 +296,12 @@ class _Reader(Document):
         for element in equalities if "equality" not in self.off else ():
             with at(element):
                 self.equality(tree, element, sites, tendons)
+        tree.set_reference()
+        nq = sum(map(len, tree.qpos0.values()))
         for element in self.grouped("keyframe"):
-            nq = sum(map(len, tree.qpos0.values()))
-            q = tree.qpos0
-            if "qpos" in element.attributes:
-                q = tree.coordinates(element.numbers("qpos", nq))
             with at(element):
-                tree.add_key(element.get("name") or "", q)
+                qpos = element.numbers("qpos", nq) if "qpos" in element.attributes else None
+                tree.add_key(element.get("name") or "", qpos, element.note)
         return tree.finish(self.notes)
 
     def build(self, tree: Tree, bodies: Sequence[_Body], drives: Drives) -> None:

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._files import check_regular, is_within, read_bytes
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from .document import MOST, Element, at, grammar, parse
+from .document import LARGEST, MOST_PARTS, Element, at, grammar, parse
 from .mujoco import FLAGS
 
 __all__ = ["DEEPEST", "DRIVES", "KNOWN", "WAY_OUT", "Document", "include", "referred"]
@@ -87,9 +88,9 @@ def include(root: Element, beside: str | None) -> None:
     first = (
         {}
         if beside is None
-        else {os.path.normcase(os.path.join(os.path.abspath(beside), root.source)): "the main file"}
+        else {os.path.normcase(os.path.realpath(os.path.join(beside, root.source))): "the main file"}
     )
-    pending = [root]
+    pending, total = [root], 0
     while pending:
         element = pending.pop()
         k = 0
@@ -102,16 +103,18 @@ def include(root: Element, beside: str | None) -> None:
                 include.fail("needs a folder to look in: sarrus.load reads files")
             folder, name = os.path.abspath(beside), include.text("file")
             path = os.path.normpath(os.path.join(folder, name))
-            if "\0" in path or not path.startswith(os.path.join(folder, "")):
+            if "\0" in path or not is_within(path, [folder]):
                 include.fail(f"leaves the folder of the main file: {name!r}")
-            if (key := os.path.normcase(path)) in first:
+            if (key := os.path.normcase(os.path.realpath(path))) in first:
                 include.fail(f"names {name!r} again: {first[key]} has it, and a file may be there once")
             first[key] = f"{include.source}:{include.line}"
             try:
-                with open(path, "rb") as file:
-                    text = file.read()
+                check_regular(path, LARGEST)
+                text = read_bytes(path, LARGEST)
             except OSError as error:
                 include.fail(f"cannot read {name!r}: {error.strerror}")
+            if (total := total + len(text)) > LARGEST:
+                include.fail(f"makes the model larger than the {LARGEST} bytes that are read")
             part = parse(text, os.path.relpath(path, folder), KNOWN, deepest=DEEPEST, notes=root.notes)
             for child in part.children:
                 child.owner = element
@@ -207,8 +210,8 @@ class Document:
                 for part in inside:
                     inside += part.children
                 made += int(count) * len(inside)
-                if made > MOST:
-                    element.fail(f"makes too many elements: a model may have {MOST}")
+                if made > MOST_PARTS:
+                    element.fail(f"makes too many elements: a model may have {MOST_PARTS}")
                 angles = np.array(element.numbers("euler", 3, (0.0, 0.0, 0.0)))
                 offset = np.array(element.numbers("offset", 3, (0.0, 0.0, 0.0)))
                 frames, place = list[Element](), np.zeros(3)
@@ -303,6 +306,9 @@ class Document:
 
     def mesh_file(self, mesh: Element) -> str:
         """As it would be found from the file's folder."""
+        made = next((name for name in ("vertex", "builtin") if name in mesh.attributes), None)
+        if made and "file" not in mesh.attributes:
+            mesh.fail(f"is told by {made} and has no file, which is not read: {WAY_OUT}")
         return os.path.join(self.compiler.get("meshdir") or self.compiler.get("assetdir") or "", mesh.text("file"))
 
     def named(self, tags: Sequence[str]) -> dict[str, Element]:

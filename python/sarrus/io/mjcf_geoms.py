@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import Array
+from .._files import check_regular, is_within
 from ..building.builder import Builder
 from ..description.specs import Mesh
 from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at
-from .mesh_inertia import mass_properties, triangles
+from .mesh_inertia import LARGEST, mass_properties, triangles
 from .mjcf_document import WAY_OUT, Document, referred
 from .mujoco import HERE, HIDDEN, inertia_of, show
 
@@ -66,9 +67,11 @@ def body_inertia(
     heavy = [geom for geom in geoms if low <= geom.element.number("group", 0.0) <= high]
     if told and not (way == "true" and heavy):
         return _bounded(document, _told(document, *told[0]))
-    if way == "false":
-        body.fail("has no <inertial>, and inertiafromgeom is false")
     inertia = Inertia.zero()
+    if way == "false":
+        if (bounded := _bounded(document, inertia)).mass == 0.0:
+            body.fail("has no <inertial>, and inertiafromgeom is false")
+        return bounded
     for geom in heavy:
         inertia = inertia + _of_geom(document, geom, body)
     return _bounded(document, inertia)
@@ -153,10 +156,14 @@ def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float
     folder, file = os.path.abspath(document.beside), document.mesh_file(mesh)
     path = os.path.normpath(os.path.join(folder, file))
     cure = f"write an <inertial>, or {WAY_OUT}"
-    if "\0" in path or not path.startswith(os.path.join(folder, "")):
+    if "\0" in path or not is_within(path, [folder]):
         element.fail(f"{fault}, outside of the file's folder: copy it there, {cure}")
-    if not os.path.isfile(path):
+    try:
+        check_regular(path, LARGEST)
+    except FileNotFoundError:
         element.fail(f"{fault}, whose file {file!r} is not there: {cure}")
+    except OSError as error:
+        element.fail(f"{fault}, whose file {file!r} cannot be read, {error.strerror}: {cure}")
     way = mesh.word("inertia", "convex exact legacy shell", "legacy")
     try:
         corners = triangles(Path(path), hull=way == "convex")

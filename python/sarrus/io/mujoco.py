@@ -56,8 +56,8 @@ JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, SITE = 0, 1, 3, 1, 6  # of mjtTrn, m
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
 # what acts on bodies and has no counterpart here
 UNREAD = (
-    "body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "tendon_stiffness", "tendon_damping",
-    "tendon_armature", "tendon_frictionloss",
+    "body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
+    "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature", "tendon_frictionloss",
 )  # fmt: skip
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # from which group of geoms on MuJoCo shows none, unless told to
@@ -82,7 +82,7 @@ class Tree:
         self.count: dict[str, int] = {}
         self.bodies = {"ground"}
         self.placed: dict[str, Transform] = {"ground": HERE}  # of bodies in the world, at qpos0
-        self.keys: dict[str, dict[str, tuple[float, ...]]] = {}
+        self.keys = set[str]()
         self.qpos0: dict[str, tuple[float, ...]] = {}  # of joints, in MuJoCo's order, as q has them
 
     def invent(self, name: str) -> str:
@@ -192,13 +192,27 @@ class Tree:
             at += len(q0)
         return q
 
-    def add_key(self, name: str, q: dict[str, tuple[float, ...]]) -> None:
-        self.keys[name or f"key{len(self.keys)}"] = q
+    def set_reference(self) -> None:
+        """The bodies as they are described are home, and a configuration that comes before all keys."""
+        self.builder.set_configuration("qpos0", self.qpos0)
+        self.builder.set_home(self.qpos0)
+
+    def add_key(self, name: str, qpos: Sequence[float] | None, note: Any) -> None:
+        """A configuration, that of the reference where there is no qpos."""
+        if name in self.keys:
+            raise ModelError(f"has the name of another key: {name!r}")
+        name = name or free_name(f"key{len(self.keys)}", self.keys)
+        self.keys.add(name)
+        q = self.qpos0 if qpos is None else self.coordinates(qpos)
+        for joint, x in q.items():
+            if len(x) >= 4 and not any(x[:4]):
+                note(
+                    f"key {name!r} has a quaternion of zeros for joint {joint!r}: taken as no rotation, as MuJoCo does"
+                )
+                q = {**q, joint: (0.0, 0.0, 0.0, 1.0, *x[4:])}
+        self.builder.set_configuration(name, q)
 
     def finish(self, notes: Iterable[str]) -> Builder:
-        for name, q in {"qpos0": self.qpos0, **self.keys}.items():
-            self.builder.set_configuration(name, q)
-        self.builder.set_home(self.qpos0)
         self.builder.warnings += notes
         return self.builder
 
@@ -217,8 +231,9 @@ def joint_type(
     if kind == "free":
         if stiffness:
             note("the spring of a free joint is not read")
-        for name in ("armature", "friction"):
-            if properties[name]:
+        linear = np.broadcast_to(properties["damping"], 6)[3:]
+        for name in ("armature", "friction", *(["damping"] if (linear != linear[0]).any() else [])):
+            if np.any(properties[name]):
                 note(f"{name} of a free joint acts along the body's axes, which MuJoCo takes along the world's")
         return Free(**properties)
     if kind == "ball":
@@ -227,6 +242,14 @@ def joint_type(
         return Spherical(stiffness=stiffness, **properties)
     properties |= {"limits": limits, "stiffness": stiffness, "rest": rest if stiffness else 0.0}
     return Revolute(axis, **properties) if kind == "hinge" else Prismatic(axis, **properties)
+
+
+def greatest(limits: Sequence[float], note: Any) -> float:
+    """The most effort of a range: there is one limit for both directions here."""
+    low, high = map(float, limits)
+    if low != -high:
+        note("limits of efforts differ in the two directions; the larger is taken")
+    return max(abs(low), abs(high))
 
 
 def inertia_of(mass: float, com: ArrayLike, about_com: ArrayLike, note: Any) -> Inertia:
@@ -282,7 +305,7 @@ class Drives:
         for joint, coefficient in length.items():
             self.add(joint, gear * coefficient, most, armature, damping)
 
-    def properties(self, joint: Any, limit: float, armature: float, damping: float) -> dict[str, Any]:
+    def properties(self, joint: Any, limit: float, armature: Any, damping: Any) -> dict[str, Any]:
         """Of the joint's type; its own limit is that of all actuators together."""
         most = min(limit, self.most.get(joint, np.inf))
         return {
@@ -357,6 +380,9 @@ def read(model: Any) -> Builder:
     for attribute in UNREAD:
         if np.any(getattr(model, attribute, 0.0)):
             note(f"{attribute} is not read")
+    for limited, limits in (("tendon_limited", "range"), ("tendon_actfrclimited", "actuatorfrcrange")):
+        if np.any(getattr(model, limited, 0)):
+            note(f"{limits} of tendons is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
         note("the drag of the medium is not read")
     if getattr(model, "nflex", 0):
@@ -383,8 +409,9 @@ def read(model: Any) -> Builder:
                 tree.builder, bodies[model.geom_bodyid[i]], kind, model.geom_size[i].tolist(), place, model.geom_rgba[i]
             )
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with the signs that MuJoCo has
+    tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
-        tree.add_key(name, tree.coordinates(qpos))
+        tree.add_key(name, qpos, note)
     return tree.finish(notes)
 
 
@@ -417,13 +444,15 @@ def _drives(model: Any, note: Any) -> Drives:
     for i in range(n):
         limits = []
         if model.actuator_forcelimited[i]:
-            limits.append(model.actuator_forcerange[i])
+            limits.append(greatest(model.actuator_forcerange[i], note))
         laws = (model.actuator_gaintype[i], model.actuator_biastype[i], model.actuator_dyntype[i])
         if any(laws):
             note("control laws of actuators are not read")
         elif model.actuator_ctrllimited[control[i]]:
-            limits.append(model.actuator_gainprm[i][0] * model.actuator_ctrlrange[control[i]])
-        most = min((float(np.abs(limit).max()) for limit in limits), default=np.inf)
+            limits.append(
+                abs(float(model.actuator_gainprm[i][0])) * greatest(model.actuator_ctrlrange[control[i]], note)
+            )
+        most = min(limits, default=np.inf)
         armature, damping = (getattr(model, f"actuator_{name}", [0.0] * n)[i] for name in ("armature", "damping"))
         gear, kind, target = (
             float(model.actuator_gear[out[i]][0]),
@@ -451,17 +480,24 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
 def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Any) -> Hinge:
     kind, q, v = KINDS[model.jnt_type[k]], model.jnt_qposadr[k], model.jnt_dofadr[k]
     low, high = model.jnt_range[k].tolist()
-    damping = 0.0 if "damper" in off else float(model.dof_damping[v])
-    limit = float(np.abs(model.jnt_actfrcrange[k]).max()) if model.jnt_actfrclimited[k] else np.inf
+
+    def along(name: str) -> Any:
+        """One number, or one for each velocity of a ball or a free joint, in our order."""
+        order = {"free": (3, 4, 5, 0, 1, 2), "ball": (0, 1, 2)}.get(kind, (0,))
+        values = [float(getattr(model, name)[v + i]) for i in order]
+        return values[0] if len(set(values)) == 1 else np.array(values)
+
+    damping = 0.0 if "damper" in off else along("dof_damping")
+    limit = greatest(model.jnt_actfrcrange[k], note) if model.jnt_actfrclimited[k] else np.inf
     joint = joint_type(
         kind,
         model.jnt_axis[k],
         stiffness=0.0 if "spring" in off else float(model.jnt_stiffness[k]),
         rest=float(model.qpos_spring[q]),
         limits=(low, high) if model.jnt_limited[k] and "limit" not in off else None,
-        friction=0.0 if "frictionloss" in off else float(model.dof_frictionloss[v]),
+        friction=0.0 if "frictionloss" in off else along("dof_frictionloss"),
         note=note,
-        **drives.properties(k, limit, float(model.dof_armature[v]), damping),
+        **drives.properties(k, limit, along("dof_armature"), damping),
     )
     return Hinge(name, joint, model.jnt_pos[k].tolist(), float(model.qpos0[q]), k in drives.most)
 

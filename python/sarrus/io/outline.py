@@ -21,11 +21,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
-from ..description import BodySpec, ConstraintSpec, CouplerSpec, DistanceSpec, FrameSpec, JointSpec, Mesh, SpringSpec
+from ..description import (
+    BodySpec,
+    ConstraintSpec,
+    CouplerSpec,
+    DistanceSpec,
+    FrameSpec,
+    JointSpec,
+    Mesh,
+    SpringSpec,
+    VisualSpec,
+)
 from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
 from ..spatial import Transform
+from .document import free_name
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -114,7 +125,7 @@ def _plain_names(names: list[str], taken: set[str], scope: str) -> dict[str, str
 # ---- joints ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Axis:
     """One coordinate of a joint: turning about the line through `point` along `direction`, or sliding along that."""
 
@@ -158,7 +169,10 @@ def tree_links(robot: Mechanism) -> dict[str, Link]:
 
 
 def link_of(spec: JointSpec, backward: bool = False) -> Link:
-    axes, held = axes_of(spec.joint)
+    try:
+        axes, held = axes_of(spec.joint)
+    except ModelError as error:
+        raise ModelError(f"joint '{spec.name}': {error}") from None
     near, far, start, end = spec.parent, spec.child, spec.at_parent, held @ spec.at_child.inverse()
     if backward:  # the inverse of a product is that of its factors, the other way round
         near, far, start, end = far, near, end.inverse(), start.inverse()
@@ -167,7 +181,10 @@ def link_of(spec: JointSpec, backward: bool = False) -> Link:
 
 
 def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
-    """The axes that a joint's motion is a product of, and what follows them; no axes for Spherical and Free."""
+    """The axes that a joint's motion is a product of, and what follows them; no axes for Fixed, Spherical and Free.
+
+    Raises ModelError for a type of which nothing is known here: what moves otherwise must not be written as if it were held.
+    """
     parts: list[
         tuple[bool, Array, int | None, float]
     ] = []  # (turns, direction, coordinate or None, the value that is held)
@@ -185,6 +202,10 @@ def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
         names: list[str] = list(given["free"])
         for k, name in enumerate(PARAMETERS):
             parts.append((k < 3, np.eye(3)[k % 3], names.index(name) if name in names else None, given["fixed"][k]))
+    if not parts and kind not in ("Fixed", "Spherical", "Free"):
+        raise ModelError(
+            f"no other format than .json has joints of type {kind}, nor are their axes known: save it as .json"
+        )
     axes, held = [], IDENTITY
     for turns, direction, index, value in parts:
         if index is None:
@@ -196,8 +217,12 @@ def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
 
 
 def coordinate_names(link: Link, taken: set[str]) -> list[str]:
-    """Names of its axes: the joint's, or with a number where it has several."""
+    """Names of its axes: the joint's, or with a number where it has several; of a screw, the slide that follows the turn has another."""
     name = link.spec.name
+    if link.joint.kind == "Helical":
+        slide = free_name(f"{name}_slide", taken)
+        taken.add(slide)
+        return [name if axis.turns else slide for axis in link.axes]
     if len(link.axes) == 1:
         return [name]
     names = []
@@ -291,9 +316,9 @@ def add_drake(
 
 
 def mimic_of(
-    spec: ConstraintSpec, names: dict[tuple[str, int], str], others: Container[str], driven: Container[str]
+    spec: ConstraintSpec, names: dict[tuple[str, int], str], others: Container[str], driven: Container[str] = ()
 ) -> tuple[str, str, float, float] | None:
-    """(follower, leader, multiplier, offset) of a coupler that says so, the follower none of `others`, and passive if one of them is."""
+    """(follower, leader, multiplier, offset) of a coupler that says so, the follower none of `others`, and none of `driven` if it can."""
     if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
         return None
     if any((joint, index) not in names or any(c[1:]) for joint, index, c in spec.terms):
@@ -301,8 +326,12 @@ def mimic_of(
     ways = []
     for (a, i, (p, *_)), (b, k, (r, *_)) in (spec.terms, spec.terms[::-1]):
         if p != 0.0 and names[a, i] not in others:
-            ways.append((a in driven, (names[a, i], names[b, k], -r / p, spec.offset / p)))
+            ways.append((names[a, i] in driven, (names[a, i], names[b, k], -r / p, spec.offset / p)))
     return min(ways, key=lambda way: way[0])[1] if ways else None
+
+
+def no_shape(visual: VisualSpec) -> str:
+    return f"the shape {type(visual.shape).__name__} of body '{visual.body}'"
 
 
 def frame_along(direction: ArrayLike) -> Transform:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._arrays import checked_path
 from ..errors import ModelError
+from ..mechanism import checked_mechanism
 from . import complete, write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ WRITERS: dict[str, Callable[..., list[Path]]] = {
 
 def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False) -> list[Path]:
     """Write a mechanism to a file, as :meth:`sarrus.Mechanism.save`; returns the files that were written."""
-    file = Path(os.fsdecode(path))
+    checked_mechanism(robot, "robot")
+    file = checked_path(path)
     suffix = file.suffix.lower()
     if suffix not in WRITERS:
         raise ModelError(

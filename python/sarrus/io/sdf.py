@@ -13,7 +13,7 @@ What becomes of each part of a file:
 `<joint>`                     a joint, whose frame is one in the file's pose: q = 0 there. Any two links may be joined, so that loops
                               close: revolute, continuous, prismatic, screw, ball, universal and revolute2 (Universal), fixed. An effort
                               of 0 makes it passive, a negative one is no limit; ball joints are passive
-`<axis>`                      in the joint's frame, unless `expressed_in` another one, or up to 1.6 in the model's where
+`<axis>`                      along z where it does not say; in the joint's frame, unless `expressed_in` another one, or up to 1.6 in the model's where
                               `use_parent_model_frame` says so, as files up to 1.4 always mean it
 `<limit>`, `<dynamics>`       limits, velocity_limit, effort_limit, damping, friction, stiffness and rest
 gearbox, `<mimic>`            couplers of two joints, both kept in the tree
@@ -40,7 +40,7 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import drake
-from .document import Element, at, check_ties, free_name
+from .document import Element, at, check_ties, free_name, mimic_circles
 from .sdf_joints import Vector, axis_direction, axis_in_model, joint_type
 from .sdf_links import dress, inertia_of
 from .sdf_scene import Scene, SdfJoint, inside
@@ -127,7 +127,9 @@ def _built(scene: Scene, root: Element, top: str, floating_base: bool | None) ->
         joint for joint in scene.joints if not still.issuperset(ends[joint.name]) and _is_of(joint, ends, body, top)
     ]
     hinges = [joint for joint in moving if not joint.is_gearbox]
-    couplers = [*_mimics(scene, hinges, top), *_gearboxes(scene, moving, ends, top)]
+    mimics = list(_mimics(scene, hinges, top))
+    _look_for_circles(mimics)
+    couplers = [*mimics, *_gearboxes(scene, moving, ends, top)]
     coupled = {name for coupler in couplers for name, _ in coupler.terms}
     models = {key: model for key, model in scene.models.items() if inside(key, top) or key == top}
     coupled |= {_short(f"{key}::{name}", top) for key, model in models.items() for name in drake.coupled(model)}
@@ -291,6 +293,19 @@ def _mimics(scene: Scene, hinges: list[SdfJoint], top: str) -> Iterator[_Coupler
                 mimic.fail("names the joint itself")
             terms = {follower: 1.0, led: -multiplier}
             yield _Coupler(mimic, f"{follower[0]} mimics {led[0]}", terms, offset - multiplier * reference)
+
+
+def _look_for_circles(mimics: list[_Coupler]) -> None:
+    def called(name: str, index: int) -> str:
+        return name if index == 0 else f"{name} (axis2)"
+
+    follows, elements = {}, {}
+    for coupler in mimics:
+        (follower, _), (leader, minus_multiplier) = coupler.terms.items()
+        follows[called(*follower)] = called(*leader), -minus_multiplier, coupler.offset
+        elements[called(*follower)] = coupler.element
+    for name, fault in mimic_circles(follows):
+        elements[name].note(fault)
 
 
 def _gearboxes(scene: Scene, moving: list[SdfJoint], ends: dict[str, tuple[str, ...]], top: str) -> Iterator[_Coupler]:

@@ -28,8 +28,12 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
     kind = element.text("type")
     if kind == "fixed":
         return joints.Fixed(), False
-    axes = [element.child("axis"), element.child("axis2") if kind in TWO_AXES else None]
+    tags = ("axis", "axis2") if kind in TWO_AXES else ("axis",)
+    axes = [element.child(tag) for tag in tags]
     told = [_properties(axis, kind) for axis in axes if axis is not None]
+    if kind in TWO_AXES and None in axes:
+        element.note(f"{element} has no <{tags[axes.index(None)]}>: taken as SDF's default, along z")
+        told = [{"effort": -1.0} if axis is None else _properties(axis, kind) for axis in axes]
     inertia, gear = (
         0.0 if part is None else part.number(None)
         for part in (element.child("drake:rotor_inertia"), element.child("drake:gear_ratio"))
@@ -50,8 +54,6 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
         element.fail(
             f"has an unknown type {kind!r}; known are fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
         )
-    if None in axes:
-        element.fail(f"has no <axis{2 if axes[0] is not None else ''}>")
     one, two = told
     none = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
     both: dict[str, Any] = {
@@ -104,7 +106,8 @@ def _lead(joint: Element) -> float:
     if pitch is not None:
         return pitch.number(None) / (2.0 * math.pi)
     if old is None:
-        joint.fail("has no <screw_thread_pitch> [m/rev]")
+        joint.note(f"{joint} has no <screw_thread_pitch>: taken as SDF's default, 1 m/rev")
+        return 1.0 / (2.0 * math.pi)
     per_metre = old.number(None)
     if per_metre == 0.0:
         old.fail("is zero: the screw would have no end of a pitch")

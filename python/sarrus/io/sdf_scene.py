@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from .._files import check_regular, is_within, read_bytes
 from ..errors import did_you_mean
 from ..spatial import Rotation, Transform
 from . import drake
-from .document import Element, free_name, grammar, listed, parse
+from .document import LARGEST, Element, free_name, grammar, listed, parse
 
 __all__ = ["KNOWN", "NO_LIMIT", "OF_WORLDS", "Scene", "SdfJoint", "inside", "pose_of", "truth", "version_of"]
 
@@ -97,6 +98,7 @@ class Scene:
     static: set[str] = field(default_factory=set)  # links
     documents: list[Element] = field(default_factory=list)
     folders: dict[str, str] = field(default_factory=dict)  # of the documents
+    size: int = 0  # of all that was included
     reading: tuple[str, ...] = ()  # files that include one another, down to this one
     poses: dict[str, Transform] = field(default_factory=lambda: {"world": Transform()})
     bodies: dict[str, str] = field(default_factory=lambda: {"world": "world"})  # that frames are attached to
@@ -207,7 +209,15 @@ class Scene:
         if len(self.reading) >= DEEPEST_INCLUDE:
             element.fail(f"is nested deeper than {DEEPEST_INCLUDE} files")
         before, self.reading, self.beside = (self.reading, self.beside), (*self.reading, str(path)), str(path.parent)
-        root = self.document(path.read_bytes(), f"{path.parent.name}/{path.name}")
+        try:
+            check_regular(path, LARGEST)
+            text = read_bytes(path, LARGEST)
+        except OSError as error:
+            element.needed("uri").fail(f"names {uri[:200]!r}, which cannot be read: {error.strerror}")
+        self.size += len(text)
+        if self.size > LARGEST:
+            element.fail(f"makes the model larger than the {LARGEST} bytes that are read")
+        root = self.document(text, f"{path.parent.name}/{path.name}")
         models = root.all("model")
         if len(models) != 1:
             root.fail(f"has {len(models)} models; a file that is included has one")
@@ -226,24 +236,26 @@ class Scene:
             )
         here = [self.beside] if self.beside else []
         near = [str(folder) for start in here for folder in (Path(start), *list(Path(start).parents)[:-1])]
-        folders = (
-            [*self.package_dirs, *near, *_from_environment()] if scheme in ("model", "package") and separator else here
-        )
+        named = scheme in ("model", "package") and bool(separator)
+        installed = list(_from_environment()) if named else []
         name = rest if separator else uri
-        allowed = [os.path.abspath(folder) for folder in (*folders, *self.package_dirs)]
-        for folder in folders:
+        for folder in [*self.package_dirs, *near, *installed] if named else here:
+            # in the folders of ROS and Gazebo links stand for what was built elsewhere, and may lead there
+            allowed = [] if folder in installed else [folder, *self.package_dirs]
             # a package is a folder in one of these, or one of these
-            inside = (
-                [name, name.partition("/")[2]] if separator and Path(folder).name == name.partition("/")[0] else [name]
-            )
+            inside = [name, name.partition("/")[2]] if named and Path(folder).name == name.partition("/")[0] else [name]
             for one in inside:
-                path = os.path.abspath(os.path.join(folder, one))
-                if "\0" in path or not any(os.path.commonpath([path, root]) == root for root in allowed):
+                path, root = os.path.abspath(os.path.join(folder, one)), os.path.abspath(folder)
+                inside_it = path == root or path.startswith(os.path.join(root, ""))
+                if "\0" in path or not (is_within(path, allowed) if allowed and path != root else inside_it):
                     fault = "leads out of the folders that are searched; package_dirs=[...] names others"
                     element.needed("uri").fail(f"names {uri[:200]!r}, which {fault}")
-                if os.path.isfile(path):
-                    return Path(path)
-                if os.path.isdir(path) and (found := _of_folder(Path(path))):
+                found = Path(path) if os.path.exists(path) and not os.path.isdir(path) else _of_folder(Path(path))
+                if found is not None:
+                    if allowed and not is_within(found, allowed):
+                        element.needed("uri").fail(
+                            f"names {uri[:200]!r}, which is a link out of the folders that are searched"
+                        )
                     return found
         return None
 
@@ -379,7 +391,7 @@ def version_of(element: Element) -> tuple[int, int]:
         return (1, 6)
     text = element.text("version")
     major, _, minor = text.partition(".")
-    if not (major.isdecimal() and minor.isdecimal() and len(text) < 10):
+    if not (text.isascii() and major.isdecimal() and minor.isdecimal() and len(text) < 10):
         element.fail(f"has version {text[:20]!r}, which is none")
     version = int(major), int(minor)
     if version < FIRST:
@@ -432,7 +444,7 @@ def _of_folder(folder: Path) -> Path | None:
     """The SDF of a model's folder: the newest that its model.config names, or model.sdf."""
     config = folder / "model.config"
     if config.is_file():
-        root = parse(config.read_bytes(), config.name, {})
+        root = parse(read_bytes(config, LARGEST), config.name, {})
         versions = sorted(
             root.all("sdf"),
             key=lambda e: [int(n) if n.isdecimal() else 0 for n in (e.get("version") or "0").split(".")],

@@ -47,7 +47,7 @@ from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 from . import drake
-from .document import Element, at, by_name, check_ties, free_name, grammar, listed, parse, placed_inertia
+from .document import Element, at, by_name, check_ties, free_name, grammar, listed, mimic_circles, parse, placed_inertia
 from .urdf_loops import KNOWN as LOOPS_KNOWN
 from .urdf_loops import TAGS as LOOP_TAGS
 from .urdf_loops import (
@@ -135,8 +135,9 @@ def read(
         links["ground"].note(f"{links['ground']} becomes body {body['ground']!r}: 'ground' is the world")
     body.setdefault(WORLD, "ground")
     sidecar = Sidecar.read(loops, beside)
-    if loops is None and (name := unread_sidecar(beside, source)):
-        robot.note(f"{name} beside it seems to hold loops and is not read: load(..., loops={name!r})")
+    if loops is None and (found := unread_sidecar(beside, source)):
+        name, what = found
+        robot.note(f"{name} beside it seems to hold {what} and is not read: load(..., loops={name!r})")
 
     with at(robot):
         builder = Builder(name=robot.get("name") or "robot")
@@ -416,6 +417,8 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> 
         law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
         why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
         mimic.note(f"{element} moves freely, though it mimics ({printable(law)}): {why}")
+    for name, fault in mimic_circles(found):
+        elements[name].note(fault)
     return found
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -225,10 +226,15 @@ def _read_as_sdf(element: Element) -> None:
         frontier += one.children
 
 
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON, whose keys may stand there twice."""
+
+
 # --- files beside ---------------------------------------------------------------------------------------------------
 
 LARGEST, DEEPEST, MOST = 10**6, 10, 20000  # bytes, lists in lists, entries; a robot needs hundreds, and three
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
+TELLING = {"closed_loop": "loops", "name_mot": "motors", "joint_type": "types of joints"}  # keys that tell a sidecar
 PAIR = "UJOINT_"
 
 
@@ -239,7 +245,7 @@ class Sidecar:
     closed_loop : pairs of frames that coincide: names of links, or of joints, whose frame is that of their child
     type : in step with it: "3d" (origins coincide), "revolute" (so do the z-axes of the frames), "universal" (the x-axis of the first and
         the y-axis of the second stay perpendicular); "6d" and anything else: both frames are one. In a dict, joint types too
-    name_mot : joints that are driven; all others are passive then
+    name_mot : joints that are driven, some that follow others perhaps; all that are not named are passive then
     joint_name, joint_type : in step: joints of the URDF that are SPHERICAL, FIXED or, as UJOINT_XY and so on, two revolute joints
         `<name>_X` and `<name>_Y` about these axes of the joint's frame
     """
@@ -270,7 +276,7 @@ class Sidecar:
         if not path.is_file() and near.is_file():
             path = near
         elif near.is_file() and not near.samefile(path):
-            side.note(f"read in the working directory, though there is another one beside the URDF, {str(near)!r}")
+            side.note(f"read in the working directory, though there is another {path.name!r} beside the URDF")
         return side._filled(side._yaml(path))
 
     def _yaml(self, path: Path) -> Mapping[str, Any]:
@@ -278,9 +284,11 @@ class Sidecar:
             self.fail(f"is larger than {LARGEST} bytes: no file of loops")
         found: object = None
         with suppress(ValueError, RecursionError):
-            found = json.loads(path.read_bytes())
+            found = json.loads(path.read_bytes(), object_pairs_hook=_Pairs)
         if found is not None:  # JSON is YAML, and what `Mechanism.save` writes
-            return self._mapping(found)
+            if isinstance(found, _Pairs):
+                self._look_for_twice([key for key, _ in found])
+            return self._mapping(dict(found) if isinstance(found, _Pairs) else found)
         try:
             import yaml
         except ImportError:
@@ -296,10 +304,16 @@ class Sidecar:
                     self.fail(
                         f"is no file of loops: it nests more than {DEEPEST} lists, or holds more than {MOST} entries"
                     )
+            if isinstance(root := yaml.compose(text, Loader=how), yaml.MappingNode):
+                self._look_for_twice([str(key.value) for key, _ in root.value])
             read: object = yaml.load(text, Loader=how)
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             self.fail(f"not well-formed YAML: {' '.join(str(error).split())[:200]}")
         return self._mapping(read)
+
+    def _look_for_twice(self, keys: list[str]) -> None:
+        if twice := [key for key, n in Counter(keys).items() if n > 1]:
+            self.fail(f"has the key {twice[0][:60]!r} twice")
 
     def _mapping(self, read: object) -> Mapping[str, Any]:
         if not isinstance(read, Mapping):
@@ -384,13 +398,16 @@ def _brief(value: Any) -> str:
     )
 
 
-def unread_sidecar(beside: str, source: str) -> str | None:
-    """A file of loops that lies beside a URDF and that nobody asked for."""
+def unread_sidecar(beside: str, source: str) -> tuple[str, str] | None:
+    """A sidecar that lies beside a URDF and that nobody asked for, and what seems to be in it."""
     for name in ("robot.yaml", f"{Path(source).stem}.yaml"):
         path = Path(beside) / name
         try:
-            if beside and path.is_file() and path.stat().st_size < LARGEST and b"closed_loop" in path.read_bytes():
-                return name
+            if beside and path.is_file() and path.stat().st_size < LARGEST:
+                text = path.read_bytes()
+                told = [what for key, what in TELLING.items() if key.encode() in text]
+                if told:
+                    return name, " and ".join(told)
         except OSError:
             continue
     return None

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
-from ..description import Box, CouplerSpec, Cylinder, DistanceSpec, JointSpec, Sphere
+from .._files import replacing
+from ..description import Box, CouplerSpec, Cylinder, DistanceSpec, JointSpec, Mesh, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import free_name
 from .outline import (
     Axis,
     Element,
@@ -38,6 +38,7 @@ from .outline import (
     has_passive,
     limits_of,
     listed,
+    no_shape,
     number_of,
     tree_links,
     with_plain_names,
@@ -57,7 +58,8 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     robot = with_plain_names(robot, losses)
     text = document(_Writer(robot, losses).root)
     losses.settle(path, lossy)
-    path.write_text(text, encoding="utf-8")
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
     return [path]
 
 
@@ -173,11 +175,7 @@ class _Writer:
 
     def _axes(self, link: Link, element: Element) -> None:
         spec, joint = link.spec, link.joint
-        names = (
-            [spec.name, free_name(f"{spec.name}_slide", self.names)]
-            if joint.kind == "Helical"
-            else coordinate_names(link, self.names)
-        )
+        names = coordinate_names(link, self.names)
         known = self.coordinates[spec.name] = {}
         for axis, name in zip(link.axes, names, strict=True):
             direction, point = link.on_far(axis)
@@ -197,12 +195,14 @@ class _Writer:
                 self.equality,
                 "joint",
                 name=f"{spec.name}_pitch",
-                joint1=names[1],
-                joint2=names[0],
+                joint1=next(name for name in names if name != spec.name),
+                joint2=spec.name,
                 polycoef=(0, vars(joint)["pitch"], 0, 0, 0),
             )
         if spec.actuated:
-            for axis in link.axes[:1] if joint.kind == "Helical" else link.axes:
+            for axis in link.axes:
+                if joint.kind == "Helical" and not axis.turns:
+                    continue
                 most = number_of(link, axis, "effort_limit", np.inf)
                 force = (-most, most) if np.isfinite(most) else None
                 add(self.actuator, "motor", name=known[axis.index], joint=known[axis.index], forcerange=force)
@@ -260,7 +260,8 @@ class _Writer:
         elif isinstance(shape, Sphere):
             kind, size = "sphere", [shape.radius]
         else:
-            self.losses.minor.append(f"the mesh '{shape.file}' of body '{visual.body}'")
+            mesh = isinstance(shape, Mesh)
+            self.losses.minor.append(f"the mesh '{shape.file}' of body '{visual.body}'" if mesh else no_shape(visual))
             return
         seen = {"rgba": visual.color, "contype": "0", "conaffinity": "0", "group": "2", "mass": "0"}
         add(body, "geom", type=kind, size=size, **_placed(visual.placement), **seen)
@@ -357,7 +358,7 @@ class _Writer:
                     else _wxyz(link.place.rotation.T @ moved.rotation)
                 )
             elif joint.kind == "Helical":
-                x += [own[0], vars(joint)["pitch"] * own[0]]
+                x += [own[0] * (1.0 if axis.turns else vars(joint)["pitch"]) for axis in link.axes]
             else:
                 x += [own[axis.index] for axis in link.axes]
         return x

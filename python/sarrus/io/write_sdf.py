@@ -7,7 +7,7 @@ bodies                        links
 joints                        SDF's, each as it is, whether it closes a loop or not; one of several axes (but Universal) a chain with
                               links without mass between. What floats by a Free joint from the ground has none
 motors                        an effort of zero for the passive
-couplers                      mimic, of two joints of one axis; else, if linear, Drake's tendon
+couplers                      mimic, of two joints of one axis of which one is passive; else, if linear, Drake's tendon
 armature, distances, springs  Drake's tags
 frames; gravity               frames; that of a world around the model, where it is not 9.81 m/s² downward
 visuals                       as they are
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
+from .._files import replacing
 from ..description import Box, Cylinder, JointSpec, Mesh, Sphere
 from ..errors import AssemblyError
 from ..spatial import Inertia, Rotation, Transform
@@ -43,6 +44,7 @@ from .outline import (
     link_of,
     listed,
     mimic_of,
+    no_shape,
     number_of,
     text_of,
     with_plain_names,
@@ -63,7 +65,8 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     robot = with_plain_names(robot, losses, apart=True, scope="::")
     text = document(_Writer(robot, losses, path).root)
     losses.settle(path, lossy)
-    path.write_text(text, encoding="utf-8")
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
     return [path]
 
 
@@ -79,6 +82,7 @@ class _Writer:
         self.joints = self.links  # which share their names
         self.names: dict[tuple[str, int], str] = {}  # of coordinates with a joint of one axis
         self.axis_of: dict[str, Element] = {}
+        self.driven = set[str]()  # names of joints of one axis with a motor
         q = self._zero()
         self.zero = {name: np.atleast_1d(x) for name, x in robot.joint_coordinates(q, time=0.0).items()}
         self.place = {"ground": IDENTITY}
@@ -99,7 +103,8 @@ class _Writer:
             _pose(element, frame.placement)
         followers: set[str] = set()
         for c in d.constraints:
-            if mimic := mimic_of(c, self.names, followers, robot.actuated):
+            # whoever reads a mimic takes the follower as passive
+            if mimic := mimic_of(c, self.names, {*followers, *self.driven}):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
                 (a, i), (b, k) = (next(key for key, name in self.names.items() if name == end) for end in mimic[:2])
@@ -121,7 +126,8 @@ class _Writer:
         robot = self.robot
         q = robot.neutral()
         links = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
-        if not links or np.abs(robot.loop_residual(q, time=0.0)[np.concatenate(links)]).max() < 1e-12:
+        held = np.concatenate([np.empty(0, int), *links])  # of loops that hold nothing there is none to close
+        if np.abs(robot.loop_residual(q, time=0.0)[held]).max(initial=0.0) < 1e-12:
             return q
         try:
             q = robot.assemble(time=0.0)
@@ -165,7 +171,7 @@ class _Writer:
     def _joint(self, spec: JointSpec) -> None:
         joint, name = spec.joint, spec.name
         link, in_child = link_of(spec), self.place[spec.child] @ spec.at_child
-        if joint.kind in ("Fixed", "Spherical"):
+        if joint.nv == 0 or joint.kind == "Spherical":
             element = self._element(name, "fixed" if joint.nv == 0 else "ball", spec.parent, spec.child, in_child)
             if joint.nv:
                 self._ball(element, spec)
@@ -179,7 +185,7 @@ class _Writer:
                 self._axis(element, link, link.axes[0], turned @ link.axes[0].direction, "axis")
                 self._axis(element, link, link.axes[1], link.axes[1].direction, "axis2")
             else:
-                self.names[name, 0] = name
+                self._name(spec, 0, name)
                 self._axis(element, link, link.axes[0], link.axes[0].direction, "axis")
         else:
             self._chain(link)
@@ -198,13 +204,19 @@ class _Writer:
                 self.place[child] = joint_frame
                 self._link(child, joint_frame, Inertia.zero())
             element = self._element(name, "revolute" if axis.turns else "prismatic", near, child, joint_frame)
-            self.names[spec.name, axis.index] = name
+            self._name(spec, axis.index, name)
             self._axis(element, link, axis, u, "axis")
             near = child
         if spec.joint.kind == "Planar":
             self.losses.minor.append(
                 f"velocities of joint '{spec.name}' along the body's own axes: they are along the plane's"
             )
+
+    def _name(self, spec: JointSpec, index: int, name: str) -> None:
+        """Of a coordinate, which has a joint of its own."""
+        self.names[spec.name, index] = name
+        if spec.actuated:
+            self.driven.add(name)
 
     def _element(self, name: str, kind: str, parent: str, child: str, in_world: Transform) -> Element:
         element = add(self.model, "joint", name=name, type=kind)
@@ -281,6 +293,10 @@ class _Writer:
             mesh = add(geometry, "mesh")
             _word(mesh, "uri", beside(shape, self.path))
             _word(mesh, "scale", shape.scale)
+        else:
+            self.losses.minor.append(no_shape(visual))
+            link.remove(element)
+            return
         if visual.color is not None:
             material = add(element, "material")
             _word(material, "ambient", visual.color)

@@ -18,12 +18,14 @@ visuals                       as they are
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from .._files import replacing
 from ..description import Box, Cylinder, JointSpec, Mesh, Sphere
 from ..description.joints import JointType
 from ..spatial import Inertia, Rotation, Transform
@@ -42,6 +44,7 @@ from .outline import (
     has_passive,
     limits_of,
     mimic_of,
+    no_shape,
     number_of,
     tree_links,
     with_plain_names,
@@ -61,12 +64,14 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     writer = _Writer(robot, losses, path)
     text = document(writer.root)
     losses.settle(path, lossy)
-    path.write_text(text, encoding="utf-8")
-    if not (sidecar := writer.sidecar()):
-        return [path]
-    beside = path.with_suffix(".yaml")
-    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
-    beside.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")  # JSON is YAML
+    sidecar = writer.sidecar()
+    with ExitStack() as files:  # both of them or none
+        files.enter_context(replacing(path)).write_text(text, encoding="utf-8")
+        if not sidecar:
+            return [path]
+        beside = path.with_suffix(".yaml")
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
+        files.enter_context(replacing(beside)).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")  # JSON is YAML
     return [path, beside]
 
 
@@ -79,6 +84,7 @@ class _Writer:
         self.loops: list[tuple[str, str, str]] = []
         self.movable: dict[str, bool] = {}  # names in the file, and whether a motor drives them
         self.coordinates: dict[tuple[str, int], str] = {}
+        self.afloat = set[str]()  # names of Free joints
         self.elements: dict[str, Element] = {}
         tree = tree_links(robot)
         self.ground = self._new("world", self.links)  # a name that is free
@@ -103,7 +109,7 @@ class _Writer:
             spec = robot.constraint(name).spec
             if isinstance(spec, JointSpec):
                 self._closing(spec)
-            elif mimic := mimic_of(spec, self.coordinates, followers, robot.actuated):
+            elif mimic := mimic_of(spec, self.coordinates, followers, self._driven()):
                 follower, leader, multiplier, offset = mimic
                 followers.add(follower)
                 add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
@@ -120,9 +126,13 @@ class _Writer:
         if self.loops:
             said = {"closed_loop": [[a, b] for a, b, _ in self.loops], "type": [kind for _, _, kind in self.loops]}
         followers = {name for name, element in self.elements.items() if element.find("mimic") is not None}
-        if said or any(driven == (name in followers) for name, driven in self.movable.items()):
+        # where nothing says which joints are driven, those are that move, but for what floats or follows
+        if said or any(driven == (name in followers or name in self.afloat) for name, driven in self.movable.items()):
             said["name_mot"] = [name for name, driven in self.movable.items() if driven]
         return said
+
+    def _driven(self) -> set[str]:
+        return {name for name, driven in self.movable.items() if driven}
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
@@ -162,11 +172,7 @@ class _Writer:
                 self.losses.minor.append(text)
             self._whole(link, whole[joint.kind])
             return
-        names = (
-            [name, self._new(f"{name}_slide", self.joints)]
-            if joint.kind == "Helical"
-            else coordinate_names(link, self.joints)
-        )
+        names = coordinate_names(link, self.joints)
         near, place, steps = self._called(link.near), link.start, []
         for k, axis in enumerate(link.axes):
             point = Transform(translation=axis.point)
@@ -211,8 +217,8 @@ class _Writer:
             self.losses.minor.append(f"limits of joint '{name}' ({joint.kind})")
         if joint.nv:
             self.movable[name] = link.spec.actuated
-        if joint.kind == "Free" and not link.spec.actuated:
-            del self.movable[name]  # which no URDF takes for driven
+        if joint.kind == "Free":
+            self.afloat.add(name)
         if child != link.far:
             add(self.root, "link", name=child)
             self._element(self._new(f"{name}_end", self.joints), "fixed", child, link.far, rest)
@@ -276,6 +282,10 @@ class _Writer:
         elif isinstance(shape, Mesh):
             scale = None if shape.scale == (1.0, 1.0, 1.0) else shape.scale
             add(geometry, "mesh", filename=beside(shape, self.path), scale=scale)
+        else:
+            self.losses.minor.append(no_shape(visual))
+            link.remove(element)
+            return
         if visual.color is not None:
             add(add(element, "material", name=""), "color", rgba=visual.color)
 

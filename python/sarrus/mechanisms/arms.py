@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..building.builder import Builder
 from ..description.joints import Revolute
 from ..spatial import Inertia
-from .drawing import positive
+from .drawing import is_zero, positive
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -51,7 +49,7 @@ def six_axis_arm(sphere: float = 0.0, upper: float = 0.4, fore: float = 0.4, too
     (6, 1, 6)
     """
     positive(upper=upper, fore=fore, tool=tool)
-    if np.ndim(sphere) or sphere != 0:
+    if not is_zero(sphere):
         positive(sphere=sphere)
     b = Builder("six-axis arm")
     before, at, home = "ground", (0.0, 0.0, 0.0), {}

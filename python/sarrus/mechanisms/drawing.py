@@ -25,21 +25,29 @@ if TYPE_CHECKING:
 Point = tuple[float, float, float]
 
 LARGEST = 1e60  # [SI]: mass times length squared, and the square of that, are numbers then
+SMALLEST = 1.0 / LARGEST  # and neither zero nor denormal
+MANY = 100_000  # members of one mechanism: more take gigabytes, and hours to build
 
 
 def positive(**sizes: float) -> None:
-    """Raise ModelError, which names the size, for one that is not a positive number, or so large that inertias overflow."""
+    """Raise ModelError, which names the size, for one that is not a positive number, or with which inertias overflow or vanish."""
     for name, value in sizes.items():
         with suppress(OverflowError):  # of integers that no float holds
-            if isinstance(value, Real) and 0.0 < float(value) <= LARGEST:
+            if isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST:
                 continue
-        raise ModelError(f"{name} must be a positive number, of at most {LARGEST:g}; got {value!r}")
+        raise ModelError(f"{name} must be a positive number, from {SMALLEST:g} to {LARGEST:g}; got {value!r}")
 
 
-def real(name: str, value: float) -> None:
-    """Raise ModelError for a value that is not a finite number."""
+def is_zero(value: object) -> bool:
+    """Whether a size says that a part is not there."""
+    return isinstance(value, Real) and value == 0
+
+
+def real(name: str, value: float) -> float:
+    """The value as a float; ModelError for one that is not a finite number."""
     if isinstance(value, bool) or not (isinstance(value, Real) and -LARGEST <= value <= LARGEST):
         raise ModelError(f"{name} must be a number, of at most {LARGEST:g}; got {value!r}")
+    return float(value)
 
 
 def true_or_false(**choices: bool) -> None:
@@ -49,11 +57,18 @@ def true_or_false(**choices: bool) -> None:
             raise ModelError(f"{name} must be True or False; got {value!r}")
 
 
-def whole(name: str, value: int, lowest: int, highest: float = math.inf) -> None:
+def whole(name: str, value: int, lowest: int, highest: int = MANY) -> None:
     """Raise ModelError for a number that is not whole or not in the range."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and lowest <= value <= highest):
-        limit = f"{lowest} or more" if highest == math.inf else f"from {lowest} to {highest}"
-        raise ModelError(f"{name} must be a whole number, {limit}; got {value!r}")
+        raise ModelError(f"{name} must be a whole number from {lowest} to {highest}; got {value!r}")
+
+
+def cells(rows: int, columns: int, fewest: int = 1) -> None:
+    """Raise ModelError for a lattice that has too few rows or columns, or too many cells."""
+    whole("rows", rows, fewest)
+    whole("columns", columns, fewest)
+    if rows * columns > MANY:
+        raise ModelError(f"rows times columns must be at most {MANY}; got {rows!r} times {columns!r}")
 
 
 def apex(a: complex, b: complex, from_a: float, from_b: float) -> complex:

@@ -15,7 +15,7 @@ from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..spatial import Inertia
-from .drawing import in_space, positive, whole
+from .drawing import cells, in_space, positive, whole
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -53,8 +53,7 @@ def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2)
     >>> mobility.degrees_of_freedom, mobility.redundant
     (5, 18)
     """
-    whole("rows", rows, 1)
-    whole("columns", columns, 1)
+    cells(rows, columns)
     positive(length=length, mass=mass)
     across, down = np.array([length, 0.0, 0.0]), length * np.array([math.sin(0.5), 0.0, -math.cos(0.5)])
     b = Builder(f"net of {rows} by {columns} four-bars")
@@ -144,8 +143,7 @@ def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: floa
     >>> robot.nv, robot.nc, robot.mobility(robot.assemble()).degrees_of_freedom
     (27, 7, 20)
     """
-    whole("rows", rows, 1)
-    whole("columns", columns, 1)
+    cells(rows, columns)
     positive(radius=radius, mass=mass)
     hoop = Inertia(mass, (0, 0, 0), mass * radius**2 * np.diag([0.5, 0.5, 1.0]))
     b = Builder(f"chain mail of {rows} by {columns} rings")
@@ -213,7 +211,7 @@ def tensegrity_prism(
     twist = math.pi / 2 + math.pi / n
     angles = 2 * math.pi * np.arange(n) / n
     feet, heads = (radius * np.array([np.cos(x), np.sin(x), 0 * x]).T for x in (angles, angles + twist))
-    heads += (0, 0, height)
+    heads += (0.0, 0.0, float(height))
     b = Builder(f"tensegrity prism of {n} struts")
     for k in range(n):
         b.add_body(f"strut{k + 1}", Inertia.rod(mass, (0, 0, 0), heads[k] - feet[k]))
@@ -420,8 +418,7 @@ def miura_fold(
     >>> robot.nv, robot.nc, mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
     (8, 20, 1, 1)
     """
-    whole("rows", rows, 2)
-    whole("columns", columns, 2)
+    cells(rows, columns, 2)
     positive(side=side, mass=mass)
     for name, value in (("angle", angle), ("fold", fold)):
         if not (isinstance(value, Real) and 0 < value < math.pi / 2):

@@ -58,7 +58,9 @@ def four_bar(
     if not nearest < farthest:
         raise ModelError(f"a loop of bars {crank}, {coupler}, {rocker}, {ground} m does not close: one is too long")
     bridged = (nearest + farthest) / 2
-    knee = crank * cmath.exp(1j * math.acos((crank**2 + ground**2 - bridged**2) / (2 * crank * ground)))
+    knee = crank * cmath.exp(
+        1j * math.acos((crank**2 + (ground - bridged) * (ground + bridged)) / (2 * crank * ground))
+    )
     tip = apex(knee, ground, coupler, rocker)
 
     b = Drawing("four-bar")

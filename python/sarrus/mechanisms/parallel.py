@@ -13,7 +13,7 @@ from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import Drawing, apex, in_space, positive, true_or_false, whole
+from .drawing import Drawing, apex, in_space, is_zero, positive, true_or_false, whole
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -117,7 +117,7 @@ def three_rrr(
     """
     whole("actuated", actuated, 3, 6)
     positive(base=base, link=link, mass=mass)
-    if np.ndim(platform) or platform != 0:
+    if not is_zero(platform):
         positive(platform=platform)
     corners = [0j, base + 0j, base * cmath.exp(1j * math.pi / 3)]
     middle = sum(corners) / 3

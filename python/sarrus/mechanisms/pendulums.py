@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..building.builder import Builder
+from ..building.values import checked_numbers
 from ..description.joints import Revolute
-from ..errors import ShapeError
 from ..spatial import Inertia
 from .drawing import positive
 
@@ -64,7 +64,7 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
 
     Raises
     ------
-    ModelError, ShapeError
+    ModelError
         A mass or a length that is not positive; not two of them.
 
     Examples
@@ -78,8 +78,7 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
     array([24.525,  9.81 ])
     """
     for name, value in (("masses", masses), ("lengths", lengths)):
-        if np.shape(value) != (2,):
-            raise ShapeError(f"{name} has shape {np.shape(value)}; wanted (2,): upper, lower")
+        checked_numbers(value, name, "two numbers, upper and lower", 1, (2,))
     return _hang("double pendulum", ["shoulder", "elbow"], ["upper", "lower"], masses, lengths)
 
 

@@ -111,8 +111,7 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     (9, 3)
     """
     positive(wheelbase=wheelbase)
-    real("trail", trail)
-    real("tilt", tilt)
+    trail, tilt = real("trail", trail), real("tilt", tilt)
     rear, front = 0.3, 0.35  # radii
     axis = (-np.sin(tilt), 0.0, np.cos(tilt))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 import time as clock
@@ -18,11 +19,11 @@ from .. import _core
 from .._arrays import Array, is_masked, real_array
 from .._core import Status, tolerances
 from ..control.elements import Contact, Stiction
-from ..control.terms import force_elements, functions_and_elements
+from ..control.terms import Run, force_elements, functions_and_elements
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism
-from .limits import JointLimits
+from .limits import HEAD, JointLimits
 from .trajectory import Trajectory
 
 METHODS: dict[str, _core.Method] = _core.methods
@@ -34,6 +35,8 @@ FAILURES: dict[int, str] = {
     Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
     Status.DIVERGED: "the motion diverges",
 }
+SHORTEST_PERIOD = 1e-9  # of the duration: more samples than that never end
+SHORTEST_PART = 1e-3  # of a step: signals are looked for between steps
 CHUNK = 4096  # steps between looks at the clock and the progress bar
 
 Controller = Callable[[float, Array, Array], Any]
@@ -95,13 +98,16 @@ class Integration:
 
     def __init__(
         self, mechanism: Mechanism, controller: Any, method: str, stabilisation: str, gains: tuple[float, float], events: list[Event],
-        limits: str,
+        limits: str, start: ArrayLike | None = None,
     ) -> None:  # fmt: skip
         functions, elements = functions_and_elements(controller)
         method = method_for(method, elements)
         self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
         self.limits = JointLimits(mechanism, limits, elements)
-        self.forces = force_elements(mechanism, elements + self.limits.end_stops, self.limits.effort_limits)
+        self.felt_at = None if start is None else start_of(mechanism, start)
+        self.forces = force_elements(
+            mechanism, elements + self.limits.end_stops, Run(self.limits.effort_limits, self.felt_at)
+        )
         if self.forces.parameters.ndim > 1:
             raise ShapeError("numbers, laws or targets that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None
@@ -121,9 +127,9 @@ class Integration:
         if q is None or v is None:
             raise TypeError("simulate() needs q and v, or resume=")
         robot, stabilisation = self.mechanism, self.stabilisation
+        q, v = real_array("q", q), real_array("v", v)
         if np.shape(q) != (robot.nq,) or np.shape(v) != (robot.nv,):
             raise ShapeError(f"q and v must be ({robot.nq},) and ({robot.nv},); got {np.shape(q)} and {np.shape(v)}")
-        q, v = real_array("q", q), real_array("v", v)
         if not np.isfinite(v).all():
             raise StateError(f"v must be finite; got {v}")
         q = robot.normalize(q)
@@ -171,7 +177,7 @@ class Integration:
             "mechanism": self.mechanism.description, "method": self.method, "x": self.x.copy(),
             "start": self.start, "k": self.k, "dt": self.dt, "t": self.t, "h": self.h, "shown": self.shown,
             "stabilisation": self.stabilisation, "close_stages": self.core.close_stages,
-            "force_elements": self.forces.as_tuple(),
+            "force_elements": self.forces.as_tuple(), "felt_at": self.felt_at,
         }  # fmt: skip
 
     def go(
@@ -183,6 +189,9 @@ class Integration:
         self.core.watch_since(first[0])
         end = first[0] + duration
         check_advance(first[0], duration, self.dt)
+        check_periods(self.forces.terms, duration, self.dt)
+        kept_states = duration / self.dt + 2.0 if times is None else float(np.size(np.asarray(times)))
+        check_memory(kept_states, 1, self.core.size)
         samples = None if times is None else _sample_times(times, first[0], end)
         kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], 0
         bar = _bar(duration, progress)
@@ -319,7 +328,8 @@ class Integration:
         statistics = {
             "method": self.method, "steps": self.steps, "rejected": self.rejected, "beyond_tolerance": self.beyond_tolerance,
             "seconds": seconds, "evaluations": method.stages * (self.steps + self.rejected) or None,
-            "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
+            "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None,
+            "energy_eaten": float(-np.expm1(-record[3:HEAD].sum())) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
         }  # fmt: skip
         found = self.core.found
         events = {
@@ -370,6 +380,9 @@ def _check_fields(checkpoint: Mapping[str, Any]) -> None:
         x: Any = checkpoint[name]
         if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
             raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
+        if name == "stabilisation" and x not in STABILISATIONS:
+            known = ", ".join(repr(one) for one in STABILISATIONS)
+            raise ModelError(f"'stabilisation' of the checkpoint must be one of {known}; got {x!r}")
         if name == "k" and not 0 <= x <= 2**53:
             raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
         if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
@@ -401,6 +414,44 @@ def check_advance(start: float, duration: float, dt: float) -> None:
             f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: doubles are {apart:.3g} s apart there; "
             "start nearer to zero"
         )
+
+
+def check_periods(terms: Mapping[str, Sequence[Any]], duration: float, dt: float) -> None:
+    """ValueError for a Sampled period so short that a step, or the whole run, would be nothing but samples."""
+    least = max(SHORTEST_PERIOD * duration, SHORTEST_PART * dt) * (1.0 - 1e-9)
+    for period, *_ in terms["sampled"]:
+        if period < least:
+            raise ValueError(
+                f"period = {period!r} s of Sampled is too short for {duration!r} s in steps of dt = {dt!r} s: it must be at least {least:.3g} s. "
+                "Give the controllers without Sampled, or shorter steps"
+            )
+
+
+def check_memory(states: float, runs: int, size: int) -> None:
+    """MemoryError for states that would not fit into this machine's memory, before any of them is computed."""
+    try:
+        there = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # not on this system
+        return
+    needed = 8.0 * states * runs * max(size, 1)
+    if needed > there:
+        raise MemoryError(
+            f"{states * runs:.3g} states of {size} numbers take {needed / 2**30:.3g} GiB, and this machine has {there / 2**30:.3g}: give a "
+            f"longer dt, or keep fewer of them, by {'every=' if runs > 1 else 'times='}"
+        )
+
+
+def start_of(robot: Mechanism, q: ArrayLike) -> Array:
+    """Configurations (..., nq) brought onto the loops, the neutral one in place of what is none."""
+    x = real_array("q", q)
+    if x.shape[-1:] != (robot.nq,):
+        return robot.neutral()  # of which the run says what is wrong
+    x, unsound = robot.normalize(x, return_status=True)
+    if robot.nc:
+        x = np.where((unsound != 0)[..., None], robot.neutral(), x)
+        x, _ = robot.project_configuration(x, return_status=True)
+    bad = (unsound != 0) | ~np.isfinite(x).all(axis=-1)
+    return np.where(bad[..., None], robot.neutral(), x)
 
 
 def method_for(given: str, elements: Iterable[Any]) -> str:

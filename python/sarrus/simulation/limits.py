@@ -23,7 +23,8 @@ OnLimits = Literal["warn", "stop", "ignore"]
 LIMITS = get_args(OnLimits)
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # by which a limit may be missed, of 1 + |limit|
-HEAD = 3  # numbers of a record before those of limits, which have two each: when first, and by how much
+EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
+HEAD = 4  # numbers of a record before those of limits, which have two each: when first, and by how much
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,27 @@ class JointLimits:
         )
 
 
-def warn_of_stiffness(method: str, dt: float, largest: float, runs: str = "") -> None:
-    """Where |rate| dt of the forces is more than the method's steps can follow; to the caller of simulate() or simulate_many()."""
+def warn_of_stiffness(
+    method: str, dt: float, largest: float, runs: str = "", *, eaten: float = 0.0, steps: int = 0
+) -> None:
+    """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion; to the caller of simulate() or simulate_many()."""
     stable = _core.methods[method].stable
+    swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
+    share = -np.expm1(-eaten) if swings else 0.0
     if largest > stable:
-        warnings.warn(
-            f"'{method}' with dt = {dt:.3g} s is unstable for the forces that act: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, where "
-            f"it can follow {stable:.3g}{runs}; the motion is not to be trusted. Give method='implicit_midpoint', or dt = {dt * stable / largest:.1g} or less",
-            StiffnessWarning,
-            stacklevel=3,
+        what = (
+            f"is unstable for the forces that act: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, where "
+            f"it can follow {stable:.3g}"
         )
+        shorter = dt * stable / largest
+    elif share > EATEN:
+        what = f"takes {100.0 * share:.2g} % of the energy of the fastest motion that the forces make, {largest / dt:.3g} rad/s, which nothing damps so"
+        shorter = dt * (EATEN / eaten) ** 0.2  # the loss of a second goes with the fifth power
+    else:
+        return
+    warnings.warn(
+        f"'{method}' with dt = {dt:.3g} s {what}{runs}; the motion is not to be trusted. Give method='implicit_midpoint', or "
+        f"dt = {shorter:.1g} or less",
+        StiffnessWarning,
+        stacklevel=3,
+    )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_count
+from .._arrays import Array, checked_count, checked_path
 from .._core import Status
+from .._files import replacing
 from .._showing import table
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
@@ -145,7 +145,7 @@ class Sweep:
         The .npz holds the mechanism too, or that of each run, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
         mechanism holds a function that cannot be pickled, or a .parquet would have to hold the mechanisms of several.
         """
-        path = Path(path)
+        path = checked_path(path)
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
             storage.write_sweep(path, self._given() | {"acting": self._acting})
         elif self.mechanisms is not None:
@@ -153,7 +153,9 @@ class Sweep:
                 "each of the runs has a mechanism of its own, which a .parquet cannot hold: save them as .npz"
             )
         else:
-            self.to_dataframe().to_parquet(path, index=False)
+            frame = self.to_dataframe()
+            with replacing(path) as file:
+                frame.to_parquet(file, index=False)
 
     def _given(self) -> dict[str, Any]:
         names = ("mechanism", "mechanisms", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
@@ -168,7 +170,7 @@ class Sweep:
 
         Raises ValueError where the file is none that sarrus wrote, or is of another mechanism.
         """
-        path = Path(path)
+        path = checked_path(path)
         if mechanism is not None:
             checked_mechanism(mechanism)
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".parquet" and mechanism is None:

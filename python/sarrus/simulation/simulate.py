@@ -23,7 +23,7 @@ from .integration import (
     Stabilisation,
     check_choice,
 )
-from .limits import LIMITS, OnLimits, warn_of_stiffness
+from .limits import HEAD, LIMITS, OnLimits, warn_of_stiffness
 from .trajectory import Trajectory
 
 __all__ = ["Event", "simulate"]
@@ -95,9 +95,10 @@ def simulate(
     LimitWarning
         See `limits`.
     StiffnessWarning
-        Explicit steps of fixed length are unstable for the forces that act: the fastest of their rates is looked for every 64 steps (256
-        of first order), and where a contact or an end stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt.
-        Functions of the caller are not looked at.
+        Explicit steps of fixed length are unstable for the forces that act, or take more than a tenth of the energy of a motion that they make,
+        though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
+        stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the share that the
+        run takes. Functions of the caller are not looked at.
 
     Returns
     -------
@@ -107,6 +108,8 @@ def simulate(
     ------
     IntegrationError
         The motion diverges, or loops cannot be satisfied; its `trajectory` ends before that.
+    MemoryError
+        What is to be kept is more than this machine's memory holds; nothing was computed.
     ModelError, ShapeError, StateError, NameNotFoundError, TypeError, ValueError
         What is given does not fit the mechanism, or is nothing that a simulation can do. What a caller's function raises comes through.
 
@@ -134,7 +137,16 @@ def simulate(
     checkpoint = None if resume is None else _as_checkpoint(resume)
     if checkpoint is not None and method == "auto":
         method = checkpoint["method"] if checkpoint["method"] in METHODS else "rk4"  # which restore() refuses
-    integration = Integration(mechanism, controller, method, stabilisation, gains, _as_events(events), limits)
+    integration = Integration(
+        mechanism,
+        controller,
+        method,
+        stabilisation,
+        gains,
+        _as_events(events),
+        limits,
+        start=q if checkpoint is None else checkpoint.get("felt_at"),
+    )
     if checkpoint is None:
         integration.begin(q, v, start, dt)
     else:
@@ -148,7 +160,10 @@ def simulate(
             )
     trajectory = integration.go(duration, times, rtol, atol, max_step, progress)
     integration.limits.warn(trajectory.statistics["limits"])
-    warn_of_stiffness(integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0)
+    warn_of_stiffness(
+        integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0,
+        eaten=float(integration.core.record[3:HEAD].sum()), steps=integration.steps,
+    )  # fmt: skip
     return trajectory
 
 

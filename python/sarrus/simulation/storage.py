@@ -13,6 +13,7 @@ import csv
 import io
 import json
 import math
+import os
 import pickle
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,10 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
+from .._files import replacing
+from ..description import Mesh
 from ..errors import ModelError
+from ..io.complete import relative
 from ..mechanism import Mechanism
 from .limits import Limit
 
@@ -43,7 +47,7 @@ def write_npz(path: Path, given: Mapping[str, Any]) -> None:
     """Write the arguments of a trajectory; `efforts` is an array or None."""
     mechanism: Mechanism = given["mechanism"]
     try:
-        pickled = pickle.dumps((mechanism.description, given["checkpoint"]))
+        pickled = _pickled(path, (mechanism.description, given["checkpoint"]))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ModelError(
             f"'{mechanism.name}' holds a function that cannot be pickled ({error}): save as .csv, "
@@ -57,7 +61,7 @@ def write_npz(path: Path, given: Mapping[str, Any]) -> None:
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
-    with path.open("wb") as file:
+    with replacing(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -80,7 +84,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     checkpoint = None
     if mechanism is None:
         try:
-            description, checkpoint = pickle.loads(arrays["pickled"].tobytes())
+            description, checkpoint = _unpickled(path, arrays["pickled"].tobytes())
             mechanism = Mechanism(description)
         except Exception as error:  # whatever a pickle brings about
             fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
@@ -98,7 +102,7 @@ def write_sweep(path: Path, given: Mapping[str, Any]) -> None:
     mechanism: Mechanism = given["mechanism"]
     try:
         own = () if given["mechanisms"] is None else (given["mechanisms"],)
-        pickled = pickle.dumps((mechanism.description, given["acting"], *own))
+        pickled = _pickled(path, (mechanism.description, given["acting"], *own))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ModelError(
             f"'{mechanism.name}' holds a function that cannot be pickled ({error}): define it at the top of a module"
@@ -109,7 +113,7 @@ def write_sweep(path: Path, given: Mapping[str, Any]) -> None:
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
-    with path.open("wb") as file:
+    with replacing(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -130,7 +134,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     acting, own = None, []
     if mechanism is None:
         try:
-            description, acting, *own = pickle.loads(arrays["pickled"].tobytes())
+            description, acting, *own = _unpickled(path, arrays["pickled"].tobytes())
             mechanism = Mechanism(description)
         except Exception as error:  # whatever a pickle brings about
             fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
@@ -144,6 +148,42 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     given = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, given)
     return {"mechanism": mechanism, **given, "limits": limits, "acting": acting, "mechanisms": own[0] if own else None}
+
+
+class _Pickler(pickle.Pickler):
+    """Tells folders of meshes from the file's own: they say nothing of whose they are, and move with it."""
+
+    def __init__(self, file: io.BytesIO, folder: str) -> None:
+        super().__init__(file)
+        self.folder = folder
+
+    def persistent_id(self, part: Any) -> tuple[Any, ...] | None:
+        if type(part) is not Mesh:
+            return None
+        beside, *package_dirs = (relative(self.folder, x) for x in (part.beside, *part.package_dirs))
+        return part.file, part.scale, beside, tuple(package_dirs)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, folder: str) -> None:
+        super().__init__(file)
+        self.folder = folder
+
+    def persistent_load(self, told: tuple[Any, ...]) -> Mesh:
+        file, scale, *folders, package_dirs = told
+        beside, *package_dirs = (
+            os.path.normpath(os.path.join(self.folder, x)) if x else x for x in (*folders, *package_dirs)
+        )
+        return Mesh(file, scale, beside, tuple(package_dirs))
+
+
+def _pickled(path: Path, parts: tuple[Any, ...]) -> bytes:
+    _Pickler(file := io.BytesIO(), str(path.absolute().parent)).dump(parts)
+    return file.getvalue()
+
+
+def _unpickled(path: Path, pickled: bytes) -> Any:
+    return _Unpickler(io.BytesIO(pickled), str(path.absolute().parent)).load()
 
 
 def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:
@@ -228,7 +268,7 @@ def _difference(there: Any, here: Any, where: str = "") -> str:
 
 def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None:
     """Write a table with these columns, block of rows by block."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for block in blocks:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -15,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count, is_masked, real_array
 from .._core import Status
-from ..control.elements import ForceElement
-from ..control.terms import ForceElements, force_elements, functions_and_elements
+from ..control.elements import EndStop, ForceElement, Stiction
+from ..control.terms import ForceElements, Run, force_elements, functions_and_elements
 from ..errors import ModelError, ShapeError, StateError
 from ..laws import as_law, law_terms
 from ..mechanism import Mechanism, checked_mechanism
@@ -27,9 +29,12 @@ from .integration import (
     Stabilisation,
     check_advance,
     check_choice,
+    check_memory,
+    check_periods,
     has_functions_of_q,
     method_for,
     on_the_loops,
+    start_of,
     whole_steps,
 )
 from .limits import HEAD, LIMITS, JointLimits, OnLimits, warn_of_stiffness
@@ -40,6 +45,7 @@ __all__ = ["Status", "Sweep", "simulate_many"]
 
 LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
+MOST_THREADS = 2**16  # more than any machine has
 BLOCK = 1024  # runs a thread of which all is kept at once
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
@@ -61,6 +67,8 @@ class Job(Protocol):
     def result(self) -> Any: ...
 
     def cancel(self) -> Any: ...
+
+    def done(self) -> bool: ...
 
 
 def simulate_many(
@@ -152,7 +160,7 @@ def simulate_many(
     if method != "auto" and METHODS[method].adaptive:
         raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
     gains = checked_gains(stabilisation, gains)
-    threads, every = checked_count("threads", threads), checked_count("every", every)
+    threads, every = checked_count("threads", threads, most=MOST_THREADS), checked_count("every", every)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
     start, duration, dt = checked_times(start, duration, dt)
@@ -174,9 +182,14 @@ def simulate_many(
     chosen, watches = method_for(method, elements), [JointLimits(one, limits, elements) for one in robots]
     _check_alike(robots, watches)
     acts = [
-        force_elements(one, [*elements, *watch.end_stops], watch.effort_limits)
+        force_elements(
+            one,
+            [*elements, *watch.end_stops],
+            Run(watch.effort_limits, _felt_at(one, [*elements, *watch.end_stops], q)),
+        )
         for one, watch in zip(robots, watches, strict=True)
     ]
+    check_periods(acts[0].terms, duration, dt)
     if any(acts[0].sampled):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function is Sampled in simulate()")
     if policy is not None:
@@ -197,7 +210,9 @@ def simulate_many(
         for (rows, _), act in zip(work, acts, strict=True):
             parameters[rows] = act.parameters[rows] if act.parameters.ndim == 2 else act.parameters
     runs, nq, nv = len(q), robot.nq, robot.nv
-    x = np.zeros((runs, jobs[0].core().size))
+    size = jobs[0].core().size
+    check_memory(clock.samples + 1, runs, size)
+    x = np.zeros((runs, size))
     shape = runs, clock.samples + 1
     q_kept, v_kept, z_kept = (np.full((*shape, k), np.nan) for k in (nq, nv, x.shape[1] - nq - nv))
     ended, asked = np.full(runs, Status.INTERRUPTED, np.int8), None if policy is None else np.full((*shape, nv), np.nan)
@@ -212,7 +227,7 @@ def simulate_many(
         q_kept[:, 0], v_kept[:, 0], z_kept[:, 0] = x[:, :nq], x[:, nq : nq + nv], x[:, nq + nv :]
         q_kept[unsound] = v_kept[unsound] = z_kept[unsound] = np.nan
         if asked is not None:
-            shares = _by_policy(jobs[0], x, parameters, cast(Policy, policy), asked)
+            shares = _once(_by_policy(jobs[0], x, parameters, cast(Policy, policy), asked))
         elif executor is not None:
             shares = _spread(executor, work, x, parameters)
         else:
@@ -231,14 +246,26 @@ def simulate_many(
     records[~np.isin(ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
     watches[0].warn(*_exceeded(watches, of_run, records))
     beyond = np.nan_to_num(records[:, 0])
-    fast = int((beyond > METHODS[chosen].stable).sum())
-    warn_of_stiffness(chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)")
+    eaten = np.nan_to_num(records[:, HEAD - 1])
+    worst = beyond if (beyond > METHODS[chosen].stable).any() else eaten
+    fast = int((worst > (METHODS[chosen].stable if worst is beyond else 0.0)).sum())
+    warn_of_stiffness(
+        chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)",
+        eaten=float(eaten.max(initial=0.0)), steps=clock.steps,
+    )  # fmt: skip
     return Sweep(
         robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=watches[0].watched,
         excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked,
         mechanisms=None if of_run is None else [robots[k] for k in of_run],
         acting=Acting(jobs[0], parameters) if of_run is None else [Acting(jobs[k], row) for k, row in zip(of_run, parameters, strict=True)],
     )  # fmt: skip
+
+
+def _felt_at(robot: Mechanism, elements: Sequence[Any], q: ArrayLike) -> Array | None:
+    """Where runs begin, if some default is to be of what is felt there."""
+    if not any(isinstance(e, (EndStop, Stiction)) and (e.damping is None or e.stiffness is None) for e in elements):
+        return None
+    return start_of(robot, q)
 
 
 def _robots(given: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
@@ -372,7 +399,7 @@ class _Job:
 Work = Sequence[tuple[Rows, _Job]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Acting:
     """What acts in runs: all that they share, and the numbers that differ."""
 
@@ -411,7 +438,11 @@ def _set(parameters: Array, efforts: Array) -> None:
     parameters[..., 3:n:5] = parameters[..., 4:n:5] = efforts
 
 
-def _by_policy(sweep: _Job, x: Array, parameters: Array, policy: Policy, asked: Array) -> Generator[Result, None, None]:
+def _once(result: Result) -> Generator[Result, None, None]:
+    yield result
+
+
+def _by_policy(sweep: _Job, x: Array, parameters: Array, policy: Policy, asked: Array) -> Result:
     """All runs step by step; what the policy asks for at each state that is kept is written into asked (runs, n, nv)."""
     clock, core, (nq, nv) = sweep.clock, sweep.core(), (sweep.mechanism.nq, sweep.mechanism.nv)
     kept = np.full((len(x), clock.samples, x.shape[1]), np.nan)
@@ -442,7 +473,7 @@ def _by_policy(sweep: _Job, x: Array, parameters: Array, policy: Policy, asked: 
                 break
     except KeyboardInterrupt:
         ended[going] = Status.INTERRUPTED
-    yield slice(None), kept, ended, record
+    return slice(None), kept, ended, record
 
 
 def _answer(given: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> Array:
@@ -469,12 +500,55 @@ def _here(work: Work, x: Array, parameters: Array) -> Generator[Result, None, No
 
 def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
     """Of mechanisms of which few runs are alike: some on each thread."""
-    with ThreadPoolExecutor(work[0][1].threads) as pool:
+    pool = _Threads(work[0][1].threads)
+    try:
         yield from _spread(pool, [(rows, replace(job, threads=1)) for rows, job in work], x, parameters)
+    finally:
+        pool.stop()
+
+
+class _Threads:
+    """Threads that are stopped in the middle of their jobs, and for which nothing waits: neither Ctrl-C nor the interpreter's end."""
+
+    def __init__(self, count: int) -> None:
+        self._max_workers, self._stopped = count, False
+        self._jobs: SimpleQueue[tuple[Future[Any], _Job, tuple[Any, ...]] | None] = SimpleQueue()
+        self._running: set[_core.Simulation] = set()
+        self._begun = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._jobs.put((future, cast(_Job, fn), args))
+        if self._begun < self._max_workers:
+            self._begun += 1
+            Thread(target=self._work, daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            future, job, args = item
+            if self._stopped or not future.set_running_or_notify_cancel():
+                continue
+            try:
+                core = job.core()
+                self._running.add(core)
+                if self._stopped:
+                    core.stop()
+                future.set_result(job.run(core, *args))
+                self._running.discard(core)
+            except BaseException as error:
+                future.set_exception(error)
+
+    def stop(self) -> None:
+        self._stopped = True
+        for core in list(self._running):
+            core.stop()
+        for _ in range(self._begun):
+            self._jobs.put(None)
 
 
 def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    """In shares that an executor's workers take; however it ends, none begins after that."""
+    """In shares that an executor's workers take; however it ends, none begins after that, and what is done by then is kept."""
     unit = 1 if not METHODS[work[0][1].method].in_lanes else LANES
     size = -(-len(x) // (4 * _workers(executor)))  # some for each, as they are not equally fast
     size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
@@ -487,6 +561,10 @@ def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Gene
             result = job.result()
             jobs.popleft()  # with what it holds
             yield share, *result
+    except KeyboardInterrupt:
+        for share, job in jobs:
+            if not job.cancel() and job.done():
+                yield share, *job.result()
     finally:
         for _, job in jobs:
             job.cancel()

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, real_array
+from .._arrays import Array, checked_path, real_array
 from ..control import interpolation
 from ..dynamics.loop_operations import LoopReactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
@@ -108,6 +107,8 @@ class Trajectory:
             raise ValueError("t must be finite times, none before the one that it follows")
         if events is not None and not isinstance(events, Mapping):
             raise TypeError(f"events are a mapping of names to times; got {events!r}")
+        if statistics is not None and not isinstance(statistics, Mapping):
+            raise TypeError(f"statistics are a mapping of names to values; got {statistics!r}")
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
 
         def rows(name: str, given: Any, wide: int | str) -> Array:
@@ -177,9 +178,9 @@ class Trajectory:
             motion = plan.q[k], plan.v[k], plan.a[k]
             if not mechanism.nc:
                 return mechanism.inverse_dynamics(*motion, **asked)
-            # with the reactions it is checked whether the loops allow the motion
+            # a plan is to be one that the loops allow
             asked |= {"actuated": actuated, "time": plan.t[k], "return_reactions": True}
-            return mechanism.actuator_efforts(*motion, **asked)
+            return mechanism._shared_efforts(*motion, **asked)
 
         tau, *_, status = needed(slice(None), return_status=True)
         for k in np.flatnonzero(status)[:1]:
@@ -379,7 +380,7 @@ class Trajectory:
 
         Raises ValueError where the name ends otherwise, ModelError where the mechanism holds a function that cannot be pickled.
         """
-        path = Path(path)
+        path = checked_path(path)
         if storage.suffix(path) == ".npz":
             storage.write_npz(path, self._given())
             return
@@ -397,7 +398,7 @@ class Trajectory:
         Raises ValueError where the file is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its
         energy alone.
         """
-        path = Path(path)
+        path = checked_path(path)
         if mechanism is not None:
             checked_mechanism(mechanism)
         try:

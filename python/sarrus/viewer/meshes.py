@@ -14,8 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import Array
+from .._files import check_regular, is_within
 from ..description.specs import Mesh
+from ..io.mesh_inertia import LARGEST, opened
 
+PARTS = (
+    "urdf",
+    "xacro",
+    "sdf",
+)  # what the folder of a package is called that holds model files, with "meshes" beside it
+MARKS = (
+    "package.xml",
+    "manifest.xml",
+    "model.config",
+)  # files that make a folder a package of ROS, or a model of Gazebo
 # environment variables of ROS and ROS 2 with folders, and where packages lie in those
 ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
 
@@ -46,39 +58,72 @@ class Content:
 
 
 def find(mesh: Mesh) -> Path:
-    """The file of a mesh. Raises MeshError where there is none, or none that may be read."""
+    """The file of a mesh. Raises MeshError where there is none, or none that may be read.
+
+    A model file may name what lies in its own folder, in the package that this lies in, and in those that the user names, all links
+    followed. In folders of ROS links stand for what was built elsewhere, and may lead there. A mesh without a folder is a user's own.
+    """
     from urllib.request import url2pathname
 
     scheme, separator, name = mesh.file.partition("://")
     beside = mesh.beside or "the working directory"
     if not separator or scheme == "file":
         path = Path(url2pathname(name) if separator else mesh.file)
-        found: Iterable[Path] = [mesh.beside / path]
+        found: Iterable[tuple[Path, list[Path]]] = [(mesh.beside / path, _own(mesh))]
         cure = "there is no such file" + ("" if path.is_absolute() else f" in {beside}")
     elif scheme in ("package", "model"):
         package, _, inside = name.lstrip("/").partition("/")
-        found = (
-            path / inside for folder in _folders(mesh) for path in (folder / package, folder) if path.name == package
-        )
+        inside = os.path.normpath(inside.lstrip("/"))
+        if package in ("", ".", "..") or inside.split(os.sep)[0] == "..":
+            raise MeshError(mesh.file, "it leads out of its package")
+        found = ((path / inside, allowed) for path, allowed in _packages(mesh, package))
         cure = (
             f"there is no folder '{package}' with that file above {beside}: "
             "load(..., package_dirs=[...]), or the variable ROS_PACKAGE_PATH, says where it is"
         )
     else:
         raise MeshError(mesh.file, f"{scheme}:// is not fetched: a path, package:// and file:// are read")
-    for path in found:
-        if os.path.isfile(path):
-            return path
+    for path, allowed in found:
+        if allowed and not is_within(path, allowed):
+            cure = f"it leads out of {beside}: load(..., package_dirs=[...]) names other folders that it may lie in"
+        elif path.exists():
+            try:
+                check_regular(path, LARGEST)
+            except OSError as error:
+                cure = str(error.strerror)
+            else:
+                return path
     raise MeshError(mesh.file, cure)
 
 
-def _folders(mesh: Mesh) -> Iterator[Path]:
-    """Where packages may lie, or which may be one."""
+def _own(mesh: Mesh) -> list[Path]:
+    """Where a model file's meshes may lie: in its folder, in the package that holds that, and where the user says; none: anywhere."""
+    if not mesh.beside:
+        return []
     beside = Path(mesh.beside).absolute()
-    yield from (*map(Path, mesh.package_dirs), beside, *beside.parents)
+    package = beside.parent if beside.name in PARTS else beside
+    package = next((folder for folder in (beside, *beside.parents) if _is_package(folder)), package)
+    return [beside, package, *map(Path, mesh.package_dirs)]
+
+
+def _is_package(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in MARKS)
+
+
+def _packages(mesh: Mesh, name: str) -> Iterator[tuple[Path, list[Path]]]:
+    """Folders that may be the package of that name, and where what it holds may lie; none: anywhere, but not above it by its name."""
+    beside = Path(mesh.beside).absolute()
+    named, above = list(map(Path, mesh.package_dirs)), [beside, *beside.parents]
+    for folder in (*named, *above):
+        for path in (folder / name, folder):
+            # of what lies near the file and was not named, a package says that it is one, or holds the file
+            if path.name == name and (folder in named or path in above or _is_package(path)):
+                yield path, [path, *named]
     for variable, below in ROS.items():
-        for folder in filter(None, os.environ.get(variable, "").split(os.pathsep)):
-            yield Path(folder, below)
+        for prefix in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            for path in (Path(prefix, below, name), Path(prefix, below)):
+                if path.name == name:
+                    yield path, []
 
 
 def read(path: Path) -> Content:
@@ -91,7 +136,7 @@ def read(path: Path) -> Content:
     if suffix == ".dae" and find_spec("collada") is None:
         raise MeshError(path.name, "COLLADA files need pycollada: pip install pycollada")
     try:
-        scene = trimesh.load(os.fspath(path), force="scene", file_type=suffix[1:])
+        scene = opened(path, force="scene")
         solids = [solid for solid in scene.dump() if isinstance(solid, trimesh.Trimesh) and len(solid.faces)]
         if not solids:
             raise MeshError(path.name, "trimesh finds no faces in it")

@@ -10,6 +10,7 @@ stands there, and the rest folds out at a touch.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from .scene import Scene, round_length
 NAMES = {"bodies": "body", "joints": "joint", "frames": "frame"}
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5")
 SHEET, PLAYBACK, ROW = 220, 70, 34  # [px] how high the sheet is on a phone; with a playback more, and more with a row
+MARKUP = re.compile(r"[\\`*_~<>\[\]&|!#]")  # what Markdown may read as more than text, but with a backslash before it
 FOLLOWED = 8  # sliders whose range is found by moving the mechanism, so that a view of many still opens at once
 
 
@@ -80,12 +82,13 @@ class Panel:
 
     def say(self, text: str) -> None:
         """What the status line says; nothing, where all is well."""
-        self.status.content, self.status.visible = text, bool(text)
+        self.status.content, self.status.visible = _plain(text), bool(text)
 
     def explain(self, text: str) -> None:
         """What the note under the boxes says."""
-        if text.strip() != self.note.content:
-            self.note.content, self.note.visible = text.strip(), bool(text.strip())
+        content = _plain(text.strip())
+        if content != self.note.content:
+            self.note.content, self.note.visible = content, bool(content)
 
     def _playback(self, gui: Any, first: float, last: float, runs: int) -> None:
         # a slider needs a length, which a trajectory of one sample has not
@@ -120,6 +123,11 @@ class Panel:
             ends = np.array(reached) if reached[1] - reached[0] > 1e-2 * inputs.loops.column_scale[k] else ends
         # outward to what a slider's label can show
         return math.floor(1e3 * ends[0]) / 1e3, math.ceil(1e3 * ends[1]) / 1e3
+
+
+def _plain(text: str) -> str:
+    """As Markdown that shows the text itself: viser renders tags too, scripts among them, and a joint's name may come from anybody's file."""
+    return MARKUP.sub(r"\\\g<0>", text)
 
 
 def _shown(value: float) -> float:

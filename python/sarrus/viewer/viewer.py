@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_number, real_array
+from .._arrays import Array, checked_count, checked_number, real_array
 from ..errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
@@ -65,7 +65,7 @@ def view(
     trace : names of frames whose origins leave a trace: of the run, or of where sliders have led them
     port : where to serve it, 0 to 65535; the next free one is taken if something else is there, any free one for 0
     host : address or name of this machine to serve it at. "127.0.0.1" shows it to this machine alone; with others, as "0.0.0.0",
-        a warning says who can look. Pages of other origins are sent away
+        a warning says who can look. Pages of other origins are sent away, and so are those without the key that the view's address ends in
     open_browser : whether to open a browser window; default: not in a notebook, which shows the view as a frame
     block : True waits until Ctrl-C, False returns at once; default: it waits, but not in a notebook
 
@@ -84,7 +84,7 @@ def view(
     --------
     >>> import sarrus
     >>> sarrus.view(sarrus.mechanisms.four_bar(), block=False)  # doctest: +SKIP
-    <view of 'four_bar' at http://127.0.0.1:8080>
+    <view of 'four_bar' at http://127.0.0.1:8080/6ooRYQnjNQyrPbsMwbQdAw>
     """
     shown = View(mechanism, q, trajectory=trajectory, trace=trace, port=port, host=host)
     if not in_notebook() if open_browser is None else open_browser:
@@ -118,7 +118,7 @@ class View:
     ) -> None:
         checked_mechanism(mechanism)
         runs = _checked_runs(mechanism, trajectory)
-        viser = _viser()
+        _require_viser()
         self.mechanism, self.runs = mechanism, runs
         sound = [k for k, start in enumerate(runs.q[:, 0] if isinstance(runs, Sweep) else runs) if _begins(start)]
         if trajectory is not None and not sound:
@@ -137,7 +137,7 @@ class View:
         self._showing = self._closed = False
         self._playing, self._ended = threading.Event(), threading.Event()
         with contextlib.redirect_stdout(io.StringIO()):  # its banner says what url says
-            self._server, self.url = serve(viser, host, port)
+            self._server, self.url = serve(host, port)
         self._player = threading.Thread(target=self._play, name="sarrus-view", daemon=True)
         try:
             with self._server.atomic():
@@ -217,8 +217,9 @@ class View:
             self._scene.camera.home()
 
     def choose(self, run: int) -> None:
-        """Show another of several runs, at the same time: its number, from 0 on."""
-        if not 0 <= run < len(self.runs):
+        """Show another of several runs, at the same time: its number, from 0 on; IndexError where there is none."""
+        run = checked_count("run", run, 0)
+        if run >= len(self.runs):
             raise IndexError(f"there are {len(self.runs)} runs; {run!r} is none of them")
         chosen = self.runs[run]
         with self._lock:
@@ -433,9 +434,9 @@ def _begins(run: Trajectory | Array) -> bool:
     return len(run) > 0 if isinstance(run, Trajectory) else bool(np.isfinite(run).all())
 
 
-def _viser() -> Any:
+def _require_viser() -> None:
     try:
-        return importlib.import_module("viser")
+        importlib.import_module("viser")
     except ModuleNotFoundError as error:
         if error.name != "viser":
             raise

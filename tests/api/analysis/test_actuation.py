@@ -215,7 +215,7 @@ def test_prescribed_motion(rng):
     q, v, a = (np.stack([rest, y], axis=-1) for y in (x, rate, second))
     u, multipliers = robot.actuator_efforts(q, v, a, time=time, preload=0.0, return_reactions=True)
     agree(np.stack([u[:, 0], multipliers[:, 0]], axis=-1), robot.inverse_dynamics(q, v, a))
-    with pytest.raises(sarrus.StateError, match="velocity does not satisfy 'swing"):
+    with pytest.raises(sarrus.StateError, match="off the loops: 'swing' stands open"):
         robot.actuator_efforts(q[1], v[1], a[1], time=0.0, preload=0.0)
 
 
@@ -405,7 +405,7 @@ def test_one_bad_state_spoils_no_other(redundant, rng):
     sound = redundant.actuator_efforts(q, v, a, preload=1.0)
     q[1, 0], v[2, 0] = np.nan, v[2, 0] + 1.0
     u, status = redundant.actuator_efforts(q, v, a, preload=1.0, return_status=True)
-    assert status.tolist() == [0, 1, 3, 0]
+    assert status.tolist() == [0, 1, 4, 0]
     assert np.isnan(u[1:3]).all()
     assert_array_equal(u[[0, 3]], sound[[0, 3]])
     assert np.isnan(redundant.actuator_efforts(q, v, a, preload=1.0)[1:3]).all()
@@ -449,12 +449,21 @@ def test_bad_arguments(what, rng):
 def test_motions_that_the_loops_do_not_allow(rng):
     robot = sarrus.mechanisms.five_bar(actuated=3)
     q, v, a = state(robot, rng)
-    with pytest.raises(sarrus.StateError, match="velocity does not satisfy 'pin"):
-        robot.actuator_efforts(q, v + np.eye(4)[0], a, preload=0.0)
-    with pytest.raises(sarrus.StateError, match="acceleration does not satisfy 'pin"):
-        robot.actuator_efforts(q, v, a + np.eye(4)[0], preload=0.0)
-    with pytest.raises(sarrus.StateError, match=r"q\[0\] is nan"):
-        robot.actuator_efforts(np.full(4, np.nan), v, a, preload=0.0)
+    for preload in (0.0, 1.0):  # the first is the default
+        with pytest.raises(sarrus.StateError, match="'pin' does not allow this velocity"):
+            robot.actuator_efforts(q, v + np.eye(4)[0], a, preload=preload)
+        with pytest.raises(sarrus.StateError, match=r"q\[0\] is nan"):
+            robot.actuator_efforts(np.full(4, np.nan), v, a, preload=preload)
+    assert not robot.is_realizable(q, v + np.eye(4)[0], a) and not robot.is_realizable(q, v, a + np.eye(4)[0])
+
+
+def test_weights_and_preload_take_the_motions_that_the_usual_call_takes(redundant, rng):
+    """What the loops do not leave of an acceleration counts for none of them."""
+    q, v, a = state(redundant, rng)
+    along_rows = redundant.mass_matrix_inverse(q) @ redundant.constraint_jacobian(q).T
+    beyond = a + along_rows @ rng.standard_normal(redundant.nc)
+    for more in ({"actuated": list(redundant.actuated)[::-1]}, {"weights": 2.0}, {"preload": 0.1}):
+        agree(redundant.actuator_efforts(q, v, beyond, **more), redundant.actuator_efforts(q, v, a, **more))
 
 
 def test_gimbal_that_closes_a_loop_may_have_a_motor():

@@ -83,7 +83,9 @@ def test_every_mechanism_closes_from_home_and_from_anywhere(make):
     q = robot.assemble()
     assert_allclose(q, at(robot, robot.description.home), atol=1e-6)  # homes are given to rounding, and closed
     assert open_by(robot, q) < CLOSED
-    turning = [robot.joint(name).q_slice for name in robot.joints if robot.joint(name).kind == "Revolute"]
+    turns_count = {name for spec in robot.description.constraints for name in spec.position_joints}  # to their couplers
+    names = [name for name in robot.joints if robot.joint(name).kind == "Revolute" and name not in turns_count]
+    turning = [robot.joint(name).q_slice for name in names]
     rng = np.random.default_rng(7)
     for reach in (0.1, 1.0, np.pi, np.pi, np.pi):
         start = robot.integrate(q, rng.uniform(-reach, reach, robot.nv))
@@ -97,7 +99,7 @@ def test_every_mechanism_closes_from_home_and_from_anywhere(make):
 def test_loops_close_to_rounding(make):
     robot = make()
     for motor in np.linspace(-0.8, -0.2, 20):
-        assert open_by(robot, robot.assemble(near={"motor": motor})) < 8 * np.finfo(float).eps
+        assert open_by(robot, robot.assemble(near={"motor": motor})) < 16 * np.finfo(float).eps
 
 
 @every
@@ -205,13 +207,11 @@ def test_tool_on_a_moving_frame():
     assert_allclose(robot.pose(q, "link2")[:3, 3], turn.matrix @ (0.8, 0.0, 0.6), rtol=0, atol=KNOWN)
 
 
-def test_equal_seeds_give_equal_answers():
-    """From two stretched bars the triangle is a saddle away: only other starts get there, to one side or the other."""
+def test_equally_near_answers_do_not_depend_on_the_seed():
+    """From two stretched bars the triangle is a saddle away: only other starts get there, to one side or the other, which are equally near."""
     robot = bars([1, 1], 1)
     answers = [robot.assemble([0.0, 0.0], seed=seed) for seed in range(8)]
-    assert {tuple(q.round(9)) for q in answers} == {
-        tuple(np.round([s * np.pi / 3, -s * 2 * np.pi / 3], 9)) for s in (1, -1)
-    }
+    assert {tuple(q.round(9)) for q in answers} == {tuple(np.round([-np.pi / 3, 2 * np.pi / 3], 9))}
     assert_array_equal(answers, [robot.assemble([0.0, 0.0], seed=seed) for seed in range(8)])
     with pytest.raises(sarrus.AssemblyError, match="another start is needed: near=, starts="):
         robot.assemble([0.0, 0.0], starts=0)

@@ -57,6 +57,32 @@ def test_wrong_tasks_have_errors_of_their_own(arm, make, message):
         control.TaskControl(arm, make(arm))
 
 
+def test_a_list_in_itself_is_an_error_of_its_own(arm):
+    endless = []
+    endless.append(endless)
+    for make in (
+        lambda: control.FrameTask("tip", endless),
+        lambda: control.JointTask(arm.joints[0], endless),
+        lambda: control.PostureTask({arm.joints[0]: endless}),
+        lambda: endless,
+    ):
+        with pytest.raises((sarrus.SarrusError, TypeError, ValueError)):
+            control.TaskControl(arm, make())
+
+
+@pytest.mark.parametrize("hard", ["x", float("nan"), 1, None])
+def test_hard_is_true_or_false(arm, hard):
+    with pytest.raises(TypeError, match="hard of JointTask"):
+        control.TaskControl(arm, control.JointTask(arm.joints[0], 0.0, hard=hard))
+
+
+def test_a_time_that_is_none_is_named(arm):
+    law = control.TaskControl(arm, control.JointTask(arm.joints[0], 0.0))
+    for ask in (law, law.solve):
+        with pytest.raises(TypeError, match="t must be a number; got 'x'"):
+            ask("x", np.zeros(6), np.zeros(6))
+
+
 def test_wrong_contacts_and_limits(arm):
     task = control.FrameTask("tip", [0.5, 0.0, 0.5])
     with pytest.raises(sarrus.ModelError, match="friction"):

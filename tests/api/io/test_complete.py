@@ -196,3 +196,36 @@ def test_axes_by_name_and_defaults():
       "joints": [{"name": "pivot", "joint": {"type": "Revolute", "axis": "y", "damping": 0.1}, "parent": "ground", "child": "bob"}]}"""
     assert sarrus.loads(text).gravity_forces([np.pi / 2]).round(9) == 9.81
     assert sarrus.loads(text.encode()) == sarrus.loads(text)
+
+
+def test_meshes_of_a_document_stay_in_its_folder(tmp_path):
+    """Or in those that the user names: a document cannot send a reader anywhere."""
+    meshes = pytest.importorskip("sarrus.viewer.meshes")
+    models, documents = tmp_path / "models", tmp_path / "documents"
+    models.mkdir()
+    documents.mkdir()
+    (models / "crank.stl").write_text("")
+    robot = sarrus.mechanisms.four_bar()
+    for mesh in (Mesh("crank.stl", beside=str(models)), Mesh("package://models/crank.stl", beside=str(models)),
+                 Mesh("package://models/crank.stl", beside=str(documents), package_dirs=(str(tmp_path),))):  # fmt: skip
+        visual = sarrus.VisualSpec("crank", mesh)
+        assert meshes.find(mesh).samefile(models / "crank.stl")
+        sarrus.Mechanism(replace(robot.description, visuals=(visual,))).save(documents / "robot.json")
+        with pytest.raises(meshes.MeshError, match=r"leads out of|there is no folder"):
+            meshes.find(sarrus.load(documents / "robot.json").description.visuals[0].shape)
+        for folder in (models, tmp_path):
+            found = sarrus.load(documents / "robot.json", package_dirs=[folder]).description.visuals[0].shape
+            assert meshes.find(found).samefile(models / "crank.stl")
+
+
+@pytest.mark.parametrize(
+    "where", ['"name": "{}"', '"home": {{"{}": [1]}}', '"home": {{"{}": ["x"]}}', '"{}": 1', '"joints": "{}"']
+)
+def test_errors_are_short_whatever_a_name_is(where):
+    text = '{"format": 1, "name": "m", "gravity": [0, 0, 0], "bodies": [{"name": "b"}], "joints": []}'
+    key = where.partition(":")[0]
+    kept = {name: part for name, part in json.loads(text).items() if json.dumps(name) != key}
+    text = json.dumps(kept)[:-1] + ", " + where.format("x" * 10**6) + "}"
+    with pytest.raises(ModelError) as error:
+        sarrus.loads(text)
+    assert len(str(error.value)) < 20000

@@ -1,11 +1,14 @@
 """MJCF: what is read, what is warned about, what is refused; numbers by hand, and MuJoCo's own where it is installed."""
 
+import os
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.description import Box, Cylinder, Mesh, Sphere
+from sarrus.io import mjcf_document
 from sarrus.io.mesh_inertia import triangles
 
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
@@ -470,6 +473,37 @@ def test_bad_includes(tmp_path, files, message):
         sarrus.loads(f"<mujoco>{files['a.xml']}</mujoco>")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("link", "leaves the folder of the main file"), ("pipe", "it is no regular file"), ("folder", "it is no regular file"),
+     ("device", "leaves the folder of the main file"), ("large", "at most 1000 are read")],
+)  # fmt: skip
+def test_includes_are_files_of_the_folder(tmp_path, monkeypatch, kind, message):
+    """By real path; a pipe or a device need not end."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "secret.xml").write_text("<mujoco/>")
+    (folder / "link").symlink_to("../secret.xml")
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    (folder / "device").symlink_to("/dev/zero")
+    (folder / "large").write_text("<mujoco/>" + " " * 1000)
+    monkeypatch.setattr(mjcf_document, "LARGEST", 1000)
+    (folder / "a.xml").write_text(f'<mujoco><include file="{kind}"/></mujoco>')
+    with pytest.raises(sarrus.ModelError, match=message):
+        sarrus.load(folder / "a.xml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links are POSIX'")
+def test_a_link_to_an_include_is_that_include(tmp_path):
+    (tmp_path / "b.xml").write_text("<mujoco/>")
+    (tmp_path / "c.xml").symlink_to("b.xml")
+    (tmp_path / "a.xml").write_text('<mujoco><include file="b.xml"/><include file="c.xml"/></mujoco>')
+    with pytest.raises(sarrus.ModelError, match=r"'c.xml' again: a.xml:1 has it"):
+        sarrus.load(tmp_path / "a.xml")
+
+
 # --- what is warned about -----------------------------------------------------------------------------------------
 
 
@@ -530,7 +564,7 @@ BAD = {
     "broken": ("<mujoco><worldbody></mujoco>", "<string>:1: not well-formed XML: mismatched tag"),
     "entity bomb": ('<!DOCTYPE m [<!ENTITY a "b">]><mujoco model="&a;"/>', "no DOCTYPE and no entities"),
     "nested too deep": ("<mujoco><worldbody>" + "<body>" * 10**5, "is nested deeper than 500 elements"),
-    "too many": (model("<body/>" * 10**5), "is one too many: a model file may have 50000 elements"),
+    "too many": (model("<body/>" * 10**5), "is one too many: a model file may have 50000 bodies, joints"),
     "too large a number": (model(body("a", attributes='pos="0 0 1e400"')), "<body name='a'> has a number in pos that is not finite"),
     "huge sizes": (model('<body name="a"><geom size="1e200"/></body>'), "<string>:2: <geom> of <body name='a'>: about_com = .* is not finite"),
     "tiny sizes": (model('<body name="a"><geom size="1e-320"/></body>'), "<geom> of <body name='a'> gives .* so small that its volume"),
@@ -745,4 +779,62 @@ def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
     monkeypatch.setattr(sarrus.Builder, "add_joint", lambda *a, **k: pytest.fail("a joint was read"))
     text = begins + "".join(tie.format(k) for k in range(101)) + ends
     with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie"):
+        sarrus.loads(text)
+
+
+# --- attributes of several numbers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sections", "warning"),
+    [
+        ('<actuator><motor joint="j" damping="3 1 2"/></actuator>', "nonlinear damping of <motor> is not read"),
+        ('<default><motor damping="3 0 2"/></default><actuator><motor joint="j"/></actuator>', "nonlinear damping of <motor> is not read"),
+        ('<actuator><motor joint="j" forcerange="-1 5"/></actuator>', "limits of efforts differ in the two directions; the larger is taken"),
+        ('<tendon><fixed name="t" stiffness="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "stiffness of tendons is not read"),
+        ('<tendon><fixed name="t" range="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "range of tendons is not read"),
+        ('<tendon><fixed name="t" actuatorfrcrange="-1 1"><joint joint="j" coef="1"/></fixed></tendon>', "actuatorfrcrange of tendons is not read"),
+    ],
+)  # fmt: skip
+def test_what_stands_behind_the_first_number(sections, warning):
+    (said,) = sarrus.loads(model(body("a", '<joint name="j"/>'), sections)).warnings
+    assert said == f"<string>:3: {warning}"
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_with_a_quaternion_of_zeros():
+    """No rotation to MuJoCo, and here with a warning in the line of the key."""
+    robot = sarrus.loads(
+        model(body("a", '<freejoint name="f"/>'), '<keyframe>\n<key name="k" qpos="1 2 3 0 0 0 0"/></keyframe>')
+    )
+    assert robot.configuration("k").tolist() == [0, 0, 0, 1, 1, 2, 3]
+    assert robot.warnings == (
+        "<string>:4: key 'k' has a quaternion of zeros for joint 'f': taken as no rotation, as MuJoCo does",
+    )
+
+
+def test_keys_that_share_a_name():
+    keys = '<keyframe><key name="k" qpos="1"/>\n<key name="k" qpos="2"/></keyframe>'
+    with pytest.raises(sarrus.ModelError, match=r"<string>:4: <key name='k'>: has the name of another key"):
+        sarrus.loads(model(body("a", '<joint name="j"/>'), keys))
+
+
+# --- what others fall back on ---------------------------------------------------------------------------------------
+
+
+def test_the_least_mass_stands_for_an_inertial_that_is_not_there():
+    text = model(
+        '<body name="a"><joint/><geom size="1"/></body>',
+        '<compiler inertiafromgeom="false" boundmass="2" boundinertia="3"/>',
+    )
+    I = inertia(sarrus.loads(text), "a")
+    assert (I.mass, np.diag(I.about_com).tolist()) == (2, [3, 3, 3])
+
+
+@pytest.mark.parametrize("told", ['vertex="0 0 0 1 0 0 0 1 0 0 0 1"', 'builtin="sphere" params="2"'])
+def test_meshes_without_files_are_left_to_mujoco(told):
+    text = model('<body><freejoint/><geom type="mesh" mesh="m"/></body>', f'<asset><mesh name="m" {told}/></asset>')
+    with pytest.raises(sarrus.ModelError, match=r"<mesh name='m'> is told by \w+ and has no file.*from_mujoco"):
         sarrus.loads(text)

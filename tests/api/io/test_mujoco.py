@@ -369,3 +369,25 @@ def test_files_of_others(path, tmp_path):
     model = mujoco.MjModel.from_xml_path(str(tmp_path / path.name))
     compare(mujoco, model, robot)
     compare(mujoco, model, sarrus.from_mujoco(model))
+
+
+def test_what_stands_behind_the_first_number_of_a_compiled_model():
+    text = """<mujoco><worldbody><body><joint name="j"/><geom size=".1" pos=".3 0 0"/></body></worldbody>
+      <tendon><fixed name="t" stiffness="0 1" damping="0 1" range="0 1"><joint joint="j" coef="1"/></fixed></tendon>
+      <actuator><motor joint="j" damping="3 1 2" forcerange="-1 5"/></actuator></mujoco>"""
+    _, _, _, taken = both(text)
+    assert sorted(taken.warnings) == [
+        "MjModel: actuator_dampingpoly is not read",
+        "MjModel: limits of efforts differ in the two directions; the larger is taken",
+        "MjModel: range of tendons is not read",
+        "MjModel: tendon_dampingpoly is not read",
+        "MjModel: tendon_stiffnesspoly is not read",
+    ]
+
+
+def test_each_direction_of_a_ball_has_its_damping():
+    _, model, _, _ = both(
+        '<mujoco><worldbody><body><joint name="b" type="ball" damping="1"/><geom size=".1" pos=".1 0 0"/></body></worldbody></mujoco>'
+    )
+    model.dof_damping[:] = 1, 2, 3
+    assert sarrus.from_mujoco(model).joint("b").type.damping.tolist() == [1, 2, 3]

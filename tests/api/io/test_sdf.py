@@ -1,5 +1,7 @@
 """SDF: small documents with numbers that are plain to see, what is refused, and published files."""
 
+import os
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,7 +9,7 @@ from numpy.testing import assert_allclose
 import reference_models
 import sarrus
 from sarrus.description import Box, Cylinder, Mesh, Sphere
-from sarrus.io import document, sdf
+from sarrus.io import document, sdf, sdf_scene
 
 UNIT = "<inertial><mass>1</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial>"
 
@@ -505,6 +507,37 @@ def test_includes_do_not_lead_out_of_the_folders_that_are_searched(files, uri):
         sarrus.load(files / "in" / "main.sdf")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize("uri", ["link.sdf", "model://linked", "model://outside", "pipe.sdf", "device.sdf"])
+def test_includes_are_files_of_those_folders(tmp_path, uri):
+    """By real path; a pipe or a device need not end."""
+    secret, folder = tmp_path / "secret", tmp_path / "in"
+    for made in (secret, folder, folder / "linked"):
+        made.mkdir()
+    (secret / "model.sdf").write_text(model(link("p"), name="secret"))
+    (folder / "link.sdf").symlink_to("../secret/model.sdf")
+    (folder / "linked" / "model.sdf").symlink_to("../../secret/model.sdf")
+    (folder / "outside").symlink_to("../secret")
+    os.mkfifo(folder / "pipe.sdf")
+    (folder / "device.sdf").symlink_to("/dev/zero")
+    (folder / "main.sdf").write_text(model(link("base"), included(uri)))
+    for package_dirs in ([], [folder]):
+        if uri.startswith("model") and not package_dirs:
+            continue  # which finds it above as well
+        with pytest.raises(sarrus.ModelError):
+            sarrus.load(folder / "main.sdf", package_dirs=package_dirs)
+
+
+def test_all_includes_together_are_of_some_size(files, monkeypatch):
+    (files / "main.sdf").write_text(
+        model(link("base"), included("model://arm"), included("model://arm", "<name>two</name>"))
+    )
+    size = (files / "arm" / "new.sdf").stat().st_size
+    monkeypatch.setattr(sdf_scene, "LARGEST", 2 * size - 1)
+    with pytest.raises(sarrus.ModelError, match="makes the model larger than"):
+        sarrus.load(files / "main.sdf")
+
+
 def test_nothing_is_fetched(files):
     (files / "main.sdf").write_text(model(included("https://fuel.gazebosim.org/x")))
     with pytest.raises(sarrus.ModelError, match="https:// is not fetched; model://, package:// and files are read"):
@@ -641,12 +674,10 @@ BAD = {
     "a mass": (model(link("a", inside="<inertial><mass>-1</mass></inertial>")), "<mass> of <link name='a'> is negative: -1 kg"),
     "unknown type": (model(link("a"), link("b"), joint("j", "a", "b", "magic")), "has an unknown type 'magic'"),
     "zero axis": (model(link("a"), link("b"), joint("j", "a", "b", inside="<axis><xyz>0 0 0</xyz></axis>")), "<axis> of <joint name='j'> is zero"),
-    "one axis": (model(link("a"), link("b"), joint("j", "a", "b", "universal")), "<joint name='j'> has no <axis2>"),
     "limits": (
         model(link("a"), link("b"), joint("j", "a", "b", inside="<axis><limit><lower>2</lower><upper>1</upper></limit></axis>")),
         "<limit> of <joint name='j'> has its lower limit above the upper: 2 > 1",
     ),
-    "no pitch": (model(link("a"), link("b"), joint("j", "a", "b", "screw")), "has no <screw_thread_pitch> [m/rev]"),
     "no truth": (model("<static>maybe</static>", link("a")), "<static> of <model name='m'> is true or false, not 'maybe'"),
     "leader": (model(link("a"), link("b"), joint("j", "a", "b", inside='<axis><mimic joint="k"/></axis>')), "<mimic> of <joint name='j'> names an unknown joint 'k'"),
     "gearbox": (
@@ -766,3 +797,35 @@ def test_published_grippers_and_broken_numbers():
         ("joint_WA",),
         ("Bc_bushing", "Cb_bushing"),
     )
+
+
+def test_defaults_of_joints_are_those_of_sdf():
+    """A pitch of 1 m/rev, and axes along z; each with a warning."""
+    axis2 = "<axis2><xyz>1 0 0</xyz></axis2>"
+    text = model(link("a"), link("b"), link("c"), joint("j", "a", "b", "screw"))
+    robot = sarrus.loads(
+        text.replace(
+            "</model>",
+            joint("k", "b", "c", "universal", axis2).replace("<axis>", "<!--").replace("</axis>", "-->") + "</model>",
+        )
+    )
+    j, k = (specs(robot)[name].joint for name in "jk")
+    assert j.pitch == 1 / (2 * np.pi)
+    assert k.axis1.tolist() == [0, 0, 1]
+    assert any("no <screw_thread_pitch>" in warning for warning in robot.warnings)
+    assert any("<joint name='k'> has no <axis>" in warning for warning in robot.warnings)
+
+
+def test_mimics_in_a_circle():
+    def circle(multiplier):
+        mimic = "<axis><mimic joint='{}' axis='axis'><multiplier>{}</multiplier></mimic></axis>"
+        first, second = (
+            joint(*ends, inside=mimic.format(*to))
+            for ends, to in ((("j", "a", "b"), ("k", 2)), (("k", "b", "c"), ("j", multiplier)))
+        )
+        return [
+            w for w in sarrus.loads(model(link("a"), link("b"), link("c"), first, second)).warnings if "circle" in w
+        ]
+
+    assert "'j', 'k': they hold one another fast" in circle(2)[0]
+    assert "the last one says nothing new" in circle(0.5)[0]

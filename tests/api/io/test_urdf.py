@@ -804,3 +804,20 @@ def test_what_moves_is_actuated_unless_it_follows_another():
     leader = joint("j", "A", "B")
     follower = joint("k", "B", "C", inside='<mimic joint="j"/><limit effort="1" velocity="1" lower="-1" upper="1"/>')
     assert sarrus.loads(robot(A, B, C, leader, follower), floating_base=True).actuated == ("j",)
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "offset", "means"),
+    [(2, 0, "hold one another fast"), (0.5, 0, "says nothing new"), (0.5, 1, "contradict one another")],
+)
+def test_mimics_in_a_circle(multiplier, offset, means):
+    first = joint("j", "A", "B", "continuous", '<mimic joint="k" multiplier="2"/>')
+    second = joint("k", "B", "C", "continuous", f'<mimic joint="j" multiplier="{multiplier}" offset="{offset}"/>')
+    (warning,) = sarrus.loads(robot(A, B, C, first, second)).warnings
+    assert warning.startswith("<string>:5: joints mimic one another in a circle, 'j', 'k': ") and means in warning
+
+
+@pytest.mark.parametrize("number", ["\u0663", "\uff11", "1_0", "1\u00a0"])
+def test_digits_of_other_scripts_are_no_numbers(number):
+    with pytest.raises(sarrus.ModelError, match="wants a number in value"):
+        sarrus.loads(robot(A.replace('mass value="1"', f'mass value="{number}"')))

@@ -193,11 +193,14 @@ def test_a_sidecar_in_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "robot.yaml").write_text("name_mot: ['j_left']")
     r = sarrus.load(tmp_path / "r.urdf", loops="robot.yaml")
-    assert r.nc == 0 and "read in the working directory, though there is another one beside the URDF" in r.warnings[0]
+    assert (
+        r.nc == 0
+        and "read in the working directory, though there is another 'robot.yaml' beside the URDF" in r.warnings[0]
+    )
     r = sarrus.load(tmp_path / "r.urdf")
     assert r.nc == 0
     assert r.warnings == (
-        "r.urdf:1: robot.yaml beside it seems to hold loops and is not read: load(..., loops='robot.yaml')",
+        "r.urdf:1: robot.yaml beside it seems to hold loops and motors and is not read: load(..., loops='robot.yaml')",
     )
     with pytest.raises(FileNotFoundError):
         sarrus.load(tmp_path / "r.urdf", loops="none.yaml")
@@ -420,3 +423,23 @@ def test_assembling_from_zero(name):
             robot.assemble()
         return
     assert np.abs(robot.loop_residual(robot.assemble())).max() < 1e-12
+
+
+@pytest.mark.parametrize("text", ["name_mot: [A]\nname_mot: [B]\n", '{"name_mot": ["A"], "name_mot": ["B"]}'])
+def test_a_key_twice_in_a_sidecar(tmp_path, text):
+    (tmp_path / "r.urdf").write_text(robot(*BARS))
+    (tmp_path / "side.yaml").write_text(text)
+    if not text.startswith("{"):
+        pytest.importorskip("yaml")
+    with pytest.raises(sarrus.ModelError, match=r"side.yaml: has the key 'name_mot' twice"):
+        sarrus.load(tmp_path / "r.urdf", loops="side.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [("name_mot: [a]", "motors"), ("joint_type: [SPHERICAL]", "types of joints")]
+)
+def test_a_sidecar_that_nobody_asked_for(tmp_path, text, what):
+    (tmp_path / "r.urdf").write_text(robot(*BARS))
+    (tmp_path / "r.yaml").write_text(text)
+    (warning,) = sarrus.load(tmp_path / "r.urdf").warnings
+    assert warning == f"r.urdf:1: r.yaml beside it seems to hold {what} and is not read: load(..., loops='r.yaml')"

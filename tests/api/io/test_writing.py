@@ -559,3 +559,143 @@ def test_what_floats_from_a_body_floats_in_the_world(tmp_path):
 def test_unknown_formats(name, tmp_path):
     with pytest.raises(ModelError, match=r"cannot write .*\.json, \.urdf, \.xml, \.sdf can be written"):
         sarrus.mechanisms.pendulum().save(tmp_path / name)
+
+
+# ---- every kind of joint, wherever it is -------------------------------------------------------------------------------
+
+KINDS = {
+    "Fixed": sarrus.Fixed(),
+    "Revolute": sarrus.Revolute("y"),
+    "Prismatic": sarrus.Prismatic("x"),
+    "Helical": sarrus.Helical("x", 0.1),
+    "Cylindrical": sarrus.Cylindrical("x"),
+    "Universal": sarrus.Universal("x", "y"),
+    "Planar": sarrus.Planar("z"),
+    "Spherical": sarrus.Spherical(),
+    "Free": sarrus.Free(),
+    "Gimbal of six": sarrus.Gimbal(("rx", "ry", "rz", "tx", "ty", "tz"), stiffness=[10.0] * 6),
+    "Gimbal of two": sarrus.Gimbal(("rx", "tz")),
+    "Gimbal of none": sarrus.Gimbal(()),
+}
+
+
+@pytest.mark.parametrize("suffix", [".json", ".urdf", ".xml", ".sdf"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_closes_a_loop_or_is_refused(kind, suffix, tmp_path):
+    """A joint that closes a loop may hold nothing, some rows, or all: it is written, or named in an error, lossy or not."""
+    b = sarrus.Builder("loop")
+    b.add_body("a", BALL)
+    b.add_body("b", BALL)
+    b.add_joint("j", sarrus.Spherical(), "ground", "a")
+    b.add_joint("k", sarrus.Gimbal(("rx", "ry", "rz", "tx", "ty", "tz")), "a", "b", at_parent=(0.3, 0, 0))
+    b.add_joint("closing", KINDS[kind], "ground", "b", loop=True)
+    robot = b.build()
+    try:
+        save(robot, tmp_path / f"robot{suffix}")
+    except ModelError as error:
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert "'closing" in refused and suffix in (".urdf", ".xml")
+        save(robot, tmp_path / f"robot{suffix}", lossy=True)
+        read(tmp_path / f"robot{suffix}")
+        return
+    other = read(tmp_path / f"robot{suffix}")
+    rows = robot.constraint("closing").rows
+    held = len(range(robot.nc)[rows])
+    assert freedoms(other, other.assemble() if other.nc else other.neutral()) == robot.nv - held
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Spherical", "Free")])
+def test_joints_passed_from_child_to_parent(kind, suffix, tmp_path):
+    """The motion is the same: of a screw, too, it is the slide that follows the turn, wherever the chain begins."""
+    b = sarrus.Builder("backward")
+    b.add_body("b", BALL)
+    b.add_body("a", Inertia(1.0, (0.1, 0.2, 0.3), 0.1 * np.eye(3)))
+    b.add_joint("x", KINDS[kind], "b", "ground", at_parent=(0.1, 0.2, 0))
+    b.add_joint("j", sarrus.Revolute("y"), "b", "a", at_parent=(0.3, 0, 0))
+    if KINDS[kind].nv:
+        b.set_configuration("there", {"x": np.linspace(0.1, 0.2, KINDS[kind].nq), "j": [0.3]})
+    robot = b.build()
+    path = tmp_path / f"robot{suffix}"
+    save(robot, path, lossy=True)  # a URDF and its springs
+    other = read(path)
+    q, v = robot.integrate(robot.neutral(), np.linspace(0.2, 0.4, robot.nv)), np.linspace(1, 2, robot.nv)
+    assert freedoms(other, other.neutral()) == robot.nv
+    if suffix == ".urdf" or kind in ("Revolute", "Prismatic", "Helical"):
+        q1, v1 = counterpart(robot, other, q, v)
+        check_same_motion(robot, other, q, v, q1, v1)
+    if suffix == ".xml" and KINDS[kind].nv:
+        there, here = other.configuration("there"), robot.configuration("there")
+        assert_allclose(other.pose(there, "a"), robot.pose(here, "a"), atol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
+@pytest.mark.parametrize("loop", [False, True])
+def test_joint_types_that_a_format_does_not_know(suffix, loop, tmp_path, monkeypatch):
+    """A joint type of tomorrow is refused by name, and not written as if it held fast."""
+    b = sarrus.Builder("new")
+    for name in "ab":
+        b.add_body(name, BALL)
+    b.add_joint("j", sarrus.Revolute("y"), "ground", "a")
+    b.add_joint("k", sarrus.Revolute("y"), "a", "b", at_parent=(0.3, 0, 0))
+    if not loop:
+        b.add_body("c", BALL)
+    b.add_joint("new", sarrus.Prismatic("x"), *(("ground", "b") if loop else ("b", "c")), loop=loop)
+    robot = b.build()
+    monkeypatch.setattr(sarrus.Prismatic, "kind", "Elliptic")
+    with pytest.raises(ModelError, match=r"'new.*Elliptic"):
+        save(robot, tmp_path / f"robot{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_joint_types_that_pinocchio_does_not_know(monkeypatch):
+    pytest.importorskip("pinocchio")
+    robot = sarrus.mechanisms.pendulum()
+    monkeypatch.setattr(sarrus.Revolute, "kind", "Elliptic")
+    with pytest.raises(ModelError, match="type Elliptic"):
+        robot.to_pinocchio()
+
+
+# ---- motors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".json", ".urdf", ".xml", ".sdf"])
+@pytest.mark.parametrize("driven", ["ab", "a", "b", ""])
+@pytest.mark.parametrize("linear", [True, False])
+def test_motors_of_joints_that_follow(suffix, driven, linear, tmp_path):
+    """Who follows may have a motor too."""
+    b = sarrus.Builder("belt")
+    for k, name in enumerate("abc"):
+        b.add_body(f"body {name}", BALL)
+        hinge = sarrus.Revolute("y")
+        b.add_joint(name, hinge, "ground", f"body {name}", at_parent=(k, 0, 0), actuated=name in driven, tree=True)
+    b.add_coupler("belt", {"a": 1.0, "b": [-2.0] if linear else [-2.0, 0.5]}, offset=0.1)
+    b.add_coupler("chain", {"a": 1.0, "c": 3.0})
+    robot = b.build()
+    path = tmp_path / f"robot{suffix}"
+    if not linear and suffix in (".urdf", ".sdf"):
+        with pytest.raises(ModelError, match="'belt"):
+            save(robot, path)
+        return
+    save(robot, path)
+    other = read(path)
+    assert set(other.actuated) == set(robot.actuated) and other.nc == robot.nc
+    q = {"a": 0.5, "b": 0.2, "c": -0.5 / 3}
+    if linear:
+        assert_allclose(other.loop_residual([q[name] for name in other.joints if name in q]), 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("actuated", [False, True])
+def test_what_floats_may_be_driven(actuated, tmp_path):
+    b = sarrus.Builder("blimp")
+    b.add_body("hull", BALL)
+    b.add_joint("float", sarrus.Free(), "ground", "hull", actuated=actuated)
+    b.add_body("fin", BALL)
+    b.add_joint("hinge", sarrus.Revolute("y"), "hull", "fin", actuated=True)
+    robot = b.build()
+    robot.save(tmp_path / "robot.urdf")
+    assert set(read(tmp_path / "robot.urdf").actuated) == set(robot.actuated)
+    assert (tmp_path / "robot.yaml").exists() == actuated

@@ -6,6 +6,7 @@ import pickle
 import re
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -294,3 +295,28 @@ def test_pickle(mixed):
     same(pickle.loads(pickle.dumps(run)), run)
     error = pickle.loads(pickle.dumps(sarrus.IntegrationError("it diverged", run)))
     same(error.trajectory, run)
+
+
+def test_files_of_runs_do_not_tell_whose_folders_meshes_lie_in(tmp_path):
+    """They are told from the file's folder, and found from there wherever both have moved."""
+    old, meshes = tmp_path / "old", tmp_path / "old" / "meshes"
+    meshes.mkdir(parents=True)
+    robot = sarrus.mechanisms.pendulum()
+    mesh = sarrus.Mesh("bob.stl", beside=str(meshes), package_dirs=(str(old),))
+    visual = sarrus.VisualSpec(robot.bodies[0], mesh)
+    robot = sarrus.Mechanism(replace(robot.description, visuals=(visual,)))
+    law = sarrus.control.ComputedTorque({robot.joints[0]: 1.0}, proportional=1.0, derivative=1.0)
+    run = sarrus.simulate(robot, [0.1], [0.0], 0.01, law, method="rk4", dt=1e-3)
+    other = sarrus.Mechanism(replace(robot.description, name="other"), substructures=0)
+    many = sarrus.simulate_many([robot, other], [[0.1], [0.2]], [0.0], 0.01)
+    run.save(old / "run.npz")
+    many.save(old / "sweep.npz")
+    for file in ("run.npz", "sweep.npz"):
+        assert str(tmp_path).encode() not in (old / file).read_bytes()
+    old.rename(tmp_path / "new")
+    for loaded in (sarrus.Trajectory.load(tmp_path / "new/run.npz"), sarrus.Sweep.load(tmp_path / "new/sweep.npz")):
+        (visual,) = loaded.mechanism.description.visuals
+        assert visual.shape.beside == str(tmp_path / "new/meshes")
+        assert visual.shape.package_dirs == (str(tmp_path / "new"),)
+        assert loaded.mechanism == robot
+    assert loaded.mechanisms[1].description.visuals == (visual,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import socket
 import sys
@@ -11,6 +12,7 @@ import threading
 import time
 from itertools import count
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import numpy as np
@@ -115,7 +117,8 @@ def test_a_page_is_served_until_it_is_closed(fourbar, capsys):
     pytest.importorskip("viser")
     port = free_port()
     shown = view(fourbar, port=port, open_browser=False, block=False)
-    assert shown.url == f"http://127.0.0.1:{port}" and shown.url in repr(shown) and shown.url in shown._repr_html_()
+    assert shown.url.startswith(f"http://127.0.0.1:{port}/")
+    assert shown.url in repr(shown) and shown.url in shown._repr_html_()
     with urlopen(shown.url, timeout=10) as page:
         assert page.status == 200 and b"<html" in page.read()
     shown.close()
@@ -158,7 +161,7 @@ def test_where_nothing_can_be_served_is_said_before_the_server_starts(fourbar, m
 def test_the_next_free_port_is_taken_and_the_last_one_has_none(fourbar):
     pytest.importorskip("viser")
     with View(fourbar, port=0) as one, View(fourbar, port=one._server.get_port()) as other:
-        assert int(other.url.rpartition(":")[2]) > int(one.url.rpartition(":")[2])
+        assert urlsplit(other.url).port > urlsplit(one.url).port
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):  # taken already is as good
             held.enter_context(socket.create_server(("127.0.0.1", 65535)))
@@ -167,68 +170,13 @@ def test_the_next_free_port_is_taken_and_the_last_one_has_none(fourbar):
 
 
 def test_a_server_that_never_comes_up_is_an_error(fourbar, monkeypatch):
-    viser = pytest.importorskip("viser")
+    pytest.importorskip("viser")
     never = threading.Event()
-    monkeypatch.setattr(viser, "ViserServer", lambda **_: never.wait())
+    monkeypatch.setattr("sarrus.viewer.gate.guarded", lambda *_: never.wait())
     monkeypatch.setattr(serving, "PATIENCE", 0.05)
     with pytest.raises(RuntimeError, match="did not come up"):
         View(fourbar, port=0)
     never.set()
-
-
-@contextlib.contextmanager
-def page(shown, origin=None, host=None):
-    """The scene's socket as a page of an origin opens it; its own where nothing else is said."""
-    viser = pytest.importorskip("viser")
-    from websockets.sync.client import connect
-
-    with connect(
-        f"ws://{host or shown.url.removeprefix('http://')}",
-        sock=socket.create_connection(("127.0.0.1", shown._server.get_port())),
-        origin=shown.url if origin is None else origin or None,
-        subprotocols=[f"viser-v{viser.__version__}"],
-        max_size=None,
-    ) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize(
-    ("origin", "host"),
-    [
-        ("http://evil.example", None),
-        ("null", None),  # of a file, or a sandbox
-        ("", None),  # no browser
-        ("http://localhost:1", None),  # another server of this machine
-        ("http://evil.example:8080", "evil.example:8080"),  # a name that was led here
-        ("http://[", None),
-        ("ftp://127.0.0.1", "127.0.0.1"),
-    ],
-)
-def test_a_page_of_another_origin_gets_nothing_and_changes_nothing(shown, origin, host):
-    from websockets.exceptions import ConnectionClosed
-
-    before = shown.q
-
-    def pushed():
-        with page(shown, origin, host) as stranger:
-            with contextlib.suppress(ConnectionClosed):
-                stranger.send(slid(shown, value=before[0] + 0.5))
-            return stranger.recv()
-
-    with pytest.warns(UserWarning, match="sent a page of .* away"), pytest.raises(ConnectionClosed) as closed:
-        pushed()
-    assert closed.value.rcvd.code == 1008
-    with page(shown) as own:
-        assert len(own.recv()) > 1000
-    assert shown.sliders["motor"].value == pytest.approx(before[0], abs=1e-6)
-    assert len(shown._server._websock_server._live_connections) <= 1
-
-
-@pytest.mark.parametrize("name", ["127.0.0.1:{}", "localhost:{}", "LocalHost:9000", "[::1]:{}", "192.0.2.1"])
-def test_pages_under_an_address_or_a_name_of_this_machine_see_it(shown, name):
-    host = name.format(shown._server.get_port())
-    with page(shown, f"http://{host}", host) as own:
-        assert len(own.recv()) > 1000
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
@@ -242,40 +190,6 @@ def test_a_host_that_others_reach_is_said_aloud(fourbar, host):
         shown = View(fourbar, port=0, host=host)
     with shown:
         assert shown.url.startswith("http://[::1]:" if ":" in host else "http://127.0.0.1:")
-
-
-def slid(shown, **updates):
-    """The message of a slider that was moved."""
-    from msgspec import msgpack
-    from viser._messages import GuiUpdateMessage
-
-    return msgpack.encode(GuiUpdateMessage(shown.sliders["motor"]._impl.uuid, updates).as_serializable_dict([]))
-
-
-def test_a_message_that_is_no_value_of_its_slider_changes_nothing(shown):
-    slider, before = shown.sliders["motor"], shown.sliders["motor"].value
-    with page(shown) as own:
-        for updates in (
-            {"value": [1.0]},
-            {"value": np.nan},
-            {"value": np.inf},
-            {"value": "nan"},
-            {"value": "0.5"},
-            {"value": True},
-            {"value": None},
-            {"value": 0.25, "props": [1]},
-            {"props": [1]},
-            {"update_cb": [1]},
-            {"removed": True},
-            {},
-        ):
-            own.send(slid(shown, **updates))
-        seen = []
-        slider._impl.sync_cb, sync = lambda *told: (seen.append(told[1]), sync(*told)), slider._impl.sync_cb
-        own.send(slid(shown, value=1))
-        until(lambda: slider.value == 1.0)
-    assert seen == [{"value": 1.0}] and before != 1.0
-    assert shown.move({"motor": 0.75}) and slider.value == 0.75
 
 
 def until(condition):
@@ -649,6 +563,89 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
     ):
         with pytest.raises(meshes.MeshError, match=match):
             found(name)
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A robot in a package, another package beside it, and what neither may name; ROS' folders are elsewhere, with links."""
+    for variable in meshes.ROS:
+        monkeypatch.delenv(variable, raising=False)
+    for name in ("pk/robots", "pk/meshes", "other/meshes", "plain", "ros/share/built"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in (
+        "pk/package.xml",
+        "other/package.xml",
+        "pk/meshes/a.stl",
+        "other/meshes/a.stl",
+        "plain/a.stl",
+        "secret.stl",
+    ):
+        (tmp_path / name).write_text("")
+    (tmp_path / "pk/robots/link.stl").symlink_to("../../secret.stl")
+    (tmp_path / "pk/robots/inside.stl").symlink_to("../meshes/a.stl")
+    (tmp_path / "ros/share/built/a.stl").symlink_to("../../../secret.stl")
+    os.mkfifo(tmp_path / "pk/robots/pipe.stl")
+    (tmp_path / "pk/robots/device.stl").symlink_to("/dev/zero")
+    return tmp_path
+
+
+LED_OUT = [
+    "../../secret.stl", "{}/secret.stl", "file://{}/secret.stl", "link.stl", "device.stl", "../../plain/a.stl", "../../other/meshes/a.stl",
+    "package://pk/../secret.stl", "package://pk/robots/link.stl", "package://pk/{}/secret.stl", "package://pk/robots/../../secret.stl",
+    "package://../secret.stl", "package://./secret.stl", "package:////secret.stl", "model://pk/../../secret.stl", "package://plain/a.stl",
+    "package://built/../../../secret.stl",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize("name", LED_OUT)
+def test_meshes_stay_in_their_folders(packages, name):
+    """In that of the model file, in its package, in other packages, by real path."""
+    with pytest.raises(meshes.MeshError, match=r"leads out of|there is no"):
+        meshes.find(Mesh(name.format(packages), beside=str(packages / "pk/robots")))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+def test_meshes_that_may_be_named(packages, monkeypatch):
+    def found(name, *package_dirs, beside="pk/robots"):
+        folder = beside and str(packages / beside)
+        return meshes.find(
+            Mesh(name, beside=folder, package_dirs=tuple(str(packages / x) for x in package_dirs))
+        ).resolve()
+
+    inside, other, secret = packages / "pk/meshes/a.stl", packages / "other/meshes/a.stl", packages / "secret.stl"
+    for name in ("../meshes/a.stl", "inside.stl", str(inside), "package://pk/meshes/a.stl"):
+        assert found(name) == inside
+    assert found("package://other/meshes/a.stl") == other
+    # what the user names himself
+    assert found("../../secret.stl", ".") == found("link.stl", ".") == found(str(secret), beside="") == secret
+    assert found("package://plain/a.stl", ".") == found("package://plain/a.stl", "plain") == packages / "plain/a.stl"
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(packages / "ros"))
+    assert found("package://built/a.stl") == secret  # colcon build --symlink-install
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+def test_meshes_are_regular_files(packages, monkeypatch):
+    beside = str(packages / "pk/robots")
+    with pytest.raises(meshes.MeshError, match=r"pipe\.stl: it is no regular file"):
+        meshes.find(Mesh("pipe.stl", beside=beside))
+    (packages / "pk/robots/large.stl").write_bytes(bytes(1001))
+    monkeypatch.setattr(meshes, "LARGEST", 1000)
+    with pytest.raises(meshes.MeshError, match="it has 1001 bytes; at most 1000 are read"):
+        meshes.find(Mesh("large.stl", beside=beside))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
+@pytest.mark.parametrize("material", ["../secret.mtl", "pipe.mtl", "link.mtl"])
+def test_what_a_mesh_names_stays_in_its_folder(tmp_path, material):
+    pytest.importorskip("trimesh")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "secret.mtl").write_text("newmtl m\nKd 1 0 0\n")
+    os.mkfifo(folder / "pipe.mtl")
+    (folder / "link.mtl").symlink_to("../secret.mtl")
+    (folder / "a.obj").write_text(f"mtllib {material}\nusemtl m\n{OBJ}")
+    assert meshes.read(folder / "a.obj").colored is None
 
 
 @pytest.mark.parametrize("suffix", ["stl", "obj"])

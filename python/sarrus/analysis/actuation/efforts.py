@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, common_axes, into, real_array, real_rows
+from ..._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from ..._core import Status
-from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.loop_operations import LoopFunctions, raise_off_loops
 from ...dynamics.operations import _operation
 from ...dynamics.options import Distribution, ThreadedTime, TimeOptions, Wrenches
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..formulations.coordinates import joint_velocity
-from ..formulations.projected import applied, solutions, transposed
+from ..formulations.projected import applied, loop_motions, orthonormal, solutions, transposed
 from ..scaling import characteristic_length, sliding
 from .distribution import within_limits
 
@@ -72,7 +72,7 @@ class Actuation(LoopFunctions):
         return self.actuation_jacobian(self.neutral())
 
     def actuation_jacobian(self, q: ArrayLike, actuated: Sequence[str] | None = None) -> Array:
-        """S (..., nv, nu) of chosen joints, those that close loops too: S^T v are the velocities that they drive.
+        """S (..., nv, nu) of chosen joints, those that close loops too, by the velocities of the tree: S^T v are those that they drive.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -98,7 +98,7 @@ class Actuation(LoopFunctions):
         (3, 1)
         """
         S = self.actuation_jacobian(q, actuated)
-        free = solutions(self.constraint_jacobian(q, time=time))
+        free = loop_motions(self, self.constraint_jacobian(q, time=time))
         idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
         return idle.basis[..., : idle.same_freedom()]
 
@@ -144,14 +144,13 @@ class Actuation(LoopFunctions):
         S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
         redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
 
-        The short way, taken unless `actuated`, `distribution`, `weights`, `preload` or `return_reactions` is given, does not
-        look whether the loops allow the motion. It takes v as it is, and of a what the loops leave of it: the efforts are those of the
-        acceleration that satisfies them and is nearest to a in the metric of the mass matrix (Gauss's principle), so that drift in a
-        does no harm. The general way, and :meth:`is_realizable`, refuse such a motion.
+        Of a counts what the loops leave of it: the efforts are those of the acceleration that satisfies them and is nearest to a in the
+        metric of the mass matrix (Gauss's principle), so that drift in a does no harm; v is taken as it is, within what `check` allows.
+        :meth:`is_realizable` says of a motion that the loops do not allow that it is none.
 
         Parameters
         ----------
-        q, v, a : (..., nq), (..., nv), (..., nv): a motion that the loops allow, J v = c and J a = gamma
+        q, v, a : (..., nq), (..., nv), (..., nv)
         actuated : names of joints whose motors share the work; default: those that the description says
         wrenches, time, check : as :meth:`forward_dynamics`
         distribution : "minimum-norm", of moments and of forces times the mechanism's length; or "weighted" with weights
@@ -169,8 +168,7 @@ class Actuation(LoopFunctions):
         NotRealizableError
             The motors cannot bring the motion about, or not within the limits.
         StateError
-            The state is unsound; or, on the general way, the motion is none that the loops allow, and which row of them does not
-            (status 3).
+            The state is unsound, or off the loops (status 4).
 
         References
         ----------
@@ -193,22 +191,27 @@ class Actuation(LoopFunctions):
             "limits": limits,
             "preload": preload,
         }
-        known: dict[str, Any] = {"wrenches": wrenches, **options}
-        share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known)
-        if limits is None or actuated is not None or weights is not None or preload is not None or return_reactions:
-            return share(return_reactions=return_reactions, out=out, return_status=return_status)
-        # limits alone take the short way as far as it leads, and any motion that it takes
+        known: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
+        share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known, any_motion=True)
         _weights(distribution, weights)
+        nothing_else = actuated is None or self._motors(actuated) == self.actuated
+        for name, given, usual in (("weights", weights, self._units(self.actuated) ** 2), ("preload", preload, 0.0)):
+            numbers = real_array(name, usual if given is None else given)
+            nothing_else &= numbers.shape in ((), (self.nu,)) and bool((numbers == usual).all())
+        if checked_truth("return_reactions", return_reactions) or not nothing_else:
+            return share(return_reactions=return_reactions, out=out, return_status=return_status)
+        if limits is None:
+            return self.actuator_efforts(q, v, a, out=out, return_status=return_status, **known)
         low, high = (_per_motor(k, limit, self.nu) for k, limit in zip(("low", "high"), _both(limits), strict=True))
-        u, status = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)
+        u, status = self.actuator_efforts(q, v, a, return_status=True, **known)
         within = ((low <= u) & (u <= high)).all(axis=-1)
         if not within.all():
             if within.ndim == 0 and not return_status:
                 missing = 1.0
                 if (low <= high).all():  # u is the least: what else brings the motion about differs by internal efforts
                     u, missing = within_limits(u, self.internal_efforts(q, time=known.get("time")), low, high)
-                return share(out=out, any_motion=True) if missing else into(out, u)  # the first says what is wrong
-            narrowed, found = share(return_status=True, any_motion=True)
+                return share(out=out) if missing else into(out, u)  # the first says what is wrong
+            narrowed, found = share(return_status=True)
             u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
         result = into(out, np.broadcast_to(u, (*within.shape, self.nu)))
         return (result, np.broadcast_to(status, within.shape)) if return_status else result
@@ -216,12 +219,14 @@ class Actuation(LoopFunctions):
     def _shared_efforts(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
         distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
-        preload: ArrayLike | None = None, return_reactions: bool = False, any_motion: bool = False, time: ArrayLike | None = None,
-        out: Array | None = None, threads: int = 1, return_status: bool = False,
+        preload: ArrayLike | None = None, return_reactions: bool = False, any_motion: bool = False, check: bool = True,
+        time: ArrayLike | None = None, out: Array | None = None, threads: int = 1, return_status: bool = False,
     ) -> Any:  # fmt: skip
-        """The general way. With `any_motion` also for those that the loops do not allow, as on the short way."""
+        """Shared in any way that the core does not know; unless `any_motion`, a motion that the loops do not allow is contradictory."""
         names = self._motors(actuated)
         nu = sum(self.joint(name).type.nv for name in names)
+        return_reactions = checked_truth("return_reactions", return_reactions)
+        return_status = checked_truth("return_status", return_status)
         if wrenches is not None and not isinstance(wrenches, Mapping):
             raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
         low, high = (-np.inf, np.inf) if limits is None else _both(limits)
@@ -250,18 +255,29 @@ class Actuation(LoopFunctions):
             self.constraint_bias(q[0], v[0], time=time[0])
         sound = np.flatnonzero(status == Status.FINE)
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
-        J, c = self.constraint_jacobian(q, time=time), self.constraint_velocity(q, time=time)
-        off = np.stack([_off(J, v, c), _off(J, a, gamma[sound])], axis=1)
-        impossible = off.max(axis=(1, 2), initial=0.0) > (np.inf if any_motion else 1.0)
-        if explain and impossible.any():
-            raise StateError(self._motion_fault(*off[0]))
+        J = self.constraint_jacobian(q, time=time)
+        if any_motion:  # as the core has it
+            known: dict[str, Any] = {
+                "wrenches": {name: w[sound] for name, w in loads.items()},
+                "time": time,
+                "threads": threads,
+            }
+            found = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)[1]
+            impossible, refused = found == Status.OFF_LOOPS, Status.OFF_LOOPS
+            if explain and impossible.any():
+                raise_off_loops(self, "actuator_efforts", {"q": q[0], "v": v[0], "time": time[0]})
+        else:
+            off = np.stack([_off(J, v, self.constraint_velocity(q, time=time)), _off(J, a, gamma[sound])], axis=1)
+            impossible, refused = off.max(axis=(1, 2), initial=0.0) > 1.0, Status.CONTRADICTORY
+            if explain and impossible.any():
+                raise StateError(self._motion_fault(*off[0]))
 
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
         if weights is None:
             choice["weights"] = np.broadcast_to(self._units(names) ** 2, choice["weights"].shape)
         u, multipliers, found = self._share(names, J, S, tau[sound], **choice, explain=explain)
-        status[sound] = np.where(impossible, Status.CONTRADICTORY, found)
+        status[sound] = np.where(impossible, refused, found)
         answers = [_back(u, sound, status, lead, out)]
         if return_reactions:
             answers.append(_back(multipliers, sound, status, lead))
@@ -274,20 +290,20 @@ class Actuation(LoopFunctions):
         explain: bool,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Efforts, multipliers and status of many states, of least |W^1/2 (u - preload)|; with `explain`, errors instead of the status."""
-        unit, root = self._units(self.joints), np.sqrt(weights)
-        free = solutions(J * unit)
-        # from here on in units of the mechanism's length
-        S, tau = S * unit[:, None], tau * unit
-        NT, nu = transposed(free.basis), S.shape[-1]
+        free, unit, root = loop_motions(self, J), self._units(self.joints)[:, None], np.sqrt(weights)
+        # in units of the mechanism's length
+        basis = orthonormal(free.basis / unit)[0]
+        plain, S, tau = (S, tau), S * unit, tau * unit[:, 0]
+        NT, nu = transposed(basis), S.shape[-1]
         effect = S / root[:, None, :]
         shares = solutions(NT @ effect, np.linalg.norm(effect, axis=(-2, -1)))
         u = preload + applied(shares.inverse, applied(NT, tau - applied(S, preload))) / root
-        missing = applied(free.basis, applied(NT, tau - applied(S, u)))
+        missing = applied(basis, applied(NT, tau - applied(S, u)))
         size = np.linalg.norm(tau, axis=-1) + np.linalg.norm(applied(S, u), axis=-1)
         lacking = np.linalg.norm(missing, axis=-1) > TOLERANCE * size
         if explain and lacking.any():
             freedom = int(free.freedom[0])
-            raise NotRealizableError(self._effort_fault(names, missing[0] / unit, nu - int(shares.freedom[0]), freedom))
+            raise NotRealizableError(self._effort_fault(names, missing[0] / unit[:, 0], nu - int(shares.freedom[0]), freedom))
         status = np.where(lacking, Status.CONTRADICTORY, Status.FINE)
         for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
             internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
@@ -298,6 +314,7 @@ class Actuation(LoopFunctions):
                     f"{_motors(names)} cannot bring this motion about within the limits: these would have to be wider by "
                     f"{violation:.3g} [N m, N] at the least"
                 )
+        S, tau = plain
         return u, applied(transposed(free.inverse), tau - applied(S, u)), status
 
     def _units(self, names: Iterable[str]) -> Array:

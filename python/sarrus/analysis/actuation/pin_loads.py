@@ -42,6 +42,9 @@ class PinLoads(dict[str, Array]):
         super().__init__(loads)
         self.efforts, self._at = efforts, at
 
+    # of themselves only, as all answers that hold arrays: those of two would be neither equal nor not
+    __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
+
     @cached_property
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.
@@ -138,7 +141,7 @@ class JointLoads(Actuation):
         True
         """
         names = self._motors(actuated)
-        f = self.reactions(q, v, a, wrenches=wrenches, time=time)
+        f = self._open_reactions(q, v, a, wrenches=wrenches)[0]
         q = real_array("q", q)
         if not self.constraints:
             tau = self.inverse_dynamics(q, v, a, wrenches=wrenches)
@@ -151,6 +154,21 @@ class JointLoads(Actuation):
             u, multipliers = self.actuator_efforts(q, v, a, return_reactions=True, **how)
         else:
             u = self._efforts_behind(q, v, a, multipliers, names, wrenches, time)
+        across, efforts = self._across(q, u, multipliers, names, time)
+        through = carried_by_tree(self, q, across)
+        along = self._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which the tree's joints have felt
+        loads = {name: self._on_child(q, name, f[name] - through.get(name, 0.0)) for name in self.joints}
+        of_loops = {name: (across + along)[..., k, :] for k, name in enumerate(self.constraints)}
+        loads |= {name: of_loops[name] for name in self.constraints if self.constraint(name).bodies}
+        when = None if time is None else real_array("time", time)
+        return PinLoads(
+            {name: loads[name] for name in (*self._joints, *loads) if name in loads}, efforts, (self, q, when)
+        )
+
+    def _across(
+        self, q: Array, u: Array, multipliers: ArrayLike, names: Sequence[str], time: ArrayLike | None
+    ) -> tuple[Array, dict[str, Array]]:
+        """Wrenches (..., constraints, 6) on the constraints' children, with those of motors there; and the efforts of motors by name."""
         mu = real_rows("multipliers", multipliers, self.nc, finite=False)
         lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
         mu = np.broadcast_to(mu, (*lead, self.nc))
@@ -163,15 +181,7 @@ class JointLoads(Actuation):
                 across[..., k, :] += self._by_motor(q, name, efforts[name], time)
             elif self.constraint(name).kind == "PrescribedMotion":
                 efforts[name] = mu[..., self.constraint(name).rows]
-        through = carried_by_tree(self, q, across)
-        along = self._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which reactions() has felt
-        loads = {name: self._on_child(q, name, f[name] - through.get(name, 0.0)) for name in self.joints}
-        of_loops = {name: (across + along)[..., k, :] for k, name in enumerate(self.constraints)}
-        loads |= {name: of_loops[name] for name in self.constraints if self.constraint(name).bodies}
-        when = None if time is None else real_array("time", time)
-        return PinLoads(
-            {name: loads[name] for name in (*self._joints, *loads) if name in loads}, efforts, (self, q, when)
-        )
+        return across, efforts
 
     def _on_child(self, q: Array, name: str, wrench: Array) -> Array:
         """What a joint of the tree exerts on its child, of what it exerts on the body that it carries."""

@@ -18,20 +18,19 @@ from numpy.typing import NDArray
 from ..._arrays import Array
 from ..._core import tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
-from ...description.joints import middle
+from ...description.joints import LIMIT_MARGIN, TURN, middle, turns_into
 from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import SarrusError
 from ...spatial import Transform
-from ..scaling import ScaledLoops
+from ..scaling import ScaledLoops, characteristic_length, coordinate_scale, sliding_velocities
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
 # that nothing is wound up, and no other start would be nearer.
-NEAR = np.array([1e-2, 6.0, 0.1])
-EACH = np.array([1e-2, 30.0, 1e300])
-FAR = np.array([1.0, 100.0, 1e300])
+NEAR: Array = np.array([1e-2, 6.0, 0.1])
+EACH: Array = np.array([1e-2, 30.0, 1e300])  # from anywhere, to whatever is there
+FAR: Array = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
-TURN = 2.0 * np.pi
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, and whether each is to be turned too
@@ -56,21 +55,25 @@ class Closing:
             [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames)]
         )
         # rows are as large as they usually are away from a special place, such as one where a rod has no length
-        away = robot.integrate(robot.neutral(), _anywhere(robot.nv))
+        self.by_name = _by_name(robot)
+        scale = np.where(sliding_velocities(robot), characteristic_length(robot.description), 1.0)
+        away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
         self.loops = ScaledLoops(self.robot, away, None, targets if frames else None)
         joints = [robot.joint(name) for name in robot.joints]
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in held) for j in joints)])
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
         self.whole_turns = np.zeros(robot.nq, bool)  # which make no difference to anything else
+        self.margin = np.full(robot.nq, LIMIT_MARGIN)
         for joint in joints:
+            self.margin[joint.q_slice] *= coordinate_scale(joint.type, self.loops.length)
             if joint.name in held:
                 continue
             if joint.limits is not None:
                 self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
             if joint.type.whole_turns_return and joint.name not in driven:
                 self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
-        self.loop_limits = _loop_limits(robot)
+        self.loop_limits = _loop_limits(robot, self.loops.length)
         self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any() or self.loop_limits is not None)
         self.scale = self.loops.scale(self.moving)
         places = [robot.joint(name).q_slice for name in held]
@@ -84,40 +87,43 @@ class Closing:
         return loops
 
     def unwound(self, q: Array, start: Array) -> Array:
-        """The same configurations (..., nq) without needless whole turns: as near to the start as can be, or within limits."""
+        """The same configurations (..., nq) without needless whole turns: as near to the start as limits allow."""
         q = q - self.whole_turns * TURN * np.round((q - start) / TURN)
-        bounded = self.whole_turns & np.isfinite(self.low) & np.isfinite(self.high)
-        if not bounded.any():
-            return np.asarray(q)
-        middle = (np.where(bounded, self.low, 0.0) + np.where(bounded, self.high, 0.0)) / 2.0
-        beyond = bounded & ((q < self.low) | (q > self.high))
-        return np.asarray(q - beyond * TURN * np.round((q - middle) / TURN))
+        return q + self.whole_turns * turns_into(q, self.low, self.high, self.margin)
 
-    def within(self, q: Array, margin: float, time: Any = None) -> NDArray[np.bool_]:
-        """(...) whether all joints that may move are within their limits, and those that close loops."""
-        within = np.asarray(((q >= self.low - margin) & (q <= self.high + margin)).all(axis=-1))
+    def within(self, q: Array, margin: float = 1.0, time: Any = None) -> NDArray[np.bool_]:
+        """(...) whether all joints that may move are within their limits, and those that close loops; to so many margins."""
+        aside = margin * self.margin
+        within = np.asarray(((q >= self.low - aside) & (q <= self.high + aside)).all(axis=-1))
         if self.loop_limits is not None:
-            low, high, near = self.loop_limits
+            low, high, near, aside = self.loop_limits
             x = self.robot._loop_joint_coordinates(q, near, time=time, return_status=True)[0]
-            within &= ((x >= low - margin) & (x <= high + margin)).all(axis=-1)
+            within &= ((x >= low - margin * aside) & (x <= high + margin * aside)).all(axis=-1)
         return within
 
 
 @functools.lru_cache(maxsize=64)
 def _anywhere(nv: int) -> Array:
-    """A step (nv,) to no special place; drawing it takes as long as half of what closing needs besides."""
+    """A step (nv,) to no special place, in scaled velocities; drawing it takes as long as half of what closing needs besides."""
     return 0.1 * np.random.default_rng(0).normal(size=nv)
 
 
-def _loop_limits(robot: LoopFunctions) -> tuple[Array, Array, Array] | None:
-    """Lower and upper limits of the coordinates of all joints that close loops, and from where their turns are counted; None without limits."""
+def _by_name(robot: LoopFunctions) -> NDArray[np.intp]:
+    """(nv,) places of the velocities if the joints stood in the order of their names, in which random numbers are handed out."""
+    order = [np.arange(robot.nv)[robot.joint(name).v_slice] for name in sorted(robot.joints)]
+    return np.argsort(np.concatenate([np.zeros(0, np.intp), *order]))
+
+
+def _loop_limits(robot: LoopFunctions, length: float) -> tuple[Array, Array, Array, Array] | None:
+    """Of the coordinates of all joints that close loops: lower and upper limits, from where turns are counted, margins; None without limits."""
     joints = robot._closing_joints
     if all(joint.limits is None or not np.isfinite(joint.limits).any() for joint in joints):
         return None
     free = [(np.full(joint.type.nq, -np.inf), np.full(joint.type.nq, np.inf)) for joint in joints]
     given = [joint.limits if joint.limits is not None else none for joint, none in zip(joints, free, strict=True)]
     low, high = (np.concatenate([limits[side] for limits in given]) for side in (0, 1))
-    return low, high, np.array([middle(*both) for both in zip(low.tolist(), high.tolist(), strict=True)])
+    near = np.array([middle(*both) for both in zip(low.tolist(), high.tolist(), strict=True)])
+    return low, high, near, LIMIT_MARGIN * np.concatenate([coordinate_scale(joint.type, length) for joint in joints])
 
 
 def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> Kept:
@@ -205,9 +211,14 @@ def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fix
 
 
 def from_each(
-    how: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int
-) -> tuple[Array, NDArray[np.int8]]:
-    """Configurations (n, nq) on from starts (n, nq), and a status (n,): 1 for starts that are unsound, 2 where loops stay open."""
+    how: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int, nearby: bool = False,
+    first: Array = NEAR,
+) -> tuple[Array, NDArray[np.int8]]:  # fmt: skip
+    """Configurations (n, nq) on from starts (n, nq), and a status (n,): 1 for starts that are unsound, 2 where loops stay open.
+
+    The steps are those of the search for one state: the first ones where they close the loops, and else those from afar. Only the nearby
+    ones, and only to where limits are kept, if `nearby` says so.
+    """
 
     def steps(which: Any, way: Array) -> Any:
         loops = how.at(*(x if x is None or np.ndim(x) == base else x[which] for x, base in ((time, 0), (targets, 1))))
@@ -215,13 +226,15 @@ def from_each(
             start[which], how.scale, way, **loops.data(start[which]), threads=threads, return_status=True
         )
 
-    found, status = steps(slice(None), EACH)
-    again = np.flatnonzero((status == 0) & ~(found[:, -1] <= tolerance))
-    if again.size:
-        other, _ = steps(again, FAR)
-        better = other[:, -1] < found[again, -1]
-        found[again[better]] = other[better]
+    found, status = steps(slice(None), first)
+    again = np.flatnonzero((status == 0) & ~(found[:, -1] <= min(tolerance, tolerances.closed)))
+    if nearby:
+        status[again] = 2
+    elif again.size:
+        found[again] = steps(again, FAR)[0]
     status[(status == 0) & ~(found[:, -1] <= tolerance)] = 2
     q = how.unwound(found[:, :-1], start)
+    if nearby:
+        status[(status == 0) & ~how.within(q, time=time)] = 2
     q[status != 0] = np.nan
     return q, status

@@ -11,17 +11,18 @@ from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_number
 from ..._core import tolerances
 from ...dynamics.loop_operations import LoopFunctions
 from ..joint_targets import quoted
-from .closing import FAR, Frames, closing
+from .closing import FAR, NEAR, Frames, closing
 
-TOLERANCE = tolerances.closed
+TOLERANCE: float = tolerances.closed
 SAME = 1e-5  # poses that differ by less are one assembly mode
 SMALL = 1e-6  # relative singular values of independent velocities are larger
+ZERO = 1e-12  # and those that are zero everywhere smaller, by rounding
 
 
 class Search:
@@ -61,23 +62,27 @@ class Search:
         k = np.arange(first, first + count)[:, None]
         spread = np.array([0.1, 0.3, 1.0])[k % 3]
         reach = np.where(self.loops.sliding, 1.0, np.pi) * self.moving
-        x = spread * reach * self.rng.uniform(-1.0, 1.0, (count, self.robot.nv))
+        x = spread * reach * self.rng.uniform(-1.0, 1.0, (count, self.robot.nv))[:, self.how.by_name]
         q = self.loops.step(np.broadcast_to(self.start, (count, self.robot.nq)), x)
         return np.clip(q, self.how.low, self.how.high)
 
     def nearest(self, starts: int, tolerance: float) -> tuple[Array, float]:
         """The configuration nearest to the start, of the first found, within joint limits if possible; or the one that is least open."""
+        q, left = self.close(self.start[None], NEAR)
+        q = self.how.unwound(q, self.start)
+        if left[0] <= min(tolerance, TOLERANCE) and self.how.within(q, time=self.loops.time)[0]:
+            return q[0].copy(), float(left[0])
         ends, lefts = np.empty((0, self.robot.nq)), np.empty(0)
         while len(lefts) <= starts:
             tried = len(lefts)
             q, left = self.close(self.starts(tried, min(1 + 3 * tried, starts + 1 - tried)))
             ends, lefts = np.concatenate([ends, self.how.unwound(q, self.start)]), np.concatenate([lefts, left])
-            if ((lefts <= tolerance) & self.how.within(ends, SAME, self.loops.time)).any():
+            if ((lefts <= tolerance) & self.how.within(ends, time=self.loops.time)).any():
                 break
         closed = lefts <= tolerance
         if closed.any():
             ends, lefts = ends[closed], lefts[closed]
-            best = int(np.lexsort([self.distance(ends), ~self.how.within(ends, SAME, self.loops.time)])[0])
+            best = int(np.lexsort([*self.order(ends), ~self.how.within(ends, time=self.loops.time)])[0])
         else:
             best = int(lefts.argmin())
         return ends[best].copy(), float(lefts[best])
@@ -86,6 +91,11 @@ class Search:
         """(k,) how far all joints are from the start."""
         with np.errstate(over="ignore"):
             return np.asarray(np.linalg.norm(self.loops.difference(self.start, q), axis=1))
+
+    def order(self, q: Array) -> Array:
+        """Keys (nv + 1, k) of :func:`numpy.lexsort` by which the nearest comes first; digits that rounding decides must not decide."""
+        x = self.loops.difference(self.start, q)[:, np.argsort(self.how.by_name)]
+        return np.vstack([x.T.round(6), self.distance(q).round(6)])
 
     def appearance(self, q: Array) -> Array:
         """(k, 12 bodies) how the bodies lie: what does not depend on the coordinates that say so."""
@@ -96,6 +106,13 @@ class Search:
         """Degrees of freedom that the loops leave to the joints that may move."""
         s = np.linalg.svd(self.jacobian(q[None])[0], compute_uv=False)
         return int(self.moving.sum() - (s > SMALL * s.max(initial=0.0)).sum())
+
+
+def nearly_singular(J: Array) -> NDArray[np.bool_]:
+    """(k,) whether scaled Jacobians (k, rows, nv) have lost rank by less than rounding: closing loops ends within 1e-8 of a double root."""
+    s = np.linalg.svd(J, compute_uv=False)
+    relative = s / np.maximum(s.max(axis=-1, initial=0.0, keepdims=True), 1e-300)
+    return np.asarray(((relative > ZERO) & (relative < SMALL)).any(axis=-1))
 
 
 def checked_tolerance(given: float) -> float:

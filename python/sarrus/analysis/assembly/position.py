@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_count, checked_time, checked_truth, common_axes, into, real_array
+from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.options import SearchOptions, TimeOptions, shows_options
+from ...dynamics.options import DEFAULTS, SearchOptions, TimeOptions, shows_options
 from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
-from .closing import Frames, closing, from_each, from_nearby, movable_frames, target_name
+from .closing import EACH, Frames, closing, from_each, from_nearby, movable_frames, target_name
 from .continuation import Branch, checked_steps
-from .multistart import SAME, TOLERANCE, Search, checked_tolerance, open_by, why_open
-from .recut import recut
+from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
+from .recut import Recut, recut, searched
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+REGULAR = 10  # draws that may be lost to singular positions: some mechanisms have hardly any others
 
 Targets = Mapping[str, ArrayLike | Transform]
 
@@ -42,12 +44,14 @@ class Position(LoopFunctions):
         """A configuration (..., nq) that closes every loop, near another one.
 
         One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
-        takes microseconds. Of many, each is looked for from its own start only.
+        takes microseconds. Of many, each is looked for from its own start only. Which joints close the loops, and the order of the
+        description, make no difference to the branch that is found or to how often joints have turned: that is as near to the start as
+        limits allow.
 
         Parameters
         ----------
         near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
-            not; default, and for joints that are not named: the home of the description, or neutral
+            not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
         fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
         starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
             of limits only if none within them was found
@@ -82,21 +86,55 @@ class Position(LoopFunctions):
 
     def _closed(self, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
         """Configurations with loops closed, joints held and frames where they should be."""
-        found = None if options.keys() - {"time"} else from_nearby(self, targets, near, fixed, options.get("time"))
-        if found is not None:
-            return found
-        other, near = recut(self, targets, fixed, near=near)
-        if other is None:
+        options = {name: x for name, x in options.items() if not _is_default(name, x)}
+        if not options.keys() - {"time"}:
+            found = from_nearby(self, targets, near, fixed, options.get("time"))
+            if found is not None:
+                return found
+        tree, near = searched(self, targets, fixed, near=near)
+        if tree is None:
             return self._looked_for(targets, near, fixed, **options)
-        out, time = options.pop("out", None), options.get("time")
-        found = other.robot._closed(targets, other.start(near, time), fixed, **options)
-        q, state = found if options.get("return_status") else (found, None)
-        q = into(out, other.back(q, near, time))
-        return q if state is None else (q, state)
+        return self._looked_for_in(tree, targets, near, fixed, **options)
+
+    def _looked_for_in(
+        self, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        """In the coordinates of another tree, unless a configuration of this one is nearly closed; where that fails, in these."""
+        time, return_status = options.get("time"), checked_truth("return_status", return_status)
+        ours = recut(self, targets, fixed) is None  # whether all that is held stands in this tree too
+
+        def nearby(near: Any) -> tuple[Array, Array]:
+            found: tuple[Array, Array] = self._looked_for(
+                targets, near, fixed, nearby=True, return_status=True, **options
+            )
+            return found
+
+        q = state = None
+        if ours and near is not None and not isinstance(near, Mapping):
+            q, state = nearby(near)
+        if state is None or state.any():
+            there = tree.robot._looked_for(
+                targets, tree.start(near, time), fixed, return_status=return_status or ours, **options
+            )
+            there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
+            held = tuple(name for name in {**targets, **(fixed or {})} if name in self.joints)
+            back = tree.back(there, near, time, held)
+            if ours:  # closed to rounding in these coordinates, too
+                closer, open_ = nearby(np.where(np.isfinite(back), back, self.neutral()))
+                back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
+            q, state = _merged(q, state, back, other)
+        if ours and state.any():
+            more = self._looked_for(targets, near, fixed, return_status=return_status, **options)
+            more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
+            q, state = _merged(q, state, more, other)
+        found = into(out, np.asarray(q))
+        return (found, state) if return_status else found
 
     def _looked_for(
         self, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
         tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
+        nearby: bool = False,
     ) -> Any:  # fmt: skip
         threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
         starts, seed, tolerance = (
@@ -104,7 +142,7 @@ class Position(LoopFunctions):
             checked_count("seed", seed, 0),
             checked_tolerance(tolerance),
         )
-        time = real_array("time", time) if np.ndim(time) else checked_time(time)
+        time = checked_times(time)
         frames, joints = _told_apart(self, targets)
         held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
         kept = (coordinates(self, near, many=True) if isinstance(near, Mapping) else {}) | held
@@ -118,7 +156,15 @@ class Position(LoopFunctions):
         rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in numbers]
         place = np.concatenate(rows, axis=-1) if rows else None
         start = start_near(self, near, kept, time, lead).reshape(math.prod(lead), self.nq)
-        if not lead:
+        if nearby or lead:
+            time = None if time is None else np.broadcast_to(time, lead).ravel()
+            q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads, nearby)
+            if len(kept) > len(held) and (open_ := state == 2).any():
+                at, when = (None if x is None else x[open_] for x in (place, time))
+                q[open_], state[open_] = from_each(
+                    closing(self, which, held), start[open_], at, when, tolerance, threads
+                )
+        else:
             for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
                 search = Search(self, start[0], those, time, seed, which, None if place is None else place[0])
                 q, left = search.nearest(starts, tolerance)
@@ -128,14 +174,6 @@ class Position(LoopFunctions):
                 raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
             state = np.array([2 if left > tolerance else 0], np.int8)
             q = np.where(state == 0, q, np.nan)
-        else:
-            time = None if time is None else np.broadcast_to(time, lead).ravel()
-            q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads)
-            if len(kept) > len(held) and (open_ := state == 2).any():
-                at, when = (None if x is None else x[open_] for x in (place, time))
-                q[open_], state[open_] = from_each(
-                    closing(self, which, held), start[open_], at, when, tolerance, threads
-                )
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q
 
@@ -160,9 +198,9 @@ class Position(LoopFunctions):
         >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
         [-0.329, 0.237]
         """
-        if other := recut(self, fixed)[0]:
+        if other := searched(self, fixed)[0]:
             how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
-            return [other.back(q, None, time) for q in other.robot.assembly_modes(fixed, **how)]
+            return [other.back(q, None, time, tuple(fixed or ())) for q in other.robot.assembly_modes(fixed, **how)]
         attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
         held = coordinates(self, fixed)
         time, seed = checked_time(time), checked_count("seed", seed, 0)
@@ -177,8 +215,7 @@ class Position(LoopFunctions):
                 f"with {quoted(held) or 'nothing'} fixed {freedom} degrees of freedom are left, and so no end of configurations: "
                 "fix more joints"
             )
-        # the nearest first; digits that rounding decides must not decide on the order
-        q = q[np.lexsort([*q.T.round(6), search.distance(q).round(6)])]
+        q = q[np.lexsort(search.order(q))]
         looks = search.appearance(q)
         modes: list[int] = []
         for k, look in enumerate(looks):
@@ -270,8 +307,7 @@ class Position(LoopFunctions):
         branch_steps = checked_steps(max_step, min_step)
         if not isinstance(inputs, Mapping):
             raise TypeError(f"inputs are a mapping of joints or frames to where they go; got {inputs!r}")
-        other, near = recut(self, inputs, near=near)
-        if other:
+        if other := recut(self, inputs):
             how: dict[str, Any] = {"time": time, "max_step": max_step, "min_step": min_step, "tolerance": tolerance}
             try:
                 return other.path_back(other.robot.follow(inputs, other.start(near, None), **how), near, time)
@@ -291,7 +327,7 @@ class Position(LoopFunctions):
         }
         first = {name: way[0] for name, way in ways.items()}
         targets = {name: x[0] for name, x in poses.items()}
-        q = self._looked_for(targets, near, first, time=float(times[0]), tolerance=tolerance)
+        q = self._closed(targets, near, first, time=float(times[0]), tolerance=tolerance)
         if q.ndim > 1:
             raise ShapeError(f"near must be one configuration, ({self.nq},), where a path starts; got shape {q.shape}")
         place = _between(poses, 0, 0)(0.0)
@@ -334,7 +370,7 @@ class Position(LoopFunctions):
         (6.0, True)
         """
         answer: Array
-        if other := recut(self, given)[0]:
+        if other := recut(self, given):
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
             answer = other.rates_back(other.robot.velocities(there, given, **options), q, there, None, time, out)
@@ -361,7 +397,7 @@ class Position(LoopFunctions):
         (0.0, True)
         """
         answer: Array
-        if other := recut(self, given)[0]:
+        if other := recut(self, given):
             time, out = options.get("time"), options.pop("out", None)
             there = other.there(q, time)
             rates = other.velocity_there(q, v, time)
@@ -383,8 +419,8 @@ class Position(LoopFunctions):
         """Random configurations size + (nq,): within limits where there are any, else angles in [-pi, pi], displacements
         in [-1, 1] m and uniformly distributed rotations.
 
-        With `closed` each is led from there onto the loops, to where the joints are within their limits; where that fails another one is
-        drawn. AssemblyError where a hundred draws in a row do.
+        With `closed` each, with displacements up to the mean size of the bodies, is led from there onto the loops, to where the joints are within their limits; where that fails, or ends on a
+        singular position, such as an elbow in gimbal lock, another one is drawn. AssemblyError where a hundred draws in a row fail.
 
         >>> import numpy as np
         >>> import sarrus
@@ -395,23 +431,39 @@ class Position(LoopFunctions):
         """
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
-        drawn = self._drawn(rng, size)
         if not checked_truth("closed", closed) or not self.constraints:
-            return drawn
-        how, q = closing(self, (), ()), drawn.reshape(-1, self.nq)
+            return self._drawn(rng, size)
+        how = closing(self, (), ())
+        drawn = self._drawn(rng, size, how.loops.length)
+        q = drawn.reshape(-1, self.nq)
         left = np.arange(len(q))
-        for _ in range(100):
-            found, status = from_each(how, q[left], None, None, TOLERANCE, 1)
-            good = (status == 0) & how.within(found, SAME)
+        for attempt in range(100):
+            found, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
+            good = (status == 0) & how.within(found)
+            if attempt < REGULAR:
+                good[good] = ~nearly_singular(how.loops.jacobian(found[good])[:, how.loops.holonomic])
             q[left[good]] = found[good]
             left = left[~good]
             if not left.size:
                 return q.reshape(drawn.shape)
-            q[left] = self._drawn(rng, left.size)
+            q[left] = self._drawn(rng, left.size, how.loops.length)
         raise AssemblyError(
             f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
             "within their limits: does assemble() find one?"
         )
+
+
+def _merged(q: Array | None, state: Array | None, more: Array, other: Array) -> tuple[Array, Array]:
+    """Configurations and their status, of which those that failed are taken from elsewhere."""
+    if q is None or state is None:
+        return more, np.asarray(other)
+    return np.where((state == 0)[..., None], q, more), np.where(state == 0, state, other).astype(np.int8)
+
+
+def _is_default(option: str, value: Any) -> bool:
+    """Whether an option says what holds without it."""
+    default = DEFAULTS.get(option, _is_default)
+    return type(value) is type(default) and bool(value == default)
 
 
 def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], Array | None]:

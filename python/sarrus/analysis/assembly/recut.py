@@ -7,21 +7,25 @@ bodies that it joins.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, common_axes, into
+from ..._arrays import Array, into
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError
 from ..joint_targets import coordinates, quoted, start_near
-from .closing import prepared
+from .closing import NEAR, closing, prepared
 
 
 class Recut:
-    """A mechanism with the named joints in its tree, and states told in the coordinates of either."""
+    """A mechanism with the named joints in its tree, and states told in the coordinates of either.
+
+    Which other joints stand in its tree depends neither on the tree of the mechanism nor on the order of its description: bodies and joints
+    are added by name.
+    """
 
     def __init__(self, robot: LoopFunctions, names: tuple[str, ...]) -> None:
         if robot._asks_for_rows:
@@ -30,10 +34,15 @@ class Recut:
             )
         d = robot.description
         # hints are about what q holds, and this one's no caller sees; but relations between coordinates need theirs
-        kept = {joint for c in d.constraints for joint, _ in c._core_terms().get("coordinates", ())} | {*names}
-        joints = tuple(dataclasses.replace(j, tree=j.name in kept, loop=bool(j.laws)) for j in d.joints)
+        kept = {*_needed(robot), *names}
+        joints = tuple(
+            dataclasses.replace(j, tree=j.name in kept, loop=bool(j.laws))
+            for j in sorted(d.joints, key=lambda joint: joint.name)
+        )
+        bodies = tuple(sorted(d.bodies, key=lambda body: body.name))
+        other = dataclasses.replace(d, bodies=bodies, joints=joints, home=(), configurations=())
         try:
-            bare = type(robot)(dataclasses.replace(d, joints=joints, home=()))
+            bare = type(robot)(other)
         except ModelError as error:
             raise ModelError(
                 f"joints {quoted(names)} cannot all be given: with those that must stand in the tree they close a loop among themselves, "
@@ -41,20 +50,36 @@ class Recut:
             ) from None
         self.of: LoopFunctions = robot
         self.robot: Any = bare
-        at_home = self.there(start_near(robot, None, {}, None))
-        home = tuple((name, tuple(at_home[bare.joint(name).q_slice].tolist())) for name in bare.joints)
-        self.robot = type(robot)(dataclasses.replace(d, joints=joints, home=home))
+        self.same_tree = set(bare.joints) == set(robot.joints)
+        if d.home and not self.same_tree:
+            self.robot = type(robot)(dataclasses.replace(other, home=self._home()))
+
+    def _home(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
+        """Where a search starts without a guess: a home that closes the loops, or what it says of these joints."""
+        start = start_near(self.of, None, {}, None)
+        loops = closing(self.of, (), ()).loops
+        if np.linalg.norm(loops.row_scale * loops.holonomic * self.of.loop_residual(start)) > NEAR[2]:
+            return tuple((name, x) for name, x in self.of.description.home if name in self.robot.joints)
+        there = self.there(start)
+        return tuple((name, tuple(there[self.robot.joint(name).q_slice].tolist())) for name in self.robot.joints)
 
     def there(self, q: ArrayLike, time: Any = None) -> Array:
         """Configurations (..., nq) of the mechanism, in the coordinates of the other tree."""
         return _in_order(self.robot, self.of.joint_coordinates(q, time=time), "q_slice")
 
-    def back(self, there: Array, near: Any = None, time: Any = None) -> Array:
-        """Configurations of the other one as those of the mechanism, with the angles nearest to `near` if that is one (..., nq)."""
+    def back(self, there: Array, near: Any = None, time: Any = None, held: tuple[str, ...] = ()) -> Array:
+        """Configurations of the other one as those of the mechanism.
+
+        Angles are those nearest to `near`, or to where a search without it starts, that limits allow; those of held joints stay.
+        """
         unsound = np.asarray(np.isnan(there).any(axis=-1))
         sound = np.where(unsound[..., None], self.robot.neutral(), there)
-        found = self.robot.joint_coordinates(sound, near=self._meant(near, sound), time=time)
-        return self._with_nan(found, "q_slice", unsound)
+        guess = near if isinstance(near, Mapping) else {}
+        guess = coordinates(self.of, {name: x for name, x in guess.items() if name in self.of.joints}, many=True)
+        start = start_near(self.of, near, guess, time, there.shape[:-1])
+        found = self.robot.joint_coordinates(sound, near=self._meant(start, sound), time=time)
+        q = self._with_nan(found, "q_slice", unsound)
+        return closing(self.of, (), held).unwound(q, start)
 
     def start(self, near: Any, time: Any) -> Any:
         """Where a search starts: joints by name as they are, configurations in the other coordinates."""
@@ -93,10 +118,8 @@ class Recut:
         x = into(out, self._with_nan(of_joints, "v_slice", unsound))
         return x if state is None else (x, state)
 
-    def _meant(self, near: Any, there: Array) -> dict[str, Array] | None:
-        """The coordinates near which those of the mechanism's own tree are, joint by joint; None where `near` is no configuration."""
-        if near is None or isinstance(near, Mapping):
-            return None
+    def _meant(self, near: ArrayLike, there: Array) -> dict[str, Array]:
+        """The coordinates near which those of the mechanism's own tree are, joint by joint."""
         q = np.broadcast_to(near, (*there.shape[:-1], self.of.nq))
         return {name: q[..., self.of.joint(name).q_slice] for name in self.of.joints}
 
@@ -106,28 +129,65 @@ class Recut:
         return found
 
 
-def recut(robot: LoopFunctions, *given: Any, near: Any = None) -> tuple[Recut | None, Any]:
-    """With the joints in the tree that these mappings name, None where they are there; and `near`.
-
-    Joints may be guessed, too, in `near`: together with those that are given they may close a loop among themselves, as all joints of a
-    mechanism do. Then what counts of them is the configuration that those of its own tree make.
-    """
-    try:
-        return _with_in_tree(robot, *given, near), near
-    except ModelError:
-        if not isinstance(near, Mapping):
-            raise
-    guessed = {name: x for name, x in near.items() if not robot.joint(name).closes_loop}
-    kept = coordinates(robot, guessed, many=True)
-    lead = common_axes({f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()})
-    return _with_in_tree(robot, *given), start_near(robot, None, kept, None, lead)
-
-
-def _with_in_tree(robot: LoopFunctions, *given: Any) -> Recut | None:
-    names = tuple(name for joints in given if isinstance(joints, Mapping) for name in joints if name in robot._joints)
+def recut(robot: LoopFunctions, *given: Any) -> Recut | None:
+    """With the joints in the tree that these mappings name; None where they are there."""
+    names = _names(robot, *given)
     if not any(robot.joint(name).closes_loop for name in names):
         return None
-    return prepared(robot, ("tree", *sorted(set(names))), lambda: Recut(robot, names))
+    return _with_in_tree(robot, names)
+
+
+def searched(robot: LoopFunctions, *given: Any, near: Any = None) -> tuple[Recut | None, Any]:
+    """The tree in whose coordinates configurations are looked for, None where it is the mechanism's; and `near`.
+
+    It has the joints that these mappings name, and of those that are guessed in `near` as many as do not close a loop among themselves. What
+    is found from afar depends on the tree: so this one depends on what is asked, and not on which joints happen to close the loops.
+    """
+    names = _names(robot, *given)
+    if not robot.constraints or robot._asks_for_rows:
+        return recut(robot, *given, near if isinstance(near, Mapping) else None), near
+    if isinstance(near, Mapping):
+        fitting = _fitting(robot, (*_needed(robot), *names), _names(robot, near))
+        near = {name: x for name, x in near.items() if name in fitting or name not in robot._joints}
+        names = tuple(sorted({*names, *_names(robot, near)}))
+    try:
+        tree = _with_in_tree(robot, names)
+    except ModelError:  # some kinds of joints cannot close a loop, and stand in the tree by a hint only
+        return recut(robot, *given), near
+    return (None if tree.same_tree else tree), near
+
+
+def _names(robot: LoopFunctions, *given: Any) -> tuple[str, ...]:
+    """Joints that these mappings name, by name."""
+    return tuple(sorted({x for of in given if isinstance(of, Mapping) for x in of if x in robot._joints}))
+
+
+def _needed(robot: LoopFunctions) -> list[str]:
+    """Joints whose coordinates relations are about: they stand in any tree."""
+    return sorted({name for c in robot.description.constraints for name, _ in c._core_terms().get("coordinates", ())})
+
+
+def _fitting(robot: LoopFunctions, kept: Iterable[str], more: Iterable[str]) -> set[str]:
+    """Of more joints, those that close no loop with the kept ones and those before them."""
+    group: dict[str, str] = {}
+
+    def root(body: str) -> str:
+        while body in group:
+            body = group[body]
+        return body
+
+    def ties(name: str) -> bool:
+        ends = root(robot.joint(name).parent), root(robot.joint(name).child)
+        if ends[0] != ends[1]:
+            group[ends[0]] = ends[1]
+        return ends[0] != ends[1]
+
+    kept = {name for name in kept if ties(name)}
+    return {name for name in more if name in kept or ties(name)}
+
+
+def _with_in_tree(robot: LoopFunctions, names: tuple[str, ...]) -> Recut:
+    return prepared(robot, ("tree", *names), lambda: Recut(robot, names))
 
 
 def _in_order(robot: LoopFunctions, of_joints: Mapping[str, Array], place: str) -> Array:

@@ -19,7 +19,7 @@ UNFELT = 1e-7  # of the tip's mobility: a direction in which forces move the tip
 NOTHING = 1e-14  # a positive number that rounding does not tell from zero, relative
 
 
-@dataclass
+@dataclass(eq=False)
 class ChainAnswer:
     """The quantities of one chain: those of :class:`ReferenceMemberSolution`, and what the rest of the algorithm needs.
 

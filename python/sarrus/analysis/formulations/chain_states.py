@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, common_axes, real_array, real_rows
+from ..._arrays import Array, checked_truth, common_axes, real_array, real_rows
 from ..._core import Status
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import StateError
@@ -18,7 +18,7 @@ from .projected import transposed
 LARGEST = 1e50  # beyond it products of what is computed from these overflow
 
 
-@dataclass
+@dataclass(eq=False)
 class States:
     """States of a mechanism, the same of its pieces, and what moves them. Unsound ones are replaced by something at rest.
 
@@ -70,6 +70,7 @@ def states(
     wrenches: Mapping[str, ArrayLike] | None, time: ArrayLike | None, return_status: bool,
 ) -> States:  # fmt: skip
     """All of them as arrays with the same leading axes; StateError or ShapeError where they are not what they must be."""
+    return_status = checked_truth("return_status", return_status)
     force, when = real_rows("tau", tau, robot.nv, finite=False), real_array("time", 0.0 if time is None else time)
     found = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[1]
     lead = common_axes({"q, v and wrenches": found.shape, "tau": force.shape[:-1], "time": when.shape})

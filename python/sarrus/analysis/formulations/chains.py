@@ -13,13 +13,13 @@ from ..._arrays import Array
 from ...description.joints import Free
 from ...description.specs import Description, FrameSpec, JointSpec
 from ...dynamics.loop_operations import LoopFunctions
-from ...errors import ModelError, raise_no_such_name
+from ...errors import ModelError
 from ...spatial import Inertia, Transform
 
 INSTEAD = "choose another body with member=, or let forward_dynamics() solve it, which takes any mechanism"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chain:
     """A serial chain from the ground to the joint by which it ends at the member. Its tip is the body on this joint's far side.
 
@@ -84,8 +84,6 @@ def taken_apart(robot: LoopFunctions, member: str | None) -> TakenApart:
             f"the reference-member algorithm takes loops that joints close, and constraint '{constraint.name}' is no joint: "
             "forward_dynamics() takes all constraints"
         )
-    if member is not None and member not in robot.bodies:
-        raise_no_such_name("body", member, robot.bodies)
     errors = []
     for body in _candidates(d) if member is None else [member]:
         try:

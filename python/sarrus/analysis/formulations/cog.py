@@ -16,7 +16,7 @@ from .coordinates import Coordinates, Dependence
 from .projected import applied, transposed
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CogJacobians(Brief):
     """Dynamics by the links' centres of gravity (Sonoda, Ishii and Isobe): H theta-ddot + B = tau in active coordinates theta.
 

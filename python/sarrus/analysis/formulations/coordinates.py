@@ -21,7 +21,7 @@ from ..._arrays import Array
 from ...description.joints import PARAMETERS
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError, StateError
-from .projected import FreeMotions, applied, solutions, transposed
+from .projected import FreeMotions, applied, loop_motions, solutions, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None
 
@@ -40,7 +40,7 @@ class Dependence:
         self.gamma = robot.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
         v = np.asarray(v, dtype=np.float64)
         self.v = v = np.where(np.isfinite(v) & np.isfinite(self.gamma).all(axis=-1, keepdims=True), v, np.nan)
-        free = solutions(robot.constraint_jacobian(q, time=time))
+        free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
         names, E, E_dot = chosen(robot, coordinates, free) if task is None else of_task(robot, q, v, task)
         J_dot = robot.constraint_jacobian_derivative(q, v, time=time, return_status=True)[0]
         freedom, N = free.same_freedom(), free.basis
@@ -80,12 +80,12 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
         columns = showing(free)
     else:
         wanted = "coordinates are 'actuated', or a sequence of joints' names"
-        if isinstance(coordinates, str) and coordinates != "actuated":
-            raise ModelError(f"{wanted}, such as ['{coordinates}']")
-        try:
-            coordinates = robot.actuated if coordinates == "actuated" else tuple(coordinates)
-        except TypeError:
-            raise TypeError(f"{wanted}; got {coordinates!r}") from None
+        if isinstance(coordinates, str):
+            if coordinates != "actuated":
+                raise ModelError(f"{wanted}, such as ['{coordinates}']")
+            coordinates = robot.actuated
+        elif not np.iterable(coordinates):
+            raise TypeError(f"{wanted}; got {coordinates!r}")
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = velocity_names(robot)
     if len(set(columns)) < len(columns):

@@ -26,7 +26,7 @@ from ...errors import ModelError
 from .projected import applied, transposed
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Factors(Brief):
     """Matrices of which the equations of motion are products, N bodies of 6 rows each.
 
@@ -128,7 +128,7 @@ class InvariantForm(LoopFunctions):
         return self._joint_screws(self.neutral() if q is None else q)
 
     def factors(self, q: ArrayLike, v: ArrayLike | None = None, *, frame: str | None = None) -> Factors:
-        """The matrices of which mass matrix, Coriolis matrix, gravity and Jacobian are products, in the coordinate-invariant form.
+        """The matrices of which the tree's mass matrix, Coriolis matrix, gravity and Jacobian are products, in the invariant form.
 
         To be printed and multiplied; :meth:`mass_matrix` and the others take a thousandth of the time. Loops are open in it.
 

@@ -36,7 +36,7 @@ DOUBTFUL = 1e-5
 MOVING = 1e-3
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Modes(Brief):
     """Motions exp(eigenvalue t) near a state, slowest first; of a conjugate pair the one with positive imaginary part comes first.
 
@@ -90,7 +90,7 @@ class Modes(Brief):
         return np.asarray(robot.project_configuration(q, metric="plain", time=self._of.time) if robot.nc else q)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linearization(Brief):
     """x-dot = rate + A x + B u + E d of the deviation x = (y, u) of configuration and velocity from a state, in independent coordinates.
 

@@ -21,11 +21,12 @@ from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
 from ...errors import ShapeError, StateError
+from ..assembly.closing import closing
 
 NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FreeMotions(Brief):
     """The solutions of J x = g: x = inverse g + basis y with any y.
 
@@ -56,12 +57,24 @@ class FreeMotions(Brief):
         N, M = self.basis, real_array("M", M)
         if M.ndim < 2 or M.shape[-2:] != (N.shape[-2],) * 2:
             raise ShapeError(f"M has shape {M.shape}; its last axes must be (nv, nv) = {(N.shape[-2],) * 2}")
-        missing = 1.0 - np.square(N).sum(axis=-2)  # one for every column that is zero
-        reduced = transposed(N) @ M @ N + missing[..., None] * np.eye(N.shape[-1])
+        # in units in which the masses of all velocities are one: rounding of the heavy ones is nothing beside the light ones
+        units = np.sqrt(np.maximum(np.diagonal(M, axis1=-2, axis2=-1), 0.0))
+        units = np.where(units > 0.0, units, 1.0)[..., None]
+        N, present = orthonormal(units * N)
+        reduced = transposed(N) @ (M / units / transposed(units)) @ N + (1.0 - present)[..., None] * np.eye(N.shape[-1])
         try:
-            return np.asarray(N @ np.linalg.solve(reduced, transposed(N)))
+            return np.asarray(N @ np.linalg.solve(reduced, transposed(N)) / units / transposed(units))
         except np.linalg.LinAlgError:
             raise StateError("there is a motion that the constraints allow and that moves nothing with mass") from None
+
+
+def orthonormal(basis: Array) -> tuple[Array, Array]:
+    """The same spaces (..., n, k) by orthonormal columns, those that are zero last, and which are not (..., k)."""
+    present = np.asarray(np.isfinite(basis).all(axis=-2) & basis.any(axis=-2))
+    clean = np.where(np.isfinite(basis), basis, 0.0)
+    Q = np.linalg.qr(clean)[0]
+    sound = np.isfinite(basis).all(axis=(-2, -1), keepdims=True)
+    return np.where(sound, Q * present[..., None, :], np.nan), present.astype(np.float64)
 
 
 def transposed(A: Array) -> Array:
@@ -79,23 +92,45 @@ def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
 
     `largest` (...) is the size that J could have, where J itself may be nothing but rounding; default: its own.
     """
+    return _solutions(J, largest)[0]
+
+
+def _solutions(J: Array, largest: Array | None) -> tuple[FreeMotions, Array]:
+    """And a basis (..., nc, k) of what J^T takes to nothing."""
     nc, nv = common_axes({"J": J.shape})[-2:]
     bad = np.asarray(~np.isfinite(J).all(axis=(-2, -1)))
     B, s, V = np.linalg.svd(np.where(bad[..., None, None], 0.0, J))
     size = s.max(axis=-1, initial=0.0) if largest is None else largest
     kept = s > NEGLIGIBLE * size[..., None]
-    freedom = nv - kept.sum(axis=-1)
+    rank = kept.sum(axis=-1)
     shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     some = min(nc, nv)
     inverse = transposed(V[..., :some, :] * shares[..., None]) @ transposed(B[..., :some])
-    # a state without an answer needs a column to say so
-    widest = max(int(freedom.max(initial=0, where=~bad)), int(bad.any()))
-    basis = transposed(V)[..., ::-1][..., :widest] * (np.arange(widest) < freedom[..., None])[..., None, :]
+
+    def rest(columns: Array, count: Array) -> Array:
+        # a state without an answer needs a column to say so
+        widest = max(int(count.max(initial=0, where=~bad)), int(bad.any()))
+        return columns[..., ::-1][..., :widest] * (np.arange(widest) < count[..., None])[..., None, :]
+
     spoilt = bad[..., None, None]
-    return FreeMotions(np.where(spoilt, np.nan, basis), np.where(bad, -1, freedom), np.where(spoilt, np.nan, inverse))
+    free = np.where(spoilt, np.nan, rest(transposed(V), nv - rank))
+    idle = np.where(spoilt, np.nan, rest(B, nc - rank))
+    return FreeMotions(free, np.where(bad, -1, nv - rank), np.where(spoilt, np.nan, inverse)), idle
 
 
-@dataclass(frozen=True, repr=False)
+def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
+    """What solves J x = g of the mechanism's constraints, whose rank is decided where radians and metres compare: in any units."""
+    loops = closing(robot, (), ()).loops
+    R, C = loops.row_scale[:, None], loops.column_scale[:, None]
+    found, idle = _solutions(R * J * C[:, 0], None)
+    basis, idle = orthonormal(C * found.basis)[0], orthonormal(R * idle)[0]
+    # of all x that solve it the shortest, and nothing for what no x gives
+    inverse = C * found.inverse * R[:, 0]
+    inverse = inverse - basis @ (transposed(basis) @ inverse)
+    return FreeMotions(basis, found.freedom, inverse - (inverse @ idle) @ transposed(idle))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ProjectedEquations(Brief):
     """The equations of motion on the motions that the constraints allow, and on the forces that do no work on these.
 
@@ -138,10 +173,10 @@ class ProjectedDynamics(LoopFunctions):
         >>> int(free.freedom), free.basis.shape
         (1, (3, 1))
         """
-        return solutions(self.constraint_jacobian(q, time=time))
+        return loop_motions(self, self.constraint_jacobian(q, time=time))
 
     def projections(self, q: ArrayLike, *, time: ArrayLike | None = None) -> tuple[Array, Array]:
-        """P_omega and P_T (..., nv, nv), in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
+        """P_omega and P_T (..., nv, nv) on the tree, in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
 
         P_T v is the velocity nearest in kinetic energy that the constraints allow (where nothing is driven), (1 - P_omega) tau what
         they carry of a force. Rows may depend on one another. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).

@@ -11,20 +11,27 @@ centre of gravity, the COG Jacobian of Sonoda, Ishii and Isobe.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, real_rows
+from ..._arrays import Array, checked_truth, common_axes, into, real_rows
 from ..._showing import Brief
-from ...dynamics.options import ExpressedIn, Wrenches
-from ...errors import StateError
+from ...description.joints import PARAMETERS
+from ...dynamics.options import ExpressedIn, FrameTimeOptions, Wrenches, shows_options
+from ...errors import ModelError, StateError
 from .cog import CogDynamics
 from .coordinates import Coordinates, Dependence, component_rows
-from .projected import applied, solutions, transposed
+from .projected import NEGLIGIBLE, applied, loop_motions, transposed
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+ROUNDING = 1e-12  # of mobilities, relative: no loops add to it
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReducedForm(Brief):
     """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
 
@@ -128,47 +135,68 @@ class ReducedDynamics(CogDynamics):
             bias=applied(transposed(G), self.inverse_dynamics(q, motion.v, a, wrenches=wrenches)),
         )
 
-    def loop_operational_inertia_inverse(
-        self, q: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame", time: ArrayLike | None = None
-    ) -> Array:
-        """J_f (M^-1 as the loops leave it) J_f^T (..., 6, 6): acceleration of a frame per wrench on it, loops being closed.
+    @shows_options
+    def operational_inertia_inverse(self, q: ArrayLike, frame: str, **options: Unpack[FrameTimeOptions]) -> Array:
+        """Acceleration of a frame per wrench on it, (..., 6, 6), loops closed: J_f (M^-1 as they leave it) J_f^T; defined everywhere.
 
-        Without loops it is :meth:`operational_inertia_inverse`, which leaves them out. van der Merwe 5.58.
+        van der Merwe 5.58. With all loops open it is J_f :meth:`omega`.
 
         >>> import sarrus
+        >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).operational_inertia_inverse([0.0], "tip")[3, 3])
+        0.5
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> fourbar.loop_operational_inertia_inverse(fourbar.assemble(), "coupler").shape
+        >>> fourbar.operational_inertia_inverse(fourbar.assemble(), "coupler").shape
         (6, 6)
         """
-        J = self.jacobian(q, frame, expressed_in=expressed_in)
-        inverse = solutions(self.constraint_jacobian(q, time=time)).constrained_inverse(self.mass_matrix(q))
-        return np.asarray(J @ inverse @ transposed(J))
+        time = cast("dict[str, Any]", options).pop("time", None)
+        if not self.nc:
+            return self._tree_operational_inertia_inverse(q, frame, **options)
+        out, wanted = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
+        if not wanted:
+            cast("Any", self.jacobian)(q, frame, **options)  # which says what is wrong
+        J, status = cast("Any", self.jacobian)(q, frame, **options, return_status=True)
+        M = self.mass_matrix(q, return_status=True)[0]
+        A, rows = cast("tuple[Array, Array]", self.constraint_jacobian(q, time=time, return_status=True))
+        bad = (np.asarray(status) != 0) | (np.asarray(rows) != 0)
+        M, A = np.where(bad[..., None, None], np.eye(self.nv), M), np.where(bad[..., None, None], 0.0, A)
+        answer = J @ loop_motions(self, A).constrained_inverse(M) @ transposed(J)
+        answer = into(out, np.where(bad[..., None, None], np.nan, answer))
+        return cast("Array", (answer, np.maximum(status, rows)) if wanted else answer)
 
-    def loop_operational_inertia(
+    def operational_inertia(
         self, q: ArrayLike, frame: str, components: str = "rx ry rz tx ty tz", *, expressed_in: ExpressedIn = "frame",
         time: ArrayLike | None = None,
     ) -> Array:  # fmt: skip
-        """Operational-space inertia (..., n, n) of a frame of the closed mechanism, along those of rx ry rz tx ty tz in which it can move.
+        """Operational-space inertia (..., n, n) of a frame, loops closed, along those of rx ry rz tx ty tz in which it can move.
 
-        Raises StateError where it cannot, ModelError for other names. van der Merwe 5.57.
+        Raises StateError where it cannot: its inertia is infinite there, and :meth:`operational_inertia_inverse` is what exists; ModelError
+        for other names. van der Merwe 5.57.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> fourbar.loop_operational_inertia(fourbar.assemble(), "coupler", "ry").shape
+        >>> fourbar.operational_inertia(fourbar.assemble(), "coupler", "ry").shape
         (1, 1)
+        >>> sarrus.mechanisms.pendulum().operational_inertia([0.0], "tip")
+        Traceback (most recent call last):
+            ...
+        sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
         """
         rows = component_rows(components)
-        held = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in)
-        held = np.sqrt(np.diagonal(held, axis1=-2, axis2=-1))[..., rows]
+        if not rows:
+            raise ModelError(f"components are one or more of {' '.join(PARAMETERS)}; got {components!r}")
+        whole = self.operational_inertia_inverse(q, frame, expressed_in=expressed_in, time=time)
+        common_axes({"the answer": whole.shape})
         # what the frame could do with the loops open is what its mobility is measured by: it may be nothing but rounding
-        scale = np.where(held > 0.0, held, 1.0)
-        scale = scale[..., :, None] * scale[..., None, :]
-        inverse = self.loop_operational_inertia_inverse(q, frame, expressed_in=expressed_in, time=time)
-        inverse = inverse[..., np.array(rows)[:, None], rows]
-        found = solutions(inverse / scale, np.ones(inverse.shape[:-2]))
-        if np.any(found.freedom > 0):
+        open_ = self._tree_operational_inertia_inverse(q, frame, expressed_in=expressed_in, return_status=True)[0]
+        held = np.sqrt(np.diagonal(np.where(np.isnan(open_), np.abs(whole), open_), axis1=-2, axis2=-1))[..., rows]
+        bad = np.asarray(np.isnan(whole).any(axis=(-2, -1), keepdims=True))  # stays NaN, and no other state's business
+        scale = np.where((held > 0.0) & ~bad[..., 0], held, 1.0)
+        inverse = np.where(bad, np.eye(len(rows)), whole[..., np.array(rows)[:, None], rows])
+        relative = inverse / (scale[..., :, None] * scale[..., None, :])
+        rank = np.linalg.matrix_rank(relative, tol=NEGLIGIBLE if self.nc else ROUNDING, hermitian=True)
+        if np.any(rank < len(rows)):
+            which = "directions" if len(rows) == 6 else f"directions {components}"
             raise StateError(
-                f"frame '{frame}' can move in {len(rows) - int(found.freedom.max())} of the {len(rows)} directions "
-                f"{components}: its inertia is infinite in the others"
+                f"frame '{frame}' can move in {int(np.min(rank))} of {len(rows)} {which}: its inertia is infinite in the others"
             )
-        return np.asarray(found.inverse / scale)
+        return np.where(bad, np.nan, np.linalg.inv(relative) / (scale[..., :, None] * scale[..., None, :]))

@@ -18,6 +18,7 @@ from ..._core import Status
 from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions, LoopReactions, raise_contradiction
 from ...dynamics.options import TimeOptions, Wrenches
+from ...errors import check_name
 from .chain_answers import ChainAnswer, answer, inverse_root, inverse_where
 from .chain_states import States, states
 from .chains import INSTEAD, TakenApart, taken_apart
@@ -34,7 +35,7 @@ CONTRADICTION = 1e-6  # what blocked directions leave of the acceleration that t
 REST = 1e-12  # rad/s2, m/s2: less than this is rounding
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReferenceMemberSolution(Brief):
     """The quantities of van der Merwe 1995, ch. 6, in the order in which they are found.
 
@@ -147,6 +148,8 @@ class ReferenceMember(LoopFunctions):
         >>> solution.member_acceleration.round(6) + 0.0
         array([ 0.      ,  0.      ,  0.      , -5.242718,  0.      , -5.242718])
         """
+        if member is not None:
+            check_name("body", member, self.bodies)
         cut = taken_apart(self, member)
         s = states(self, cut, q, v, tau, wrenches, time, return_status)
         chains = [answer(self, cut, s, c) for c in cut.chains]
@@ -202,7 +205,7 @@ class ReferenceMember(LoopFunctions):
             reactions = [LoopReactions(s.multipliers, s.wrenches, residual, np.full(np.shape(residual), np.nan))]
         elif return_reactions:
             threads = options.get("threads", 1)
-            reactions = [self.reactions(q, v, a, wrenches=wrenches, threads=threads, return_status=True)[0]]
+            reactions = [self._open_reactions(q, v, a, wrenches=wrenches, threads=threads, return_status=True)[0]]
         answers = (a, *reactions, *([s.status] if return_status else []))
         return answers if len(answers) > 1 else a
 
@@ -227,7 +230,7 @@ class ReferenceMember(LoopFunctions):
             return np.asarray(np.sqrt(missing / np.where(size > 0.0, size, 1.0)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Met:
     """The member with all chains at it."""
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, into, real_array, real_rows
+from ..._arrays import Array, checked_names, into, real_array, real_rows
 from ..._showing import Brief
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import Joint, _operation
 from ...dynamics.options import ExpressedIn, FrameOptions, StateOptions, Wrenches
-from ...errors import ModelError, StateError, raise_no_such_name
+from ...errors import ModelError, ShapeError, StateError, check_name
 from ..formulations.coordinates import Coordinates, Dependence, velocity_names
 from ..formulations.projected import applied, solutions, transposed
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EndPoint:
     """How a frame moves: velocity = J_b x_b-dot + J_m y-dot (SpaceDyn 3.16), and what its rate needs besides (3.17).
 
@@ -50,7 +50,7 @@ class EndPoint:
     joint_jacobian_derivative: Array
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FreeFloatingForm(Brief):
     """The equations of motion of a floating mechanism, split into those of its base and those of its joints (SpaceDyn 3.18).
 
@@ -103,8 +103,7 @@ class FreeFloatingForm(Brief):
         return applied(self._at(end_point).base_jacobian, _solved(self.base_inertia, self.momentum[..., None])[..., 0])
 
     def _at(self, end_point: str) -> EndPoint:
-        if end_point not in self.end_points:
-            raise_no_such_name("end point", end_point, self.end_points, "free_floating()")
+        check_name("end point", end_point, self.end_points, "free_floating()")
         return self.end_points[end_point]
 
     def coupling_factor(self, end_point: str) -> Array:
@@ -301,7 +300,7 @@ class FreeFloating(LoopFunctions):
         H = M @ Z
         bias = applied(transposed(Z), self.inverse_dynamics(q, v, at_rest, wrenches=wrenches))
         points = {}
-        for name in [end_points] if isinstance(end_points, str) else end_points:
+        for name in checked_names("end_points", end_points):
             A = self.jacobian(q, name, expressed_in=expressed_in)
             A_dot = self.jacobian_derivative(q, v, name, expressed_in=expressed_in) @ Z + A @ Z_dot
             A = A @ Z
@@ -347,7 +346,7 @@ class FreeFloating(LoopFunctions):
             )
         R = transposed(self.pose(q, axes)[..., :3, :3])
         angular = h[..., :3] - np.cross(at, h[..., 3:])
-        return np.concatenate([applied(R, angular), applied(R, h[..., 3:])], axis=-1)
+        return np.concatenate(np.broadcast_arrays(applied(R, angular), applied(R, h[..., 3:])), axis=-1)
 
     def base_reaction(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str | None = None, *, expressed_in: ExpressedIn = "frame",
@@ -390,14 +389,17 @@ class FreeFloating(LoopFunctions):
             )
         frame = (own.parent if own.reversed else own.child) if frame is None else frame
         hosts = {f.name: f.body for f in self.description.frames}
+        check_name("frame", frame, self.frames)
         if hosts.get(frame, frame) not in base:
-            self.pose(q, frame)  # says so where there is no such frame
             raise ModelError(f"frame '{frame}' is not on the base, which is made of {', '.join(base)}")
         # what moves the other bodies is what the base exerts on them, with what acts on them from outside: virtual work of a motion of all
         others = np.repeat([name not in base for name in self.bodies], 10)
         pi = np.concatenate([body.inertia.parameters for body in self.description.bodies])
         needed = applied(self.regressor(q, v, a)[..., own.v_slice, :], pi * others)
-        for name, wrench in ({} if wrenches is None else wrenches).items():
+        if wrenches is not None and not isinstance(wrenches, Mapping):
+            raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
+        for name, wrench in (wrenches or {}).items():
+            check_name("frame", name, self.frames, "wrenches")
             if hosts.get(name, name) not in base:
                 given = real_rows(f"wrenches['{name}']", wrench, 6, needed.shape[:-1])
                 needed = needed - applied(transposed(self.jacobian(q, name)[..., own.v_slice]), given)
@@ -429,7 +431,7 @@ def _welded_to_base(robot: LoopFunctions, base: Joint) -> list[str]:
     return far
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Motions:
     """What the loops allow: v = basis [own velocities of the base; y-dot] + what prescribed motions add."""
 
@@ -448,10 +450,12 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
         Y = np.eye(robot.nv)[:, np.concatenate([own, joints])]
         names = velocity_names(robot)
         return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
+    if not q.size:
+        raise ShapeError(f"q has shape {q.shape}: it takes a configuration to tell which motions the loops allow")
     if independent is not None:
-        listed = robot.actuated if independent == "actuated" else independent
+        listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
         if not isinstance(listed, str) and isinstance(listed, Iterable):
-            independent = [base.name, *(c for c in listed if c != base.name)]
+            independent = [base.name, *(c for c in listed if not (isinstance(c, str) and c == base.name))]
     found = Dependence(robot, q, v, independent, time, independent=True)
     shown = found.E.argmax(axis=-1)  # which velocity each coordinate is
     order = np.concatenate([np.flatnonzero(np.isin(shown, own)), np.flatnonzero(~np.isin(shown, own))])

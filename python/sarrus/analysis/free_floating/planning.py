@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, checked_number, real_array, real_rows
+from ..._arrays import Array, check_callable, checked_number, real_array, real_rows
 from ..._core import tolerances
 from ..._showing import Brief
 from ...errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError
@@ -25,10 +25,11 @@ from ..formulations.projected import applied, solutions, transposed
 from ..scaling import characteristic_length, six, sliding
 from .partition import FreeFloating, base_joint, joint_columns
 
+MOST_STEPS = 1_000_000  # of a motion, at about a millisecond each
 UNREACHED = 1e-6  # of what is asked: more than rounding and regularisation leave of an equation that has a solution
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReactionNullSpace(Brief):
     """Velocities of the joints that leave the base at rest.
 
@@ -195,10 +196,10 @@ class FreeFloatingPlanning(FreeFloating):
             J = self.generalized_jacobian(q, frame, expressed_in="world_aligned")[..., rows, :]
             A.append(scale[:, None] * J)
             b.append(scale * (wanted - drift))
-        if still:
+        if held := _still_rows(still):
             body = base.parent if base.reversed else base.child
             A.append(_base_rows(self, q, still, base))
-            b.append(-self.velocity(q, rest, body, expressed_in="world_aligned")[..., component_rows(still)])
+            b.append(-self.velocity(q, rest, body, expressed_in="world_aligned")[..., held])
         lead = np.broadcast_shapes(rest.shape[:-1], *(x.shape[:-1] for x in b))
         x = np.zeros((*lead, len(columns)))
         if b:
@@ -259,6 +260,7 @@ class FreeFloatingPlanning(FreeFloating):
         [0.0, 0.0, -0.5]
         """
         base_joint(self, "free_floating_motion")
+        check_callable("velocity", velocity)
 
         def moving(t: float, q: Array) -> Array:
             return np.asarray(self.momentum_velocity(q, velocity(t, q), momentum))
@@ -310,12 +312,19 @@ class FreeFloatingPlanning(FreeFloating):
         (True, True)
         """
         base = base_joint(self, "free_floating_path")
-        start, longest = real_rows("q", q, self.nq), checked_number("step", step)
+        start, longest, tolerance = (
+            real_rows("q", q, self.nq),
+            checked_number("step", step),
+            checked_number("tolerance", tolerance),
+        )
+        if not isinstance(way_points, Mapping):
+            raise TypeError(f"way_points must map frames to places, one for each time; got {way_points!r}")
         arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
         if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
             raise ValueError(f"times must be the times of the way-points, rising and after 0; got {times!r}")
+        _check_steps(arrivals, longest)
         paths = {name: _Path(self, start, name, given, arrivals) for name, given in way_points.items()}
-        held = component_rows(still) if still else []
+        held = _still_rows(still)
         body = base.parent if base.reversed else base.child
         gain = 1.0 / (2.0 * longest)  # halves in two steps what steps leave of errors
 
@@ -340,7 +349,9 @@ class FreeFloatingPlanning(FreeFloating):
                 )
             return v
 
-        legs = [np.linspace(a, b, 1 + int(np.ceil((b - a) / longest - 1e-9)))[1:] for a, b in pairwise(arrivals)]
+        legs = [
+            np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / longest - 1e-9))))[1:] for a, b in pairwise(arrivals)
+        ]
         run = _integrated(self, start, asked, np.concatenate([[0.0], *legs]), longest)
         home = self.pose(start, body)
         for k, arrival in enumerate(arrivals[1:], 1):
@@ -437,6 +448,17 @@ class FreeFloatingPlanning(FreeFloating):
         )
 
 
+def _check_steps(times: Array, step: float) -> None:
+    """Raise ValueError where a motion would take days."""
+    if times[-1] - times[0] > MOST_STEPS * step:
+        raise ValueError(f"{times[-1] - times[0]:g} s in steps of {step:g} s are more than {MOST_STEPS} steps")
+
+
+def _still_rows(still: str) -> list[int]:
+    """Which of rx ry rz tx ty tz of the base are to rest; none for an empty text."""
+    return [] if isinstance(still, str) and not still.strip() else component_rows(still)
+
+
 # ---- rows ----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -524,6 +546,7 @@ def _integrated(
         raise ValueError(f"times must be finite and rising; got {times!r}")
     if x.ndim != 1:
         raise ShapeError(f"q has shape {x.shape}; a motion starts in one configuration, ({robot.nq},)")
+    _check_steps(t, step)
     path, v, base = [x], [velocity(float(t[0]), x)], base_joint(robot, "this")
     for t0, t1 in pairwise(t.tolist()):
         n = max(1, int(np.ceil((t1 - t0) / step - 1e-9)))

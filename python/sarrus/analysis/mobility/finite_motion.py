@@ -19,7 +19,7 @@ from ..scaling import PRESENT, ScaledLoops, null_space
 STEP, SMALL_STEP = 0.02, 1e-3  # of the largest velocity [rad, l]: to a configuration nearby, and about there
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Neighbour:
     """A configuration nearby, and a basis (nv, degrees of freedom) of the scaled velocities with which it can really move."""
 

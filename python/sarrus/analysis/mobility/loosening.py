@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_number
+from ..._arrays import Array, checked_names, checked_number
 from ...description.joints import BOUNDS, PARAMETERS, PASSIVE, Cylindrical, Gimbal, JointType, Spherical, axis_frame
 from ...description.specs import Description, JointSpec
-from ...errors import AssemblyError, ModelError, raise_no_such_name
+from ...errors import AssemblyError, ModelError, ShapeError, check_name
 from ...spatial import Transform
 from ..assembly.position import Position
 from ..joint_targets import start_near
@@ -89,10 +89,11 @@ class Loosening(Position, MobilityAnalysis):
             if _singular_values(self, q)[1] > tolerance:
                 q = self.assemble(tolerance=tolerance, time=0.0)
         q = self.normalize(q)
-        allowed = self.loop_joints if joints is None else tuple(joints)
+        if q.ndim != 1:
+            raise ShapeError(f"q has shape {q.shape}; loosened() looks at one configuration, ({self.nq},)")
+        allowed = self.loop_joints if joints is None else checked_names("joints", joints)
         for name in allowed:
-            if name not in self.loop_joints:
-                raise_no_such_name("closing joint", name, self.loop_joints)
+            check_name("closing joint", name, self.loop_joints)
         s, residual = _singular_values(self, q)
         if residual > tolerance:
             limit = f"the tolerance is {tolerance:g}"

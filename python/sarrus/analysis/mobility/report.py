@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, real_array
+from ..._arrays import Array, checked_time, real_array
 from ..._core import tolerances
 from ..._showing import Brief, table
 from ...dynamics.loop_operations import LoopFunctions
@@ -316,7 +316,7 @@ class MobilityAnalysis(Actuation):
         """
         motors = [name for name in self._motors(actuated) if self.joint(name).type.nv]
         frame, rows = ("ground", []) if output is None else frame_components("output", output)
-        return mobility_map(self, real_array("q", q), motors, frame, list(rows), time, threads)
+        return mobility_map(self, real_array("q", q), motors, frame, list(rows), checked_time(time), threads)
 
 
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:

@@ -1,0 +1,34 @@
+// The operations that loops ask, for states side by side in the registers of the instruction set level that this file is compiled for.
+#include "loop_operations.hpp"
+#include "packets.hpp"
+#include "shared.hpp"
+
+namespace sarrus {
+
+// compiled in loop_kernels.cpp
+#define SARRUS_COMPILED(name, ...) \
+  extern template void one_by_one<Operation::name>(const Tree&, const Parameters&, const Rows&, std::int64_t, std::int64_t);
+SARRUS_LOOP_OPERATIONS(SARRUS_COMPILED)
+#undef SARRUS_COMPILED
+
+/// Where the factor of a packet would leave the cache, states go one by one: the dense rows of fronts fill registers by themselves.
+template <Operation op>
+void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t cache = 1 << 20;
+  const Substructures* pieces = tree.loops.substructures;
+  if (pieces && pieces->tree.loops.dynamics.slots * std::int64_t(loop_lanes * sizeof(double)) > cache)
+    one_by_one<op>(tree, p, rows, begin, end);
+  else
+    many<op, loop_lanes>(tree, p, rows, begin, end);
+}
+
+void add_loop_batches(KernelTable& table) {
+#define SARRUS_ADD(name, ...)                                                 \
+  if constexpr (Operation::name != Operation::constraint_jacobian_derivative) \
+    table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
+  // rows on numbers that carry their rates are half a minute of a compiler's time, and on no hot path: they stay one by one
+  SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
+#undef SARRUS_ADD
+}
+
+}  // namespace sarrus

@@ -1,0 +1,113 @@
+// An operation for packets of states, one a lane: what turns rows of numbers into packets and back.
+#pragma once
+
+#include <algorithm>
+
+#include "lanes.hpp"
+#include "run.hpp"
+
+namespace sarrus {
+namespace {
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define SARRUS_TRANSPOSES
+#endif
+#endif
+
+/// Four rows of four become four columns, in registers. Three columns of a row of seven are had by a block that overlaps the last one.
+#ifdef SARRUS_TRANSPOSES
+template <int W> constexpr bool transposes = W == 4;
+using Four = Register<4>::real;
+typedef double UnalignedFour __attribute__((vector_size(32), aligned(8), may_alias));
+SARRUS_INLINE void transpose(Four (&r)[4]) {
+  const Four a = __builtin_shufflevector(r[0], r[1], 0, 4, 2, 6), b = __builtin_shufflevector(r[0], r[1], 1, 5, 3, 7);
+  const Four c = __builtin_shufflevector(r[2], r[3], 0, 4, 2, 6), d = __builtin_shufflevector(r[2], r[3], 1, 5, 3, 7);
+  r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5), r[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+  r[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7), r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+}
+SARRUS_INLINE void gather_block(const double* const* row, int k, Packet<4>* to) {
+  Four r[4];
+  for (int l = 0; l < 4; ++l) r[l] = *reinterpret_cast<const UnalignedFour*>(row[l] + k);
+  transpose(r);
+  for (int l = 0; l < 4; ++l) reinterpret_cast<Four&>(to[k + l]) = r[l];
+}
+SARRUS_INLINE void scatter_block(const Packet<4>* from, int k, double* const* row) {
+  Four r[4];
+  for (int l = 0; l < 4; ++l) r[l] = reinterpret_cast<const Four&>(from[k + l]);
+  transpose(r);
+  for (int l = 0; l < 4; ++l) *reinterpret_cast<UnalignedFour*>(row[l] + k) = r[l];
+}
+#else
+template <int W> constexpr bool transposes = false;
+SARRUS_INLINE void gather_block(const double* const*, int, Packet<4>*) {}
+SARRUS_INLINE void scatter_block(const Packet<4>*, int, double* const*) {}
+#endif
+
+/// Calls f with the first column of each block of four that covers `size` columns.
+template <class F> SARRUS_INLINE void for_blocks(int size, F&& f) {
+  int k = 0;
+  for (; k + 4 <= size; k += 4) f(k);
+  if (k < size) f(size - 4);
+}
+
+/// Rows i .. i + W - 1 of an input, one a lane; past the last row it is repeated.
+template <int W> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end, Packet<W>* to) {
+  const double* row[W];
+  for (int l = 0; l < W; ++l) row[l] = from + (i + l < end ? i + l : end - 1) * step;
+  if constexpr (transposes<W>)
+    if (size >= 4) {
+      for_blocks(size, [&](int k) SARRUS_INLINED { gather_block(row, k, to); });
+      return;
+    }
+  for (int k = 0; k < size; ++k)
+    for (int l = 0; l < W; ++l) to[k].lanes[l] = row[l][k];
+}
+template <int W> void scatter(const Packet<W>* from, int size, std::int64_t i, std::int64_t end, double* to) {
+  if constexpr (transposes<W>)
+    if (size >= 4 && i + W <= end) {
+      double* row[W];
+      for (int l = 0; l < W; ++l) row[l] = to + (i + l) * size;
+      for_blocks(size, [&](int k) SARRUS_INLINED { scatter_block(from, k, row); });
+      return;
+    }
+  const int rows = i + W <= end ? W : static_cast<int>(end - i);
+  for (int l = 0; l < rows; ++l)
+    for (int k = 0; k < size; ++k) to[(i + l) * size + k] = from[k].lanes[l];
+}
+
+/// The same for all operations, which are too many to have it compiled into each.
+template <int W>
+SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), const Tree& tree, const Parameters& p,
+                                const Rows& rows, std::int64_t begin, std::int64_t end) {
+  using P = Packet<W>;
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  P* in[max_inputs];
+  for (int k = 0; k < max_inputs; ++k) in[k] = rows.in[k] ? arena.take<P>(rows.in_size[k]) : nullptr;
+  P** wrench = arena.take<P*>(p.wrenches);
+  for (int k = 0; k < p.wrenches; ++k) wrench[k] = arena.take<P>(6);
+  const auto* external = external_wrenches(p, arena, wrench);
+  P* out = arena.take<P>(rows.out_size);
+  for (std::int64_t i = begin; i < end; i += W) {
+    // a large result has left the cache since the last call: ask for its lines while the kernel works
+    const std::int64_t last = std::min<std::int64_t>(i + W, end) * rows.out_size;
+    for (std::int64_t k = i * rows.out_size; k < last; k += 8) __builtin_prefetch(rows.out + k, 1);
+    for (int k = 0; k < max_inputs; ++k)
+      if (in[k]) gather(rows.in[k], rows.in_step[k], rows.in_size[k], i, end, in[k]);
+    for (int k = 0; k < p.wrenches; ++k) gather(rows.wrench[k], rows.wrench_step[k], 6, i, end, wrench[k]);
+    const Arena::Scope inner(arena);
+    const P status = kernel({tree, arena, p, in, external, out});
+    for (std::int64_t l = i; l < std::min<std::int64_t>(i + W, end); ++l)
+      rows.status[l] = static_cast<signed char>(status.lanes[l - i]);
+    scatter(out, rows.out_size, i, end, rows.out);
+  }
+}
+
+template <Operation op, int W> void many(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin,
+                                         std::int64_t end) {
+  in_packets<W>(&Kernel<op>::template run<Packet<W>>, tree, p, rows, begin, end);
+}
+
+}  // namespace
+}  // namespace sarrus

@@ -1,0 +1,13 @@
+// What algorithms ask of any joint.
+#define SARRUS_COMPILES_SHARED
+#include "shared.hpp"
+
+namespace sarrus {
+SARRUS_SHARED_JOINTS(, double)
+#ifndef SARRUS_FALLBACK
+SARRUS_SHARED_JOINTS(, Packet<loop_lanes>)
+#ifdef SARRUS_TREE_LANES_DIFFER
+SARRUS_SHARED_JOINTS(, Packet<tree_lanes>)
+#endif
+#endif
+}  // namespace sarrus

@@ -1,0 +1,81 @@
+"""Calls that would take for ever: they end by Ctrl-C and with the interpreter, or are refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus import control
+
+
+def several(count=4):
+    robots = [sarrus.mechanisms.four_bar(crank=crank) for crank in np.linspace(0.3, 0.4, count)]
+    return robots, np.stack([robot.assemble(fixed={"motor": 0.5}) for robot in robots])
+
+
+def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
+    robots, q = several()
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.perf_counter()
+    runs = sarrus.simulate_many(robots, q, np.zeros(3), 5000.0, every=10**7, threads=2)
+    assert time.perf_counter() - begun < 3.0  # 1 s, and what a machine under load takes
+    assert (runs.status == sarrus.Status.INTERRUPTED).all()
+
+
+def test_runs_that_are_done_by_then_are_kept():
+    robots, q = several()
+    # one of them is at once over: its law fails it
+    push = control.PrescribedEffort("motor", 0.0)
+    q[0] = 100.0  # which closes no loop
+    q[0, 0] = np.nan
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    runs = sarrus.simulate_many(robots, q, np.zeros(3), 5000.0, push, every=10**7, threads=2)
+    assert runs.status.tolist().count(sarrus.Status.INTERRUPTED) >= 3
+
+
+def test_the_interpreter_ends_while_a_daemon_thread_is_inside():
+    program = (
+        "import threading, time, numpy as np, sarrus\n"
+        "robots = [sarrus.mechanisms.four_bar(crank=c) for c in (0.3, 0.35, 0.4)]\n"
+        "q = np.stack([r.assemble(fixed={'motor': 0.5}) for r in robots])\n"
+        "run = lambda: sarrus.simulate_many(robots, q, np.zeros(3), 5000.0, every=10**7, threads=2)\n"
+        "threading.Thread(target=run, daemon=True).start()\n"
+        "time.sleep(0.5)\n"
+        "print(time.time(), flush=True)\n"
+    )
+    environment = os.environ | {"SKBUILD_EDITABLE_VERBOSE": "0"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 0 and time.time() - float(done.stdout.split()[-1]) < 3.0
+
+
+@pytest.mark.parametrize("period", [1e-9, 1e-300])
+@pytest.mark.parametrize("many", [False, True])
+def test_periods_that_are_nothing_beside_a_step_are_refused(period, many):
+    robot = sarrus.mechanisms.four_bar()
+    call = sarrus.simulate_many if many else sarrus.simulate
+    with pytest.raises(ValueError, match="too short"):
+        call(robot, robot.assemble(), np.zeros(3), 0.01, control.Sampled([control.PID("motor")], period=period))
+
+
+@pytest.mark.parametrize(("duration", "dt"), [(1e9, 1e-3), (1.0, 1e-15)])
+@pytest.mark.parametrize("many", [False, True])
+def test_runs_that_fit_into_no_memory_are_refused_at_once(duration, dt, many):
+    call = sarrus.simulate_many if many else sarrus.simulate
+    begun = time.perf_counter()
+    with pytest.raises(MemoryError, match="GiB"):
+        call(sarrus.mechanisms.pendulum(), [0.1], [0.0], duration, dt=dt)
+    assert time.perf_counter() - begun < 1.0
+
+
+def test_a_policy_that_raises_stop_iteration():
+    def policy(t, q, v):
+        raise StopIteration("of the caller")
+
+    with pytest.raises(StopIteration, match="of the caller"):
+        sarrus.simulate_many(sarrus.mechanisms.pendulum(), [[0.1]], [0.0], 0.1, policy=policy)

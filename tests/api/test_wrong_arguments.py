@@ -1,0 +1,62 @@
+"""All that is public, found by inspection: with one argument wrong, an error of ours that says so; and objects copy and compare."""
+
+import dataclasses
+import os
+import random
+import re
+
+import pytest
+
+from tests.effort import SOAK
+from tools.fuzz.calls import OF_ALL, modules
+from tools.fuzz.one_wrong import WRONG, OneWrong
+
+# these take Pinocchio, or a mechanism with a name for a configuration
+UNTRIED = {"Mechanism.configuration", "Mechanism.to_pinocchio", "from_pinocchio", "to_pinocchio"}
+EACH = len(WRONG) if SOAK else 5  # of the wrong values
+PARTS = 4
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib").use("agg")
+    monkeypatch.chdir(tmp_path)
+    return OneWrong()
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_one_wrong_argument(calls, part):
+    """Never Python's, NumPy's or pybind11's own words."""
+    told, untried = [], set()
+    for target in calls.asked[part::PARTS]:
+        if target.key.startswith(("View", "view")):  # its own tests ask them, of a server
+            continue
+        found = calls.findings(target, random.Random(target.key).sample(WRONG, EACH))
+        if found is None:
+            untried.add(target.key)
+        else:
+            told += [f"{what}\n    {'; '.join(program)}" for what, program in found]
+    assert not told, f"{len(told)} bad errors, such as\n" + os.linesep.join(told[:10])
+    assert untried <= UNTRIED
+
+
+@pytest.mark.filterwarnings("default")
+def test_objects_show_compare_copy_and_pickle(calls):
+    asked = [
+        t for t in calls.targets.values() if t.template in OF_ALL and t.owner.__name__ not in ("View", "TaskControl")
+    ]
+    failed = [f"{t.template} of {t.owner.__name__}" for t in asked if calls.right_call(t) is None]
+    assert len(asked) > 500 and not failed
+
+
+def test_dataclasses_of_arrays_compare_by_identity():
+    """Of the whole package: `==` of arrays is an array, which is neither true nor false."""
+    classes = {cls for module in modules() for cls in vars(module).values() if dataclasses.is_dataclass(cls)}
+    with_arrays = {
+        cls
+        for cls in classes
+        if any(re.search("Array|ndarray", str(f.type).partition("Callable")[0]) for f in dataclasses.fields(cls))
+    }
+    assert len(with_arrays) > 20
+    assert not {cls.__name__ for cls in with_arrays if cls.__eq__ is not object.__eq__ and cls.__dataclass_params__.eq}

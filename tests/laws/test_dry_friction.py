@@ -1,0 +1,137 @@
+"""Friction of joints that come to rest: it holds, costs no steps, and knows neither method, cut, nor units."""
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus import Builder, Inertia, Revolute, control
+
+FIXED = ("rk4", "rkmk4", "independent", "implicit_midpoint", "semi_implicit", "euler")
+METHODS = (*FIXED, "dopri5")
+GRAVITY = 9.81
+
+
+def chain(friction, length=1.0, mass=1.0, gravity=GRAVITY):
+    """Rods, one behind the other, with a friction each."""
+    b = Builder("chain", gravity=(0, 0, -gravity))
+    for i, limit in enumerate(friction):
+        b.add_body(f"b{i}", Inertia.rod(mass, (0, 0, 0), (length, 0, 0), 0.02 * length))
+        b.add_joint(
+            f"j{i}", Revolute("y", friction=limit), f"b{i - 1}" if i else "ground", f"b{i}", at_parent=(length, 0, 0) if i else (0, 0, 0)
+        )  # fmt: skip
+    return b.build()
+
+
+def four_bar(closing, friction, size=1.0, mass=1.0):
+    b = Builder("four-bar", gravity=(0, 0, -GRAVITY * size))
+    for name, length in ("a", 0.4), ("b", 1.1), ("c", 0.9):
+        b.add_body(name, Inertia.rod(mass, (0, 0, 0), (length * size, 0, 0), 0.01 * size))
+    for name, parent, child, at_parent, at_child in (
+        ("m", "ground", "a", 0.0, 0.0), ("p1", "a", "b", 0.4, 0.0), ("p", "ground", "c", 1.0, 0.0), ("p2", "b", "c", 1.1, 0.9),
+    ):  # fmt: skip
+        b.add_joint(
+            name, Revolute("y", friction=friction * mass * size**2), parent, child, at_parent=(at_parent * size, 0, 0),
+            at_child=(at_child * size, 0, 0), tree=name != closing, loop=name == closing,
+        )  # fmt: skip
+    return b.build()
+
+
+def rest_of_pendulum(q, friction):
+    """Where a rod of 1 kg and 1 m comes to rest, by its energy: each swing loses friction times its angle."""
+    weight = 0.5 * GRAVITY
+    while weight * abs(np.cos(q)) > friction:
+        way = np.sign(np.cos(q))
+
+        def energy(x, start=q, way=way):
+            return weight * (np.sin(x) - np.sin(start)) - friction * (x - start) * way
+
+        low, high = q + 1e-9 * way, 0.5 * np.pi + way * 0.5 * np.pi
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if energy(middle) > 0.0 else (low, middle)
+        q = low
+    return q
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pendulum_stops_where_its_energy_says(method):
+    run = sarrus.simulate(chain([1.0]), [0.5], [0.0], 3.0, method=method)
+    assert abs(run.v[-1, 0]) < 1e-10 and abs(run.q[-1, 0] - run.q[-1000, 0]) < 1e-10
+    first_order = method in ("euler", "semi_implicit")
+    assert abs(run.q[-1, 0] - rest_of_pendulum(0.5, 1.0)) < (1e-2 if first_order else 1e-6)
+    free = sarrus.simulate(chain([0.0]), [0.5], [0.0], 3.0, method=method)
+    assert run.statistics["steps"] + run.statistics["rejected"] <= 2 * (
+        free.statistics["steps"] + free.statistics["rejected"]
+    )
+
+
+def test_where_it_stops_is_as_accurate_as_the_method():
+    right = rest_of_pendulum(0.5, 1.0)
+    for method, order in (("rk4", 4), ("implicit_midpoint", 2)):
+        coarse, fine = (
+            abs(sarrus.simulate(chain([1.0]), [0.5], [0.0], 2.0, method=method, dt=dt).q[-1, 0] - right)
+            for dt in (0.02, 0.01)
+        )
+        assert fine < coarse * 2.0 ** (1 - order)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
+@pytest.mark.parametrize("friction", [0.3, 2.0])
+def test_the_cut_changes_nothing(method, friction):
+    """Four joints of a loop stop at once, and one turns back where the crank goes on."""
+    ends = []
+    for closing in ("p2", "p", "p1", "m"):
+        robot = four_bar(closing, friction)
+        q = robot.assemble(fixed={"m": 0.5}, near={"p": 1.9})
+        run = sarrus.simulate(robot, q, robot.velocities(q, {"m": 6.0}), 2.0, method=method)
+        assert run.loop_error.max() < 1e-10
+        ends.append([robot.pose(run.q[-1], body)[:3, 3] for body in "abc"])
+    assert np.ptp(ends, axis=0).max() < (2e-5 if method == "implicit_midpoint" else 1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_units_change_nothing(method):
+    runs = []
+    for size, mass in ((1.0, 1.0), (1e-5, 1e-9), (1e3, 1e6)):
+        scale = mass * size**2
+        robot = chain([1.0 * scale, 0.6 * scale], size, mass, GRAVITY * size)
+        runs.append(sarrus.simulate(robot, [0.5, 0.3], [0.0, 0.0], 2.0, method=method).q)
+    for run in runs[1:]:
+        assert np.abs(run - runs[0]).max() < 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_motor_below_breakaway_moves_nothing(method):
+    robot = chain([1.0])
+    hanging = [0.5 * np.pi]
+    held = sarrus.simulate(robot, hanging, [0.0], 1.0, control.PrescribedEffort("j0", 0.99), method=method)
+    assert np.abs(held.q - hanging).max() < 1e-10
+    # one that grows by 1 N m/s lets go at 1 s: then I x'' = t - 1 - m g l/2 x, whose start is (t - 1)^3 / 6 I
+    pulled = sarrus.simulate(robot, hanging, [0.0], 1.1, control.PrescribedEffort("j0", sarrus.laws.polynomial(0.0, 1.0)), method=method)  # fmt: skip
+    inertia = robot.mass_matrix(hanging)[0, 0]
+    assert pulled.q[-1, 0] - hanging[0] == pytest.approx(0.1**3 / 6.0 / inertia, rel=0.05)
+
+
+def test_side_by_side_and_alone():
+    robot = chain([1.0, 0.5])
+    starts = np.array([[0.5, 0.0], [1.5, 0.1], [-1.0, 2.0], [0.5 * np.pi, 0.0], [2.0, 0.3]])
+    many = sarrus.simulate_many(robot, starts, [0.0, 0.0], 2.0, every=100, method="rk4")
+    for k, start in enumerate(starts):
+        alone = sarrus.simulate(robot, start, [0.0, 0.0], 2.0, method="rk4")
+        assert np.abs(many.q[k, -1] - alone.q[-1]).max() < 1e-12
+
+
+@pytest.mark.parametrize("method", ["auto", "dopri5", "rk4"])
+def test_a_ball_on_the_ground_beside_it(method):
+    b = Builder("pendulum and ball")
+    b.add_body("rod", Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
+    b.add_joint("pivot", Revolute("y", friction=1.0), "ground", "rod")
+    b.add_body("ball", Inertia.sphere(1.0, 0.1))
+    b.add_joint("free", sarrus.Free(), "ground", "ball")
+    robot = b.build()
+    q = robot.neutral().copy()
+    q[robot.joint("pivot").q_slice], q[robot.joint("free").q_slice.start + 6] = 0.5, 0.3
+    with pytest.warns() if method == "rk4" else np.errstate():  # rk4 is too coarse for the ground, and says so
+        run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, control.Contact("ball", radius=0.1), method=method)
+    assert run.status == "finished"
+    assert run.q[-1, robot.joint("pivot").q_slice][0] == pytest.approx(rest_of_pendulum(0.5, 1.0), abs=1e-6)

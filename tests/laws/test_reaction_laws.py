@@ -1,0 +1,88 @@
+"""What joints carry in a motion: the mechanism's answer, loops included, whichever joint closes them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+from tests.laws.test_assembly_laws import JOINTS, four_bar
+from tests.public import LOOPS, case
+from tests.variants import in_tree_of
+
+EQUAL = 1e-8  # of the largest
+
+
+def driven(robot, q, v, effort):
+    tau = np.zeros(robot.nv)
+    tau[robot.joint(robot.actuated[0]).v_slice] = effort
+    return robot.forward_dynamics(q, v, tau)
+
+
+def motion(closing):
+    """A four-bar that its motor drives, in the tree that is left where this joint closes the loop."""
+    robot = four_bar(closing)
+    q = robot.assemble(fixed={"m": 0.5})
+    v = robot.velocities(q, {"m": 3.0})
+    first = four_bar("p2")
+    q_, v_ = in_tree_of(first, robot, q, v)
+    return robot, q, v, in_tree_of(robot, first, q_, v_, driven(first, q_, v_, 2.0))[2]
+
+
+@pytest.mark.parametrize("closing", JOINTS)
+def test_nothing_is_carried_along_a_free_axis(closing):
+    """The pins about y carry no moment about y; the motor's is its effort. So for both ways to ask."""
+    robot, q, v, a = motion(closing)
+    asked = robot.reactions(q, v, a)
+    assert asked.keys() == robot.inverse_dynamics(q, v, a, return_reactions=True)[1].keys()
+    largest = max(np.abs(x).max() for x in asked.values())
+    for name, wrench in asked.items():
+        assert_allclose(wrench, robot.inverse_dynamics(q, v, a, return_reactions=True)[1][name], atol=EQUAL)
+        along = 2.0 if name == "m" else 0.0
+        assert abs(abs(wrench[1]) - along) < EQUAL * largest, name
+
+
+@pytest.mark.parametrize("closing", JOINTS)
+def test_they_do_not_depend_on_which_joint_closes(closing):
+    """As the loads of all pins, which are on the child whichever way the tree goes."""
+    first, second = motion("p2"), motion(closing)
+    robot, q, v, a = second
+    loads, expected = robot.pin_loads(q, v, a), first[0].pin_loads(*first[1:])
+    for name, wrench in robot.reactions(q, v, a).items():
+        if not robot.joint(name).reversed:
+            assert_allclose(wrench, loads[name], atol=1e-7)
+    for name in JOINTS:
+        assert_allclose(loads[name], expected[name], atol=1e-7)
+
+
+@pytest.mark.parametrize("which", LOOPS)
+def test_batches_and_known_multipliers(which):
+    """Many states, and what forward dynamics says that the loops carry."""
+    c = case(which)
+    robot, q, v = c.robot, c.q, c.v
+    tau = robot.actuation_jacobian(q) @ np.linspace(1.0, 2.0, robot.nu)
+    a, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
+    known = robot.reactions(q, v, a, multipliers=loops.multipliers)
+    asked = robot.reactions(q, v, a)
+    many, status = robot.reactions(np.stack([q] * 9), v, a, return_status=True)
+    unique = robot.mobility(q).unique_reactions
+    largest = max(np.abs(x).max() for x in known.values())
+    assert not status.any()
+    for name, wrench in asked.items():
+        assert_allclose(many[name][3], wrench, atol=EQUAL * largest)
+        if all(unique.values()):
+            assert_allclose(wrench, known[name], atol=1e-6 * largest)
+
+
+def test_what_is_not_known_is_said():
+    """A freedom that no motor drives and that something drives; a base that moves."""
+    c = case("floating")
+    tau = np.zeros(c.robot.nv)
+    tau[:6] = 1.0
+    a = c.robot.forward_dynamics(c.q, c.v, tau)
+    with pytest.raises(sarrus.NotRealizableError, match="where other forces act, too: multipliers="):
+        c.robot.reactions(c.q, c.v, a)
+    _, status = c.robot.reactions(c.q[None], c.v, a, return_status=True)
+    assert status.tolist() == [sarrus.Status.CONTRADICTORY]
+    c = case("four-bar")
+    with pytest.raises(ValueError, match="while the base moves: give multipliers="):
+        c.robot.reactions(c.q, c.v, c.a, base_acceleration=np.ones(6))

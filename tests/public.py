@@ -1,0 +1,371 @@
+"""Every public function of a state, how it is asked, and how its answer transforms: one row each, for the laws that hold for all of them.
+
+An answer is told axis by axis, the last ones of its shape, by what it counts:
+
+    q v acc tau u rows mult     coordinates, their rates, generalised forces, efforts, rows of the constraints and what they carry
+    /v /acc ...                 per unit of it
+    twist twist' wrench         [angular; linear] in the axes of a frame, its rate, [moment; force]
+    Twist Twist' Wrench         the same in the world's axes, Momentum too
+    Point Vector                in the world
+    Pose                        two axes, 4 by 4
+
+and by the unit of the numbers beyond that: energy, mass. "tree" says of an answer that it belongs to the coordinates of the tree that the
+joints closing loops leave, with all loops open: it is another one in another tree, and so says the first line of its docstring.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import sarrus
+from tests.variants import per_joint
+
+mechanisms = sarrus.mechanisms
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mechanism in a state that its loops allow, and with what it is asked besides."""
+
+    robot: Any
+    q: Any
+    v: Any
+    a: Any
+    tau: Any
+    frame: str
+    fixed: tuple
+
+    @property
+    def loops(self):
+        return self.robot.nc > 0
+
+    @property
+    def floats(self):
+        return any(self.robot.joint(name).kind == "Free" for name in self.robot.joints) and not any(
+            "ground" in spec.bodies for spec in self.robot.description.constraints
+        )
+
+    @functools.cached_property
+    def simple(self):
+        return all(self.robot.joint(name).type.nv <= 1 for name in self.robot.joints)
+
+    def given(self, x):
+        """Joint to its part of v or a, for those that determine the motion."""
+        return {name: x[..., self.robot.joint(name).v_slice] for name in self.fixed}
+
+    @property
+    def held(self):
+        return {name: self.q[..., self.robot.joint(name).q_slice] for name in self.fixed}
+
+
+def floating_four_bar():
+    """A four-bar whose ground floats."""
+    b = sarrus.Builder("floating four-bar")
+    b.add_body("base", sarrus.Inertia.box(4.0, (1.0, 0.2, 0.3)))
+    for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9)):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.02))
+    b.add_joint("float", sarrus.Free(), "ground", "base")
+    b.add_joint("m", sarrus.Revolute("y"), "base", "a", at_parent=(-0.5, 0, 0), actuated=True)
+    b.add_joint("p1", sarrus.Revolute("y"), "a", "b", at_parent=(0.4, 0, 0))
+    b.add_joint("p", sarrus.Revolute("y"), "base", "c", at_parent=(0.5, 0, 0))
+    b.add_joint("p2", sarrus.Revolute("y"), "b", "c", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0), loop=True)
+    return b.build()
+
+
+MAKERS = {
+    "pendulum": mechanisms.double_pendulum,
+    "four-bar": mechanisms.four_bar,
+    "slider-crank": mechanisms.slider_crank,
+    "delta": mechanisms.delta,
+    "floating": floating_four_bar,
+}
+
+
+@functools.lru_cache
+def case(which):
+    robot, rng = MAKERS[which](), np.random.default_rng(3)
+    home = robot.assemble() if robot.nc else robot._at(robot.description.home)
+    step = 0.1 * rng.uniform(-1, 1, robot.nv)
+    if robot.nc:
+        step = robot.project_velocity(home, step, metric="plain")
+    q = robot.integrate(home, step)
+    q = robot.project_configuration(q, metric="plain") if robot.nc else q
+    v, tau = rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
+    v = robot.project_velocity(q, v, metric="plain") if robot.nc else v
+    a = robot.forward_dynamics(q, v, tau)
+    fixed = tuple(name for name in robot.joints if robot.joint(name).kind == "Free" or name in robot.actuated)
+    return Case(robot, q, v, a, tau, robot.bodies[-1], fixed or robot.joints)
+
+
+ANY = ("pendulum", "four-bar", "slider-crank", "delta", "floating")
+LOOPS = ANY[1:]
+FLOATS = ("floating",)
+DRIVEN = ANY[:-1]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a function is asked: `args(case)`, with `more(case)` by keyword; how its answer transforms; of which mechanisms."""
+
+    args: Any
+    answer: Any = None  # axes of an array, or field to axes of a structure; None: other tests say
+    unit: str = "1"
+    tree: bool = False
+    of: tuple = ANY
+    more: Any = lambda c: {}
+    why: str = ""  # if no answer: what holds instead, and where it is tested
+
+
+def q(c):
+    return (c.q,)
+
+
+def qv(c):
+    return c.q, c.v
+
+
+def qva(c):
+    return c.q, c.v, c.a
+
+
+def qf(c):
+    return c.q, c.frame
+
+
+def qvf(c):
+    return c.q, c.v, c.frame
+
+
+def qvaf(c):
+    return c.q, c.v, c.a, c.frame
+
+
+ROWS = {
+    # what does not depend on a state
+    "configuration": Row(None, why="a name's"),
+    "constraint": Row(None, why="a name's"),
+    "joint": Row(None, why="a name's"),
+    "neutral": Row(lambda c: (), why="of each joint by itself"),
+    "random": Row(lambda c: (1, 3), why="drawn in the coordinates of the tree: test_assembly_laws.py"),
+    "save": Row(None, why="files: tests/api/io"),
+    "to_builder": Row(None, why="the description"),
+    "to_pinocchio": Row(None, why="files: tests/api/io"),
+    "loosened": Row(lambda c: (c.q,), why="a description: tests/api/analysis/test_loosening.py", of=("slider-crank",)),
+    # configurations: test_assembly_laws.py
+    "assemble": Row(lambda c: (c.q, c.held), "q", of=LOOPS),
+    "assembly_modes": Row(
+        lambda c: (c.held,),
+        why="test_assembly_laws.py",
+        of=("four-bar", "slider-crank"),
+        more=lambda c: {"attempts": 8},
+    ),
+    "inverse_kinematics": Row(lambda c: ({}, c.q, c.held), "q", of=LOOPS),
+    "follow": Row(
+        lambda c: ({c.fixed[-1]: np.stack([c.held[c.fixed[-1]]] * 2)}, c.q), "q", of=("four-bar", "slider-crank")
+    ),
+    "integrate": Row(qv, why="the step's time is not scaled: displacements instead"),
+    "difference": Row(lambda c: (c.q, c.q), "v"),
+    "normalize": Row(q, "q"),
+    "project_configuration": Row(q, "q", of=LOOPS),
+    "project_velocity": Row(qv, "v", of=LOOPS),
+    "velocities": Row(lambda c: (c.q, c.given(c.v)), "v"),
+    "accelerations": Row(lambda c: (c.q, c.v, c.given(c.a)), "acc"),
+    "joint_coordinates": Row(q, why="test_choice_laws.py"),
+    "joint_velocities": Row(qv, why="test_choice_laws.py"),
+    "joint_accelerations": Row(qva, why="test_choice_laws.py"),
+    "joint_bases": Row(lambda c: (c.q, c.fixed[0]), why="test_laws.py"),
+    # kinematics
+    "pose": Row(qf, "Pose"),
+    "velocity": Row(qvf, "twist"),
+    "acceleration": Row(qvaf, "twist'"),
+    "jacobian": Row(qf, "twist /v", tree=True),
+    "jacobian_derivative": Row(qvf, "twist' /v", tree=True),
+    "kinematics": Row(qva, why="the functions above in one: tests/api/dynamics"),
+    "screws": Row(q, why="tests/api/analysis", of=("pendulum", "four-bar"), tree=True),
+    "center_of_mass": Row(q, "Point"),
+    "center_of_mass_jacobian": Row(q, "Velocity /v", tree=True),
+    "momentum": Row(qv, "Momentum"),
+    "momentum_about": Row(qv, "Momentum0"),
+    "centroidal_momentum": Row(qv, "Momentum0"),
+    "centroidal_momentum_matrix": Row(q, "Momentum0 /v", tree=True),
+    "centroidal_momentum_bias": Row(qv, "Wrench0", tree=True),
+    # dynamics
+    "forward_dynamics": Row(lambda c: (c.q, c.v, c.tau), "acc"),
+    "inverse_dynamics": Row(qva, "tau", tree=True),
+    "mass_matrix": Row(q, "tau /acc", tree=True),
+    "mass_matrix_inverse": Row(q, "acc /tau", tree=True),
+    "mass_matrix_derivative": Row(q, "tau /acc /step", tree=True),
+    "bias_forces": Row(qv, "tau", tree=True),
+    "gravity_forces": Row(q, "tau", tree=True),
+    "coriolis_matrix": Row(qv, "tau /v", tree=True),
+    "christoffel_symbols": Row(q, "tau /v /v", tree=True),
+    "regressor": Row(qva, why="columns of parameters: test_laws.py", tree=True),
+    "kinetic_energy": Row(qv, "", "energy"),
+    "potential_energy": Row(q, why="its zero is where the world's origin is: test_laws.py"),
+    "factors": Row(qv, why="tests/api/analysis", of=("pendulum", "four-bar"), tree=True),
+    "omega": Row(qf, "acc /wrench", tree=True),
+    # loops
+    "constraint_jacobian": Row(q, "rows /step", tree=True, of=LOOPS),
+    "constraint_jacobian_derivative": Row(qv, "rows /step /s", tree=True, of=LOOPS),
+    "constraint_velocity": Row(q, "rows /s", of=LOOPS),
+    "constraint_bias": Row(qv, "rows /s /s", tree=True, of=LOOPS),
+    "loop_residual": Row(q, "rows", of=LOOPS),
+    "loop_wrenches": Row(lambda c: (c.q, np.zeros(c.robot.nc)), why="test_choice_laws.py", of=LOOPS),
+    "impact": Row(qv, why="the velocity is allowed here: test_loop_laws.py", of=LOOPS),
+    "reactions": Row(qva, why="joint by joint: test_reaction_laws.py", of=DRIVEN),
+    "constraint_forces": Row(qva, why="reactions in bases of joints: test_laws.py", of=DRIVEN),
+    "pin_loads": Row(
+        qva, why="joint by joint: test_pin_loads.py", of=("pendulum", "four-bar", "slider-crank", "delta")
+    ),
+    # motors
+    "actuation_jacobian": Row(q, "tau /u", tree=True),
+    "actuator_efforts": Row(qva, "u", of=("four-bar", "slider-crank")),
+    "internal_efforts": Row(q, why="a basis: test_choice_laws.py"),
+    "is_realizable": Row(qva, "", of=("four-bar", "slider-crank", "delta")),
+    "mobility": Row(q, {"degrees_of_freedom": "", "redundant": "", "singular_values": None}, of=LOOPS),
+    "mobility_map": Row(q, {"degrees_of_freedom": "", "singularity": "", "locked_freedoms": ""}, of=LOOPS),
+    # other forms of the equations
+    "linearize": Row(lambda c: (c.q, c.v, c.tau), why="a state of its own: test_linearization_laws.py"),
+    "free_motions": Row(q, {"freedom": ""}, of=LOOPS),
+    "projections": Row(q, why="tests/api/analysis: in the tree's coordinates", of=LOOPS, tree=True),
+    "projected_dynamics": Row(lambda c: (c.q, c.v, c.tau), {"acceleration": "acc"}, of=LOOPS),
+    "virtual_work": Row(lambda c: (c.q, c.v, c.a, c.tau), why="zero here", of=LOOPS),
+    "cog_jacobians": Row(qv, {"mass": None}, of=("four-bar",)),
+    "reduced_dynamics": Row(
+        lambda c: (c.q, c.v, "actuated"), {"mass_matrix": "u /uacc"}, of=("four-bar", "slider-crank")
+    ),
+    "reference_member": Row(lambda c: (c.q, c.v, c.tau), why="forward_dynamics(solver=...)", of=("four-bar",)),
+    "operational_inertia": Row(
+        lambda c: (*qf(c), "ry"), why="the inverse of the inverse: test_laws.py", of=("four-bar",)
+    ),
+    "operational_inertia_inverse": Row(qf, "twist' /wrench"),
+    # what floats
+    "base_reaction": Row(qva, "wrench", of=FLOATS),
+    "free_floating": Row(qv, {"base_inertia": None}, of=FLOATS),
+    "free_floating_motion": Row(None, why="a run: test_free_floating_laws.py"),
+    "free_floating_path": Row(None, why="a run: test_free_floating_laws.py"),
+    "generalized_jacobian": Row(qf, why="test_free_floating_laws.py", of=FLOATS),
+    "generalized_jacobian_derivative": Row(qvf, why="test_free_floating_laws.py", of=FLOATS),
+    "momentum_velocity": Row(qv, "v", of=FLOATS),
+    "reaction_null_space": Row(q, {"freedom": ""}, of=FLOATS),
+    "resolved_rate": Row(lambda c: (c.q, {c.frame: np.zeros(6)}), "v", of=FLOATS),
+    "dynamic_singularity_map": Row(qf, {"rank": "", "rank_fixed": "", "singularity": ""}, of=FLOATS),
+}
+
+
+def public(cls=sarrus.Mechanism):
+    """Name to signature of each public method."""
+    methods = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
+    return {name: inspect.signature(f) for name, f in methods.items() if callable(f)}
+
+
+def ask(robot, name, c, **more):
+    row = ROWS[name]
+    return getattr(robot, name)(*row.args(c), **(row.more(c) | more))
+
+
+def leaves(answer, name="") -> dict[str, np.ndarray]:
+    """All numbers, truths and names in an answer, by where they are."""
+    if isinstance(answer, dict):
+        return {k: x for key, of in answer.items() for k, x in leaves(of, f"{name}[{key}]").items()}
+    if isinstance(answer, (list, tuple)) and not all(isinstance(x, str) for x in answer):
+        return {k: x for i, of in enumerate(answer) for k, x in leaves(of, f"{name}[{i}]").items()}
+    if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
+        fields = [
+            f.name
+            for f in dataclasses.fields(answer)
+            if not f.name.startswith("_") and f.name not in ("mechanism", "time")
+        ]
+        return {k: x for f in fields for k, x in leaves(getattr(answer, f), f"{name}.{f}").items()}
+    if isinstance(answer, (np.ndarray, np.generic, float, int, bool, str, type(None), tuple)):
+        return {name: np.asarray(answer)}
+    if isinstance(answer, sarrus.Kinematics):
+        return {name: answer.pose(answer.mechanism.bodies[-1])} if hasattr(answer, "mechanism") else {}
+    if hasattr(answer, "description"):
+        return {name: np.asarray(repr(answer.description))}
+    return {f"{name}.{k}": np.asarray(x) for k, x in vars(answer).items() if isinstance(x, (np.ndarray, float, int))}
+
+
+# ---- what the axes of an answer are worth in other units, and in other axes of the world -----------------------------
+
+
+def unit_of_rows(robot, units):
+    parts = [np.zeros(0)]
+    for name in robot.constraints:
+        constraint = robot.constraint(name)
+        parts.append([1.0 if "rotation" in row or "rad" in row else units.m for row in constraint.row_names])
+    return np.concatenate(parts)
+
+
+def scale_of(axis, robot, units):
+    """Numbers by which the entries along an axis grow."""
+    if axis.startswith("/"):
+        return 1.0 / scale_of(axis[1:], robot, units)
+    u, m, s = units, units.m, units.s
+    motors = [robot.joint(name).type.velocities[0][1] for name in robot.actuated]
+    six = {
+        "twist": (1 / s, m / s),
+        "twist'": (1 / s**2, m / s**2),
+        "wrench": (u.force * m, u.force),
+        "momentum": (u.force * m * s, u.force * s),
+    }
+    key = axis.lower().rstrip("0")
+    if key in six:
+        return np.repeat(six[key], 3)
+    return {
+        "q": lambda: u.coordinates(robot),
+        "v": lambda: u.velocities(robot),
+        "step": lambda: u.velocities(robot) * s,
+        "acc": lambda: u.velocities(robot) / s,
+        "tau": lambda: u.efforts(robot),
+        "u": lambda: np.array([u.force * m / u.of(unit) for unit in motors]),
+        "uacc": lambda: np.array([u.of(unit) / s**2 for unit in motors]),
+        "rows": lambda: unit_of_rows(robot, u),
+        "s": lambda: np.array(s),
+        "Point": lambda: np.full(3, m),
+        "Velocity": lambda: np.full(3, m / s),
+    }[axis]()
+
+
+def scaled_answer(axes, unit, robot, units):
+    """The array by which an answer grows, of its last axes."""
+    factor = np.array({"1": 1.0, "energy": units.force * units.m, "mass": units.kg}[unit])
+    for axis in axes.split():
+        if axis == "Pose":
+            pose = np.ones((4, 4))
+            pose[:3, 3] = units.m
+            return pose
+        by = scale_of(axis, robot, units)
+        factor = factor * by if by.ndim == 0 else factor[..., None] * by
+    return factor
+
+
+def turned_answer(axes, T):
+    """What takes an answer to the one in the moved mechanism."""
+    R = T.rotation
+
+    def six(x):
+        return np.concatenate([R @ x[:3], R @ x[3:]])
+
+    def about_origin(x):
+        y = six(x)
+        return np.concatenate([y[:3] + np.cross(T.translation, y[3:]), y[3:]])
+
+    first = axes.split()[0] if axes else ""
+    return {
+        "Pose": lambda x: T.matrix @ x,
+        "Point": lambda x: R @ x + T.translation,
+        "Velocity": lambda x: R @ x,
+        "Momentum": about_origin,
+        "Momentum0": six,
+        "Wrench0": six,
+    }.get(first, lambda x: x)
+
+
+__all__ = ["ANY", "FLOATS", "LOOPS", "MAKERS", "ROWS", "Case", "ask", "case", "leaves", "per_joint", "public"]
