@@ -172,10 +172,15 @@ template <class T> struct LoopSolution {
 
 /// Its error is tolerances::undetermined where the loops allow a motion that moves no mass.
 template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
-  T* own = arena.take<T>(e.solved().plan.unknowns);
-  const Factor<T> factor = factorise_tightly(e, arena);
-  T error = e.relative(refine(e.solved(), arena, factor, e.lifted(arena, b), own, tolerances::most_corrections));
   const Saddle<T>& matrix = e.solved();
+  T* own = arena.take<T>(matrix.plan.unknowns);
+  const Factor<T> factor = factorise_tightly(e, arena);
+  const T* lifted = e.lifted(arena, b);
+  T error = e.relative(refine(matrix, arena, factor, lifted, own, tolerances::most_corrections));
+  if (const auto large = error > T(tolerances::unresolved); any(large)) {  // before the last correction, perhaps
+    const Arena::Scope scope(arena);
+    error = select(large, e.relative(residual(matrix, lifted, own, arena.take<T>(matrix.plan.unknowns))), error);
+  }
   if (e.epsilon || (e.pieces && e.pieces->borrows)) {
     const auto undetermined = moves_nothing(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
     error = select(undetermined, T(tolerances::undetermined), error);
@@ -186,7 +191,8 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
 /// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what all further corrections would
 /// move them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as
 /// the error does, by 1 / singular value, whether or not the residual shows it. Corrections that fall by a ratio each, slowly where the
-/// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio).
+/// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio). So slowly that rounding hides by how much,
+/// they are led by one singular direction, and 1 - ratio is its share of what the residual asks for, x^T M x / y^T r.
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& found) {
   const Saddle<T>& matrix = e.solved();
   const int nv = matrix.tree.nv, n = matrix.plan.unknowns;
@@ -199,10 +205,13 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   };
   size += in_metric(found.own);
   const T* b = e.lifted(arena, e.b);
-  residual(matrix, b, found.own, r);
-  solve(matrix.plan, found.factor, arena, r, work);
-  const T correction = sqrt(in_metric(r));
   T *next = arena.take<T>(n), *second = arena.take<T>(n);
+  residual(matrix, b, found.own, r);
+  for (int k = 0; k < n; ++k) second[k] = r[k];
+  solve(matrix.plan, found.factor, arena, r, work);
+  const T moved = in_metric(r), correction = sqrt(moved);
+  T asked = T(0.0);
+  for (int k = nv; k < nv + matrix.rows; ++k) asked += second[k] * r[k];
   for (int k = 0; k < n; ++k) next[k] = found.own[k] + r[k];
   residual(matrix, b, next, second);
   solve(matrix.plan, found.factor, arena, second, work);
@@ -215,9 +224,11 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   const T rounding = sqrt(in_metric(r)), falls = correction - another;
   // corrections that are rounding themselves tell no ratio
   const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
-  const T least = correction / T(tolerances::many_corrections);
-  const T to_come =
-      select(tells, correction * correction / select(falls > least, falls, select(least > T(0.0), least, T(1.0))), correction);
+  const T many = correction * T(tolerances::many_corrections), most = sqrt(size);
+  T slowly = correction * abs(asked) * inverse(moved);
+  slowly = select(slowly > many, slowly, many);
+  const T all = select(falls * many > moved, moved * inverse(falls), select(slowly < most, slowly, most));
+  const T to_come = select(tells, all, correction);
   return select(size > T(0.0), (to_come + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 
@@ -293,7 +304,7 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
     const T with_least = e.relative(residual(matrix, b, least, work)),
             with_any = e.relative(residual(matrix, b, found.own, work));
     // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
-    const auto lossy = both(with_least > T(tolerances::irregular), with_any < with_least);
+    const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
     for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -found.own[nv + r], lambda[r]);
     accuracy[0] = select(lossy, with_any, with_least), accuracy[1] = relative_error(e, arena, found);
   }

@@ -152,9 +152,10 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
 /// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared, or of the last one that was looked at.
 ///
 /// Corrections go on until one changes the motion by less than 1e-12 of it, or changes it no less than the one before and leaves the residual
-/// where it was: then they are rounding. Not until the residual is small or stops falling: near a singular position it is rounding from the start, and yet stands for a
-/// large error, of which each correction takes away a little (Carpentier et al.'s lambda / (mu + lambda)) and shows how much it was.
-/// Motions are measured by the inertias that they move, so that metres and radians compare. Lanes that are done keep what they have.
+/// where it was: then they are rounding. Not until the residual is small or stops falling: near a singular position it is rounding from the
+/// start, and yet stands for a large error, of which each correction takes away a little (Carpentier et al.'s lambda / (mu + lambda)) and
+/// shows how much it was. Motions are measured by what is least of them, x^T M x + y^T S y, so that metres and radians compare, and that what
+/// costs nothing does not count. Lanes that are done keep what they have.
 template <class T>
 SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -169,10 +170,12 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
     for (int i = 0; i < n; ++i) step[i] = r[i];
     solve(s.plan, f, arena, step, work);
     T moved = T(0.0), size = T(0.0);
-    for (int i = 0; i < nv; ++i) {
-      const T inertia = select(s.mobility[i] > T(0.0), T(1.0) / s.mobility[i], T(0.0)), sum = x[i] + step[i];
-      moved += step[i] * step[i] * inertia, size += sum * sum * inertia;
-    }
+    const auto count = [&](int i, const T& metric) SARRUS_INLINED {
+      const T sum = x[i] + step[i];
+      moved += step[i] * step[i] * metric, size += sum * sum * metric;
+    };
+    for (int i = 0; i < nv; ++i) count(i, s.M[s.first_entry(i)]);
+    for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
     // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
     const auto near = both(active, moved < size * T(1e-24)), far = both(active, moved > size * T(1e-24));

@@ -79,10 +79,8 @@ constexpr double passive = 1e-8;
 constexpr double undetermined = 1e200;
 /// A relative residual that no rounding explains: constraints contradict one another.
 constexpr double contradiction = 1e-6;
-/// One that is none of a regular equation.
-constexpr double irregular = 1e-12;
-/// And one from which on rounding is no excuse for it: rows that nearly, but not quite, say the same ask for more than they can both have.
-/// Rows that agree to ten digits, as files write them, are the same.
-constexpr double unresolved = 2e-11;
+/// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
+/// decides what is independent.
+constexpr double unresolved = 1e-12;
 
 }  // namespace sarrus::tolerances

@@ -169,13 +169,13 @@ void Mechanism::close(const Description& d) {
   if (pieces_) operations_of_substructures_ = pieces_->operations();
   const double most = !pieces_ ? any : decided ? 0.0 : 2.0 * pieces_->operations();
   const int inertial = hard_constraints + (loops.rotor_rows ? loops.motor_constraints : 0);
-  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true, most);
+  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true, most, d.look);
   if (pieces_ && !dynamics_.complete()) {
     loops.substructures = &pieces_->view();
     return;
   }
   pieces_.reset();
-  statics_ = EliminationPlan(tree_, constraints_.data(), constraints_.size(), hard + loops.motor_rows, false, any);
+  statics_ = EliminationPlan(tree_, constraints_.data(), constraints_.size(), hard + loops.motor_rows, false, any, d.look);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
 }
 

@@ -17,7 +17,7 @@ void unite(std::vector<int>& a, const std::vector<int>& b) {
 }  // namespace
 
 EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass,
-                                 double most)
+                                 double most, const std::function<void()>& look)
     : most_(most) {
   const int nv = tree.nv, n = nv + rows;
   for (int c = 0; c < constraints; ++c) operations_ += 10.0 * constraint[c].columns * constraint[c].rows;
@@ -31,7 +31,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
     for (int k = 0; k < constraint[c].columns; ++k)
       for (int r = 0; r < constraint[c].rows; ++r) join(constraint[c].column[k], nv + constraint[c].row + r);
   for (std::vector<int>& m : meets) std::sort(m.begin(), m.end());
-  order(tree, constraint, constraints, rows, meets, with_mass);
+  order(tree, constraint, constraints, rows, meets, with_mass, look);
   if (!complete()) return;
 
   std::vector<std::vector<int>> later(n);
@@ -61,7 +61,8 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
 // far from the ground before the near ones: a local loop then stays local. Between equals, the one that has waited for the shortest chain
 // of others: chains that do not touch then go side by side, and the processor need not wait for one result before it starts the next.
 void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
-                            const std::vector<std::vector<int>>& meets, bool with_mass) {
+                            const std::vector<std::vector<int>>& meets, bool with_mass,
+                            const std::function<void()>& look) {
   const int nv = tree.nv, n = nv + rows;
   std::vector<int> waits(n, 0);  // for so many others
   std::vector<std::vector<int>> releases(n);
@@ -80,6 +81,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
     if (waits[i] == 0) ready.push_back(i);
   place_.assign(n, 0);
   while (!ready.empty()) {
+    if (look) look();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
       const bool row_a = a >= nv, row_b = b >= nv;  // a row that may go goes at once: what it ties is eliminated with it
       if (row_a != row_b) return row_a;

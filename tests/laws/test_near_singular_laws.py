@@ -107,3 +107,36 @@ def test_substructures_answer_as_joint_coordinates_do(size, angle):
     off_by = np.abs(a - want).max() / np.abs(want).max()
     assert off_by < WITHIN * (said + error)
     assert angle < 1e-4 or off_by < 1e-9
+
+
+def tilted(tilt):
+    """Two points tie the ends of a double pendulum to a pendulum beside it, whose pin is tilted: rows that say the same but for that."""
+    b = sarrus.Builder("two points")
+    b.add_body("a", sarrus.Inertia(1.0, (0, 0, 0.1), np.eye(3) * 0.01))
+    b.add_body("b", sarrus.Inertia(1.0, (0.1, 0, 0), np.eye(3) * 0.01))
+    b.add_body("c", sarrus.Inertia(1.0, (0, 0, 0.1), np.eye(3) * 0.01))
+    b.add_joint("ja", sarrus.Revolute("y"), "ground", "a", at_parent=(0, 0, 0))
+    b.add_joint("jb", sarrus.Revolute("y"), "a", "b", at_parent=(0, 0, 0.2))
+    b.add_joint("jc", sarrus.Revolute((tilt, 1.0, 0.0)), "ground", "c", at_parent=(0.3, 0, 0))
+    for name, y in (("left", 0.01), ("right", -0.01)):
+        b.add_joint(
+            name, sarrus.Spherical(), "b", "c", at_parent=(0.3, y, 0), at_child=(0, y, 0.2), loop=True
+        )
+    return b.build()
+
+
+@pytest.mark.parametrize("substructures", [0, 1])
+@pytest.mark.parametrize("tilt", [0.0, *10.0 ** np.arange(-15.0, -3.9, 0.5)])
+def test_rows_that_nearly_say_the_same(tilt, substructures):
+    """They are the same, or hold the mechanism fast, or rounding decides: then they are named, and how to leave them out."""
+    robot = sarrus.Mechanism(tilted(tilt).description, substructures=substructures)
+    q, v, tau = np.array([0.5, -0.5, 0.5]), np.zeros(3), np.zeros(3)
+    a, status = robot.forward_dynamics(q, v, tau, check=False, return_status=True)
+    same = sarrus.Mechanism(tilted(0.0).description, substructures=0).forward_dynamics(q, v, tau)
+    if status == 0:
+        assert min(np.abs(a - same).max(), np.abs(a).max()) < 1e-4 * np.abs(same).max()
+    else:
+        assert status == 2
+        with pytest.raises(sarrus.StateError, match=r"rows of 'left', 'right' say nearly, but not quite, the same .*loosened\(\)"):
+            robot.forward_dynamics(q, v, tau, check=False)
+    assert status == 0 or 1e-11 < tilt < 1e-5
