@@ -228,6 +228,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
                                const Mechanism& m = built(self);
                                return m.tree().loops.rows > 0 ? m.idle() : m.massless();
                              })
+      .def_property_readonly("_without_inertia", [](const py::object& self) { return built(self).massless(); })
       .def_property_readonly("_tie", [](const py::object& self) { return built(self).tie(); })
       .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats
         const sarrus::Tree& t = built(self).tree();

@@ -96,7 +96,9 @@ SARRUS_KERNEL(loop_joint_jacobian, {
   read_loop_joints(tree, arena, place(tree, arena, in[0], in[1], none), none, joints);
 })
 /// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
-template <class T> SARRUS_INLINE T allowed(const T& error) { return verdict_beyond(error, tolerances::unresolved, contradictory); }
+template <class T> SARRUS_INLINE T allowed(const T& error) {
+  return verdict_beyond(error, tolerances::unresolved, contradictory);
+}
 
 SARRUS_KERNEL(velocity_by_mass, return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out,
                                                                static_cast<T*>(nullptr)));)

@@ -39,6 +39,7 @@ template <class T> struct LoopEquation {
     for (int k = 0; k < matrix.tree.nv; ++k) borrowed[k] = T(0.0);
     borrow_inertia(matrix, arena, const_cast<T*>(matrix.mobility), scale, borrowed);
     epsilon = borrowed;
+    matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
   /// A residual, relative: rounding of the terms is no contradiction, even where they cancel, and neither is it where they overflow.
@@ -191,8 +192,7 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
 /// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what all further corrections would
 /// move them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as
 /// the error does, by 1 / singular value, whether or not the residual shows it. Corrections that fall by a ratio each, slowly where the
-/// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio). So slowly that rounding hides by how much,
-/// they are led by one singular direction, and 1 - ratio is its share of what the residual asks for, x^T M x / y^T r.
+/// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio).
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& found) {
   const Saddle<T>& matrix = e.solved();
   const int nv = matrix.tree.nv, n = matrix.plan.unknowns;
@@ -205,13 +205,10 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   };
   size += in_metric(found.own);
   const T* b = e.lifted(arena, e.b);
-  T *next = arena.take<T>(n), *second = arena.take<T>(n);
   residual(matrix, b, found.own, r);
-  for (int k = 0; k < n; ++k) second[k] = r[k];
   solve(matrix.plan, found.factor, arena, r, work);
-  const T moved = in_metric(r), correction = sqrt(moved);
-  T asked = T(0.0);
-  for (int k = nv; k < nv + matrix.rows; ++k) asked += second[k] * r[k];
+  const T correction = sqrt(in_metric(r));
+  T *next = arena.take<T>(n), *second = arena.take<T>(n);
   for (int k = 0; k < n; ++k) next[k] = found.own[k] + r[k];
   residual(matrix, b, next, second);
   solve(matrix.plan, found.factor, arena, second, work);
@@ -224,11 +221,8 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   const T rounding = sqrt(in_metric(r)), falls = correction - another;
   // corrections that are rounding themselves tell no ratio
   const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
-  const T many = correction * T(tolerances::many_corrections), most = sqrt(size);
-  T slowly = correction * abs(asked) * inverse(moved);
-  slowly = select(slowly > many, slowly, many);
-  const T all = select(falls * many > moved, moved * inverse(falls), select(slowly < most, slowly, most));
-  const T to_come = select(tells, all, correction);
+  const T least = correction / T(tolerances::many_corrections);
+  const T to_come = select(tells, correction * correction * inverse(select(falls > least, falls, least)), correction);
   return select(size > T(0.0), (to_come + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 

@@ -151,8 +151,8 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
 
 /// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared, or of the last one that was looked at.
 ///
-/// Corrections go on until one changes the motion by less than 1e-12 of it, or changes it no less than the one before and leaves the residual
-/// where it was: then they are rounding. Not until the residual is small or stops falling: near a singular position it is rounding from the
+/// Corrections go on until one changes the motion by less than 1e-12 of it, or by the rounding of one that nothing held, or changes it no less
+/// than the one before and leaves the residual where it was: then they are rounding. Not until the residual is small or stops falling: near a singular position it is rounding from the
 /// start, and yet stands for a large error, of which each correction takes away a little (Carpentier et al.'s lambda / (mu + lambda)) and
 /// shows how much it was. Motions are measured by what is least of them, x^T M x + y^T S y, so that metres and radians compare, and that what
 /// costs nothing does not count. Lanes that are done keep what they have.
@@ -166,6 +166,9 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
   T error = residual(s, b, x, r);
   auto active = error > T(0.0);
   T before = T(1e150);  // what the correction before this one moved
+  T given = T(0.0);  // size, squared, of what would be moved if nothing held it
+  for (int i = 0; i < nv; ++i) given += b[i] * b[i] * s.mobility[i];
+  for (int r = 0; r < s.rows; ++r) given += b[nv + r] * b[nv + r] * s.row_weight[r];
   for (int k = 0; k < most && any(active); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
     solve(s.plan, f, arena, step, work);
@@ -174,11 +177,12 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
       const T sum = x[i] + step[i];
       moved += step[i] * step[i] * metric, size += sum * sum * metric;
     };
-    for (int i = 0; i < nv; ++i) count(i, s.M[s.first_entry(i)]);
+    for (int i = 0; i < nv; ++i) count(i, s.inertia ? s.inertia[i] : s.M[s.first_entry(i)]);
     for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
     // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
-    const auto near = both(active, moved < size * T(1e-24)), far = both(active, moved > size * T(1e-24));
+    const T little = size * T(1e-24) + given * T(1e-30);
+    const auto near = both(active, moved < little), far = both(active, moved > little);
     T now = error;
     if (any(far)) now = residual(s, b, step, r);
     // either falls, in proportion to what it was: the smaller of the two shares, times both

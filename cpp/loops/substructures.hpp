@@ -143,7 +143,10 @@ template <class T> class SubstructuredEquation {
     for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r)
       if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = T(whole.loops.motor_unit[r] * whole.loops.motor_unit[r]);
     if (weight) hold(M);
-    if (borrows) borrow_inertia(matrix, arena, mobility, scale, epsilon);
+    if (borrows) {
+      borrow_inertia(matrix, arena, mobility, scale, epsilon);
+      matrix.inertia = inverses(arena, tree.nv, mobility);
+    }
     matrix.row_weight = row_weight = inverses(arena, rows, scale);
     matrix.soft = compliance = S;
   }

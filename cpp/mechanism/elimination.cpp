@@ -61,8 +61,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
 // far from the ground before the near ones: a local loop then stays local. Between equals, the one that has waited for the shortest chain
 // of others: chains that do not touch then go side by side, and the processor need not wait for one result before it starts the next.
 void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
-                            const std::vector<std::vector<int>>& meets, bool with_mass,
-                            const std::function<void()>& look) {
+                            const std::vector<std::vector<int>>& meets, bool with_mass, const std::function<void()>& look) {
   const int nv = tree.nv, n = nv + rows;
   std::vector<int> waits(n, 0);  // for so many others
   std::vector<std::vector<int>> releases(n);

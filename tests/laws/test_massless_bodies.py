@@ -81,6 +81,40 @@ def test_simulation(closing, method):
     assert_allclose(ends[0], ends[1], atol=1e-5)
 
 
+@cuts
+@solvers
+def test_what_else_is_asked_of_them(closing, substructures):
+    """Linear models, reduced equations, mobility, nearest configurations, and stabilisation by a force, which needs inertia where loops are open."""
+    answers = []
+    for light in (0.0, LIGHT):
+        robot = slider_crank(closing, rod_mass=light, substructures=substructures)
+        q, v = state(sarrus.Mechanism(robot.description, substructures=0))
+        rest, tau = np.zeros(robot.nv), robot.actuation_jacobian(q, ["crank pin"])[:, 0]
+        held = robot.actuator_efforts(q, rest, rest)[0] * tau
+        near = robot.integrate(q, 1e-4 * np.linspace(1.0, -0.5, robot.nv))
+        reduced = robot.reduced_dynamics(q, v, [robot.joints[0]])
+        answers.append(
+            [
+                robot.linearize(q, rest, held).A,
+                reduced.forward([1.0]),
+                robot.mobility(q).freedom,
+                robot.project_configuration(near, metric="mass"),
+            ]
+        )
+        if light:
+            continue
+        run = {"duration": 0.01, "method": "rk4", "dt": 1e-3, "stabilisation": "corrective"}
+        if robot._without_inertia:
+            with pytest.raises(
+                sarrus.ModelError, match=r"'corrective' .* nothing has inertia along joint '.* take 'projection'"
+            ):
+                sarrus.simulate(robot, q, v, **run)
+        else:
+            assert sarrus.simulate(robot, q, v, **run).loop_error.max() < 1e-6
+    for none, some in zip(*answers, strict=True):
+        assert_allclose(none, some, atol=1e-5 * max(1.0, np.abs(none).max()))
+
+
 def floating_chain(masses):
     """Two massless rods, one after the other, between a crank and a pendulum that hold three of four freedoms: what is left moves them all."""
     b = Builder("six-bar")

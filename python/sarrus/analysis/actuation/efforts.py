@@ -303,7 +303,9 @@ class Actuation(LoopFunctions):
         lacking = np.linalg.norm(missing, axis=-1) > TOLERANCE * size
         if explain and lacking.any():
             freedom = int(free.freedom[0])
-            raise NotRealizableError(self._effort_fault(names, missing[0] / unit[:, 0], nu - int(shares.freedom[0]), freedom))
+            raise NotRealizableError(
+                self._effort_fault(names, missing[0] / unit[:, 0], nu - int(shares.freedom[0]), freedom)
+            )
         status = np.where(lacking, Status.CONTRADICTORY, Status.FINE)
         for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
             internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
