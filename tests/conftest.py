@@ -1,6 +1,7 @@
 """How hard the random tests look. ``pytest --hypothesis-profile=soak`` looks for hours, at new examples every time."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -25,5 +26,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_terminal_summary(terminalreporter):
     """Tests that were skipped, a line each, for ``pytest @file`` where what they lacked is there: the file that SARRUS_SKIPPED names."""
     if path := os.environ.get("SARRUS_SKIPPED"):
-        skipped = sorted({report.nodeid for report in terminalreporter.stats.get("skipped", [])})
+        # where there was nothing to try a test on, it has other names once there is
+        skipped = sorted({re.sub(r"\[.*NOTSET.*", "", r.nodeid) for r in terminalreporter.stats.get("skipped", [])})
         Path(path).write_text("".join(f"{test}\n" for test in skipped), encoding="utf-8")

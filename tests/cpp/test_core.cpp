@@ -494,16 +494,15 @@ void simulations(const Mechanism& m, const States& states) {
   const EffortTable table = {3, 1, times, motors, 27};
   const int width = t.nv + t.loop_nv;
   Sampling clocked{}, held{};  // a controller that acts late, and a table
-  clocked.elements.controllers = 1, clocked.elements.nz = 1, clocked.elements.controller = &sampled;
+  std::get<Elements<Controller>>(clocked.elements.kinds) = {&sampled, 1}, clocked.elements.nz = 1;
   clocked.period = 1.5e-5, clocked.delay = 1e-5, clocked.pending = 1, clocked.width = width;
   held.period = 1.0, held.at = held_size(clocked), held.width = width;
   held.times = 3, held.motors = 1, held.time = times, held.motor = motors, held.parameter = 27;
   const Sampling samplings[] = {clocked, held};
   ForceElements& all = plan.force_elements;
-  all.controllers = all.efforts = all.stictions = all.contacts = all.end_stops = all.thrusters = all.wheels = 1;
-  all.controller = &controller, all.effort = &effort, all.stiction = &stiction, all.contact = &contact;
-  all.end_stop = &end_stop, all.thruster = &thruster, all.wheel = &wheel, all.effort_limit = effort_limit.data();
-  all.drives = all.tables = 1, all.samplings = 2, all.drive = &drive, all.table = &table, all.sampling = samplings;
+  all.kinds = EveryKind<Elements>{{&controller, 1}, {&effort, 1}, {&stiction, 1}, {&contact, 1}, {&end_stop, 1}, {&thruster, 1},
+                                  {&wheel, 1},      {},           {&drive, 1},    {&table, 1},   {samplings, 2}, {}};
+  all.effort_limit = effort_limit.data();
   all.nz = 4, all.parameters = 31, all.held = held.at + held_size(held);
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
   std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
@@ -543,10 +542,11 @@ void simulations(const Mechanism& m, const States& states) {
   std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + all.nz)), half(size);
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
-  std::vector<double> error(1 + t.nv + t.loop_nv);  // and what controllers ask for
+  std::vector<double> demanded(t.nv + t.loop_nv);  // by controllers
+  SimulationKernels::Found found = {0.0, 1.0, demanded.data()};
   double guard[guard_size];
   begin_guard(guard);
-  kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), guard, there.data(), dense.data(), error.data());
+  kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), guard, there.data(), dense.data(), found);
   kernels.between(t, plan, parameter, 0.0, 1e-5, 1e-5, x.data(), guard, dense.data(), half.data());
   double off = 0.0;
   for (int k = 0; k < size; ++k) off = std::max(off, std::abs(half[k] - there[k]));

@@ -14,7 +14,11 @@ import sarrus
 
 ROOT = Path(__file__).parents[2]
 MODULES = ["sarrus", *(m.name for m in pkgutil.walk_packages(sarrus.__path__, "sarrus."))]
-MODULES = [name for name in MODULES if name.split(".")[1:2] not in (["_core"], ["__main__"]) and "_kernels" not in name]
+MODULES = [
+    name
+    for name in MODULES
+    if name.split(".")[1:2] not in (["_core"], ["__main__"]) and "_kernels" not in name and "._gate" not in name
+]
 
 
 class Finder(doctest.DocTestFinder):

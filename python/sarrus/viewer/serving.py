@@ -1,4 +1,4 @@
-"""Where a view is served: an address and a port of this machine, with a viser server behind a :mod:`~sarrus.viewer.gate`."""
+"""Where a view is served: an address and a port of this machine, with a viser server behind a :mod:`~sarrus.viewer._gate`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 60.0  # [s] for a server that takes a tenth of one
 
 def serve(host: str, port: int) -> tuple[Any, str]:
     """A viser server and its URL, which has a key in it, on the first free port from `port` on (0: on any)."""
-    from .gate import Gate, guarded
+    from ._gate import Gate, guarded
 
     address, free = _free(host, port)
     ip = ipaddress.ip_address(address)

@@ -17,7 +17,8 @@ BLOCK = 64  # rows that are looked at one by one, before all others are told wha
 
 def removable_rows(stress: Array) -> list[int]:
     """The last rows whose removal keeps the rank: those where the self-stresses (nc, k), restricted to them, are independent."""
-    left, rows = stress.copy(), []
+    rows: list[int] = []
+    left = stress.copy()
     while len(rows) < stress.shape[1]:
         size = np.linalg.norm(left, axis=1)
         last = np.flatnonzero(size > 1e-3 * size.max())[-BLOCK:]
