@@ -90,7 +90,7 @@ def simulate(
     start : time at the start [s]
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
         its dt
-    progress : whether a bar shows how far it is (tqdm, if installed)
+    progress : whether a bar shows how far it is (tqdm)
 
     Warns
     -----
@@ -115,6 +115,8 @@ def simulate(
         The motion diverges, or loops cannot be satisfied; its `trajectory` ends before that.
     MemoryError
         What is to be kept is more than this machine's memory holds; nothing was computed.
+    ImportError
+        A bar is asked for, and tqdm is not installed.
     ModelError, ShapeError, StateError, NameNotFoundError, TypeError, ValueError
         What is given does not fit the mechanism, or is nothing that a simulation can do. What a caller's function raises comes through.
 
