@@ -113,7 +113,11 @@ void row_units_at(const Tree& tree, double time, const double* q, const double* 
   out.J = arena.take<double>(tree.loops.entries), out.scale = rows, out.mobility = mobility;
   const double* none = zeros<double>(arena, tree.loops.pfaffian_values);
   constraint_rows(tree, arena, place(tree, arena, q, &time, none), out, 0, tree.loops.constraints);
-  for (int r = 0; r < tree.loops.rows; ++r) rows[r] = rows[r] > 0.0 ? std::sqrt(rows[r]) : 1.0;
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    const double columns = c.columns > 0 ? c.columns : 1;  // on average over its joints: a long loop is closed no less tightly
+    for (int r = c.row; r < c.row + c.rows; ++r) rows[r] = rows[r] > 0.0 ? std::sqrt(rows[r] / columns) : 1.0;
+  }
 }
 
 double only_on_loops(const Tree& tree, const Plan& plan, double time, const double* q) {
