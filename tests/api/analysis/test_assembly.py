@@ -97,9 +97,12 @@ def test_every_mechanism_closes_from_home_and_from_anywhere(make):
 
 @pytest.mark.parametrize("make", [gallery.four_bar, gallery.slider_crank, gallery.peaucellier])
 def test_loops_close_to_rounding(make):
+    """Angles of two radians have digits of 2 eps, and what ends a chain of four is off by that times its lengths: in one place of a hundred by 11
+    eps. Usually nothing is left but the last digit.
+    """
     robot = make()
-    for motor in np.linspace(-0.8, -0.2, 20):
-        assert open_by(robot, robot.assemble(near={"motor": motor})) < 16 * np.finfo(float).eps
+    left = [open_by(robot, robot.assemble(near={"motor": motor})) for motor in np.linspace(-0.8, -0.2, 200)]
+    assert np.median(left) < 2 * np.finfo(float).eps and max(left) < 16 * np.finfo(float).eps
 
 
 @every
