@@ -13,6 +13,8 @@ import pytest
 import sarrus
 from sarrus import control
 
+PATIENCE = 20.0  # [s] for what takes one on a machine that is free, and minutes where a call is deaf
+
 
 def several(count=4):
     robots = [sarrus.mechanisms.four_bar(crank=crank) for crank in np.linspace(0.3, 0.4, count)]
@@ -21,20 +23,20 @@ def several(count=4):
 
 def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
     robots, q = several()
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.perf_counter()
-    runs = sarrus.simulate_many(robots, q, np.zeros(3), 5000.0, every=10**7, threads=2)
-    assert time.perf_counter() - begun < 3.0  # 1 s, and what a machine under load takes
+    runs = sarrus.simulate_many(robots, q, np.zeros(3), 20_000.0, every=10**7, threads=2)
+    assert time.perf_counter() - begun < PATIENCE
     assert (runs.status == sarrus.Status.INTERRUPTED).all()
 
 
 def test_runs_that_are_done_by_then_are_kept():
-    robots, q = several(16)
+    robots, q = several(64)
     begun = time.perf_counter()
     first = sarrus.simulate_many(robots[:1], q[:1], np.zeros(3), 8.0, every=8000)
     one = time.perf_counter() - begun
-    # two threads have done some of sixteen by then, and not all
-    threading.Timer(3.0 * one, os.kill, (os.getpid(), signal.SIGINT)).start()
+    # two threads have done some of them by then, and not all: they would need 32 times as long
+    threading.Timer(8.0 * one, os.kill, (os.getpid(), signal.SIGINT)).start()
     runs = sarrus.simulate_many(robots, q, np.zeros(3), 8.0, every=8000, threads=2)
     done = runs.status == sarrus.Status.FINISHED
     assert done[0] and not done.all() and (runs.status[~done] == sarrus.Status.INTERRUPTED).all()
@@ -47,14 +49,14 @@ def test_the_interpreter_ends_while_a_daemon_thread_is_inside():
         "import threading, time, numpy as np, sarrus\n"
         "robots = [sarrus.mechanisms.four_bar(crank=c) for c in (0.3, 0.35, 0.4)]\n"
         "q = np.stack([r.assemble(fixed={'motor': 0.5}) for r in robots])\n"
-        "run = lambda: sarrus.simulate_many(robots, q, np.zeros(3), 5000.0, every=10**7, threads=2)\n"
+        "run = lambda: sarrus.simulate_many(robots, q, np.zeros(3), 20_000.0, every=10**7, threads=2)\n"
         "threading.Thread(target=run, daemon=True).start()\n"
         "time.sleep(0.5)\n"
         "print(time.time(), flush=True)\n"
     )
     environment = os.environ | {"SKBUILD_EDITABLE_VERBOSE": "0"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment)
-    assert done.returncode == 0 and time.time() - float(done.stdout.split()[-1]) < 3.0
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, env=environment)
+    assert done.returncode == 0 and time.time() - float(done.stdout.split()[-1]) < PATIENCE
 
 
 @pytest.mark.parametrize("period", [1e-9, 1e-300])
@@ -70,10 +72,8 @@ def test_periods_that_are_nothing_beside_a_step_are_refused(period, many):
 @pytest.mark.parametrize("many", [False, True])
 def test_runs_that_fit_into_no_memory_are_refused_at_once(duration, dt, many):
     call = sarrus.simulate_many if many else sarrus.simulate
-    begun = time.perf_counter()
-    with pytest.raises(MemoryError, match="GiB"):
+    with pytest.raises(MemoryError, match="GiB"):  # to compute them would take days
         call(sarrus.mechanisms.pendulum(), [0.1], [0.0], duration, dt=dt)
-    assert time.perf_counter() - begun < 1.0
 
 
 def test_a_policy_that_raises_stop_iteration():
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_a_step_with_very_many_samples(many):
     """Efforts that are held from time to time, most of them within one step."""
     robot = sarrus.mechanisms.quadruped()
     q, v = robot.assemble(), np.zeros(robot.nv)
-    times = np.arange(400_000) * 2e-5
+    times = np.arange(4_000_000) * 2e-6
     held = control.Efforts(times, np.zeros((len(times), 1)), joints=robot.actuated[:1])
     stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     begun = time.perf_counter()
@@ -99,4 +99,4 @@ def test_ctrl_c_ends_a_step_with_very_many_samples(many):
         assert (runs.status == sarrus.Status.INTERRUPTED).all()
     else:
         assert sarrus.simulate(robot, q, v, 100.0, held, dt=10.0).status == "interrupted"
-    assert time.perf_counter() - begun < 4.0
+    assert time.perf_counter() - begun < PATIENCE
