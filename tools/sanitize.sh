@@ -39,4 +39,5 @@ export flags_text="${flags[*]}" level out CXX
 printf '%s\n' "${parts[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'compile {}.cpp'
 objects=("${parts[@]/#*\//$out/}")
 "${CXX:-c++}" "${flags[@]}" "${objects[@]/%/.o}" -o "$out/test_core"
-UBSAN_OPTIONS=print_stacktrace=1 "$out/test_core"
+case $sanitizers in *thread*) only=threads ;; esac
+UBSAN_OPTIONS=print_stacktrace=1 "$out/test_core" ${only:-}
