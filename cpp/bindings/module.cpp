@@ -114,9 +114,9 @@ JointDescription to_joint(const py::dict& d) {
 
 std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& gravity, const py::list& bodies,
                                  const py::list& joints, const py::list& frames, const py::list& constraints,
-                                 const py::list& springs, int substructures) {
+                                 const py::list& springs, double length, int substructures) {
   Description d;
-  d.substructures = substructures;
+  d.length = length, d.substructures = substructures;
   d.name = name, d.gravity = to_vec3(gravity);
   for (const auto& b : bodies) {
     const auto t = b.cast<py::tuple>();
@@ -200,7 +200,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
 
   py::class_<Mechanism>(m, "Mechanism")
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
-           py::arg("constraints"), py::arg("springs"), py::arg("substructures"))
+           py::arg("constraints"), py::arg("springs"), py::arg("length"), py::arg("substructures"))
       .def_property_readonly(
           "nq", [](const py::object& self) { return built(self).tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
@@ -220,7 +220,14 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
                                return py::make_tuple(m.operations_of_joints(), m.operations_of_substructures(),
                                                      s ? s->substructures : 0, s ? s->cuts : 0);
                              })
-      .def_property_readonly("_massless", [](const py::object& self) { return built(self).massless(); })
+      .def_property_readonly("_massless",
+                             [](const py::object& self) {
+                               const Mechanism& m = built(self);
+                               return m.tree().loops.rows > 0 ? m.idle() : m.massless();
+                             })
+      .def_property_readonly("_without_inertia", [](const py::object& self) { return built(self).massless(); })
+      .def_property_readonly(
+          "_length", [](const py::object& self) { return built(self).tree().length; }, "What compares metres with radians [m].")
       .def_property_readonly("_tie", [](const py::object& self) { return built(self).tie(); })
       .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats
         const sarrus::Tree& t = built(self).tree();
@@ -284,6 +291,7 @@ INTERRUPTED : 7, by Ctrl-C
   auto limits = m.def_submodule("tolerances", "Those of loops: cpp/loops/tolerances.hpp says why each is what it is.");
 #define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
   SARRUS_TOLERANCE(rounding)
+  SARRUS_TOLERANCE(off_loops)
   SARRUS_TOLERANCE(closed)
   SARRUS_TOLERANCE(torn)
   SARRUS_TOLERANCE(given_closed)

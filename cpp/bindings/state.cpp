@@ -54,17 +54,22 @@ void require_floating(const Mechanism& m, const Info& info) {
          std::string(info.name) + " is asked of mechanisms that float, whose base is carried by a Free joint: " + m.tie());
 }
 
-/// Known before anything is computed: nothing to divide by.
-bool answerless(const Mechanism& m, const Info& info) {
-  return (info.is(fact::divides) && !m.massless().empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
+/// Joints that leave nothing to divide by: loops may hold what has no inertia.
+const std::vector<std::string>& massless(const Mechanism& m, const Info& info) {
+  return info.is(fact::on_loops) && m.tree().loops.rows > 0 ? m.idle() : m.massless();
 }
 
-[[noreturn]] void no_answer(const Mechanism& m, const Info& info) {
+/// Known before anything is computed: nothing to divide by.
+bool answerless(const Mechanism& m, const Info& info) {
+  return (info.is(fact::divides) && !massless(m, info).empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
+}
+
+[[noreturn]] void refuse(const Mechanism& m, const Info& info) {
   std::string why = "the numbers overflow";
   if (info.is(fact::needs_mass) && m.mass() <= 0.0)
     why = "the mechanism has no mass";
-  else if (info.is(fact::divides) && !m.massless().empty())
-    why = "nothing has inertia along joint '" + m.massless().front() +
+  else if (info.is(fact::divides) && !massless(m, info).empty())
+    why = "nothing has inertia along joint '" + massless(m, info).front() +
           "': give a body that it carries a mass, or the joint an armature";
   else if (info.is(fact::floats))
     why = "the bodies, taken as one, have no inertia about some axis, or the numbers overflow";
@@ -86,7 +91,9 @@ std::int64_t checked_size(const Info& info, const Tree& t) {
 /// What a status other than fine says of one state.
 [[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
                           const double* out) {
-  if (!info.is(fact::closes_loops) && status != contradictory && status != off_loops) no_answer(m, info);
+  const bool stays_open = info.is(fact::closes_loops) && finite(out, size_of_axis(info.axes[0], m.tree()));
+  const bool undecided = info.is(fact::on_loops) && m.tree().loops.rows > 0;
+  if (status == no_answer && !stays_open && !undecided) refuse(m, info);
   py::dict more;
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
@@ -165,7 +172,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   const Parameters p = parameters(m, a);
   const double status = kernels().one[op](t, p, in, nullptr, out);
   if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out);
-  if (!finite(out, size)) no_answer(m, info);
+  if (!finite(out, size)) explain(self, m, info, a, no_answer, out);
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
 }
 
@@ -316,10 +323,10 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
       verdict = batch_of(&verdict).judge(0);
     } else {
       for (const Operand& o : operands) require_sound(m, info, o.name, o.kind, o.data);
-      if (answerless(m, info)) no_answer(m, info);
+      if (answerless(m, info)) refuse(m, info);
       const double told = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
       if (told != 0.0) explain(self, m, info, a, static_cast<signed char>(told), rows.out);
-      if (!finite(rows.out, rows.out_size)) no_answer(m, info);
+      if (!finite(rows.out, rows.out_size)) explain(self, m, info, a, no_answer, rows.out);
     }
     status.mutable_data()[0] = verdict;
   } else {

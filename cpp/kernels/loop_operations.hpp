@@ -11,14 +11,19 @@
 
 namespace sarrus {
 
+/// 2 where the equation leaves a motion open; otherwise `status` where its relative residual is larger than `most`.
+template <class T> SARRUS_INLINE T verdict_beyond(const T& error, double most, Status status) {
+  const T beyond = select(error > T(most), T(status), T(0.0));
+  return select(error < T(tolerances::undetermined), beyond, T(no_answer));
+}
 /// 3 where the relative residual is that of a contradiction.
 template <class T> SARRUS_INLINE T verdict(const T& error) {
-  return select(error > T(tolerances::contradiction), T(contradictory), T(0.0));
+  return verdict_beyond(error, tolerances::contradiction, contradictory);
 }
 /// 4 where the state is off the loops. Where they are closed and no velocity is allowed, that comes first.
 template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {
-  const T contradicts = verdict(error);
-  return select(off.found > select(contradicts > T(0.0), T(1.0), T(0.0)), T(off_loops), contradicts);
+  const T said = verdict(error);
+  return select(off.found > select(said > T(0.0), T(1.0), T(0.0)), T(off_loops), said);
 }
 
 /// a, and if they are not null the multipliers, and the residual with how far a may be off.
@@ -92,7 +97,7 @@ SARRUS_KERNEL(loop_joint_jacobian, {
 })
 /// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
 template <class T> SARRUS_INLINE T allowed(const T& error) {
-  return select(error > T(tolerances::unresolved), T(contradictory), T(0.0));
+  return verdict_beyond(error, tolerances::unresolved, contradictory);
 }
 
 SARRUS_KERNEL(velocity_by_mass, return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out,

@@ -27,6 +27,7 @@ enum Fact : unsigned {
   closes_loops = 64,  // brings a state onto the loops: where it has no answer, they stay open
   dense = 128,        // works on an nv x nv matrix, whatever its result
   row_rates = 256,    // of rows that depend on q it takes the rates instead
+  on_loops = 1024,    // solves on the loops: what these hold may be without inertia of its own
   floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
 };
 }
@@ -79,28 +80,28 @@ enum Fact : unsigned {
   X(joint_screws, "q", "v6", 0)                                              \
   X(bracket, "dv v", "v", 0)
 
-#define SARRUS_LOOP_OPERATIONS(X)                                                              \
-  X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | checks_loops)   \
-  X(constrained_motion, "q v tau time? pfaffian_values?", "m", loads | divides | checks_loops) \
-  X(constraint_jacobian, "q time? pfaffian_values?", "cv", 0)                                  \
-  X(constraint_jacobian_derivative, "q v time? pfaffian_values?", "cv", row_rates)             \
-  X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                   \
-  X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                     \
-  X(loop_residual, "q time? pfaffian_values?", "c", 0)                                         \
-  X(loop_wrenches, "q multipliers time?", "w6", 0)                                             \
-  X(loop_joint_wrenches, "q v a", "w6", 0)                                                     \
-  X(loop_joint_coordinates, "q near? time?", "J", 0)                                           \
-  X(loop_joint_velocities, "q v near? time?", "K", 0)                                          \
-  X(loop_joint_accelerations, "q v a near? time?", "K", 0)                                     \
-  X(loop_joint_jacobian, "q time?", "Kv", 0)                                                   \
-  X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides)                              \
-  X(velocity_plain, "q v time? pfaffian_values?", "v", divides)                                \
-  X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides)                    \
-  X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)              \
-  X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                \
-  X(least_motion, "q v a? weight time? pfaffian_values?", "v", 0)                              \
-  X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                     \
-  X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                   \
+#define SARRUS_LOOP_OPERATIONS(X)                                                                         \
+  X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | on_loops | checks_loops)   \
+  X(constrained_motion, "q v tau time? pfaffian_values?", "m", loads | divides | on_loops | checks_loops) \
+  X(constraint_jacobian, "q time? pfaffian_values?", "cv", 0)                                             \
+  X(constraint_jacobian_derivative, "q v time? pfaffian_values?", "cv", row_rates)                        \
+  X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                              \
+  X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                                \
+  X(loop_residual, "q time? pfaffian_values?", "c", 0)                                                    \
+  X(loop_wrenches, "q multipliers time?", "w6", 0)                                                        \
+  X(loop_joint_wrenches, "q v a", "w6", 0)                                                                \
+  X(loop_joint_coordinates, "q near? time?", "J", 0)                                                      \
+  X(loop_joint_velocities, "q v near? time?", "K", 0)                                                     \
+  X(loop_joint_accelerations, "q v a near? time?", "K", 0)                                                \
+  X(loop_joint_jacobian, "q time?", "Kv", 0)                                                              \
+  X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides | on_loops)                              \
+  X(velocity_plain, "q v time? pfaffian_values?", "v", 0)                                                 \
+  X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides | on_loops)                    \
+  X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)                         \
+  X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                           \
+  X(least_motion, "q v a? weight time? pfaffian_values?", "v", 0)                                         \
+  X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                \
+  X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                              \
   X(actuator_efforts, "q v a time? pfaffian_values?", "u", loads | checks_loops)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)

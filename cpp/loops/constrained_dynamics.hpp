@@ -5,17 +5,9 @@
 //   cost    O(bodies * depth) for M, then what the loops couple: linear in their number where they are local
 #pragma once
 
-#include <cmath>
-
 #include "substructures.hpp"
 
 namespace sarrus {
-
-/// Between -1 and 1, in no direction that a mechanism would prefer (multiples of the golden ratio).
-inline double scattered(int k) {
-  const double part = 0.6180339887498949 * (k + 1);
-  return (k % 2 ? -1.0 : 1.0) * (0.5 + part - std::floor(part));
-}
 
 template <class T> struct LoopInput {
   const T *q, *v, *tau;
@@ -33,11 +25,22 @@ template <class T> struct LoopEquation {
   T* scale;  // of the rows
   T terms;  // size, squared, of the numbers that the right-hand side is made of, weighed as residuals are
   const SubstructuredEquation<T>* pieces = nullptr;  // what is solved instead, if anything: then M is not there
+  const T* epsilon = nullptr;  // what the factor borrows for massless bodies (nv), if there are any
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
   /// Velocities and rows of the whole as those that are solved for, and back.
   const T* lifted(Arena& arena, const T* whole) const { return pieces ? pieces->lift(matrix.tree, arena, whole) : whole; }
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
+
+  /// Without pieces: once the rows stand.
+  void borrow(Arena& arena) {
+    if (!matrix.tree.lacks_inertia || pieces) return;
+    T* borrowed = arena.take<T>(matrix.tree.nv);
+    for (int k = 0; k < matrix.tree.nv; ++k) borrowed[k] = T(0.0);
+    borrow_inertia(matrix, arena, const_cast<T*>(matrix.mobility), scale, borrowed);
+    epsilon = borrowed;
+    matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
+  }
 
   /// A residual, relative: rounding of the terms is no contradiction, even where they cancel, and neither is it where they overflow.
   SARRUS_INLINE T relative(const T& error) const {
@@ -71,7 +74,9 @@ SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, cons
     e.matrix.mobility = e.pieces->joint_mobilities(arena, tree.nv);
   } else {
     e.matrix.M = sparse_mass_matrix(tree, arena, X, columns);
-    e.matrix.mobility = mobilities(tree, arena, e.matrix.M);
+    T* mobility = mobilities(tree, arena, e.matrix.M);
+    leave_out_massless(tree, mobility);
+    e.matrix.mobility = mobility;
   }
   return e;
 }
@@ -134,6 +139,7 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
   }
   e.matrix.J = J;
   if (loops.rotor_rows > 0 && !e.pieces) add_rotors(tree, arena, state, e.matrix.mobility, J, e);
+  e.borrow(arena);
   set_row_weights(arena, e);
   for (int k = 0; k < tree.nv; ++k) e.terms += terms[k] * e.matrix.mobility[k];
   for (int r = 0; r < loops.rows; ++r) e.terms += terms[tree.nv + r] * e.matrix.row_weight[r];
@@ -144,7 +150,7 @@ template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& 
   if (e.pieces) return e.pieces->factorise(arena);
   T* mu = arena.take<T>(e.matrix.rows);
   for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tolerances::regularisation);
-  return factorise(e.matrix, arena, static_cast<const T*>(nullptr), mu);
+  return factorise(e.matrix, arena, e.epsilon, mu);
 }
 
 /// x becomes the solution with the factor's matrix, without corrections.
@@ -165,36 +171,83 @@ template <class T> struct LoopSolution {
   Factor<T> factor;
 };
 
+/// Its error is tolerances::undetermined where the loops allow a motion that moves no mass.
 template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
-  T* own = arena.take<T>(e.solved().plan.unknowns);
+  const Saddle<T>& matrix = e.solved();
+  T* own = arena.take<T>(matrix.plan.unknowns);
   const Factor<T> factor = factorise_tightly(e, arena);
-  const T error = refine(e.solved(), arena, factor, e.lifted(arena, b), own, 60);
-  return {e.lowered(arena, own), own, e.relative(error), factor};
+  const T* lifted = e.lifted(arena, b);
+  T error = e.relative(refine(matrix, arena, factor, lifted, own, tolerances::most_corrections));
+  if (const auto large = error > T(tolerances::unresolved); any(large)) {  // before the last correction, perhaps
+    const Arena::Scope scope(arena);
+    error = select(large, e.relative(residual(matrix, lifted, own, arena.take<T>(matrix.plan.unknowns))), error);
+  }
+  if (e.epsilon || (e.pieces && e.pieces->borrows)) {
+    const auto undetermined = moves_nothing(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
+    error = select(undetermined, T(tolerances::undetermined), error);
+  }
+  return {e.lowered(arena, own), own, error, factor};
 }
 
-/// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what one more correction would move
-/// them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as the
-/// error does, by 1 / singular value, whether or not the residual shows it.
+template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
+  return select(x > T(0.0), T(1.0) / select(x > T(0.0), x, T(1.0)), T(0.0));
+}
+/// Size of velocities, squared, in the metric in which residuals are weighed.
+template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
+  T sum = T(0.0);
+  for (int k = 0; k < s.tree.nv; ++k) sum += a[k] * a[k] * inverse_or_zero(s.mobility[k]);
+  return sum;
+}
+
+/// What an error in every entry of the equation, of that share of the largest, would move accelerations by (size: theirs, squared, with that of
+/// what the forces would make of free bodies). Squared.
+template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size,
+                                     const T& share) {
+  const Saddle<T>& matrix = e.solved();
+  const int nv = matrix.tree.nv;
+  T *r = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
+  for (int k = 0; k < nv + matrix.rows; ++k) {
+    const T weight = inverse_or_zero(k < nv ? matrix.mobility[k] : matrix.row_weight[k - nv]);
+    r[k] = sqrt(size * weight) * share * T(scattered(k));
+  }
+  solve(matrix.plan, factor, arena, r, work);
+  return in_metric(matrix, static_cast<const T*>(r));
+}
+
+/// Whether loops that stand open so far, squared, decide about the accelerations: where rows depend on one another, a gap between them makes them
+/// independent, and they would hold the mechanism fast.
+template <class T>
+SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& found, const T& open) {
+  const Arena::Scope scope(arena);
+  const T size = e.terms + in_metric(e.solved(), found.own);
+  return moved_by_errors(e, arena, found.factor, size, T(sqrt(open))) > size * T(square(tolerances::decides));
+}
+
+/// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what all further corrections would
+/// move them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as
+/// the error does, by 1 / singular value, whether or not the residual shows it. Corrections that fall by a ratio each, slowly where the
+/// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio).
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& found) {
   const Saddle<T>& matrix = e.solved();
-  const int nv = matrix.tree.nv, n = matrix.plan.unknowns;
-  T *r = arena.take<T>(n), *work = arena.take<T>(n), size = e.terms;
-  const auto inverse = [](const T& x) { return select(x > T(0.0), T(1.0) / select(x > T(0.0), x, T(1.0)), T(0.0)); };
-  const auto in_metric = [&](const T* a) {
-    T sum = T(0.0);
-    for (int k = 0; k < nv; ++k) sum += a[k] * a[k] * inverse(matrix.mobility[k]);
-    return sum;
-  };
-  size += in_metric(found.own);
-  residual(matrix, e.lifted(arena, e.b), found.own, r);
+  const int n = matrix.plan.unknowns;
+  T *r = arena.take<T>(n), *work = arena.take<T>(n);
+  const T size = e.terms + in_metric(matrix, found.own);
+  const T* b = e.lifted(arena, e.b);
+  residual(matrix, b, found.own, r);
   solve(matrix.plan, found.factor, arena, r, work);
-  const T correction = in_metric(r);
-  for (int k = 0; k < nv + matrix.rows; ++k) {
-    const T weight = inverse(k < nv ? matrix.mobility[k] : matrix.row_weight[k - nv]);
-    r[k] = sqrt(size * weight) * T(2e-17 * scattered(k));  // rounding mostly cancels
-  }
-  solve(matrix.plan, found.factor, arena, r, work);
-  return select(size > T(0.0), (sqrt(correction) + sqrt(in_metric(r))) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
+  const T correction = sqrt(in_metric(matrix, static_cast<const T*>(r)));
+  T *next = arena.take<T>(n), *second = arena.take<T>(n);
+  for (int k = 0; k < n; ++k) next[k] = found.own[k] + r[k];
+  residual(matrix, b, next, second);
+  solve(matrix.plan, found.factor, arena, second, work);
+  const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
+  const T rounding = sqrt(moved_by_errors(e, arena, found.factor, size, T(2e-17)));  // it mostly cancels
+  const T falls = correction - another;
+  // corrections that are rounding themselves tell no ratio
+  const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
+  const T least = correction / T(tolerances::many_corrections);
+  const T to_come = select(tells, correction * correction * inverse_or_zero(select(falls > least, falls, least)), correction);
+  return select(size > T(0.0), (to_come + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 
 /// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the
@@ -259,6 +312,8 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
   const LoopEquation<T> e = loop_equation(tree, arena, in);
   const LoopSolution<T> found = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
+  if (in.off && any(in.off->open > T(0.0)))
+    in.off->found = select(gap_decides(e, arena, found, in.off->open), T(2.0), in.off->found);
   if (multipliers) {
     const Saddle<T>& matrix = e.solved();
     const int nv = matrix.tree.nv;

@@ -10,6 +10,7 @@ namespace sarrus {
 /// to change by more than that share of what they are, but no less than 1.
 template <class T> struct OffLoops {
   T found = T(0.0);  // 1: a velocity is forbidden; 2: a loop stands open
+  T open = T(0.0);  // the largest such gap, squared, if it is none of rounding
 
   /// Squares: of gap and rate along a row; of the row's change with a unit of the velocities, weighed by their mobilities; the sum of these;
   /// the sum of the velocities' squares. (No division: this stands on the hottest path.)
@@ -17,6 +18,11 @@ template <class T> struct OffLoops {
     const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
     found = select(opens, T(2.0), select(both(slips, found < T(1.0)), T(1.0), found));
+    constexpr double rounding = tolerances::rounding / tolerances::off_loops;
+    if (const auto visible = gap * mobility > size * T(rounding * rounding); any(visible)) {
+      const T share = gap * mobility / select(visible, size, T(1.0)) * T(tolerances::off_loops * tolerances::off_loops);
+      open = select(both(visible, share > open), share, open);
+    }
   }
 };
 

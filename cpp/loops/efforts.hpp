@@ -6,27 +6,33 @@
 // the equation of constrained dynamics with the motors in place of the masses: y is a motion that the loops allow, along which the
 // motors share. S S^T has a one where a motor drives a velocity of the tree and nothing elsewhere. A motor in a joint that closes a loop
 // is a row that gives way: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a basis of what J allows, which is not needed here.
+//
+// Newtons and newton metres compare by the mechanism's length l: a force f counts as a moment l f, a slide x as a turn x / l (Tree::unit). Its
+// motor's one is then 1/l^2, and neither the answer nor what is left of it depends on the unit of length.
 #pragma once
 
 #include "constrained_dynamics.hpp"
 
 namespace sarrus {
 
-/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives.
+/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
 template <class T>
 T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent, const Motion<T>* stored, const T* tau,
             T* u, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
-  T *one = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *x = arena.take<T>(nv + rows);
-  for (int k = 0; k < nv; ++k) one[k] = T(1.0), motors[k] = T(0.0), epsilon[k] = T(passive);
+  T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *x = arena.take<T>(nv + rows);
+  for (int k = 0; k < nv; ++k) {
+    const double square = tree.unit[k] * tree.unit[k];
+    mobility[k] = T(square), motors[k] = T(0.0), epsilon[k] = T(tolerances::passive / square);
+  }
   for (int k = 0; k < loops.actuators; ++k)
-    if (loops.actuator[k] < nv) motors[loops.actuator[k]] = T(1.0), epsilon[loops.actuator[k]] = T(0.0);
+    if (const int driven = loops.actuator[k]; driven < nv) motors[driven] = T(1.0) / mobility[driven], epsilon[driven] = T(0.0);
 
   T *J = arena.take<T>(loops.entries + loops.motor_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
   T *b = arena.take<T>(nv + rows), *scale = arena.take<T>(rows);
   ConstraintRows<T> asked;
-  asked.J = J, asked.scale = scale, asked.mobility = one, asked.off = off;
+  asked.J = J, asked.scale = scale, asked.mobility = mobility, asked.off = off;
   constraint_rows(tree, arena, state, asked, 0, loops.constraints);
   asked.off = nullptr;  // motors need not stand still
   constraint_rows(tree, arena, state, asked, loops.constraints, constraints);
@@ -38,23 +44,34 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   for (int r = 0; r < rows; ++r) {
     const bool gives_way = r >= loops.rows;
     b[nv + r] = T(0.0);
-    soft[r] = T(gives_way ? 1.0 : 0.0);
-    mu[r] = gives_way ? T(0.0) : scale[r] * T(passive);
+    soft[r] = T(gives_way ? loops.motor_unit[r - loops.rows] * loops.motor_unit[r - loops.rows] : 0.0);
+    mu[r] = gives_way ? T(0.0) : scale[r] * T(tolerances::passive);
   }
-  LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, one, nullptr}, b, scale, T(0.0)};
+  LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, mobility, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
   T error;
   if (loops.substructures) {
     const SubstructuredEquation<T> pieces(tree, arena, state, in_parent, stored, {nullptr, true, motors});
-    error = pieces.solve(tree, arena, pieces.factorise(arena), b, x, 12);
+    error = pieces.solve(tree, arena, pieces.factorise(arena), b, x, 60);
   } else {
-    error = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 12);
+    error = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 60);
   }
-  for (int k = 0; k < loops.actuators; ++k) u[k] = x[loops.actuator[k]];
+  for (int k = 0; k < loops.actuators; ++k) {
+    const int carrier = loops.actuator[k];
+    u[k] = carrier < nv ? x[carrier] * motors[carrier] : x[carrier];
+  }
   return error;
 }
 
-/// Size, squared, of the forces and moments that the joints transmit, as far as they could work along the joint: tau is their difference.
+/// Of generalised forces [N m].
+template <class T> T squared_size(const Tree& tree, const T* tau) {
+  T sum = T(0.0);
+  for (int k = 0; k < tree.nv; ++k) sum += tau[k] * tau[k] * T(tree.unit[k] * tree.unit[k]);
+  return sum;
+}
+
+/// Size, squared, of the forces and moments that the joints transmit, as far as they could work along the joint: tau is their difference
+/// [N m].
 template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   T sum = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
@@ -63,8 +80,9 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto S = joint.subspace(work.columns + b.iv);
       for (int k = 0; k < joint.nv; ++k)
-        sum += dot(S.column[k].angular, S.column[k].angular) * dot(f.angular, f.angular) +
-               dot(S.column[k].linear, S.column[k].linear) * dot(f.linear, f.linear);
+        sum += (dot(S.column[k].angular, S.column[k].angular) * dot(f.angular, f.angular) +
+                dot(S.column[k].linear, S.column[k].linear) * dot(f.linear, f.linear)) *
+               T(tree.unit[b.iv + k] * tree.unit[b.iv + k]);
     });
   }
   return sum;
@@ -76,17 +94,14 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
                    OffLoops<T>* off) {
   T* tau = arena.take<T>(tree.nv);
   const auto work = rnea(tree, arena, in, tau);
-  T size = transmitted(tree, work);
-  for (int k = 0; k < tree.nv; ++k) size += tau[k] * tau[k];
+  T size = transmitted(tree, work) + squared_size(tree, static_cast<const T*>(tau));
   size = select(size > T(0.0), size, T(1.0));
   if (tree.loops.rows + tree.loops.motor_rows == 0) {
-    T missing = T(0.0);
     for (int k = 0; k < tree.loops.actuators; ++k) {
       T& mine = tau[tree.loops.actuator[k]];
       u[k] = mine, mine = T(0.0);
     }
-    for (int k = 0; k < tree.nv; ++k) missing += tau[k] * tau[k];
-    return sqrt(missing / size);
+    return sqrt(squared_size(tree, static_cast<const T*>(tau)) / size);
   }
   LoopState<T> state = {in.q, in.v, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);

@@ -47,11 +47,14 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   constraint_rows(tree, arena, state, out, 0, loops.constraints);
   if (weight && !plain && !e.pieces) {
     hold_inertias(tree, weight, const_cast<T*>(e.matrix.M));
-    e.matrix.mobility = mobilities(tree, arena, e.matrix.M);
+    T* mobility = mobilities(tree, arena, e.matrix.M);
+    leave_out_massless(tree, mobility);
+    e.matrix.mobility = mobility;
   }
   e.matrix.J = J;
   if (!plain && loops.rotor_rows > 0 && !e.pieces) add_rotors(tree, arena, state, out.mobility, J, e);
   if (weight) weigh_columns(tree, e.matrix.constraints, weight, J);
+  if (!plain) e.borrow(arena);
   set_row_weights(arena, e);
   return e;
 }

@@ -151,9 +151,11 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
 
 /// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared, or of the last one that was looked at.
 ///
-/// Corrections go on until one changes x by less than 1e-12 of it, or the true residual no longer falls. Not until the residual is
-/// small: near a singular position a residual that is nearly rounding may still stand for a large error, and the correction shows it.
-/// Lanes that are done keep what they have.
+/// Corrections go on until one changes the motion by less than 1e-12 of it, or by the rounding of one that nothing held, or changes it no
+/// less than the one before and leaves the residual where it was: then they are rounding. Not until the residual is small or stops falling:
+/// near a singular position it is rounding from the start, and yet stands for a large error, of which each correction takes away a little
+/// (Carpentier et al.'s lambda / (mu + lambda)) and shows how much it was. Motions are measured by what is least of them, x^T M x + y^T S y,
+/// so that metres and radians compare, and that what costs nothing does not count. Lanes that are done keep what they have.
 template <class T>
 SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -163,20 +165,34 @@ SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, c
   solve(s.plan, f, arena, x, work);
   T error = residual(s, b, x, r);
   auto active = error > T(0.0);
+  T before = T(1e150);  // what the correction before this one moved
+  T unheld = T(0.0);  // size, squared, of what would be moved if nothing held it
+  for (int i = 0; i < nv; ++i) unheld += b[i] * b[i] * s.mobility[i];
+  for (int r = 0; r < s.rows; ++r) unheld += b[nv + r] * b[nv + r] * s.row_weight[r];
   for (int k = 0; k < most && any(active); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
     solve(s.plan, f, arena, step, work);
     T moved = T(0.0), size = T(0.0);
+    const auto count = [&](int i, const T& metric) SARRUS_INLINED {
+      const T sum = x[i] + step[i];
+      moved += step[i] * step[i] * metric, size += sum * sum * metric;
+    };
+    for (int i = 0; i < nv; ++i) count(i, s.inertia ? s.inertia[i] : s.M[s.first_entry(i)]);
+    for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
-    for (int i = 0; i < nv; ++i) moved += (step[i] - x[i]) * (step[i] - x[i]), size += step[i] * step[i];
     // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
-    const auto near = both(active, moved < size * T(1e-24)), far = both(active, moved > size * T(1e-24));
+    const T little = size * T(1e-24) + unheld * T(1e-30);
+    const auto near = both(active, moved < little), far = both(active, moved > little);
     T now = error;
     if (any(far)) now = residual(s, b, step, r);
-    const auto improves = both(far, now < error);
-    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(improves, step[i], x[i]));
-    active = both(improves, now < error * T(0.9));
-    error = select(improves, now, error);
+    // either falls, in proportion to what it was: the smaller of the two shares, times both
+    const T by_motion = moved * error, by_residual = now * before, was = before * error;
+    const auto taken = both(far, select(by_motion < by_residual, by_motion, by_residual) < was);
+    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(taken, step[i], x[i]));
+    const T clearly = by_residual * T(1.0 / 0.9);
+    active = both(taken, select(by_motion < clearly, by_motion, clearly) < was);
+    error = select(taken, now, error);
+    before = moved;
   }
   return error;
 }

@@ -18,6 +18,7 @@ template <class T> struct Saddle {
   const T* soft;  // S, null: zero
   const T* mobility;  // 1/M_ii, which makes residuals comparable
   const T* row_weight;  // and 1/size of each row's J M^-1 J^T
+  const T* inertia = nullptr;  // what motions are measured by; null: the diagonal of M
 
   SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }

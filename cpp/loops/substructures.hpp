@@ -8,6 +8,7 @@
 #pragma once
 
 #include "../dynamics/crba.hpp"
+#include "borrowed_inertia.hpp"
 #include "constraints.hpp"
 #include "saddle.hpp"
 
@@ -43,14 +44,13 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 // in the factor, where the metric has nothing; corrections take it away
 constexpr double floating = 1e-10;  // of pieces
 constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of that about others
-constexpr double passive = 1e-8;  // of joints without a motor
 
 /// What is least: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; those whose
 /// weight is 0 are held. With kinetic energy the others are 1.
 template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
-  const T* motors = nullptr;  // plain: 1 of a velocity that a motor drives, 0 of the others, which cost nothing
+  const T* motors = nullptr;  // plain: 1/unit^2 of a velocity that a motor drives, 0 of the others, which cost nothing
   bool is_mass() const { return !weight && !plain; }
 };
 
@@ -79,6 +79,7 @@ template <class T> class SubstructuredEquation {
   T* row_weight;
   T* epsilon = nullptr;  // what the factor needs where the metric has nothing
   const T* weight;  // velocities are weight times what is solved for, or null
+  bool borrows;  // inertia, for massless bodies
 
   /// `X`, `columns`: the bodies' poses in their parents, and the columns of joints that visit() does not inline.
   SARRUS_NOINLINE SubstructuredEquation(const Tree& whole, Arena& arena, const LoopState<T>& state, Poses<T> X,
@@ -94,7 +95,8 @@ template <class T> class SubstructuredEquation {
                nullptr,
                nullptr,
                nullptr},
-        weight(metric.weight) {
+        weight(metric.weight),
+        borrows(pieces.tree.lacks_inertia && !metric.plain) {
     const Tree& tree = pieces.tree;
     const Loops& loops = tree.loops;
     const int rows = loops.rows + loops.motor_rows;
@@ -108,20 +110,21 @@ template <class T> class SubstructuredEquation {
       const T &m = M[loops.mass_first[k]], lacking = T(metric.plain ? 0.0 : pieces.lacking[k]);
       if (metric.plain) {
         const auto present = m > T(0.0);
-        epsilon[k] = select(present, T(0.0), T(metric.motors ? passive : floating));
-        mobility[k] = select(present, mobility[k], T(1.0));
+        const double unit = metric.motors ? tree.unit[k] : 1.0;
+        epsilon[k] = select(present, T(0.0), T((metric.motors ? tolerances::passive : floating) / (unit * unit)));
+        mobility[k] = select(present, mobility[k], T(unit * unit));
       } else {
         epsilon[k] = lacking * T(unfelt);
         if (pieces.lacking[k] > 0.0) mobility[k] = T(1.0) / (m + lacking * T(0.01));
       }
     }
+    if (!metric.plain) leave_out_massless(tree, mobility);
     matrix.M = M, matrix.mobility = mobility;
     matrix.J = J = arena.take<T>(loops.entries + loops.motor_entries);
     scale = arena.take<T>(rows);
     ConstraintRows<T> out;
-    out.J = J, out.scale = scale, out.mobility = matrix.mobility;
+    out.J = J, out.scale = scale, out.mobility = least_about_any_axis(arena);
     constraint_rows(tree, arena, own, out, 0, loops.constraints + loops.motor_constraints);
-    matrix.row_weight = row_weight = inverses(arena, rows, scale);
     T* S = arena.take<T>(rows);
     for (int r = 0; r < rows; ++r) {
       const bool gives_way = r >= pieces.compliant_row && r < loops.rows;
@@ -133,13 +136,18 @@ template <class T> class SubstructuredEquation {
       const T w = weight ? weight[k] : T(1.0);
       if (at >= 0) continue;
       if (metric.motors)
-        S[-1 - at] = select(metric.motors[k] > T(0.0), T(1.0), S[-1 - at]);
+        S[-1 - at] = select(metric.motors[k] > T(0.0), T(whole.unit[k] * whole.unit[k]), S[-1 - at]);
       else
         S[-1 - at] = metric.plain ? w * w : select(w > T(0.0), S[-1 - at], T(0.0));
     }
     for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r)
-      if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = T(1.0);
+      if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = T(whole.loops.motor_unit[r] * whole.loops.motor_unit[r]);
     if (weight) hold(M);
+    if (borrows) {
+      borrow_inertia(matrix, arena, mobility, scale, epsilon);
+      matrix.inertia = inverses(arena, tree.nv, mobility);
+    }
+    matrix.row_weight = row_weight = inverses(arena, rows, scale);
     matrix.soft = compliance = S;
   }
 
@@ -219,6 +227,23 @@ template <class T> class SubstructuredEquation {
   }
 
  private:
+  /// Mobilities by which rows are measured: a floating body counts as turning about all axes as it does about the one with most inertia. About
+  /// its own axis a thin rod turns so easily that rows on it, which hardly feel that, would look thousands of times as large as they are, and
+  /// be regularised as such.
+  const T* least_about_any_axis(Arena& arena) const {
+    const Tree& tree = pieces.tree;
+    T* mobility = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) mobility[k] = matrix.mobility[k];
+    for (int i = 1; i < tree.links; ++i) {
+      T* own = mobility + tree.link[i].iv;
+      if (pieces.from[tree.link[i].iv] >= 0) continue;
+      T least = select(own[0] < own[1], own[0], own[1]);
+      least = select(own[2] < least, own[2], least);
+      for (int k = 0; k < 3; ++k) own[k] = least;
+    }
+    return mobility;
+  }
+
   static constexpr double free_row = 1e30;  // gives way to anything
 
   /// 1/weight^2 of the joints that are not cut; the floating ones have none.

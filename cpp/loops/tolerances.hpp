@@ -18,6 +18,8 @@ constexpr double projected = 1e-9;
 /// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured
 /// [rad, m; of the velocities, or of 1 rad/s, m/s].
 constexpr double off_loops = 1e-3;
+/// Of the accelerations, the share that a gap of the loops may move before it is the gap that decides about them, and the state counts as off.
+constexpr double decides = 0.1;
 
 // ---- steps of a simulation [rad, m] ----------------------------------------------------------------------------------------------------
 
@@ -63,9 +65,25 @@ constexpr double nearly_singular = 1e-3;
 /// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a
 /// singular position, large enough to stand above the rounding of that product.
 constexpr double regularisation = 2e-15;
+/// Corrections so many times what rounding moves are corrections.
+constexpr double corrects = 10.0;
+/// As many corrections as a direction may want that still counts: one that each brings less than that share nearer is singular.
+constexpr double many_corrections = 100.0;
+/// And how many are made of them: no more than a few are, but within a millionth of a radian of a singular position.
+constexpr int most_corrections = 60;
+/// Of massless bodies, the inertia that the factor borrows, as a share of what rows make them feel: ten digits are left for what is small
+/// beside it, and a few corrections give it back where a motion on the loops has no less than a millionth of that.
+constexpr double borrowed = 1e-10;
+/// A motion whose inertia is less than ten times so much has none.
+constexpr double no_inertia = 1e-1;
+/// Of joints without a motor, the share in the metric of efforts that the factor borrows; corrections give it back.
+constexpr double passive = 1e-8;
+/// What stands for the residual where the equation leaves a motion open, because nothing in it has inertia: more than any.
+constexpr double undetermined = 1e200;
 /// A relative residual that no rounding explains: constraints contradict one another.
 constexpr double contradiction = 1e-6;
-/// And one that is none of a regular equation: so near a singular position that rounding decides what is independent.
+/// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
+/// decides what is independent.
 constexpr double unresolved = 1e-12;
 
 }  // namespace sarrus::tolerances

@@ -124,6 +124,7 @@ void Mechanism::close(const Description& d) {
     if (driven == 0 && !m.has_armature) continue;
     for (int k = 0; k < m.nv; ++k) {
       driven_.push_back(driven ? 1.0 : 0.0);
+      motor_unit_.push_back(turns(d.joints[j], k) ? 1.0 : d.length);
       rotor_.push_back(m.has_armature ? std::sqrt(m.terms[k].armature) : 0.0);
     }
     constraints_.add(loops, motions_[placed.constraint]);
@@ -132,7 +133,7 @@ void Mechanism::close(const Description& d) {
   loops.motor_constraints = constraints_.size() - hard_constraints;
   loops.rows = hard, loops.constraints = hard_constraints, loops.entries = hard_entries;
   loops.constraint = constraints_.data(), loops.motion = motions_.data();
-  loops.driven = driven_.data(), loops.rotor = rotor_.data();
+  loops.driven = driven_.data(), loops.rotor = rotor_.data(), loops.motor_unit = motor_unit_.data();
   if (std::any_of(rotor_.begin(), rotor_.end(), [](double r) { return r != 0.0; })) {
     loops.rotor_rows = loops.motor_rows;
     chain_.assign(tree_.nv, -1);
@@ -146,6 +147,20 @@ void Mechanism::close(const Description& d) {
   for (int i = 0; i < tree_.nv; ++i) mass_first_.push_back(mass_first_.back() + column_depth_[i] + 1);
   loops.mass_first = mass_first_.data();
   loops.actuators = static_cast<int>(actuators_.size()), loops.actuator = actuators_.data();
+  for (const std::string& name : massless_) {  // rows of constraints, or armature across a loop
+    std::size_t j = 0;
+    while (d.joints[j].name != name) ++j;
+    const auto held = [&](int k) {
+      for (int i = 0; i < hard_constraints + (loops.rotor_rows ? loops.motor_constraints : 0); ++i) {
+        const Constraint& c = constraints_.data()[i];
+        if (std::find(c.column, c.column + c.columns, k) != c.column + c.columns) return true;
+      }
+      return false;
+    };
+    bool all = true;
+    for (int k = joints_[j].iv; k < joints_[j].iv + joints_[j].nv; ++k) all = all && held(k);
+    if (!all) idle_.push_back(name);
+  }
   if (hard_constraints == 0) return;
   // substructures are looked for where they may pay, and taken where they take half the time
   const double any = std::numeric_limits<double>::infinity();

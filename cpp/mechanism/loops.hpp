@@ -84,6 +84,7 @@ struct Loops {
       motor_entries;  // after those: velocities of joints that close loops and have a motor or armature
   int rotor_rows;  // as many, or 0 where none has armature: those of `dynamics`
   const double *driven, *rotor;  // of each: 1, or 0 where no motor drives it; the square root of its armature
+  const double* motor_unit;  // as Tree::unit
   const Constraint* constraint;
   const Constraint* motion;  // the velocities of every joint that closes a loop, each with rows and entries of its own
   int actuators;

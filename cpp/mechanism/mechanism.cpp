@@ -1,5 +1,6 @@
 #include "mechanism.hpp"
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -29,6 +30,24 @@ struct Groups {
   std::vector<int> up;
 };
 
+/// A body of less than that share of the heaviest one's mass counts as one without mass: loops make it feel so much more than it has that
+/// residuals and rows would be measured by what is nothing beside the forces that pass through it.
+constexpr double light = 1e-6;
+/// Whether a body's own inertia, and armature, withstand every motion of its joint.
+bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerms* passive) {
+  Eigen::MatrixXd G(b.nv, b.nv);
+  for (int k = 0; k < b.nv; ++k) {
+    const Sym3<double>& I = b.inertia.I;
+    const double size = (I.xx + I.yy + I.zz) * dot(S[k].angular, S[k].angular) + b.inertia.m * dot(S[k].linear, S[k].linear);
+    for (int l = 0; l < b.nv; ++l) G(k, l) = dot(S[l], b.inertia * S[k]);
+    if (!(G(k, k) > 1e-14 * size)) G(k, k) = 0.0;
+    G(k, k) += passive[k].armature;
+    if (!(G(k, k) > 0.0)) return false;
+  }
+  const Eigen::VectorXd scale = G.diagonal().cwiseSqrt().cwiseInverse();
+  return (scale.asDiagonal() * G * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-12;
+}
+
 template <class List> std::string listed(const List& names) {
   std::string text;
   for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";
@@ -48,6 +67,15 @@ PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
                        std::to_string(k));
     return PassiveTerms{j.armature[k],  j.damping[k], j.friction[k],
                         j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : iq + k};
+  });
+}
+
+bool turns(const JointDescription& j, int k) {
+  return visit_every(j.kind, j.nv, [&](auto joint) {
+    int listed = 0, own = 0;
+    for (const Coordinate& velocity : joint.velocities)
+      if (joint.has(j.constants, listed++) && own++ == k) return velocity.is_angle();
+    return true;
   });
 }
 
@@ -160,7 +188,7 @@ void Mechanism::place(const Description& d) {
     iq += d.joints[j].nq, iv += d.joints[j].nv;
   }
   tree_.nq = iq, tree_.nv = iv;
-  passive_terms_.resize(iv);
+  passive_terms_.resize(iv), unit_.resize(iv);
 
   const Transform<double> identity = Transform<double>::identity();
   Link ground_link{};
@@ -214,6 +242,7 @@ void Mechanism::place(const Description& d) {
         if (joint.has_quaternion) quaternions_.push_back(placed.iq);
         for (int k = 0; k < joint.nv; ++k) {
           const PassiveTerms terms = passive_terms_[placed.iv + k] = passive_terms(j, k, placed.iq);
+          unit_[placed.iv + k] = turns(j, k) ? 1.0 : d.length;
           tree_.has_armature |= terms.armature != 0.0;
           tree_.has_joint_forces |= terms.has_forces();
         }
@@ -277,10 +306,15 @@ void Mechanism::finish(const Description& d) {
   tree_.gravity = d.gravity;
 }
 
-// A joint along which its whole subtree, taken rigid, has no inertia in a few configurations of no particular kind has none anywhere.
+// A joint along which its whole subtree, taken rigid, has no inertia in a few configurations of no particular kind has none anywhere. And one
+// along which its own body has none, or next to none, may find none in some configuration: what else it moves may then give way.
 void Mechanism::weigh(const Description& d) {
   for (const Link& b : links_) mass_ += b.inertia.m;
   std::vector<char> moves_mass(tree_.nv, 0);
+  lacks_inertia_.assign(tree_.nv, 0);
+  double heaviest = 0.0;
+  for (const Link& b : links_) heaviest = std::max(heaviest, b.inertia.m);
+  tree_.light = light * heaviest;
   for (int trial = 1; trial <= 3; ++trial) {
     std::vector<double> q(tree_.nq), sines(angles_.size() + 1), cosines(angles_.size() + 1);
     for (int k = 0; k < tree_.nq; ++k) q[k] = std::sin(trial + 1.7 * k);
@@ -298,9 +332,14 @@ void Mechanism::weigh(const Description& d) {
         const double rounding = 1e-14 * (I.xx + I.yy + I.zz + composite[i].m * dot(s.linear, s.linear));
         moves_mass[b.iv + k] |= dot(s, composite[i] * s) > rounding || passive_terms_[b.iv + k].armature > 0.0;
       }
+      if (b.inertia.m <= tree_.light || !has_inertia_along(b, J.column, passive_terms_.data() + b.iv))
+        std::fill_n(lacks_inertia_.begin() + b.iv, b.nv, char(1));
       composite[b.parent] += transformed(b.X_tree * J.X, composite[i]);
     }
   }
+  tree_.unit = unit_.data(), tree_.length = d.length, tree_.mass = mass_;
+  tree_.lacks_inertia =
+      std::find(lacks_inertia_.begin(), lacks_inertia_.end(), 1) == lacks_inertia_.end() ? nullptr : lacks_inertia_.data();
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const auto first = moves_mass.begin() + joints_[j].iv, last = first + joints_[j].nv;
     if (!joints_[j].closes_a_loop && std::find(first, last, 0) != last) massless_.push_back(d.joints[j].name);

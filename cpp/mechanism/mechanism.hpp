@@ -70,6 +70,7 @@ struct Description {
   std::vector<FrameDescription> frames;
   std::vector<ConstraintDescription> constraints;
   std::vector<SpringDescription> springs;
+  double length = 1.0;  // of a displacement that weighs as much as a radian [m]
   int substructures = automatic;  // at most so many bodies in each; 0: it is not cut; automatic: what costs least
   static constexpr int automatic = -1;
 };
@@ -79,6 +80,9 @@ Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& 
 
 /// What acts along velocity k of a joint whose coordinates start at iq. ModelError for a spring where there is no coordinate to act on.
 PassiveTerms passive_terms(const JointDescription& j, int k, int iq);
+
+/// Whether its velocity k is an angular one.
+bool turns(const JointDescription& j, int k);
 
 class Mechanism {
  public:
@@ -111,7 +115,10 @@ class Mechanism {
   double operations_of_joints() const { return dynamics_.complete() ? dynamics_.operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
-  const std::vector<std::string>& massless() const { return massless_; }  // joints along which nothing has inertia
+  const std::vector<std::string>& massless() const {
+    return massless_;
+  }  // joints along which nothing that they carry has inertia
+  const std::vector<std::string>& idle() const { return idle_; }  // of these, the ones that no loop holds either
   const std::string& tie() const { return tie_; }  // what keeps it from floating; empty: nothing does
 
  private:
@@ -135,7 +142,9 @@ class Mechanism {
   std::vector<LoopMotion> loop_motions_;
   std::vector<int> angles_, column_link_, column_parent_, column_depth_, quaternions_;
   std::vector<PlacedJoint> joints_;
-  std::vector<std::string> constraint_names_, massless_;
+  std::vector<std::string> constraint_names_, massless_, idle_;
+  std::vector<double> unit_, motor_unit_;
+  std::vector<char> lacks_inertia_;
   std::string tie_;
   std::unordered_map<std::string, PlacedFrame> frames_;
   double mass_ = 0.0, operations_of_substructures_ = 0.0;

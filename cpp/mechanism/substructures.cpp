@@ -138,8 +138,8 @@ std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int links) const
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     const bool free = std::none_of(tied.begin() + b.iv, tied.begin() + b.iv + b.nv, [](char t) { return t; });
-    const bool can = b.parent != 0 && free && b.described != JointKind::free && free_components(b.described) >= 0 &&
-                     (along_joints || has_inertia(b, everywhere));
+    const bool can = b.parent != 0 && free && b.inertia.m > tree.light && b.described != JointKind::free &&
+                     free_components(b.described) >= 0 && (along_joints || has_inertia(b, everywhere));
     is_cut[i] = can && size[root[b.parent]] >= links;
     root[i] = is_cut[i] || b.parent == 0 ? i : root[b.parent];
     ++size[root[i]];
@@ -162,12 +162,15 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
       const Sym3<double>& I = b.inertia.I;
       const bool lacks = !has_inertia(b, everywhere);
       for (int k = 0; k < 6; ++k) lacking_.push_back(lacks && k < 3 ? I.xx + I.yy + I.zz : 0.0);
+      for (int k = 0; k < 6; ++k) unit_.push_back(k < 3 ? 1.0 : tree.length);
+      lacks_inertia_.insert(lacks_inertia_.end(), 6, char(0));
       passive_terms_.insert(passive_terms_.end(), 6, PassiveTerms{});
     } else {
       for (int k = 0; k < b.nv; ++k) {
         velocity_[b.iv + k] = iv + k;
         from_.push_back(b.iv + k);
-        lacking_.push_back(0.0);
+        lacking_.push_back(0.0), unit_.push_back(tree.unit[b.iv + k]);
+        lacks_inertia_.push_back(tree.lacks_inertia ? tree.lacks_inertia[b.iv + k] : char(0));
         passive_terms_.push_back(tree.passive[b.iv + k]);
       }
     }
@@ -181,7 +184,8 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
     }
   }
   tree_.nv = static_cast<int>(from_.size());
-  tree_.link = links_.data(), tree_.passive = passive_terms_.data();
+  tree_.link = links_.data(), tree_.passive = passive_terms_.data(), tree_.unit = unit_.data();
+  if (tree.lacks_inertia) tree_.lacks_inertia = lacks_inertia_.data();
   tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
 }
 

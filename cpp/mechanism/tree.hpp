@@ -71,6 +71,12 @@ struct Tree {
   const int* column_depth;  // how many there are on that way
   const int*
       mass_parent;  // as column_parent; where armature of joints that close loops ties all velocities, the one before in its order
+  const double*
+      unit;  // nv: what a velocity weighs as much as 1 rad/s with: 1 where it turns, the mechanism's length where it slides
+  const char*
+      lacks_inertia;  // nv, or null: whether a velocity's own body has next to no inertia along its joint, so that M may be singular
+  double length, mass;  // the mechanism's own
+  double light;  // a body of no more mass counts as one without
   const Body* body;
   int springs;
   const PointSpring* spring;

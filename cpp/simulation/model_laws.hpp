@@ -170,11 +170,10 @@ template <class T> class ModelBased {
       for (int k = 0; k < tree_.nv; ++k) motor[k] += tau[k];
       return T(0.0);
     }
-    T size = transmitted(tree_, work), missing = T(0.0), *u = take(law_.motors);
-    for (int k = 0; k < tree_.nv; ++k) size += tau[k] * tau[k];
+    T size = transmitted(tree_, work) + squared_size(tree_, static_cast<const T*>(tau)), missing = T(0.0), *u = take(law_.motors);
     if (tree_.loops.rows + tree_.loops.motor_rows == 0) {
       for (int k = 0; k < law_.motors; ++k) u[k] = std::exchange(tau[law_.motor[k]], T(0.0));
-      missing = sum_of_squares(tau, tree_.nv);
+      missing = squared_size(tree_, static_cast<const T*>(tau));
     } else if (e_ && law_.own_motors && !e_->pieces) {
       for (int k = 0; k < tree_.nv; ++k) e_->b[k] = tau[k];
       for (int k = 0; k < law_.targets; ++k) e_->b[law_.iv[k]] = T(0.0);
@@ -184,7 +183,7 @@ template <class T> class ModelBased {
       for (int r = 0; r < tree_.loops.rows; ++r) z[r] = -found[tree_.nv + r];
       add_constraint_forces(tree_, static_cast<const T*>(J_), static_cast<const T*>(z), tau);
       for (int k = 0; k < law_.motors; ++k) u[k] = std::exchange(tau[law_.motor[k]], T(0.0));
-      missing = sum_of_squares(tau, tree_.nv);
+      missing = squared_size(tree_, static_cast<const T*>(tau));
     } else {
       LoopState<T> state = {q_, v_, &time_, nullptr, nullptr, nullptr, nullptr};
       place(tree_, arena_, work.poses(), work.columns, state);

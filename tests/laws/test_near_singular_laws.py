@@ -68,3 +68,101 @@ def test_where_rounding_decides_which_velocities_are_allowed(ladder):
     q, v, _ = (x[0] for x in states(ladder, 1e-8))
     with pytest.raises(sarrus.StateError, match="so near to a singular one that rounding decides"):
         ladder.project_velocity(q, v + np.arange(ladder.nv))
+
+
+def scissors(columns, rows, angle, substructures):
+    """A net of scissors that lies flat but for an angle, and its configuration: a bar's two halves are 0.5 m long."""
+    b, names = sarrus.Builder("net"), [(i, j) for i in range(columns) for j in range(rows)]
+    right, left = (0.5, 0, 0), (-0.5, 0, 0)
+    for (i, j), bar in ((at, bar) for at in names for bar in "ab"):
+        b.add_body(f"{bar}{i}_{j}", sarrus.Inertia.rod(1.0, left, right, 0.01))
+    pins = [("ground", "a0_0", (0, 0, 0), left)]
+    for i, j in names:
+        pins.append((f"a{i}_{j}", f"b{i}_{j}", (0, 0, 0), (0, 0, 0)))
+        if i + 1 < columns:
+            pins += [(f"a{i}_{j}", f"b{i + 1}_{j}", right, left), (f"b{i}_{j}", f"a{i + 1}_{j}", right, left)]
+        if j + 1 < rows:
+            pins += [(f"a{i}_{j}", f"b{i}_{j + 1}", right, right), (f"b{i}_{j}", f"a{i}_{j + 1}", left, left)]
+    for k, (parent, child, at_parent, at_child) in enumerate(pins):
+        b.add_joint(f"pin{k}", sarrus.Revolute("y"), parent, child, at_parent=at_parent, at_child=at_child)
+    robot = sarrus.Mechanism(b.build().description, substructures=substructures)
+    turned = {"a": -angle, "b": angle, "g": 0.0}
+    q = np.zeros(robot.nq)
+    for joint in map(robot.joint, robot.joints):
+        q[joint.q_slice] = turned[joint.child[0]] - turned[joint.parent[0]]
+    return robot, q
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 0.0])
+@pytest.mark.parametrize("size", [(3, 3), (6, 6), (16, 4)])
+def test_substructures_answer_as_joint_coordinates_do(size, angle):
+    """Off by no more than a hundred times what is said, and by rounding alone where a thousandth of a radian and more is left."""
+    found = []
+    for substructures in (0, 1):
+        robot, q = scissors(*size, angle, substructures)
+        tau = np.cos(np.arange(robot.nv))
+        a, loops = robot.forward_dynamics(q, np.zeros(robot.nv), tau, return_reactions=True)
+        found.append((a, loops.error))
+    (want, error), (a, said) = found
+    off_by = np.abs(a - want).max() / np.abs(want).max()
+    assert off_by < WITHIN * (said + error)
+    assert angle < 1e-4 or off_by < 1e-9
+
+
+def tilted(tilt):
+    """Two points tie the ends of a double pendulum to a pendulum beside it, whose pin is tilted: rows that say the same but for that."""
+    b = sarrus.Builder("two points")
+    b.add_body("a", sarrus.Inertia(1.0, (0, 0, 0.1), np.eye(3) * 0.01))
+    b.add_body("b", sarrus.Inertia(1.0, (0.1, 0, 0), np.eye(3) * 0.01))
+    b.add_body("c", sarrus.Inertia(1.0, (0, 0, 0.1), np.eye(3) * 0.01))
+    b.add_joint("ja", sarrus.Revolute("y"), "ground", "a", at_parent=(0, 0, 0))
+    b.add_joint("jb", sarrus.Revolute("y"), "a", "b", at_parent=(0, 0, 0.2))
+    b.add_joint("jc", sarrus.Revolute((tilt, 1.0, 0.0)), "ground", "c", at_parent=(0.3, 0, 0))
+    for name, y in (("left", 0.01), ("right", -0.01)):
+        b.add_joint(name, sarrus.Spherical(), "b", "c", at_parent=(0.3, y, 0), at_child=(0, y, 0.2), loop=True)
+    return b.build()
+
+
+@pytest.mark.parametrize("substructures", [0, 1])
+@pytest.mark.parametrize("tilt", [0.0, *10.0 ** np.arange(-15.0, -3.9, 0.5)])
+def test_rows_that_nearly_say_the_same(tilt, substructures):
+    """They are the same, or hold the mechanism fast, or rounding decides: then they are named, and how to leave them out."""
+    robot = sarrus.Mechanism(tilted(tilt).description, substructures=substructures)
+    q, v, tau = np.array([0.5, -0.5, 0.5]), np.zeros(3), np.zeros(3)
+    a, status = robot.forward_dynamics(q, v, tau, check=False, return_status=True)
+    same = sarrus.Mechanism(tilted(0.0).description, substructures=0).forward_dynamics(q, v, tau)
+    if status == 0:
+        assert min(np.abs(a - same).max(), np.abs(a).max()) < 1e-4 * np.abs(same).max()
+    else:
+        assert status == 2
+        with pytest.raises(
+            sarrus.StateError, match=r"rows of 'left', 'right' say nearly, but not quite, the same .*loosened\(\)"
+        ):
+            robot.forward_dynamics(q, v, tau, check=False)
+    assert status == 0 or 1e-12 < tilt < (1e-5, 2e-4)[substructures]  # many pieces round more
+
+
+@pytest.mark.parametrize("substructures", [0, 1])
+@pytest.mark.parametrize("name", ["sarrus_linkage", "bennett", "bricard"])
+def test_a_gap_does_not_hold_an_overconstrained_linkage_fast(name, substructures):
+    """Rows that say the same on the loops differ by a gap off them: either that makes no difference, or it is said."""
+    robot = sarrus.Mechanism(getattr(sarrus.mechanisms, name)().description, substructures=substructures)
+    q, v, tau = robot.assemble(), np.zeros(robot.nv), np.ones(robot.nv)
+    want = robot.forward_dynamics(q, v, tau)
+    answered = 0
+    for gap in 10.0 ** np.arange(-14.0, -3.9, 0.5):
+        for seed in range(4):
+            there = robot.integrate(q, gap * np.random.default_rng(seed).standard_normal(robot.nv))
+            a, status = robot.forward_dynamics(there, v, tau, return_status=True)
+            if status == 0:
+                answered += 1
+                assert np.abs(a - want).max() < 1e-4 * np.abs(want).max()
+            elif status != 3:
+                with pytest.raises(
+                    sarrus.StateError,
+                    match=r"stands open.* decides whether they hold the mechanism fast.*project_config",
+                ):
+                    robot.forward_dynamics(there, v, tau)
+                closed = robot.project_configuration(there)
+                assert_allclose(robot.forward_dynamics(closed, v, tau), want, atol=100 * gap * np.abs(want).max())
+    assert answered

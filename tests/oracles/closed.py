@@ -45,6 +45,20 @@ class Closed(Dense):
             )
         self.holonomic = np.array(self.holonomic, bool)
 
+    def length(self):
+        """Mean of the bodies' largest distances between what holds them, and of the constraints' own lengths."""
+        held, own = {}, []
+        for spec in [*self.joints.values(), *self.loops.values()]:
+            held.setdefault(spec.parent, []).append(spec.at_parent.translation)
+            held.setdefault(spec.child, []).append(spec.at_child.translation)
+        for spec in self.relations.values():
+            own += spec.lengths
+            for body, point in spec.points:
+                held.setdefault(body, []).append(point)
+        reach = {body: max(np.linalg.norm(np.subtract(p, r)) for p in at for r in at) for body, at in held.items()}
+        ground = reach.pop("ground", 0.0)
+        return np.mean([x for x in [*reach.values(), *own] if x] or [ground or 1.0])
+
     # -- closing joints
 
     def closing_motion(self, spec, place, time):
@@ -297,11 +311,17 @@ class Closed(Dense):
         return np.concatenate(blocks, axis=1)
 
     def actuator_efforts(self, q, v, a, *, actuated, wrenches=None, weights=None, time=0.0):
-        """u (nu,) of least sum weights u^2 that the motion needs, and what no u could do, relative."""
+        """u (nu,) of least sum weights u^2 that the motion needs, and what no u could do, relative.
+
+        By default the least moments, and forces times the mechanism's length.
+        """
         Z = self.spaces(self.constraint_jacobian(q, time=time))[0]
         need = Z.T @ self.inverse_dynamics(q, v, a, wrenches=wrenches)
         S = self.actuation_matrix(q, actuated, time=time)
-        share = 1 / np.sqrt(self._array(np.ones(S.shape[1]) if weights is None else weights))
+        if weights is None:
+            joints = [(self.loops.get(name) or self.joints[name]).joint for name in actuated]
+            weights = [self.length() ** 2 if unit == "m" else 1.0 for joint in joints for _, unit in joint.velocities]
+        share = 1 / np.sqrt(self._array(weights))
         effect = Z.T @ (S * share)
         u = self.spaces(effect)[1](need)
         return share * u, np.linalg.norm((effect @ u - need).astype(float)) / max(1, np.linalg.norm(need.astype(float)))

@@ -17,7 +17,7 @@ from .._arrays import Array, checked_time
 from .._core import tolerances
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
-from ..description.specs import Description
+from ..description.specs import characteristic_length as characteristic_length
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError
 
@@ -104,24 +104,6 @@ class ScaledLoops:
         scale = self.scale() if scale is None else scale
         found, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
         return found[:, :-1], np.where(np.isfinite(found[:, -1]), found[:, -1], np.inf)
-
-
-def characteristic_length(description: Description) -> float:
-    """Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m]."""
-    places: dict[str, list[ArrayLike]] = {}
-    sizes: list[float] = []
-    for joint in description.joints:
-        places.setdefault(joint.parent, []).append(joint.at_parent.translation)
-        places.setdefault(joint.child, []).append(joint.at_child.translation)
-    for spec in description.constraints:
-        for body, point in spec.points:
-            places.setdefault(body, []).append(point)
-        sizes += spec.lengths
-    apart = {body: np.array(points)[:, None] - np.array(points) for body, points in places.items()}
-    spans = {body: float(np.linalg.norm(d, axis=-1).max()) for body, d in apart.items()}
-    ground = spans.pop("ground", 0.0)
-    sizes += [span for span in spans.values() if span > 0.0]
-    return float(np.mean(sizes)) if sizes else ground or 1.0
 
 
 def sliding_velocities(robot: LoopFunctions) -> Array:

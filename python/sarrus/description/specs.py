@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Inertia, Transform
@@ -206,7 +209,32 @@ def core_terms(d: Description) -> tuple[Any, ...]:
         [(f.name, f.body, _twelve(f.placement)) for f in d.frames],
         [c._core_terms() for c in d.constraints],
         [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
+        characteristic_length(d),
     )
+
+
+def characteristic_length(d: Description) -> float:
+    """Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m]."""
+    places: dict[str, list[ArrayLike]] = {}
+    sizes: list[float] = []
+    for joint in d.joints:
+        places.setdefault(joint.parent, []).append(joint.at_parent.translation)
+        places.setdefault(joint.child, []).append(joint.at_child.translation)
+    for spec in d.constraints:
+        for body, point in spec.points:
+            places.setdefault(body, []).append(point)
+        sizes += spec.lengths
+    ground = places.pop("ground", [])
+    sizes += [span for span in map(_span, places.values()) if span > 0.0]
+    length = float(np.mean(sizes)) if sizes else _span(ground)
+    return length if 0.0 < length < np.inf else 1.0
+
+
+def _span(points: Sequence[ArrayLike]) -> float:
+    """The largest distance between two of the points."""
+    apart = np.unique(np.array(points), axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # of places that overflow the core tells
+        return max((float(np.linalg.norm(apart - p, axis=-1).max()) for p in apart), default=0.0)
 
 
 def _joint(j: JointSpec) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
-from .._core import Status
+from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
@@ -587,6 +587,8 @@ def explain(
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
+    if not operation.startswith("configuration_"):
+        raise_undecided(mechanism, operation, arguments)
     name, gap = _worst(mechanism, mechanism.loop_residual(result, time=arguments.get("time")))
     raise StateError(
         f"project_configuration does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
@@ -632,6 +634,45 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     )
 
 
+def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
+    """Say which motion moves nothing that has inertia, or which rows nearly say the same."""
+    q, time = arguments["q"], arguments.get("time")
+    J, M = mechanism.constraint_jacobian(q, time=time), mechanism.mass_matrix(q)
+    size = np.linalg.norm(J, axis=0)
+    J = J / np.where(size > 0.0, size, 1.0)
+    U, s, V = np.linalg.svd(J)
+    s = np.concatenate([s, np.zeros(len(V) - len(s))])
+    free = V[s <= tolerances.negligible * s[0]] / np.where(size > 0.0, size, 1.0)
+    # each velocity beside what it would move if it moved alone with all that is tied to it
+    inertia, ways = np.linalg.eigh(free @ M @ free.T) if len(free) else (np.zeros(0), free)
+    if len(inertia) and inertia[0] <= tolerances.negligible * max(inertia[-1], np.abs(M).max() * (free[0] ** 2).sum()):
+        moving = np.abs(ways[:, 0] @ free) * np.where(size > 0.0, size, 1.0)
+        names = [
+            j for j in mechanism.joints if moving[mechanism.joint(j).v_slice].max(initial=0.0) > 0.1 * moving.max()
+        ]
+        raise StateError(
+            f"{operation} has no answer: the loops allow a motion along which nothing has inertia, that of joints "
+            f"{', '.join(map(repr, names))}: give a body that moves in it a mass, or one of these joints an armature"
+        )
+    weak = [k for k in range(min(J.shape)) if s[k] < tolerances.nearly_singular * s[0]]
+    if weak:
+        k = max(weak, key=lambda k: s[k] if s[k] > tolerances.rounding * s[0] else 0.0)
+        share = {n: float(np.abs(U[c.rows, k]).max(initial=0.0)) for n, c in mechanism._constraints.items()}
+        names = [name for name, part in share.items() if part > 0.1 * max(share.values())]
+        opened, gap = _worst(mechanism, mechanism.loop_residual(q, time=time))
+        judge, cure = "rounding", ""
+        if gap > 10.0 * tolerances.rounding:
+            judge = f"the gap by which '{opened}' stands open, {gap:.3g} rad or m,"
+            cure = "project_configuration() closes it; "
+        raise StateError(
+            f"{operation} has no answer: rows of {', '.join(map(repr, names))} say nearly, but not quite, the same here (singular value "
+            f"{s[k] / s[0]:.1g} of the largest), so that {judge} decides whether they hold the mechanism fast; {cure}if they are meant to "
+            "say the same, loosened() gives the mechanism without those that are redundant; else this is a singular position, and a "
+            "little away from it they tell"
+        )
+    raise StateError(f"{operation} has no answer: the numbers overflow")
+
+
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
     """Say which constraint stands open, or which forbids the velocity."""
     q, v, time = arguments["q"], np.asarray(arguments["v"]), arguments.get("time")
@@ -640,7 +681,9 @@ def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[st
     forbidding, rate = _worst(mechanism, slips)
     fault = f"'{opened}' stands open by {gap:.3g} rad or m"
     cure = "assemble() and project_configuration() find a configuration that closes the loops"
-    if gap <= 1e-3 * max(1.0, rate):
+    if gap <= tolerances.off_loops and rate <= tolerances.off_loops * max(1.0, float(np.abs(v).max(initial=0.0))):
+        fault += ", near a position in which rows say the same: that gap decides whether they hold the mechanism fast"
+    elif gap <= 1e-3 * max(1.0, rate):
         fault = f"'{forbidding}' does not allow this velocity ({rate:.3g} rad/s or m/s along its rows)"
         cure = "project_velocity() finds the nearest one that the loops allow"
     raise StateError(f"{operation} has no answer off the loops: {fault}; {cure}, and check=False answers all the same")

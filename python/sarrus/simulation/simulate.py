@@ -138,7 +138,7 @@ def simulate(
     start, duration, dt = checked_times(start, duration, dt)
     rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
     max_step = checked_number("max_step", max_step, finite=False)
-    gains = checked_gains(stabilisation, gains)
+    gains = checked_gains(mechanism, stabilisation, gains)
     if resume is not None and (q is not None or v is not None):
         raise TypeError("resume= holds the state: q and v must not be given too")
     checkpoint = None if resume is None else _as_checkpoint(resume)
@@ -196,8 +196,13 @@ def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, flo
     return start, duration, step
 
 
-def checked_gains(stabilisation: str, given: Any) -> tuple[float, float]:
+def checked_gains(mechanism: Mechanism, stabilisation: str, given: Any) -> tuple[float, float]:
     """The two gains of a stabilisation, its own where none are given."""
+    if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
+        raise ModelError(
+            f"stabilisation 'corrective' pushes the bodies with their loops open, where nothing has inertia along joint "
+            f"'{mechanism._without_inertia[0]}': take 'projection' or 'baumgarte', or give a body that it carries a mass"
+        )
     defaults = STABILISATIONS[stabilisation]
     if given is None:
         return defaults

@@ -160,7 +160,7 @@ def simulate_many(
     check_choice("stabilisation", stabilisation, STABILISATIONS)
     if method != "auto" and METHODS[method].adaptive:
         raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
-    gains = checked_gains(stabilisation, gains)
+    gains = checked_gains(robot, stabilisation, gains)
     threads, every = checked_count("threads", threads, most=MOST_THREADS), checked_count("every", every)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")

@@ -5,13 +5,15 @@ A motion needs tau = M a + h, of which the motors give S u and the loops J^T lam
   S u + J^T lambda = tau    <=>    N^T S u = N^T tau     with J N = 0
 
 so many equations as there are degrees of freedom. The core solves them for the usual call; here are the other ways to share.
+
+Newtons and newton metres compare by the mechanism's length, metres and radians too (analysis/scaling.py).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import numpy as np
@@ -24,7 +26,8 @@ from ...dynamics.operations import _operation
 from ...dynamics.options import Distribution, ThreadedTime, TimeOptions, Wrenches
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..formulations.coordinates import joint_velocity
-from ..formulations.projected import applied, loop_motions, solutions, transposed
+from ..formulations.projected import applied, loop_motions, orthonormal, solutions, transposed
+from ..scaling import sliding
 from .distribution import within_limits
 
 if TYPE_CHECKING:
@@ -150,7 +153,7 @@ class Actuation(LoopFunctions):
         q, v, a : (..., nq), (..., nv), (..., nv)
         actuated : names of joints whose motors share the work; default: those that the description says
         wrenches, time, check : as :meth:`forward_dynamics`
-        distribution : "minimum-norm", or "weighted" with weights
+        distribution : "minimum-norm", of moments and of forces times the mechanism's length; or "weighted" with weights
         weights : (nu,), least u^T diag(weights) u
         limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
         preload : (nu,) efforts that the answer stays as near to as the motion lets it
@@ -192,9 +195,10 @@ class Actuation(LoopFunctions):
         share = functools.partial(self._shared_efforts, q, v, a, actuated=actuated, **choice, **known, any_motion=True)
         _weights(distribution, weights)
         nothing_else = actuated is None or self._motors(actuated) == self.actuated
-        for name, given, usual in (("weights", weights, 1.0), ("preload", preload, 0.0)):
-            numbers = real_array(name, usual if given is None else given)
-            nothing_else &= numbers.shape in ((), (self.nu,)) and bool((numbers == usual).all())
+        if weights is not None:
+            nothing_else &= _is_usual("weights", weights, self._units(self.actuated) ** 2)
+        if preload is not None:
+            nothing_else &= _is_usual("preload", preload, np.zeros(self.nu))
         if checked_truth("return_reactions", return_reactions) or not nothing_else:
             return share(return_reactions=return_reactions, out=out, return_status=return_status)
         if limits is None:
@@ -271,6 +275,8 @@ class Actuation(LoopFunctions):
 
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
+        if weights is None:
+            choice["weights"] = np.broadcast_to(self._units(names) ** 2, choice["weights"].shape)
         u, multipliers, found = self._share(names, J, S, tau[sound], **choice, explain=explain)
         status[sound] = np.where(impossible, refused, found)
         answers = [_back(u, sound, status, lead, out)]
@@ -285,17 +291,22 @@ class Actuation(LoopFunctions):
         explain: bool,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Efforts, multipliers and status of many states, of least |W^1/2 (u - preload)|; with `explain`, errors instead of the status."""
-        free, root = loop_motions(self, J), np.sqrt(weights)
-        NT, nu = transposed(free.basis), S.shape[-1]
+        free, unit, root = loop_motions(self, J), self._units(self.joints)[:, None], np.sqrt(weights)
+        # in units of the mechanism's length
+        basis = orthonormal(free.basis / unit)[0]
+        plain, S, tau = (S, tau), S * unit, tau * unit[:, 0]
+        NT, nu = transposed(basis), S.shape[-1]
         effect = S / root[:, None, :]
         shares = solutions(NT @ effect, np.linalg.norm(effect, axis=(-2, -1)))
         u = preload + applied(shares.inverse, applied(NT, tau - applied(S, preload))) / root
-        missing = applied(free.basis, applied(NT, tau - applied(S, u)))
+        missing = applied(basis, applied(NT, tau - applied(S, u)))
         size = np.linalg.norm(tau, axis=-1) + np.linalg.norm(applied(S, u), axis=-1)
         lacking = np.linalg.norm(missing, axis=-1) > TOLERANCE * size
         if explain and lacking.any():
             freedom = int(free.freedom[0])
-            raise NotRealizableError(self._effort_fault(names, missing[0], nu - int(shares.freedom[0]), freedom))
+            raise NotRealizableError(
+                self._effort_fault(names, missing[0] / unit[:, 0], nu - int(shares.freedom[0]), freedom)
+            )
         status = np.where(lacking, Status.CONTRADICTORY, Status.FINE)
         for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
             internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
@@ -306,7 +317,13 @@ class Actuation(LoopFunctions):
                     f"{_motors(names)} cannot bring this motion about within the limits: these would have to be wider by "
                     f"{violation:.3g} [N m, N] at the least"
                 )
+        S, tau = plain
         return u, applied(transposed(free.inverse), tau - applied(S, u)), status
+
+    def _units(self, names: Iterable[str]) -> Array:
+        """Of each velocity of these joints, what is as much as 1 rad/s: 1, or the mechanism's length where it slides."""
+        slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(self.joint(name).type) for name in names)])
+        return np.where(slides, self._length, 1.0)
 
     def _motors(self, actuated: Sequence[str] | None) -> tuple[str, ...]:
         if isinstance(actuated, str):
@@ -349,6 +366,11 @@ def _weights(distribution: Distribution, weights: ArrayLike | None) -> ArrayLike
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
     return 1.0 if weights is None else weights
+
+
+def _is_usual(name: str, value: ArrayLike, usual: Array) -> bool:
+    numbers = real_array(name, value)
+    return numbers.shape in ((), usual.shape) and bool((numbers == usual).all())
 
 
 def _rows(

@@ -60,7 +60,7 @@ class FreeMotions(Brief):
         # in units in which the masses of all velocities are one: rounding of the heavy ones is nothing beside the light ones
         units = np.sqrt(np.maximum(np.diagonal(M, axis1=-2, axis2=-1), 0.0))
         units = np.where(units > 0.0, units, 1.0)[..., None]
-        N, present = _orthonormal(units * N)
+        N, present = orthonormal(units * N)
         reduced = transposed(N) @ (M / units / transposed(units)) @ N + (1.0 - present)[..., None] * np.eye(N.shape[-1])
         try:
             return np.asarray(N @ np.linalg.solve(reduced, transposed(N)) / units / transposed(units))
@@ -68,7 +68,7 @@ class FreeMotions(Brief):
             raise StateError("there is a motion that the constraints allow and that moves nothing with mass") from None
 
 
-def _orthonormal(basis: Array) -> tuple[Array, Array]:
+def orthonormal(basis: Array) -> tuple[Array, Array]:
     """The same spaces (..., n, k) by orthonormal columns, those that are zero last, and which are not (..., k)."""
     present = np.asarray(np.isfinite(basis).all(axis=-2) & basis.any(axis=-2))
     clean = np.where(np.isfinite(basis), basis, 0.0)
@@ -123,7 +123,7 @@ def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
     loops = closing(robot, (), ()).loops
     R, C = loops.row_scale[:, None], loops.column_scale[:, None]
     found, idle = _solutions(R * J * C[:, 0], None)
-    basis, idle = _orthonormal(C * found.basis)[0], _orthonormal(R * idle)[0]
+    basis, idle = orthonormal(C * found.basis)[0], orthonormal(R * idle)[0]
     # of all x that solve it the shortest, and nothing for what no x gives
     inverse = C * found.inverse * R[:, 0]
     inverse = inverse - basis @ (transposed(basis) @ inverse)

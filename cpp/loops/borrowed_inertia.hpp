@@ -1,0 +1,101 @@
+// Massless bodies that loops hold. M is singular along their joints, or would be in some configuration, and yet the accelerations are there
+// as long as every motion that the loops allow moves some mass: N^T M N is positive. The factor eliminates velocities before rows and so
+// divides by what M alone has; it borrows a little inertia for them, epsilon, and the corrections of saddle.hpp, which know nothing of it,
+// give it back: each takes away all but a factor epsilon / (epsilon + the inertia that the motion has on the loops).
+//
+// How much is little: what rows make a velocity feel of the inertias that they tie it to. A row r between masses that are moved by
+// J M^-1 J^T = s_r for a unit of force makes velocity k feel J_rk^2 / s_r of them. So light fingers on a heavy robot each borrow their own kind
+// of size. Rows between massless bodies alone pass on what these borrow; what no mass is behind takes the mechanism's.
+#pragma once
+
+#include "saddle_matrix.hpp"
+#include "tolerances.hpp"
+
+namespace sarrus {
+
+/// Between -1 and 1, in no direction that a mechanism would prefer (multiples of the golden ratio).
+inline double scattered(int k) {
+  const double part = 0.6180339887498949 * (k + 1);
+  return (k % 2 ? -1.0 : 1.0) * (0.5 + part - static_cast<int>(part));
+}
+
+/// Whatever has no inertia of its own counts as moved by nothing until borrow_inertia() says more.
+template <class T> SARRUS_INLINE void leave_out_massless(const Tree& tree, T* mobility) {
+  for (int k = 0; tree.lacks_inertia && k < tree.nv; ++k)
+    if (tree.lacks_inertia[k]) mobility[k] = T(0.0);
+}
+
+/// f(row, column, entry) of all rows of the matrix.
+template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&& f) {
+  const T* J = s.J;
+  for (int i = 0; i < s.constraints; ++i) {
+    const Constraint& c = s.tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) f(c.row + r, c.column[k], *J++);
+  }
+}
+
+/// Adds to `epsilon` (nv) what the factor is to borrow, makes it the `mobility` (nv) of massless velocities, and adds what these move to the
+/// `scale` of the rows, which was found without them.
+template <class T>
+SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& s, Arena& arena, T* mobility, T* scale, T* epsilon) {
+  const char* lacks = s.tree.lacks_inertia;
+  const int nv = s.tree.nv;
+  const Arena::Scope scope(arena);
+  T *inertia = arena.take<T>(nv), *size = arena.take<T>(s.rows), *moved = arena.take<T>(s.rows);
+  const auto find_moved = [&] {
+    for (int r = 0; r < s.rows; ++r) moved[r] = T(0.0);
+    each_entry(s, [&](int r, int k, const T& x) SARRUS_INLINED { moved[r] += x * x * mobility[k]; });
+  };
+  find_moved();
+  for (int r = 0; r < s.rows; ++r) size[r] = select(moved[r] > T(0.0), scale[r], T(0.0));
+  for (int k = 0; k < nv; ++k) inertia[k] = T(0.0);
+  constexpr int links = 4;  // massless bodies between one and the next that has mass, at most, for its inertia to be felt
+  for (int pass = 0; pass < links; ++pass) {
+    T* felt = arena.take<T>(nv);
+    for (int k = 0; k < nv; ++k) felt[k] = lacks[k] ? s.M[s.first_entry(k)] : T(0.0);
+    each_entry(s, [&](int r, int k, const T& x) SARRUS_INLINED {
+      if (lacks[k]) felt[k] += select(size[r] > T(0.0), x * x / select(size[r] > T(0.0), size[r], T(1.0)), T(0.0));
+    });
+    for (int k = 0; k < nv; ++k) {
+      if (!lacks[k]) continue;
+      inertia[k] = select(inertia[k] > T(0.0), inertia[k], felt[k]);
+      mobility[k] = select(inertia[k] > T(0.0), T(1.0) / select(inertia[k] > T(0.0), inertia[k], T(1.0)), T(0.0));
+    }
+    find_moved();
+    for (int r = 0; r < s.rows; ++r) size[r] = select(size[r] > T(0.0), size[r], moved[r]);
+  }
+  const double mass = s.tree.mass > 0.0 ? s.tree.mass : 1.0;
+  for (int k = 0; k < nv; ++k) {
+    if (!lacks[k]) continue;
+    inertia[k] = select(inertia[k] > T(0.0), inertia[k], T(mass * s.tree.unit[k] * s.tree.unit[k]));
+    mobility[k] = T(1.0) / inertia[k];
+    epsilon[k] += inertia[k] * T(tolerances::borrowed);
+  }
+  for (int r = 0; r < s.rows; ++r) scale[r] = size[r];
+  each_entry(s, [&](int r, int k, const T& x) SARRUS_INLINED {
+    if (lacks[k]) scale[r] += x * x * mobility[k];
+  });
+  for (int r = 0; r < s.rows; ++r) scale[r] = select(scale[r] > T(0.0), scale[r], T(1.0));
+}
+
+/// Whether the loops allow a motion that moves no mass: what a push of no particular direction does to massless bodies then is 1 / epsilon.
+template <class T, class Solve>
+SARRUS_NOINLINE auto moves_nothing(const Saddle<T>& s, Arena& arena, const Solve& solve) {
+  const Arena::Scope scope(arena);
+  const int nv = s.tree.nv;
+  T *x = arena.take<T>(s.plan.unknowns), *work = arena.take<T>(s.plan.unknowns), pushed = T(0.0), moved = T(0.0);
+  for (int k = 0; k < s.plan.unknowns; ++k) x[k] = T(0.0);
+  for (int k = 0; k < nv; ++k) {
+    if (!s.tree.lacks_inertia[k]) continue;
+    x[k] = T(scattered(k)) / sqrt(s.mobility[k]);
+    pushed += T(scattered(k) * scattered(k));
+  }
+  solve(x, work);
+  for (int k = 0; k < nv; ++k)
+    moved += select(s.mobility[k] > T(0.0), x[k] * x[k] / select(s.mobility[k] > T(0.0), s.mobility[k], T(1.0)), T(0.0));
+  constexpr double most = tolerances::no_inertia / tolerances::borrowed;
+  return moved > pushed * T(most * most);
+}
+
+}  // namespace sarrus
