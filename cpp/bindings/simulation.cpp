@@ -10,6 +10,7 @@
 #include "../simulation/driver.hpp"
 #include "../simulation/events.hpp"
 #include "../simulation/force_element_list.hpp"
+#include "../simulation/turns.hpp"
 #include "../simulation/without_friction.hpp"
 #include "control.hpp"
 #include "described.hpp"
@@ -48,8 +49,7 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
   const auto for_each = [&](const char* kind, auto&& add) {
     for (const py::handle& h : of[kind].cast<py::list>()) add(h.cast<py::tuple>());
   };
-  for_each("controllers",
-           [&](const py::tuple& t) { list.add_controller(t[0].cast<int>(), t[1].cast<int>(), to_law(t[2]), t[3].cast<bool>()); });
+  for_each("controllers", [&](const py::tuple& t) { list.add_controller(t[0].cast<int>(), t[1].cast<int>(), to_law(t[2])); });
   for_each("efforts", [&](const py::tuple& t) { list.add_effort(t[0].cast<int>(), to_law(t[1])); });
   for_each("stictions", [&](const py::tuple& t) { list.add_stiction(t[0].cast<int>()); });
   for_each("contacts", [&](const py::tuple& t) {
@@ -58,9 +58,7 @@ void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList
     if (t[5].is_none()) return list.add_contact(frame, to_vec3(t[1]), to_vec3(t[2]), offset, radius);
     list.add_contact(frame, to_vec3(t[1]), to_vec3(t[2]), offset, radius, to_law(t[5]), to_vec3(t[6]));
   });
-  for_each("end_stops", [&](const py::tuple& t) {
-    list.add_end_stop(t[0].cast<int>(), t[1].cast<int>(), t[2].cast<bool>(), t[3].cast<double>());
-  });
+  for_each("end_stops", [&](const py::tuple& t) { list.add_end_stop(t[0].cast<int>(), t[1].cast<int>()); });
   for_each("thrusters",
            [&](const py::tuple& t) { list.add_thruster(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_law(t[2])); });
   for_each("wheels", [&](const py::tuple& t) { list.add_wheel(t[0].cast<int>(), t[1].cast<double>(), to_law(t[2])); });
@@ -207,6 +205,13 @@ class PySimulation {
     plan_.velocity_unit = velocity_unit_.data(), plan_.row_unit = row_unit_.data(), plan_.z_unit = z_unit_.data();
   }
 
+  void count_turns() {
+    plan_.loop_angle = without_springs_.angles().data();
+    plan_.loop_angles = static_cast<int>(without_springs_.angles().size());
+    plan_.counted = plan_.force_elements.held;
+    plan_.force_elements.held += counted();
+  }
+
   void rethrow() {
     failed_ = false;
     if (PyErr_Occurred()) throw py::error_already_set();
@@ -217,9 +222,9 @@ class PySimulation {
                const std::array<double, 2>& gains, const py::dict& force_elements, const Numbers& parameters,
                py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
-               const std::vector<std::tuple<int, int, double, double, bool, double>>& limits,
-               const std::tuple<Numbers, Numbers, double>& units, bool records)
-      : without_friction_(built(mechanism).tree()),
+               const std::vector<std::tuple<int, int, double, double>>& limits, const std::tuple<Numbers, Numbers, double>& units,
+               bool records)
+      : without_springs_(built(mechanism).tree()),
         controller_(std::move(controller)),
         sampled_(std::move(sampled)),
         pfaffian_(std::move(pfaffian)),
@@ -230,24 +235,27 @@ class PySimulation {
     plan_.self = this;
     plan_.frictions = static_cast<int>(without_friction_.frictions().size()),
     plan_.friction = without_friction_.frictions().data();
-    plan_.described = &built(mechanism).tree();
+    plan_.described = &without_springs_.tree();
     plan_.stops = &look_for_signals;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     add_force_elements(built(mechanism), force_elements, force_elements_);
     plan_.force_elements = force_elements_.all();
+    const auto& springs = without_springs_.springs();
+    std::get<Elements<LoopSpring>>(plan_.force_elements.kinds) = {springs.data(), static_cast<int>(springs.size())};
     std::vector<Event> kinds;
     for (const auto& [function, direction, terminal] : events)
       kinds.push_back({direction, terminal}), event_functions_.push_back(function);
     events_ = EventFinder(std::move(kinds));
-    for (const auto& [of, at, lower, upper, turns, near] : limits) {
-      limits_.push_back({static_cast<Quantity>(of), at, lower, upper, turns, near});
+    for (const auto& [of, at, lower, upper] : limits) {
+      limits_.push_back({static_cast<Quantity>(of), at, lower, upper});
       const bool beyond = at >= (limits_.back().of == Quantity::position ? tree_.nq : tree_.nv);
       (limits_.back().of == Quantity::effort ? plan_.drives_loop_joints : plan_.watches_loop_joints) |= beyond;
     }
     plan_.drives_loop_joints |= plan_.force_elements.beyond(tree_.nv);
     if (plan_.drives_loop_joints) force_elements_.drive_loop_joints();
+    if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
     plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
@@ -271,6 +279,8 @@ class PySimulation {
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
   int integrated() const { return simulation_.integrated(); }
+  /// How many coordinates of joints that close loops end a state, with their turns.
+  int counted() const { return plan_.counts() ? tree_.loop_nq : 0; }
   Numbers record() const { return copy_of(carried_.data() + guard_size, static_cast<Count>(carried_.size()) - guard_size); }
 
   /// Events up to here are no news.
@@ -400,7 +410,8 @@ class PySimulation {
   bool has_friction() const { return plan_.frictions > 0; }
 
  private:
-  WithoutFriction without_friction_;
+  WithoutLoopSprings without_springs_;
+  WithoutFriction without_friction_{without_springs_.tree()};
   const Tree& tree_ = without_friction_.tree();
   Plan plan_;
   py::object controller_;
@@ -437,17 +448,18 @@ void bind_simulation(py::module_& m) {
   m.attr("stabilisations") = gains;
 
   py::class_<PySimulation>(m, "Simulation")
-      .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
-                    const Numbers&, py::object, std::vector<py::object>, py::object,
-                    const std::vector<std::tuple<py::object, int, bool>>&,
-                    const std::vector<std::tuple<int, int, double, double, bool, double>>&,
-                    const std::tuple<Numbers, Numbers, double>&, bool>(),
-           py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
-           py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"), py::arg("events"),
-           py::arg("limits"), py::arg("units"), py::arg("records"), py::keep_alive<1, 2>())
+      .def(
+          py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
+                   const Numbers&, py::object, std::vector<py::object>, py::object,
+                   const std::vector<std::tuple<py::object, int, bool>>&,
+                   const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, double>&, bool>(),
+          py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
+          py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"), py::arg("events"),
+          py::arg("limits"), py::arg("units"), py::arg("records"), py::keep_alive<1, 2>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("integrated", &PySimulation::integrated)
+      .def_property_readonly("counted", &PySimulation::counted)
       .def_property_readonly("calls", &PySimulation::calls)
       .def_property("close_stages", &PySimulation::closes_stages, &PySimulation::close_stages)
       .def("look", &PySimulation::look, py::arg("q"), py::arg("time"))

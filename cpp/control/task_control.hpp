@@ -219,7 +219,7 @@ template <class T> void limit_rows(const TaskState<T>& s, const TaskControl& c, 
   for (const TaskLimits::Joint& j : c.limits.joint) {
     const bool closes = j.iv >= u.nv;
     const T read = closes ? s.loop.q[j.iq - s.tree.nq] : s.q[j.iq], rate = closes ? s.loop.v[j.iv - u.nv] : s.v[j.iv];
-    const T at = j.turns ? turns_near(read, T(j.near)) : read;
+    const T at = j.turns && !s.counts ? turns_near(read, T(j.near)) : read;
     const T* J = closes ? s.loop.J + (j.iv - u.nv) * u.nv : nullptr;
     const auto along = [&](const T* a) { return J ? scalar_product(J, a, u.nv) : a[j.iv]; };
     for (int i = 0; i < n; ++i) C[row * n + i] = along(u.A + i * u.nv) * u.scale[i];
@@ -286,11 +286,15 @@ template <class T> T rigid_size(const TaskState<T>& s, const Task& task, const R
 template <class T>
 SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* given,
                                const T& time, const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot,
-                               const TaskReport<T>& report) {
+                               const CountedTurns<T>& turns, const TaskReport<T>& report) {
   const Arena::Scope scope(arena);
   const int nv = tree.nv, motors = static_cast<int>(c.motor.size()), n = c.unknowns(), held = tree.loops.rows;
   const auto take = [&](int count) { return arena.template take<T>(count); };
-  TaskState<T> s = {tree, arena, q, v, &time, parameter, given, Kinematics<T>::over(tree, take(Kinematics<T>::size(tree))), {}};
+  TaskState<T> s = {tree,  arena,
+                    q,     v,
+                    &time, parameter,
+                    given, Kinematics<T>::over(tree, take(Kinematics<T>::size(tree))),
+                    {},    turns.q != nullptr};
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), s.k);
   if (c.drives_loop_joints) {
     s.loop.q = take(tree.loop_nq), s.loop.v = take(tree.loop_nv), s.loop.a = take(tree.loop_nv),
@@ -298,11 +302,11 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     const auto work = rnea(tree, arena, RneaInput<T>{q, v, zeros<T>(arena, nv)}, take(nv));
     LoopState<T> state = {q, v, &time, nullptr, nullptr, nullptr, work.link};
     place(tree, arena, work.poses(), work.columns, state);
-    read_loop_joints(tree, arena, state, static_cast<const T*>(nullptr), s.loop);
+    read_loop_joints(tree, arena, state, turns.q, s.loop);
   }
 
   // accelerations and multipliers as functions of the unknowns
-  LoopInput<T> in{q, v, nullptr};
+  LoopInput<T> in{q, v, turns.springs};
   in.time = &time;
   const bool asked_for = report.x || report.tau;  // in simulations nobody asks
   OffLoops<T> off;

@@ -25,6 +25,7 @@ template <class T> struct TaskState {
   const T *q, *v, *time, *parameter, *given;
   Kinematics<T> k;  // while joints do not accelerate
   LoopJoints<T> loop;  // of joints that close loops, if tasks, motors or limits are at them; a: their drift
+  bool counts;  // whether these have counted their turns
 };
 
 /// Rows of one task: J (rows x nv), what J a must be, and how far the task is off. J goes on with the components beside them.
@@ -211,7 +212,7 @@ template <class T> void joint_rows(const TaskState<T>& s, const Task& task, cons
     T* J = out.J + i * nv;
     for (int c = 0; c < nv; ++c) J[c] = closes ? s.loop.J[(task.iv[i] - nv) * nv + c] : T(c == task.iv[i] ? 1.0 : 0.0);
     const T lead = g[0] - at;
-    out.error[i] = task.turns[i] ? turns_near(lead, T(0.0)) : lead;
+    out.error[i] = task.turns[i] && !s.counts ? turns_near(lead, T(0.0)) : lead;
     out.right[i] = g[2] + gain[3 * i + 1] * (g[1] - rate) + gain[3 * i] * out.error[i];
     if (closes) out.right[i] -= s.loop.a[task.iv[i] - nv];
   }

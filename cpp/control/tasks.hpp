@@ -44,7 +44,7 @@ struct Task {
   Transform<double> X[2];
   bool target_axes = false;  // rows along the target's axes, not the reference's
   std::vector<int> iq, iv;  // joints, numbered on from the tree's over those that close loops
-  std::vector<char> turns;  // whether a coordinate does not count its turns
+  std::vector<char> turns;  // whether a pose does not tell how often a coordinate has turned
   std::vector<char> angular;  // whether its velocity turns
   int contact = -1;
   std::vector<const Law*> target;  // frames: rotation vector and position (6); else one a row. Each adds to its parameter
@@ -122,11 +122,18 @@ template <class T> struct TaskReport {
   int* conflict = nullptr;  // 1: limits of motion were given up; 2: rows that must hold were
 };
 
+/// Where somebody counts the turns of joints that close loops: their coordinates, and the generalised force (nv) of the mechanism's springs that
+/// follow these, of which the tree does not know; or null. Where nobody does, an angle is the one that is nearest to what is wanted.
+template <class T> struct CountedTurns {
+  const T *q = nullptr, *springs = nullptr;
+};
+
 /// Adds the efforts of motors to `motor`, of all joints; z and z_dot are of the multipliers' tasks. `others`: forces of what else acts, of
 /// the joints (those that close loops too, if the controller reads them): it does not know them, but they change what it measures. Or null.
 /// Returns the status.
 template <class T>
 T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* given, const T& time,
-               const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot, const TaskReport<T>& report = {});
+               const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot, const CountedTurns<T>& turns = {},
+               const TaskReport<T>& report = {});
 
 }  // namespace sarrus

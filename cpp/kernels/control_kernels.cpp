@@ -11,7 +11,7 @@ double control_tasks(const Tree& tree, const TaskControl& c, const double* param
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   double* z_dot = arena.take<double>(c.states);
-  return task_control<double>(tree, arena, c, parameter, given, time, q, v, z, nullptr, motor, z_dot, report);
+  return task_control<double>(tree, arena, c, parameter, given, time, q, v, z, nullptr, motor, z_dot, {}, report);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   if (plan.frictions > 0) s.friction = &friction.emplace(s);
   Trial<double> trial = {there, 0.0, dense};
   if (plan.limits > 0) s.demanded = found.demanded;
-  s.held = x + s.integrated();
+  s.held = x + s.integrated(), s.since = time;
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
   std::copy(x + s.integrated(), x + s.size(), there + s.integrated());
@@ -38,6 +38,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
     if (plan.stabilisation == Stabilisation::projection) close_step(s, time + found.part * step, end);
     if (s.friction) s.friction->settle(time + found.part * step, found.part * step, step, end);
   });
+  s.count_turns(time + found.part * step, there);
   found.error = trial.error;
   return s.status;
 }
@@ -53,12 +54,15 @@ void between_steps(const Tree& tree, const Plan& plan, const double* parameter, 
   if (guard[0] > 0.5) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
   const auto state = SimulationState<double>::of(tree, there);
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
+  s.held = x + s.integrated(), s.since = from;
+  s.count_turns(time, there);
 }
 
 double sample_controllers(const Tree& tree, const Plan& plan, const double* parameter, double time, double* x) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
+  s.held = x + s.integrated(), s.since = time;
   if (s.samples()) s.sample(time, x);
   return s.status;
 }
@@ -68,7 +72,7 @@ double forces_on(const Tree& tree, const Plan& plan, const double* parameter, do
   const Arena::Scope scope(arena);
   const auto state = SimulationState<const double>{x, x + tree.nq, x + tree.nq + tree.nv};
   System<double> s{tree, arena, plan, parameter};
-  s.held = x + s.integrated();
+  s.held = x + s.integrated(), s.since = time, s.has_springs = false;
   s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
   return s.status;
 }
@@ -81,7 +85,7 @@ double friction_in(const Tree& tree, const Plan& plan, const double* parameter, 
   DryFriction<double> friction(s);
   double *row = arena.take<double>(s.size()), *tau = arena.take<double>(tree.nv), *along = arena.take<double>(plan.frictions);
   std::copy(x, x + s.size(), row);
-  s.held = x + s.integrated();
+  s.held = x + s.integrated(), s.since = time;
   const auto state = SimulationState<double>::of(tree, row);
   s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
   friction.forces(time, step, state, tau, along);
@@ -90,10 +94,12 @@ double friction_in(const Tree& tree, const Plan& plan, const double* parameter, 
   return s.status;
 }
 
-void read_all_joints(const Tree& tree, double time, const double* x, double* q, double* v) {
+void read_all_joints(const Tree& tree, const Plan& plan, double time, const double* x, double* q, double* v) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  const AllJoints<double> all = all_joints(tree, arena, time, x, x + tree.nq);
+  System<double> s{tree, arena, plan, nullptr};
+  s.held = x + s.integrated(), s.since = time;
+  const AllJoints<double> all = s.joints(time, x, x + tree.nq);
   std::copy(all.q, all.q + tree.nq + tree.loop_nq, q), std::copy(all.v, all.v + all.nv, v);
 }
 

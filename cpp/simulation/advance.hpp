@@ -64,7 +64,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
 template <class T> void note_state(System<T>& s, const T& time, const SimulationState<T>& x, T* record) {
   const Arena::Scope scope(s.arena);
   AllJoints<T> all = {x.q, x.v, nullptr, s.tree.nv};
-  if (s.plan.watches_loop_joints) all = all_joints<T>(s.tree, s.arena, time, x.q, x.v);
+  if (s.plan.watches_loop_joints) all = s.joints(time, x.q, x.v);
   note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
 }
 
@@ -75,7 +75,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   System<T> s{tree, arena, plan, parameter};
   const auto x = SimulationState<T>::of(tree, row);
   T *carried = row + s.size(), *record = plan.records ? carried + guard_size : nullptr;
-  s.held = row + s.integrated();
+  s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
   std::optional<DryFriction<T>> friction;
   if (plan.frictions > 0) s.friction = &friction.emplace(s);
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
@@ -100,6 +100,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
         step_with_friction(s, now, step, x,
                            [&](const T& begin_of_piece, const T& length) { step_once(s, begin_of_piece, length, x); });
       });
+      s.count_turns(T(to), row);
       if (s.samples()) s.sample(to, row);
       if constexpr (std::is_same_v<T, double>)
         if (s.status != 0.0) return s.status;  // what follows would only be wrong

@@ -303,7 +303,7 @@ class AdaptiveRun {
     std::vector<double> q(x, x + tree.nq), v(x + tree.nq, x + tree.nq + tree.nv);
     if (s_.plan.watches_loop_joints) {
       q.resize(tree.nq + tree.loop_nq), v.resize(tree.nv + tree.loop_nv);
-      s_.kernels.all_joints(tree, time, x, q.data(), v.data());
+      s_.kernels.all_joints(tree, s_.plan, time, x, q.data(), v.data());
     }
     note_limits(s_.plan, time, q.data(), v.data(), static_cast<const double*>(nullptr), record);
   }

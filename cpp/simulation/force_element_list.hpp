@@ -22,9 +22,9 @@ class ForceElementList {
   ForceElementList& operator=(const ForceElementList&) = delete;
 
   /// Parameters: kp, ki, kd, lower and upper limit.
-  void add_controller(int iq, int iv, Law target, bool turns = false) {
+  void add_controller(int iq, int iv, Law target) {
     const int iz = all_.nz++;
-    of<Controller>().push_back({iq, iv, iz, keep(std::move(target)), read(5), turns});
+    of<Controller>().push_back({iq, iv, iz, keep(std::move(target)), read(5)});
   }
   void add_effort(int iv, Law law) { of<PrescribedEffort>().push_back({iv, keep(std::move(law))}); }
   /// Parameters: sliding and sticking friction, Stribeck's velocity, stiffness and damping of the bristles.
@@ -52,9 +52,7 @@ class ForceElementList {
     of<ReactionWheel>().push_back({iv, inertia, keep(std::move(torque)), read(2)});
   }
   /// Parameters: lower and upper limit, stiffness, damping.
-  void add_end_stop(int iq, int iv, bool turns = false, double near = 0.0) {
-    of<EndStop>().push_back({iq, iv, read(4), turns, near});
-  }
+  void add_end_stop(int iq, int iv) { of<EndStop>().push_back({iq, iv, read(4)}); }
   /// Of coordinates (iq, iv) with a law each, by the motors that drive these velocities, or by those of all. Parameters: kp of every
   /// coordinate, then kd; of gravity, a scale.
   void add_model_law(ModelLawKind kind, const std::vector<int>& iq, const std::vector<int>& iv, std::vector<Law> laws,

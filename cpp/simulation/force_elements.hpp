@@ -12,6 +12,7 @@
 //   drive        of what is asked for along a velocity, u: z-dot = b (u - z), or z-double-dot = b^2 (u - z) - 2 d b z-dot; z is delivered, or u,
 //                within s (1 - |v|/v_0) where it drives and s where it brakes: stall effort s and no-load speed v_0
 //   tasks        ../control/task_control.hpp
+//   loop spring  k (r - x), x with the turns that a run has counted: see turns.hpp
 //   wheel        u(t), and what others ask of its motor, within limits: no faster than it would reach its greatest momentum in 10 ms
 //
 // Numbers that a sweep may vary are read from a row of parameters, so that every lane can have its own.
@@ -146,18 +147,19 @@ void add_spatial_forces(const Tree& tree, Arena& arena, const ForceElements& ele
 
 /// Adds what controllers give to `motor` and all other forces to tau, and writes the rates of internal states. `pressing`: a number that is
 /// another one wherever other contacts and end stops press (of the first 50). `lacking`: the largest part of what a law wants that no motor
-/// gives, relative. Behind q, v, motor and tau may stand what belongs to joints that
-/// close loops.
+/// gives, relative. `springs`: a generalised force of the mechanism that acts besides, of which the tree does not know, or null. Behind q, v,
+/// motor and tau may stand what belongs to joints that close loops.
 template <class T>
 void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
-           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing, T& lacking, const Chords<T>& chords = {}) {
+           const T* v, const T* z, T* motor, T* tau, T* z_dot, T& pressing, T& lacking, const T* springs = nullptr,
+           const Chords<T>& chords = {}) {
   pressing = lacking = T(0.0);
   double weight = 1.0;
   for (const Controller& c : elements.all<Controller>()) {
     const T* p = parameter + c.parameter;
     T g[3];
     evaluate(*c.target, parameter, &time, g);
-    const T lead = g[0] - q[c.iq], off = c.turns ? turns_near(lead, T(0.0)) : lead;
+    const T off = g[0] - q[c.iq];
     const T effort = p[0] * off + z[c.iz] + p[2] * (g[1] - v[c.iv]);
     motor[c.iv] += least(most(effort, p[3]), p[4]);
     // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
@@ -180,11 +182,11 @@ void apply(const Tree& tree, Arena& arena, const ForceElements& elements, const 
     tau[s.iv] -= p[3] * z[s.iz] + damping * z_dot[s.iz];
   }
   for (const ModelLaw& law : elements.all<ModelLaw>())
-    lacking = most(lacking, ModelBased<T>(tree, arena, law, parameter, time, q, v).act(motor));
+    lacking = most(lacking, ModelBased<T>(tree, arena, law, parameter, time, q, v, springs).act(motor));
   for (const EffortTable& table : elements.all<EffortTable>()) add_table(table, parameter, time, motor);
   for (const EndStop& s : elements.all<EndStop>()) {
     const T* p = parameter + s.parameter;
-    const T at = s.turns ? turns_near(q[s.iq], T(s.near)) : q[s.iq];
+    const T& at = q[s.iq];
     const T spring = p[2] * (most(at - p[1], T(0.0)) + least(at - p[0], T(0.0))), room = abs(spring);
     T damper = least(most(p[3] * v[s.iv], -room), room);
     if (chords.damping) {
@@ -225,16 +227,17 @@ void deliver(const ForceElements& elements, const T* parameter, const T* v, cons
 /// Motors that bring tasks about. `tau`: what others have added to the forces that are not of motors; `all`: velocities of all joints.
 template <class T>
 void control_tasks(const Tree& tree, Arena& arena, const ForceElements& elements, const T* parameter, const T& time, const T* q,
-                   const T* v, const T* z, T* motor, const T* tau, T* z_dot, int all, T& status) {
+                   const T* v, const T* z, T* motor, const T* tau, const CountedTurns<T>& turns, T* z_dot, int all, T& status) {
   const Arena::Scope scope(arena);
   T* others = arena.take<T>(all);
   for (const TaskElement& c : elements.all<TaskElement>()) {
     for (int k = 0; k < all; ++k) others[k] = motor == tau ? tau[k] : tau[k] + motor[k];
     const T outcome = task_control(tree, arena, *c.law, parameter + c.parameter, static_cast<const T*>(nullptr), time, q, v,
-                                   z + c.iz, static_cast<const T*>(others), motor, z_dot + c.iz);
+                                   z + c.iz, static_cast<const T*>(others), motor, z_dot + c.iz, turns);
     status = most(status, outcome);
   }
 }
+
 /// What reaction wheels give of what is asked of their motors: beyond the greatest momentum they are braked.
 template <class T> void saturate(const ForceElements& elements, const T* parameter, const T* v, T* motor) {
   for (const ReactionWheel& c : elements.all<ReactionWheel>()) {

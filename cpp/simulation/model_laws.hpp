@@ -30,8 +30,17 @@ namespace sarrus {
 
 template <class T> class ModelBased {
  public:
-  ModelBased(const Tree& tree, Arena& arena, const ModelLaw& law, const T* parameter, const T& time, const T* q, const T* v)
-      : tree_(tree), arena_(arena), law_(law), row_(parameter), p_(parameter + law.parameter), time_(time), q_(q), v_(v) {}
+  ModelBased(const Tree& tree, Arena& arena, const ModelLaw& law, const T* parameter, const T& time, const T* q, const T* v,
+             const T* springs)
+      : tree_(tree),
+        arena_(arena),
+        law_(law),
+        row_(parameter),
+        p_(parameter + law.parameter),
+        time_(time),
+        q_(q),
+        v_(v),
+        springs_(springs) {}
 
   /// Adds to `motor`. Returns what no motion of the loops, or no effort of the motors, gives: a relative residual.
   T act(T* motor) {
@@ -56,7 +65,7 @@ template <class T> class ModelBased {
     }
     if (tree_.loops.rows > 0) constraint_bias(tree_, arena_, q_, v_, &time_, static_cast<const T*>(nullptr), gamma, size);
     const T off = complete(asked, gamma, size, a);
-    return most_of(off, share(rnea(tree_, arena_, RneaInput<T>{q_, v_, a}, tau), tau, motor));
+    return most_of(off, share(inverse_dynamics(v_, a, tau), tau, motor));
   }
 
   T pd_plus(T* motor) {
@@ -75,7 +84,7 @@ template <class T> class ModelBased {
     rates_of_rows(v_d, c_dot, size);
     off = most_of(off, complete(second, c_dot, size, a_d));
     const T* rest = zeros<T>(arena_, nv);
-    const auto work = rnea(tree_, arena_, RneaInput<T>{q_, rest, a_d}, tau);
+    const auto work = inverse_dynamics(rest, a_d, tau);
     if (tree_.has_joint_forces) {  // friction as of the desired motion: what there is more or less of it brakes the error
       add_joint_forces(tree_, q_, rest, T(-1.0), tau);
       add_joint_forces(tree_, q_, v_d, T(1.0), tau);
@@ -92,10 +101,16 @@ template <class T> class ModelBased {
   T gravity(T* motor) {
     const T* rest = zeros<T>(arena_, tree_.nv);
     T* tau = take(tree_.nv);
-    const auto work = rnea(tree_, arena_, RneaInput<T>{q_, rest, rest}, tau);
+    const auto work = inverse_dynamics(rest, rest, tau);
     for (int k = 0; k < tree_.nv; ++k) tau[k] *= p_[0];
     const T off = share(work, tau, motor);
     return tree_.loops.rows > 0 ? off : T(0.0);  // on trees motors hold what is on their own joints
+  }
+
+  RneaWork<T> inverse_dynamics(const T* v, const T* a, T* tau) {
+    RneaWork<T> work = rnea(tree_, arena_, RneaInput<T>{q_, v, a}, tau);
+    for (int k = 0; springs_ && k < tree_.nv; ++k) tau[k] -= springs_[k];
+    return work;
   }
 
   /// The matrix in which velocities with a target are held, and its factor; and J as it is.
@@ -200,7 +215,7 @@ template <class T> class ModelBased {
   const ModelLaw& law_;
   const T *row_, *p_;  // the parameters of all that acts, and its own
   const T& time_;
-  const T *q_, *v_;
+  const T *q_, *v_, *springs_;  // springs: a generalised force besides those of the tree, or null
   std::optional<LoopEquation<T>> e_{};  // on loops
   std::optional<Factor<T>> factor_{};
   T* J_ = nullptr;

@@ -12,8 +12,8 @@
 
 namespace sarrus {
 
-// Coordinates and velocities are numbered on from the tree's over those of joints that close loops. An angle of such a joint does not count its
-// turns (`turns`): where it stands is that of its values which is nearest to what it is compared with.
+// Coordinates and velocities are numbered on from the tree's over those of joints that close loops, of whose angles a run counts the turns: see
+// turns.hpp.
 
 // Each kind of element says whether its force follows the state at once, so that it can be too stiff for a step (`has_rates`), and whether it
 // acts at a velocity beyond the nv of the tree (`beyond`).
@@ -22,7 +22,6 @@ struct Controller {
   int iq, iv, iz;  // iz: where its internal state stands
   const Law* target;
   int parameter;  // kp, ki, kd, lower, upper
-  bool turns;
 
   static constexpr bool has_rates = true;
   bool beyond(int nv) const { return iv >= nv; }
@@ -80,11 +79,18 @@ struct ReactionWheel {
 struct EndStop {
   int iq, iv;
   int parameter;  // lower and upper limit, stiffness, damping
-  bool turns;
-  double near;
 
   static constexpr bool has_rates = true;
   bool beyond(int nv) const { return iv >= nv; }
+};
+
+/// A spring of the mechanism along an angle of a joint that closes a loop.
+struct LoopSpring {
+  int iq, iv;
+  double stiffness, rest;
+
+  static constexpr bool has_rates = true;
+  bool beyond(int) const { return true; }
 };
 
 /// Tasks, with their numbers and their internal states behind those of others.
@@ -152,15 +158,16 @@ template <class E> struct Elements {
 
 /// All kinds, in one place: what is asked of every kind visits them.
 template <template <class> class Of>
-using EveryKind = std::tuple<Of<Controller>, Of<PrescribedEffort>, Of<Stiction>, Of<Contact>, Of<EndStop>, Of<Thruster>,
-                             Of<ReactionWheel>, Of<ModelLaw>, Of<Drive>, Of<EffortTable>, Of<Sampling>, Of<TaskElement>>;
+using EveryKind =
+    std::tuple<Of<Controller>, Of<PrescribedEffort>, Of<Stiction>, Of<Contact>, Of<EndStop>, Of<Thruster>, Of<ReactionWheel>,
+               Of<ModelLaw>, Of<Drive>, Of<EffortTable>, Of<Sampling>, Of<TaskElement>, Of<LoopSpring>>;
 
 struct ForceElements {
   EveryKind<Elements> kinds;
   const double*
       effort_limit;  // of every velocity, those of joints that close loops too: what controllers give in all is kept within it; or null
   int nz, parameters;  // internal states that are integrated, and the numbers that all of them read
-  int held = 0;  // numbers that samplings hold
+  int held = 0;  // numbers that samplings hold, and behind them the coordinates whose turns are counted
   double unwinding = 1e3;  // towards a limit a controller's z goes no faster than it would reach it in the inverse of this [1/s]
 
   template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }
@@ -207,8 +214,11 @@ struct Limit {
   Quantity of;
   int at;
   double lower, upper;
-  bool turns;
-  double near;
+};
+
+/// An angle of a joint that closes a loop, and its rate: places among the coordinates and the velocities of all such joints.
+struct LoopAngle {
+  int iq, iv;
 };
 
 /// Dry friction along a velocity, up to this limit. The tree that is simulated has none: see friction.hpp.
@@ -235,6 +245,10 @@ struct Plan {
   const Tree* described = nullptr;  // with its friction: what control laws know; null: the tree at hand
   bool drives_loop_joints = false,
        watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
+  // whose turns are counted, and where the coordinates of joints that close loops stand in what is held; none: nothing reads them
+  int loop_angles = 0, counted = 0;
+  const LoopAngle* loop_angle = nullptr;
+  bool counts() const { return loop_angles > 0; }
   // adds the efforts of motors and other generalised forces; false: it failed, and the simulation ends. Not for many at once.
   bool (*controller)(void* self, double time, const double* q, const double* v, double* motor, double* tau) = nullptr;
   // the same of a sampling, by its number
@@ -277,12 +291,12 @@ struct SimulationKernels {
                   const double* guard, const double* dense, double* there);
   /// Takes the samples that are due, of a state.
   double (*sample)(const Tree&, const Plan&, const double* parameter, double time, double* x);
-  /// The generalised force of all force elements and functions of the caller.
+  /// The generalised force of all force elements and functions of the caller, but for springs of the mechanism.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
   /// The force (nv + loop_nv) of dry friction along every joint, in a state of a run with steps of about this length.
   double (*friction)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* x, double* force);
   /// Coordinates and velocities of the tree's joints at x, and behind them those of joints that close loops.
-  void (*all_joints)(const Tree&, double time, const double* x, double* q, double* v);
+  void (*all_joints)(const Tree&, const Plan&, double time, const double* x, double* q, double* v);
   /// How near the configuration q is to a singular one: the smallest pivot of the constraints that is none of a redundant row.
   double (*weakest_row)(const Tree&, const Plan&, double time, const double* q);
   /// By how much such units of the velocities (nv) move each row of the loops, or 1.

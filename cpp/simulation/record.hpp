@@ -17,7 +17,6 @@
 
 #include <cmath>
 
-#include "../joints/closing.hpp"
 #include "../loops/tolerances.hpp"
 #include "../mechanism/tree.hpp"
 #include "plan.hpp"
@@ -54,8 +53,7 @@ template <class T> void note_limits(const Plan& plan, const T& time, const T* q,
     const Limit& limit = plan.limit[i];
     const T* from = limit.of == Quantity::position ? q : limit.of == Quantity::velocity ? v : motor;
     if (!from) continue;
-    const T x = limit.turns ? turns_near(from[limit.at], T(limit.near)) : from[limit.at], above = x - T(limit.upper),
-            below = x - T(limit.lower);
+    const T x = from[limit.at], above = x - T(limit.upper), below = x - T(limit.lower);
     const T excess = select(above > T(0.0), above, select(below < T(0.0), below, T(0.0)));
     T &first = record[record_head + 2 * i], &largest = record[record_head + 1 + 2 * i];
     const auto more = abs(excess) > abs(largest);

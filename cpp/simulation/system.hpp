@@ -33,15 +33,21 @@ template <class T> struct AllJoints {
   const T *q, *v, *J;  // J: loop_nv x tree.nv
   int nv;
 };
-template <class T> SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Arena& arena, const T& time, const T* q,
-                                                           const T* v) {
+/// With turns as `counted` says, the coordinates of those that close loops `passed` seconds ago; or, null, angles within half a turn.
+template <class T>
+SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Arena& arena, const Plan& plan, const T& time, const T* q, const T* v,
+                                        const T* counted, const T& passed) {
   T *all_q = arena.take<T>(tree.nq + tree.loop_nq), *all_v = arena.take<T>(tree.nv + tree.loop_nv);
   std::copy(q, q + tree.nq, all_q), std::copy(v, v + tree.nv, all_v);
   LoopJoints<T> joints;
   joints.q = all_q + tree.nq, joints.v = all_v + tree.nv, joints.J = arena.take<T>(tree.loop_nv * tree.nv);
   LoopState<T> state = place(tree, arena, q, &time, static_cast<const T*>(nullptr));
   state.v = v;
-  read_loop_joints(tree, arena, state, static_cast<const T*>(nullptr), joints);
+  read_loop_joints(tree, arena, state, counted, joints);
+  for (int i = 0; counted && i < plan.loop_angles; ++i) {
+    const auto& [iq, iv] = plan.loop_angle[i];
+    joints.q[iq] = turns_near(joints.q[iq], counted[iq] + passed * joints.v[iv]);
+  }
   return {all_q, all_v, joints.J, tree.nv + tree.loop_nv};
 }
 
@@ -57,7 +63,9 @@ template <class T> struct System {
   T status = T(0.0);
   T closes = T(0.0);  // 1: what a step looks at on its way is brought onto the loops too: see redundancy.hpp
 
-  const T* held = nullptr;  // of samplings, behind z
+  const T* held = nullptr;  // of samplings, behind z, and the coordinates whose turns are counted
+  T since = T(0.0);  // when these were counted last
+  bool has_springs = true;  // whether springs of joints that close loops act
   Chords<T> chords{};  // if they are to be noted or taken: see rates.hpp
   DryFriction<T>* friction = nullptr;  // of joints, if there is any: see friction.hpp
 
@@ -89,22 +97,52 @@ template <class T> struct System {
   /// Whether a step may turn out to have needed closed stages.
   bool guards() const { return projects() && any(closes < T(0.5)); }
 
+  AllJoints<T> joints(const T& time, const T* q, const T* v) {
+    return all_joints(tree, arena, plan, time, q, v, plan.counts() ? held + plan.counted : nullptr, T(time - since));
+  }
+  /// Counts the turns of joints that close loops, at the end of a step that leads to the row x.
+  void count_turns(const T& time, T* x) {
+    if (!plan.counts()) return;
+    const Arena::Scope scope(arena);
+    const AllJoints<T> all = joints(time, x, x + tree.nq);
+    std::copy(all.q + tree.nq, all.q + tree.nq + tree.loop_nq, x + integrated() + plan.counted);
+    since = time;
+  }
+  /// The generalised force (tree.nv) of springs along angles of joints that close loops; null: there are none.
+  const T* loop_springs(const AllJoints<T>& all) {
+    const auto& springs = plan.force_elements.all<LoopSpring>();
+    if (springs.empty()) return nullptr;
+    T* tau = arena.template take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) tau[k] = T(0.0);
+    for (const LoopSpring& s : springs) {
+      const T force = T(s.stiffness) * (T(s.rest) - all.q[s.iq]);
+      for (int k = 0; k < tree.nv; ++k) tau[k] += all.J[(s.iv - tree.nv) * tree.nv + k] * force;
+    }
+    return tau;
+  }
+  /// What controllers are told of the turns of joints that close loops.
+  CountedTurns<T> turns(const T* q, const T* springs) const {
+    return {plan.counts() && plan.drives_loop_joints ? q + tree.nq : nullptr, springs};
+  }
+
   /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
     const ForceElements& elements = plan.force_elements;
     const double* limit = elements.effort_limit;
     AllJoints<T> all = {q, v, nullptr, tree.nv};
-    if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
+    if (plan.drives_loop_joints) all = joints(time, q, v);
+    const T* springs = loop_springs(all);
     T *along = all.J ? arena.template take<T>(all.nv) : tau, lacking;
     T* motor =
         limit || demanded || elements.any<ReactionWheel>() || elements.any<Drive>() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
-    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, chords);
+    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, springs,
+          chords);
     if (elements.any<ModelLaw>()) flag_contradiction(lacking);
     add_held(elements, held, all.nv, motor);
     if (elements.any<TaskElement>())
-      control_tasks(described(), arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along), z_dot,
-                    all.nv, status);
+      control_tasks(described(), arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along),
+                    turns(all.q, springs), z_dot, all.nv, status);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;
@@ -121,6 +159,7 @@ template <class T> struct System {
       tau[k] = along[k];
       for (int r = tree.nv; r < all.nv; ++r) tau[k] += all.J[(r - tree.nv) * tree.nv + k] * along[r];
     }
+    for (int k = 0; springs && has_springs && k < tree.nv; ++k) tau[k] += springs[k];
   }
 
   /// Takes the samples that are due in the state x.
@@ -134,7 +173,8 @@ template <class T> struct System {
   void ask(const Sampling& s, int which, const T& time, const T* q, const T* v, T* z, T* effort) {
     const Arena::Scope scope(arena);
     AllJoints<T> all = {q, v, nullptr, tree.nv};
-    if (plan.drives_loop_joints) all = all_joints(tree, arena, time, q, v);
+    if (plan.drives_loop_joints) all = joints(time, q, v);
+    const T* springs = loop_springs(all);
     const int nq = plan.drives_loop_joints ? tree.nq + tree.loop_nq : tree.nq;
     T *q_seen = arena.template take<T>(nq), *v_seen = arena.template take<T>(all.nv), *others = arena.template take<T>(all.nv);
     T *z_dot = arena.template take<T>(s.elements.nz), pressed, lacking;
@@ -142,11 +182,12 @@ template <class T> struct System {
     quantise(s.position_step, nq, q_seen), quantise(s.velocity_step, all.nv, v_seen);
     for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
     for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
-    apply(described(), arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking);
+    apply(described(), arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking, springs);
     if (s.elements.any<ModelLaw>()) flag_contradiction(lacking);
     if (s.elements.any<TaskElement>())
       control_tasks(described(), arena, s.elements, parameter, time, static_cast<const T*>(q_seen), static_cast<const T*>(v_seen),
-                    static_cast<const T*>(z), effort, static_cast<const T*>(others), z_dot, all.nv, status);
+                    static_cast<const T*>(z), effort, static_cast<const T*>(others), turns(q_seen, springs), z_dot, all.nv,
+                    status);
     if constexpr (std::is_same_v<T, double>)
       if (s.calls && status == 0.0 && !plan.sampled(plan.self, which, time, q_seen, v_seen, effort)) status = caller_failed;
     for (int k = 0; k < s.elements.nz; ++k) z[k] += T(s.period) * z_dot[k];

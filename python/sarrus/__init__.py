@@ -68,7 +68,6 @@ from .errors import (
     ShapeError,
     StateError,
     StiffnessWarning,
-    TurnWarning,
 )
 from .mechanism import Constraint, Joint, Kinematics, Mechanism
 from .spatial import Inertia, Rotation, Transform
@@ -95,7 +94,7 @@ __all__ = [
     "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "PinLoads", "Planar", "Prismatic", "ProjectedEquations",
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
     "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
-    "StiffnessWarning", "Sweep", "Trajectory", "Transform", "TurnWarning", "Universal", "View", "VisualSpec", "__version__",
+    "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
     "build_info", "control", "errors", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof",
     "from_spacedyn", "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "rolling", "simulate",
     "simulate_many", "view",

@@ -26,7 +26,6 @@ __all__ = [
     "ShapeError",
     "StateError",
     "StiffnessWarning",
-    "TurnWarning",
 ]
 
 
@@ -113,10 +112,6 @@ class LimitWarning(UserWarning):
 
 class StiffnessWarning(UserWarning):
     """A simulation's steps are too long for the forces that act."""
-
-
-class TurnWarning(UserWarning):
-    """A simulation turned a joint that closes a loop so far that a force which counts on its angle lost a turn."""
 
 
 def warn_of_model(message: str) -> None:

@@ -472,8 +472,8 @@ void simulations(const Mechanism& m, const States& states) {
   const PassiveTerms* freedom = t.passive;
   int iv = 0;  // a velocity whose coordinate adds up
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
-  const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0, false};
-  const Controller sampled = {controller.iq, controller.iv, 0, &law, 0, false};
+  const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0};
+  const Controller sampled = {controller.iq, controller.iv, 0, &law, 0};
   const Law of_runs = {{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30};  // of which the parameters choose one
   const PrescribedEffort effort = {0, &of_runs};
   const Stiction stiction = {t.nv - 1, 1, 5};
@@ -481,12 +481,11 @@ void simulations(const Mechanism& m, const States& states) {
                            &law,        vec3<double>(1.0, 0.0, 0.0)};
   const Thruster thruster = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 1.0, 0.0), &law, 19};
   const ReactionWheel wheel = {t.nv - 1, 0.1, &law, 21};
-  const EndStop end_stop = {controller.iq, controller.iv, 15, false, 0.0};
+  const EndStop end_stop = {controller.iq, controller.iv, 15};
   const double parameter[] = {3.0, 2.0,  1.0, -1.0, 1.0, 0.2, 0.3,  0.01, 50.0, 1.0, 1e3,  1.5, 0.3,  0.5, 1e-2, -0.5,
                               0.5, 50.0, 2.0, 0.0,  0.2, 0.1, 0.05, 80.0, 0.7,  0.5, 20.0, 0.1, -0.2, 0.3, 1.0};
   const std::vector<double> effort_limit(t.nv + t.loop_nv, 0.2);
-  const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5, false, 0.0},
-                          {Quantity::effort, controller.iv, -0.1, 0.1, false, 0.0}};
+  const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5}, {Quantity::effort, controller.iv, -0.1, 0.1}};
   Plan plan{};
   const Drive drive = {t.nv - 1, 2, 2, 23};
   const double times[] = {-1.0, 5e-6, 1.0};

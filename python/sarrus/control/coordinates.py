@@ -31,9 +31,10 @@ def one_a_coordinate(given: Any, count: int) -> list[Any]:
 
 
 def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
-    """Whether a coordinate is an angle whose whole turns nothing counts: of a joint that closes a loop, which a screw's displacement tells."""
+    """Whether a coordinate is an angle whose whole turns no pose tells: of a joint that closes a loop, which a screw's displacement tells."""
     joint = mechanism.joint(name)
-    return bool(joint.closes_loop and joint.type.whole_turns_return and joint.type.coordinates[index][1] == "rad")
+    returns = joint.type.whole_turns_return or getattr(joint.type, "pitch", None) == 0.0
+    return bool(joint.closes_loop and returns and joint.type.coordinates[index][1] == "rad")
 
 
 def turning(kind: JointType) -> list[bool]:

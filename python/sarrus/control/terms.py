@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import is_masked
-from ..description.joints import Revolute, middle, unit_axis
+from ..description.joints import Revolute, unit_axis
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, ShapeError, StateError
 from ..laws import law_terms_of_runs
-from .coordinates import checked_index, coordinate, loses_turns, one_a_coordinate
+from .coordinates import checked_index, coordinate, one_a_coordinate
 from .elements import (
     PID,
     ActuatorDynamics,
@@ -138,7 +138,7 @@ def _pid(mechanism: LoopFunctions, element: PID, run: Run) -> tuple[Term, list[N
     limits = _limits(element, element.limits)
     if run.effort_limits:  # beyond it z would wind up
         limits = [np.clip(x, -run.effort_limits[iv], run.effort_limits[iv]) for x in limits]
-    term = iq, iv, law, loses_turns(mechanism, element.joint, element.index)
+    term = iq, iv, law
     return term, [*whose, *_numbers(element, proportional="", integral="", derivative=""), *limits]
 
 
@@ -187,13 +187,7 @@ def _end_stop(mechanism: LoopFunctions, element: EndStop, run: Run) -> tuple[Ter
     if element.damping is None:
         element = replace(element, damping=np.sqrt(stiffness * inertia))
     lower, upper = _limits(element, limits)
-    term = (
-        iq,
-        iv,
-        loses_turns(mechanism, element.joint, element.index),
-        middle(float(np.mean(lower)), float(np.mean(upper))),
-    )
-    return term, [lower, upper, stiffness, *_numbers(element, damping=NOT_NEGATIVE)]
+    return (iq, iv), [lower, upper, stiffness, *_numbers(element, damping=NOT_NEGATIVE)]
 
 
 def _thruster(mechanism: LoopFunctions, element: Thruster, _: object) -> tuple[Term, list[Numbers]]:

@@ -139,8 +139,9 @@ class JointType:
     constant_subspace : whether the motion space is the same everywhere, in the successor's axes
 
     Damping, friction and springs act wherever the joint is, in the tree or where it closes a loop. There it reads its own coordinates off the
-    bodies, which do not tell whole turns: its spring acts on the angle nearest to its rest, a controller on that nearest to its target, and
-    limits on that nearest to their middle. No function of a state looks at limits.
+    bodies, which do not tell whole turns. Simulations count them, from an angle in [-pi, pi] or within its limits on, for all that acts. A function
+    of one state cannot: its spring acts on the angle nearest to its rest, a task on that nearest to its target. No function of a state looks
+    at limits.
 
     Raises ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way round, and whatever is given
     to a joint that does not move.

@@ -144,9 +144,14 @@ class Integration:
             q, v = closed, v_on if status == Status.FINISHED else robot.project_velocity(closed, v, time=start)
         self.core.look(q, start)
         self.x = np.concatenate([q, v, np.zeros(self.core.size - robot.nq - robot.nv)])
+        self._begin_counting(self.x, start)
         self.core.sample(self.x, float(start))
         self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
         self.shown = self.t, self.x.copy()
+
+    def _begin_counting(self, x: Array, time: float) -> None:
+        if self.core.counted:
+            x[-self.core.counted :] = loop_coordinates(self.mechanism, x[: self.mechanism.nq], time)
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         """Where an earlier simulation had come to."""
@@ -156,7 +161,8 @@ class Integration:
                 raise ModelError(f"the checkpoint is of another {name}")
         shown_at, shown = checkpoint["shown"]
         self.x, shown = (
-            _state_of_checkpoint(name, x, self.core.size) for name, x in (("x", checkpoint["x"]), ("shown", shown))
+            self._state_of_checkpoint(name, x, at, int(checkpoint.get("counted", 0)))
+            for name, x, at in (("x", checkpoint["x"], checkpoint["t"]), ("shown", shown, float(shown_at)))
         )
         self.start, self.k, self.dt, self.t, self.h = (checkpoint[name] for name in ("start", "k", "dt", "t", "h"))
         self.shown = float(shown_at), shown
@@ -168,9 +174,18 @@ class Integration:
             # those of now were not there in the part of a step that leads up to what was shown
             self.t, x = self.shown
             self.x, self.start, self.k = x.copy(), self.t, 0
-            self.x[self.core.integrated :] = 0.0  # samplings begin anew
+            self.x[self.core.integrated : self.core.size - self.core.counted] = 0.0  # samplings begin anew
             self.core.sample(self.x, self.t)
             self.shown = self.t, self.x.copy()
+
+    def _state_of_checkpoint(self, name: str, given: Any, time: float, counted: int) -> Array:
+        """A copy of a state, in which something or nothing counts turns of joints that close loops, as something or nothing does now."""
+        if counted == self.core.counted or np.ndim(given) != 1:
+            return _state_of_checkpoint(name, given, self.core.size)
+        x = _state_of_checkpoint(name, given, self.core.size - self.core.counted + counted)
+        x = np.append(x[: len(x) - counted], np.zeros(self.core.counted))
+        self._begin_counting(x, time)
+        return x
 
     def checkpoint(self) -> dict[str, Any]:
         """All that another simulation needs to go on from here."""
@@ -178,7 +193,7 @@ class Integration:
             "mechanism": self.mechanism.description, "method": self.method, "x": self.x.copy(),
             "start": self.start, "k": self.k, "dt": self.dt, "t": self.t, "h": self.h, "shown": self.shown,
             "stabilisation": self.stabilisation, "close_stages": self.core.close_stages,
-            "force_elements": self.forces.as_tuple(), "felt_at": self.felt_at,
+            "force_elements": self.forces.as_tuple(), "felt_at": self.felt_at, "counted": self.core.counted,
         }  # fmt: skip
 
     def go(
@@ -277,9 +292,12 @@ class Integration:
             return wanted[:0], x[:0], status
         steps = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv])
         q, v = steps.at(wanted)
-        integrated = self.core.integrated
-        held = x[np.searchsorted(t, wanted, side="right") - 1, integrated:]
-        rows = np.column_stack([q, v, *(np.interp(wanted, t, z) for z in x[:, nq + nv : integrated].T), held])
+        integrated, counted = self.core.integrated, self.core.size - self.core.counted
+        held = x[np.searchsorted(t, wanted, side="right") - 1, integrated:counted]
+        z, turned = (
+            [np.interp(wanted, t, one) for one in some.T] for some in (x[:, nq + nv : integrated], x[:, counted:])
+        )
+        rows = np.column_stack([q, v, *z, held, *turned])
         if ended:
             rows[-1] = x[-1]
         return wanted, rows, status
@@ -351,6 +369,7 @@ class Integration:
         acts = core.calls or any(given for kind, given in self.forces.terms.items() if kind != "effort_limits")
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
+            loop_q=x[:, core.size - core.counted :] if core.counted else None,
             efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
             statistics=statistics, status=said, events=events,
             checkpoint=self.checkpoint(),
@@ -457,6 +476,12 @@ def start_of(robot: Mechanism, q: ArrayLike) -> Array:
         x, _ = robot.project_configuration(x, return_status=True)
     bad = (unsound != 0) | ~np.isfinite(x).all(axis=-1)
     return np.where(bad[..., None], robot.neutral(), x)
+
+
+def loop_coordinates(robot: Mechanism, q: Array, time: float) -> Array:
+    """Coordinates (..., those of joints that close loops) from which runs count turns: angles in [-pi, pi], or within their joints' limits."""
+    x = robot.joint_coordinates(q, time=time)
+    return np.concatenate([x[joint.name] for joint in robot._closing_joints], axis=-1)
 
 
 def method_for(given: str, elements: Iterable[Any]) -> str:

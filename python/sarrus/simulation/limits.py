@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..control.coordinates import coordinate, loses_turns
+from ..control.coordinates import coordinate
 from ..control.elements import EndStop, ForceElement
-from ..description.joints import middle
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import LimitWarning, ModelError, StiffnessWarning
 
@@ -50,7 +49,7 @@ class JointLimits:
 
     def __init__(self, mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
         self.watched: list[Limit] = []
-        self.terms: list[tuple[int, int, float, float, bool, float]] = []  # of the core
+        self.terms: list[tuple[int, int, float, float]] = []  # of the core
         self.end_stops: list[EndStop] = []
         self.effort_limits: list[float] = []
         stopped = {(e.joint, e.index) for e in elements if isinstance(e, EndStop)}
@@ -71,8 +70,7 @@ class JointLimits:
                     self.end_stops.append(EndStop(name, index=k))
                     self.enforced.add((name, k, "position"))
             fast, strong = joint.type.velocity_limit, joint.type.effort_limit
-            turns = [loses_turns(mechanism, name, k) for k in range(joint.type.nq)]
-            self._watch(name, "position", joint._all_q.start, joint.limits, turns)
+            self._watch(name, "position", joint._all_q.start, joint.limits)
             self._watch(name, "velocity", joint._all_v.start, None if fast is None else (-fast, fast))
             self._watch(name, "effort", joint._all_v.start, None if strong is None else (-strong, strong))
             if strong is not None:
@@ -81,13 +79,12 @@ class JointLimits:
             self.effort_limits = most.tolist()
             self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
 
-    def _watch(self, joint: str, quantity: str, first: int, limits: Any, turns: Sequence[bool] = ()) -> None:
+    def _watch(self, joint: str, quantity: str, first: int, limits: Any) -> None:
         for k, (lower, upper) in enumerate(zip(*(() if limits is None else limits), strict=True)):
             if np.isfinite([lower, upper]).any():
                 self.watched.append(Limit(joint, k, quantity, float(lower), float(upper)))
                 slack = ROUNDING * (1.0 + np.abs([lower, upper]))
-                counted = bool(turns) and turns[k], middle(float(lower), float(upper))
-                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1], *counted))
+                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
 
     def exceeded(self, record: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Limits that were exceeded, as a record says: which, when first [s], and how far."""

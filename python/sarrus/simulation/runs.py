@@ -41,7 +41,7 @@ class Sweep:
     mechanisms : (runs,) each run's own, where they differ; else None
     t : (n,) [s], of all of them
     q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
-    z : (runs, n, nz) internal states of force elements, and what is held between samples
+    z : (runs, n, nz) internal states of force elements, what is held between samples, and what counts turns, as :class:`Trajectory` says
     status : (runs,) int8, a :class:`~sarrus.Status` each
     limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of
     excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
@@ -66,11 +66,11 @@ class Sweep:
 
     def __init__(
         self, mechanism: Mechanism, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
-        excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None,
+        excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, counted: int = 0,
         mechanisms: Sequence[Mechanism] | None = None, acting: Acting | Sequence[Acting] | None = None,
     ) -> None:  # fmt: skip
         self.mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
-        self.limits, self.efforts = tuple(limits), efforts
+        self.limits, self.efforts, self._counted = tuple(limits), efforts, counted
         self.mechanisms, self._acting = None if mechanisms is None else list(mechanisms), acting
         self.excess = np.full((len(q), len(self.limits)), np.nan) if excess is None else excess
         self.stiffness = np.full(len(q), np.nan) if stiffness is None else stiffness
@@ -89,7 +89,7 @@ class Sweep:
             return Sweep(
                 self.mechanism, self.t, self.q[which], self.v[which], self.status[which], z=self.z[which], limits=self.limits,
                 excess=self.excess[which], stiffness=self.stiffness[which],
-                efforts=None if self.efforts is None else self.efforts[which],
+                efforts=None if self.efforts is None else self.efforts[which], counted=self._counted,
                 mechanisms=_those(self.mechanisms, which), acting=_those(self._acting, which),
             )  # fmt: skip
         try:
@@ -109,8 +109,9 @@ class Sweep:
         how = {} if method is None else {"method": method}
         robot = self.mechanism if self.mechanisms is None else self.mechanisms[i]
         return Trajectory(
-            robot, t, q, v, z=z, efforts=efforts, friction=friction, statistics=how, status=said(self.status[i])
-        )
+            robot, t, q, v, z=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
+            efforts=efforts, friction=friction, statistics=how, status=said(self.status[i]),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         counts = [(name, int(count)) for name, count in self._counts().items()]
@@ -162,7 +163,7 @@ class Sweep:
 
     def _given(self) -> dict[str, Any]:
         names = ("mechanism", "mechanisms", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"counted": self._counted}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Sweep:

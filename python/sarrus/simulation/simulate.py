@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from .._arrays import checked_number, real_array
 from ..control.elements import ForceElement
-from ..control.terms import functions_and_elements
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
@@ -26,7 +25,6 @@ from .integration import (
 )
 from .limits import HEAD, LIMITS, OnLimits, warn_of_stiffness
 from .trajectory import Trajectory
-from .turns import warn_of_turns
 
 __all__ = ["Event", "simulate"]
 
@@ -57,7 +55,8 @@ def simulate(
     Parameters
     ----------
     mechanism : any, with loops or without
-    q, v : (nq,), (nv,) to begin with; where there are loops they are brought onto them first, unless stabilisation is "none"
+    q, v : (nq,), (nv,) to begin with; where there are loops they are brought onto them first, unless stabilisation is "none". Turns of joints
+        that close loops are counted from an angle in [-pi, pi] on, or from one within the joint's limits
     duration : [s]
     controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}), [moment; force] at the frame's
         origin in its axes; force elements of :mod:`sarrus.control`, which run in C++; or several of these.
@@ -101,9 +100,6 @@ def simulate(
         though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
         stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the share that the
         run takes. Functions of the caller are not looked at.
-    TurnWarning
-        A joint that closes a loop came more than half a turn from where a spring in it is relaxed, or from what a PID or an end stop there
-        counts from: bodies do not count turns, those of the tree do.
 
     Returns
     -------
@@ -171,8 +167,6 @@ def simulate(
         integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0,
         eaten=float(integration.core.record[3:HEAD].sum()), steps=integration.steps,
     )  # fmt: skip
-    acting = [*functions_and_elements(controller)[1], *integration.limits.end_stops]
-    warn_of_turns(mechanism, acting, trajectory.t, trajectory.q, trajectory.v)
     return trajectory
 
 

@@ -55,7 +55,9 @@ def write_npz(path: Path, given: Mapping[str, Any]) -> None:
         ) from error
     events = given["events"]
     notes = {"format": FORMAT, "statistics": given["statistics"], "status": given["status"], "events": list(events)}
-    samples = {name: given[name] for name in ("t", "q", "v", "a", "z", "friction")} | {"tau": given["efforts"]}
+    samples = {name: given[name] for name in ("t", "q", "v", "a", "z", "loop_q", "friction")} | {
+        "tau": given["efforts"]
+    }
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     described = json.dumps(_described(mechanism.description)).encode()
@@ -92,7 +94,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     elif different := _difference(described, _described(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     return {
-        "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "friction")}, "efforts": arrays.get("tau"),
+        "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "loop_q", "friction")}, "efforts": arrays.get("tau"),
         "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
     }  # fmt: skip
 
@@ -109,7 +111,7 @@ def write_sweep(path: Path, given: Mapping[str, Any]) -> None:
         ) from error
     arrays = {name: given[name] for name in (*IN_SWEEP, "efforts") if given[name] is not None}
     limits = [asdict(limit) for limit in given["limits"]]
-    notes = {"format": SWEEP_FORMAT, "limits": limits, "several mechanisms": bool(own)}
+    notes = {"format": SWEEP_FORMAT, "limits": limits, "several mechanisms": bool(own), "counted": given["counted"]}
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
@@ -128,7 +130,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         notes, described = json.loads(arrays["notes"].item()), json.loads(arrays["description"].tobytes())
         if notes["format"] != SWEEP_FORMAT:
             raise ValueError(f"it has format {notes['format']!r}, and this sarrus reads format {SWEEP_FORMAT}")
-        limits = [Limit(**limit) for limit in notes["limits"]]
+        limits, counted = [Limit(**limit) for limit in notes["limits"]], int(notes.get("counted", 0))
     except Exception as error:  # whatever a foreign file brings about
         raise ValueError(f"not a sweep that sarrus saved: {error}") from error
     acting, own = None, []
@@ -147,7 +149,9 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     given = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, given)
-    return {"mechanism": mechanism, **given, "limits": limits, "acting": acting, "mechanisms": own[0] if own else None}
+    return {
+        "mechanism": mechanism, **given, "counted": counted, "limits": limits, "acting": acting, "mechanisms": own[0] if own else None
+    }  # fmt: skip
 
 
 class _Pickler(pickle.Pickler):

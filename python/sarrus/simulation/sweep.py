@@ -32,6 +32,7 @@ from .integration import (
     check_memory,
     check_periods,
     has_functions_of_q,
+    loop_coordinates,
     method_for,
     on_the_loops,
     start_of,
@@ -40,7 +41,6 @@ from .integration import (
 from .limits import HEAD, LIMITS, JointLimits, OnLimits, warn_of_stiffness
 from .runs import Sweep
 from .simulate import checked_gains, checked_times
-from .turns import warn_of_turns
 
 __all__ = ["Status", "Sweep", "simulate_many"]
 
@@ -122,7 +122,7 @@ def simulate_many(
 
     Warns
     -----
-    LimitWarning, StiffnessWarning, TurnWarning
+    LimitWarning, StiffnessWarning
         As :func:`~sarrus.simulate`, once for all runs.
 
     Raises
@@ -254,12 +254,8 @@ def simulate_many(
         chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)",
         eaten=float(eaten.max(initial=0.0)), steps=clock.steps,
     )  # fmt: skip
-    for k, (one, watch) in enumerate(zip(robots, watches, strict=True)):
-        own: Any = slice(None) if of_run is None else of_run == k
-        if warn_of_turns(one, [*elements, *watch.end_stops], clock.times(start + duration), q_kept[own], v_kept[own]):
-            break
     return Sweep(
-        robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, limits=watches[0].watched,
+        robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, counted=jobs[0].core().counted, limits=watches[0].watched,
         excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked,
         mechanisms=None if of_run is None else [robots[k] for k in of_run],
         acting=Acting(jobs[0], parameters) if of_run is None else [Acting(jobs[k], row) for k, row in zip(of_run, parameters, strict=True)],
@@ -357,7 +353,7 @@ class _Job:
     stabilisation: str
     gains: tuple[float, float]
     terms: dict[str, list[Any]]
-    limits: list[tuple[int, int, float, float, bool, float]]
+    limits: list[tuple[int, int, float, float]]
     clock: _Clock
     threads: int
 
@@ -369,13 +365,15 @@ class _Job:
 
     def begin(self, q: Array, v: Array, x: Array) -> Ended:
         """Writes the states to start from, on the loops, into x (runs, size), neutral ones where there is none; tells why (runs,) not."""
-        robot, nq = self.mechanism, self.mechanism.nq
+        robot, nq, counted = self.mechanism, self.mechanism.nq, self.core().counted
         begun = np.full(len(q), Status.FINISHED, np.int8)
         for rows in _shares(len(q), BLOCK * self.threads):
             q_on, v_on, begun[rows] = self._on_the_loops(q[rows], v[rows])
             off = begun[rows] != Status.FINISHED
             x[rows, :nq] = np.where(off[:, None], robot.neutral(), q_on)
             x[rows, nq : nq + robot.nv] = np.where(off[:, None], 0.0, v_on)
+            if counted:
+                x[rows, -counted:] = loop_coordinates(robot, x[rows, :nq], self.clock.start)
         return begun
 
     def _on_the_loops(self, q: Array, v: Array) -> tuple[Array, Array, Ended]:
@@ -444,7 +442,7 @@ class Acting:
 def _hold(forces: ForceElements, nv: int) -> None:
     """Put them before all others, of which controllers come first."""
     none = law_terms(as_law(0.0, "an effort"))
-    forces.terms["controllers"] = [(0, k, none, False) for k in range(nv)] + forces.terms["controllers"]
+    forces.terms["controllers"] = [(0, k, none) for k in range(nv)] + forces.terms["controllers"]
     forces.numbers = [[np.zeros(5 * nv)], *forces.numbers]
 
 

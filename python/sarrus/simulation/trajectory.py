@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_path, real_array
 from ..control import interpolation
+from ..control.coordinates import loses_turns
 from ..dynamics.loop_operations import LoopReactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
@@ -43,7 +44,10 @@ class Trajectory:
     mechanism : what moves
     t : (n,) [s], finite and not decreasing
     q, v : (n, nq), (n, nv)
-    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; behind them what :class:`~sarrus.control.Sampled` and tables hold
+    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; behind them what :class:`~sarrus.control.Sampled` and tables hold,
+        and `loop_q`
+    loop_q : (n, those of joints that close loops) coordinates of these joints, one joint after the other, with the turns that a run has counted
+        because something acts on them or is watched there; None: nobody counted
     efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv)
         that tells them; None: unknown
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
@@ -81,6 +85,7 @@ class Trajectory:
     q: Array
     v: Array
     z: Array | None
+    loop_q: Array | None
     efforts: Efforts | Array | None
     _given_friction: Efforts | Array | None
     _given_a: Array | None
@@ -97,6 +102,7 @@ class Trajectory:
         v: ArrayLike,
         *,
         z: ArrayLike | None = None,
+        loop_q: ArrayLike | None = None,
         efforts: Efforts | ArrayLike | None = None,
         a: ArrayLike | None = None,
         friction: Efforts | ArrayLike | None = None,
@@ -129,6 +135,9 @@ class Trajectory:
             q=rows("q", q, nq),
             v=rows("v", v, nv),
             z=None if z is None else rows("z", z, "m"),
+            loop_q=None
+            if loop_q is None
+            else rows("loop_q", loop_q, sum(j.type.nq for j in mechanism._closing_joints)),
             _given_a=None if a is None else rows("a", a, nv),
             efforts=efforts if efforts is None or callable(efforts) else rows("efforts", efforts, nv),
             _given_friction=friction
@@ -225,7 +234,7 @@ class Trajectory:
 
     def _given(self) -> dict[str, Any]:
         """What it is made from."""
-        names = ("mechanism", "t", "q", "v", "z", "statistics", "status", "events", "checkpoint")
+        names = ("mechanism", "t", "q", "v", "z", "loop_q", "statistics", "status", "events", "checkpoint")
         # a function of the controllers does not travel; what it says does
         return {name: getattr(self, name) for name in names} | {
             "efforts": self._known_efforts,
@@ -271,16 +280,42 @@ class Trajectory:
 
     @cached_property
     def _acting(self) -> tuple[Mechanism, Array]:
-        """A mechanism, and the generalised force on it (n, nv): the mechanism itself, or without dry friction and that in the force."""
-        if self.friction is None:
+        """A mechanism, and the generalised force on it (n, nv): the mechanism itself, or without what the run knows better, and that in the force."""
+        if self._passive is None:
             return self.mechanism, self.tau
-        return self._frictionless, self.tau + self.mechanism._along_tree(self.q, self.friction, self.t)
+        return self._without_passive, self.tau + self.mechanism._along_tree(self.q, self._passive, self.t)
 
     @cached_property
-    def _frictionless(self) -> Mechanism:
-        d = self.mechanism.description
-        joints = tuple(replace(spec, joint=replace(spec.joint, friction=0.0)) for spec in d.joints)
-        return Mechanism(replace(d, joints=joints))
+    def _passive(self) -> Array | None:
+        """(n, nv + those of joints that close loops) dry friction, and springs whose turns were counted; None where no state has more to tell."""
+        if self._springs is None or self.friction is None:
+            return self.friction if self._springs is None else self._springs[0]
+        return np.asarray(self.friction + self._springs[0])
+
+    @cached_property
+    def _springs(self) -> tuple[Array, Array] | None:
+        """Forces (n, nv + those of joints that close loops) and energy (n,) of springs with the turns that were counted; None: there are none."""
+        robot, force, energy = self.mechanism, np.zeros((len(self), self.mechanism._all_nv)), np.zeros(len(self))
+        if self.loop_q is None:
+            return None
+        for joint in robot._closing_joints:
+            for k in _turning_springs(robot, joint.name):
+                off = self.loop_q[:, joint._all_q.start - robot.nq + k] - joint.type.rest[k]
+                force[:, joint._all_v.start + k] = -joint.type.stiffness[k] * off
+                energy += 0.5 * joint.type.stiffness[k] * off**2
+        return (force, energy) if energy.any() else None
+
+    @cached_property
+    def _without_passive(self) -> Mechanism:
+        robot, joints = self.mechanism, []
+        for spec in robot.description.joints:
+            known: dict[str, Any] = {} if self.friction is None else {"friction": 0.0}
+            springs = [] if self._springs is None else _turning_springs(robot, spec.name)
+            for name in ("stiffness", "rest") if springs else ():
+                known[name] = np.array(getattr(spec.joint, name))
+                known[name][springs] = 0.0
+            joints.append(replace(spec, joint=replace(spec.joint, **known)))
+        return Mechanism(replace(robot.description, joints=tuple(joints)))
 
     @property
     def _known_efforts(self) -> Array | None:
@@ -309,8 +344,8 @@ class Trajectory:
         state: Any = {"time": self.t, "check": False}
         robot, tau = self._acting
         _, found = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
-        if self.friction is not None:
-            for name, wrench in self.mechanism._by_friction(self.q, self.friction, self.t).items():
+        if self._passive is not None:
+            for name, wrench in self.mechanism._by_friction(self.q, self._passive, self.t).items():
                 found.wrenches[name] = found.wrenches[name] + wrench
         for x in (found.multipliers, found.residual, *found.wrenches.values()):
             x.setflags(write=False)
@@ -341,8 +376,8 @@ class Trajectory:
         if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
             carried = reactions.multipliers if isinstance(reactions, LoopReactions) else np.zeros((len(self), 0))
             known = {"multipliers": carried, "actuated": actuated, "time": self.t}
-        if self.friction is not None:
-            loads = self._frictionless._pin_loads_with(self.q, self.v, self.a, friction=self.friction, **known)
+        if self._passive is not None:
+            loads = self._without_passive._pin_loads_with(self.q, self.v, self.a, friction=self._passive, **known)
         else:
             loads = robot.pin_loads(self.q, self.v, self.a, **known)
         return PinLoadHistory(loads, self.t)
@@ -362,8 +397,10 @@ class Trajectory:
 
     @cached_property
     def potential_energy(self) -> Array:
-        """(n,) of gravity and springs [J]."""
-        return _kept(self.mechanism.potential_energy(self.q))
+        """(n,) of gravity and springs, with the turns that a run has counted [J]."""
+        if self._springs is None:
+            return _kept(self.mechanism.potential_energy(self.q))
+        return _kept(self._without_passive.potential_energy(self.q) + self._springs[1])
 
     @cached_property
     def energy(self) -> Array:
@@ -383,10 +420,12 @@ class Trajectory:
         return _kept(np.abs(self.mechanism.loop_residual(self.q, time=self.t)).max(axis=-1))
 
     def joint(self, name: str) -> Array:
-        """(n, nq of the joint) its coordinates; of one that closes a loop with its turns counted from sample to sample."""
+        """(n, nq of the joint) its coordinates; of one that closes a loop with the turns that a run has counted, else counted from sample to sample."""
         joint = self.mechanism.joint(name)
         if not joint.closes_loop:
             return self.q[:, joint.q_slice]
+        if self.loop_q is not None:
+            return self.loop_q[:, joint._all_q.start - self.mechanism.nq : joint._all_q.stop - self.mechanism.nq]
         x = self.mechanism.joint_coordinates(self.q, time=self.t)[name]
         for k, (_, unit) in enumerate(joint.type.coordinates):
             if unit == "rad" and joint.type.whole_turns_return:
@@ -550,6 +589,13 @@ class Trajectory:
         from ..figures import figures as pictures
 
         return pictures.film(self, path, speed, frames_per_second, trace, forces)
+
+
+def _turning_springs(robot: Mechanism, name: str) -> list[int]:
+    """Coordinates of a joint on which a spring acts that counts turns which no pose tells."""
+    joint = robot.joint(name).type
+    sprung = [] if joint.quaternion else np.flatnonzero(joint.stiffness).tolist()
+    return [k for k in sprung if loses_turns(robot, name, k)]
 
 
 def _kept(values: ArrayLike) -> Array:

@@ -1,0 +1,211 @@
+"""Runs count the turns of joints that close loops: no motion depends on which joint closes, however far the joints turn."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus import (
+    Builder,
+    Cylindrical,
+    Gimbal,
+    Helical,
+    Inertia,
+    Planar,
+    Revolute,
+    Trajectory,
+    Universal,
+    control,
+    laws,
+)
+
+PINS = (
+    ("m", "ground", "a", 0.0, 0.0), ("p1", "a", "b", 0.4, 0.0), ("p", "ground", "c", 1.0, 0.0), ("p2", "b", "c", 1.1, 0.9),
+)  # fmt: skip
+NAMES = [name for name, *_ in PINS]
+TOLERANCE = 1e-6  # of angles [rad], after two turns and a half: what the methods' errors grow to, at these steps
+STEPS = {
+    "rk4": {"dt": 5e-4}, "dopri5": {"rtol": 1e-9, "atol": 1e-11},
+    "implicit_midpoint": {"dt": 2.5e-4},
+}  # fmt: skip
+KINDS = ("spring", "pid", "sampled", "stop", "tasks", "model law")
+
+
+def four_bar(closing, kind, **own):
+    """Its crank m turns round and round; where its loop is closed, and what is in its pins, is a matter of taste."""
+    b = Builder("four-bar", gravity=(0, 0, 0))
+    for name, length in ("a", 0.4), ("b", 1.1), ("c", 0.9):
+        b.add_body(name, Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
+    sprung = {"stiffness": 0.5, "rest": 1.0} if kind in ("spring", "model law", "tasks") else {}
+    for name, parent, child, at_parent, at_child in PINS:
+        b.add_joint(
+            name, Revolute("y", **sprung, **(own if name == "m" else {})), parent, child, at_parent=(at_parent, 0, 0),
+            at_child=(at_child, 0, 0), tree=name != closing, loop=name == closing, actuated=name == "m",
+        )  # fmt: skip
+    return b.build()
+
+
+def begun(closing, kind, **own):
+    """It, and a state in which its pins stand as in all others, angles within half a turn; the crank is fast."""
+    first, robot = four_bar("p2", kind), four_bar(closing, kind, **own)
+    x = first.joint_coordinates(first.assemble(fixed={"m": 0.5}, near={"p": -1.9}))
+    q = np.concatenate([x[name] for name in robot.joints])
+    return robot, q, robot.velocities(q, {"m": 12.0})
+
+
+def acting(robot, kind):
+    pids = [control.PID(name, proportional=0.5, integral=0.1, derivative=0.01, target=1.0) for name in NAMES]
+    round_and_round = laws.polynomial(-1.0, -8.0)
+    return {
+        "spring": None,
+        "pid": pids,
+        "sampled": control.Sampled(pids, 0.01, delay=0.005),
+        "stop": [control.EndStop("m", limits=(-3.0, 8.0), stiffness=20.0, damping=0.0)],
+        "tasks": control.TaskControl(robot, [control.JointTask("p1", round_and_round)]),
+        "model law": control.GravityCompensation(0.5),
+    }[kind]
+
+
+def motion(closing, kind, method, duration=2.0, **steps):
+    robot, q, v = begun(closing, kind)
+    options = {**STEPS[method], **steps}
+    return sarrus.simulate(
+        robot, q, v, duration, acting(robot, kind), method=method, times=np.linspace(0, duration, 21), **options
+    )
+
+
+def angles(run):
+    return np.hstack([run.joint(name) for name in NAMES])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
+def test_no_motion_depends_on_which_joint_closes(kind, method):
+    """The crank turns more than once; the integrator's error is all that differs."""
+    found = []
+    for closing in NAMES:
+        x = angles(motion(closing, kind, method))
+        if method == "implicit_midpoint":  # of order 2: without the first term of its error
+            x = (4.0 * angles(motion(closing, kind, method, dt=STEPS[method]["dt"] / 2.0)) - x) / 3.0
+        found.append(x)
+    assert np.ptp(found[0][:, 0]) > 2.5 * np.pi
+    for x in found[1:]:
+        assert_allclose(x, found[0], rtol=0.0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", ["spring", "pid", "sampled"])
+def test_batches_count_for_each_run(kind):
+    """Runs side by side turn their cranks each as fast as it likes."""
+    found = []
+    for closing in NAMES:
+        robot, q, v = begun(closing, kind)
+        fast = np.array([1.0, -1.0, 0.3, 0.7, 1.1])[:, None] * v
+        runs = sarrus.simulate_many(robot, q, fast, 2.0, acting(robot, kind), dt=5e-4, every=100, threads=2)
+        found.append([angles(runs[k]) for k in range(len(runs))])
+        alone = sarrus.simulate(robot, q, fast[1], 2.0, acting(robot, kind), dt=5e-4)
+        assert_allclose(found[-1][1], angles(alone)[::100], rtol=0.0, atol=1e-9)
+    assert max(np.ptp(x[:, 0]) for x in found[0]) > 2.5 * np.pi
+    for x in found[1:]:
+        assert_allclose(x, found[0], rtol=0.0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
+@pytest.mark.parametrize("closing", ["m", "p1"])
+def test_a_run_that_goes_on_remembers_its_turns(closing, method, tmp_path):
+    """Bit for bit, and out of a file too."""
+    robot, q, v = begun(closing, "spring")
+    options = {**STEPS[method], "method": method, "dt": 1e-3, "limits": "ignore"}
+    acts = acting(robot, "pid")
+    whole = sarrus.simulate(robot, q, v, 1.5, acts, **options)
+    part = sarrus.simulate(robot, q, v, 0.9, acts, **options)
+    part.save(tmp_path / "part.npz")
+    for begin in (part, Trajectory.load(tmp_path / "part.npz")):
+        rest = sarrus.simulate(robot, duration=0.6, controller=acts, resume=begin, **options)
+        there = rest.t == whole.t[len(part) - 1 :]  # but for rounding of when samples are
+        there[0] = False  # it is within a step of the first part
+        assert there[-1] and there.mean() > 0.5
+        for name in ("q", "v", "z", "loop_q"):
+            assert_array_equal(getattr(rest, name)[there], getattr(whole, name)[len(part) - 1 :][there])
+    assert_array_equal(begin.loop_q, part.loop_q)
+
+
+def test_what_begins_to_act_later_counts_from_there():
+    robot, q, v = begun("m", "stop")
+    part = sarrus.simulate(robot, q, v, 0.9)
+    assert part.loop_q is None
+    stop = control.EndStop("m", limits=(-1e3, 1e3))
+    rest = sarrus.simulate(robot, duration=0.6, controller=stop, resume=part)
+    free = sarrus.simulate(robot, duration=0.6, resume=rest)
+    assert abs(rest.loop_q[0, 0]) <= np.pi < abs(rest.loop_q[-1, 0]) and free.loop_q is None
+    assert_allclose(free.q[-1], sarrus.simulate(robot, q, v, 2.1).q[-1], rtol=0.0, atol=1e-9)
+
+
+def test_what_follows_from_a_run():
+    """Energy, accelerations of joints, and what pins carry, of springs that have turned farther than bodies tell."""
+    found = []
+    for closing in NAMES:
+        run = motion(closing, "spring", "dopri5")
+        assert_allclose(run.energy, run.energy[0], rtol=1e-6)
+        robot, loads = run.mechanism, run.pin_loads()
+        rates = robot.joint_accelerations(run.q, run.v, run.a)
+        carried = [np.linalg.norm(loads[name][:, 3:], axis=1) for name in NAMES]
+        moments = [np.abs(loads[name][:, 4 - 3]) for name in NAMES]
+        found.append([run.energy, *(rates[name][:, 0] for name in NAMES), *carried, *moments])
+    for other in found[1:]:
+        for mine, theirs in zip(found[0], other, strict=True):
+            assert_allclose(theirs, mine, rtol=0.0, atol=1e-5 * np.abs(mine).max())
+
+
+def test_limits_are_watched_by_turns():
+    left = []
+    for closing in NAMES:
+        robot, q, v = begun(closing, "", limits=(-1.0, 10.0))
+        with pytest.warns(sarrus.LimitWarning, match="position of joint 'm'"):
+            left += sarrus.simulate(robot, q, v, 1.0).statistics["limits"]
+    assert len(left) == 4 and 0.5 < left[0]["time"] < 1.0
+    assert_allclose([[x["time"], x["reached"]] for x in left], [[left[0]["time"], left[0]["reached"]]] * 4, rtol=1e-6)
+
+
+KINDS_OF_JOINTS = {
+    "revolute": (Revolute("z"), 0), "cylindrical": (Cylindrical("z"), 0), "screw without pitch": (Helical("z", 0.0), 0),
+    "universal": (Universal("z", "x"), 0), "gimbal": (Gimbal("rx ry rz"), 2), "planar": (Planar("z"), 2),
+}  # fmt: skip
+
+
+def shaft(kind, index):
+    """A shaft in two bearings: the second one closes a loop."""
+    b = Builder("shaft", gravity=(0, 0, 0))
+    b.add_body("shaft", Inertia.cylinder(1.0, 0.1, 1.0, axis="z"))
+    b.add_joint("bearing", Revolute("z"), "ground", "shaft", tree=True)
+    b.add_joint("other", kind, "ground", "shaft", at_parent=(0, 0, 0.2), at_child=(0, 0, 0.2), loop=True)
+    return b.build()
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_JOINTS)
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_angles_of_all_joints_are_counted(kind, method):
+    """What a controller does is the same by either bearing."""
+    robot, index = shaft(*KINDS_OF_JOINTS[kind]), KINDS_OF_JOINTS[kind][1]
+    runs = [
+        sarrus.simulate(
+            robot, [0.5], [18.0], 2.0, control.PID(name, proportional=0.02, target=1.0, index=k), method=method
+        )
+        for name, k in (("bearing", 0), ("other", index))
+    ]
+    assert np.ptp(runs[0].q) > 4.0 * np.pi
+    assert_allclose(runs[1].q, runs[0].q, rtol=0.0, atol=1e-8)
+    assert_allclose(runs[1].joint("other")[:, index], runs[1].q[:, 0], rtol=0.0, atol=1e-8)
+
+
+def test_steps_may_be_longer_than_half_a_turn():
+    robot = shaft(Revolute("z"), 0)
+    stop = control.EndStop("other", limits=(-1e6, 1e6))
+    run = sarrus.simulate(robot, [0.5], [50.0], 100.0, stop, method="dopri5", dt=1.0)
+    assert run.statistics["steps"] < 200
+    assert_allclose(run.joint("other")[:, 0], run.q[:, 0], rtol=1e-12)
+
+
+def test_runs_begin_within_limits():
+    robot, q, v = begun("m", "", limits=(5.0, 8.0))
+    run = sarrus.simulate(robot, q, 0.0 * v, 0.1, limits="stop")
+    assert_allclose(run.joint("m"), 0.5 + 2.0 * np.pi, atol=1e-9)
