@@ -137,6 +137,9 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
                          t[6].cast<double>(),
                          t[7].cast<double>()});
   }
+  d.look = [] {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  };
   return std::make_unique<Mechanism>(d);
 }
 

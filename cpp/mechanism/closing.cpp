@@ -102,6 +102,7 @@ void Mechanism::close(const Description& d) {
   };
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     if (!joints_[j].closes_a_loop) continue;
+    if (d.look) d.look();
     joints_[j].constraint = constraints_.size();
     constraints_.add(loops, closing_joint(d, static_cast<int>(j)));
     add_motion(d, static_cast<int>(j), constraints_.last());
@@ -165,17 +166,17 @@ void Mechanism::close(const Description& d) {
   // substructures are looked for where they may pay, and taken where they take half the time
   const double any = std::numeric_limits<double>::infinity();
   const bool decided = d.substructures != d.automatic;
-  if (decided ? d.substructures > 0 : tree_.nv + hard > 60) pieces_ = substructured(tree_, decided ? d.substructures : 0);
+  if (decided ? d.substructures > 0 : tree_.nv + hard > 60) pieces_ = substructured(tree_, decided ? d.substructures : 0, d.look);
   if (pieces_) operations_of_substructures_ = pieces_->operations();
   const double most = !pieces_ ? any : decided ? 0.0 : 2.0 * pieces_->operations();
   const int inertial = hard_constraints + (loops.rotor_rows ? loops.motor_constraints : 0);
-  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true, most);
+  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true, most, d.look);
   if (pieces_ && !dynamics_.complete()) {
     loops.substructures = &pieces_->view();
     return;
   }
   pieces_.reset();
-  statics_ = EliminationPlan(tree_, constraints_.data(), constraints_.size(), hard + loops.motor_rows, false, any);
+  statics_ = EliminationPlan(tree_, constraints_.data(), constraints_.size(), hard + loops.motor_rows, false, any, d.look);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
 }
 

@@ -17,7 +17,7 @@ void unite(std::vector<int>& a, const std::vector<int>& b) {
 }  // namespace
 
 EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass,
-                                 double most)
+                                 double most, const std::function<void()>& look)
     : most_(most) {
   const int nv = tree.nv, n = nv + rows;
   for (int c = 0; c < constraints; ++c) operations_ += 10.0 * constraint[c].columns * constraint[c].rows;
@@ -25,13 +25,15 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
   if (!complete()) return;
   std::vector<std::vector<int>> meets(n);
   const auto join = [&](int i, int j) { meets[i].push_back(j), meets[j].push_back(i); };
-  for (int i = 0; with_mass && i < nv; ++i)
+  for (int i = 0; with_mass && i < nv; ++i) {
+    if (look) look();
     for (int j = tree.column_parent[i]; j >= 0; j = tree.column_parent[j]) join(i, j);
+  }
   for (int c = 0; c < constraints; ++c)
     for (int k = 0; k < constraint[c].columns; ++k)
       for (int r = 0; r < constraint[c].rows; ++r) join(constraint[c].column[k], nv + constraint[c].row + r);
   for (std::vector<int>& m : meets) std::sort(m.begin(), m.end());
-  order(tree, constraint, constraints, rows, meets, with_mass);
+  order(tree, constraint, constraints, rows, meets, with_mass, look);
   if (!complete()) return;
 
   std::vector<std::vector<int>> later(n);
@@ -40,7 +42,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
       if (place_[j] > k) later[k].push_back(place_[j]);
     std::sort(later[k].begin(), later[k].end());
   }
-  fill(std::move(later));
+  fill(std::move(later), look);
 
   const auto slot = [&](int i, int j) {
     const int k = std::min(place_[i], place_[j]), l = std::max(place_[i], place_[j]);
@@ -61,7 +63,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
 // far from the ground before the near ones: a local loop then stays local. Between equals, the one that has waited for the shortest chain
 // of others: chains that do not touch then go side by side, and the processor need not wait for one result before it starts the next.
 void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
-                            const std::vector<std::vector<int>>& meets, bool with_mass) {
+                            const std::vector<std::vector<int>>& meets, bool with_mass, const std::function<void()>& look) {
   const int nv = tree.nv, n = nv + rows;
   std::vector<int> waits(n, 0);  // for so many others
   std::vector<std::vector<int>> releases(n);
@@ -80,6 +82,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
     if (waits[i] == 0) ready.push_back(i);
   place_.assign(n, 0);
   while (!ready.empty()) {
+    if (look) look();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
       const bool row_a = a >= nv, row_b = b >= nv;  // a row that may go goes at once: what it ties is eliminated with it
       if (row_a != row_b) return row_a;
@@ -104,10 +107,11 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
 }
 
 // What elimination makes of the pattern: row k passes its later unknowns on to the first of them.
-void EliminationPlan::fill(std::vector<std::vector<int>> later) {
+void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& look) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);
   for (int k = 0; k < n; ++k) {
+    if (look) look();
     if (!later[k].empty()) {
       std::vector<int> passed(later[k].begin() + 1, later[k].end());
       unite(later[later[k].front()], passed);
@@ -125,7 +129,8 @@ void EliminationPlan::fill(std::vector<std::vector<int>> later) {
     before_slot_.insert(before_slot_.end(), at[k].begin(), at[k].end());
     before_.push_back(static_cast<int>(before_row_.size()));
   }
-  for (int k = 0; k < n; ++k)
+  for (int k = 0; k < n; ++k) {
+    if (look) look();
     for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
       const int row = column_[a], count = first_[k + 1] - a;
       auto at = column_.begin() + first_[row];
@@ -140,6 +145,7 @@ void EliminationPlan::fill(std::vector<std::vector<int>> later) {
         target_.push_back(static_cast<int>(at - column_.begin()));
       }
     }
+  }
 }
 
 Elimination EliminationPlan::view() const {

@@ -36,13 +36,14 @@ struct FrontalPlan::Block {
   std::vector<int> unknown, later;  // later: blocks that they meet, sorted
 };
 
-FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints) {
+FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& look) {
+  if (look) look();
   std::vector<Block> block = blocks(tree, constraint, constraints);
   int unknowns = 0;
   for (const Block& b : block) unknowns += static_cast<int>(b.unknown.size());
   place_.assign(unknowns, 0), front_of_.assign(unknowns, 0);
-  build(block, unknowns);
-  locate_entries(tree, constraint, constraints);
+  build(block, unknowns, look);
+  locate_entries(tree, constraint, constraints, look);
 }
 
 /// In their order, with what they meet before anything is filled in.
@@ -80,7 +81,7 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
 }
 
 // A block passes what it meets on to the first of it, its parent. Where the parent meets little more, the two share a front.
-void FrontalPlan::build(std::vector<Block>& block, int unknowns) {
+void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::function<void()>& look) {
   const int n = static_cast<int>(block.size());
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
@@ -90,6 +91,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns) {
   std::vector<int> parent(n, -1), pivots(n), later(n), with(n, -1);  // with: the child whose front a block takes over
   std::vector<std::vector<int>> children(n);
   for (int b = 0; b < n; ++b) {
+    if (look) look();
     if (!block[b].later.empty()) {
       parent[b] = block[b].later.front();
       unite_rest(block[parent[b]].later, block[b].later);
@@ -132,6 +134,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns) {
     if (with[b] >= 0) taken[with[b]] = 1;
   for (const int b : order) {
     if (taken[b]) continue;
+    if (look) look();
     Front f{};
     f.pivots = pivots[b], f.first = start[b] + static_cast<int>(block[b].unknown.size()) - pivots[b];
     f.size = f.pivots + later[b], f.slot = slots_, f.later = static_cast<int>(later_.size()), f.parent = -1;
@@ -146,6 +149,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns) {
     for (int k = 0; k < f.pivots; ++k) operations_ += 0.5 * (f.size - k) * (f.size - k + 1.0);
   }
   for (std::size_t i = 0; i < front_.size(); ++i) {
+    if (look) look();
     Front& f = front_[i];
     f.into = static_cast<int>(into_.size());
     if (f.size == f.pivots) continue;
@@ -173,11 +177,13 @@ int FrontalPlan::find(const Front& f, int position) const {
   return f.pivots + static_cast<int>(std::lower_bound(begin, begin + (f.size - f.pivots), position) - begin);
 }
 
-void FrontalPlan::locate_entries(const Tree& tree, const Constraint* constraint, int constraints) {
+void FrontalPlan::locate_entries(const Tree& tree, const Constraint* constraint, int constraints,
+                                 const std::function<void()>& look) {
   struct Entry {
     int front, source, slot;
   };
   const auto locate = [&](int i, int j, int source) {
+    if (look && source % 1024 == 0) look();
     const int k = std::min(place_[i], place_[j]), l = std::max(place_[i], place_[j]);
     const Front& f = front_[front_of_[k]];
     return Entry{front_of_[k], source, find(f, k) * f.size + find(f, l)};

@@ -3,6 +3,7 @@
 // their going leaves is added into the front of the first of those. Found once a mechanism.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tree.hpp"
@@ -15,7 +16,8 @@ class FrontalPlan {
   FrontalPlan() = default;
   /// Each body next to the ground carries a substructure: its velocities go at once; and `constraints`, the first so many of the tree's, go
   /// when all substructures that they touch have gone, in an order of little fill-in (Amestoy, Davis and Duff's, between constraints).
-  FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints);
+  /// `look`: as of EliminationPlan.
+  FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& look);
 
   Elimination view() const;
   double operations() const { return operations_; }  // multiplications of one factor
@@ -23,8 +25,8 @@ class FrontalPlan {
  private:
   struct Block;
   std::vector<Block> blocks(const Tree&, const Constraint*, int constraints) const;
-  void build(std::vector<Block>& block, int unknowns);
-  void locate_entries(const Tree&, const Constraint*, int constraints);
+  void build(std::vector<Block>& block, int unknowns, const std::function<void()>& look);
+  void locate_entries(const Tree&, const Constraint*, int constraints, const std::function<void()>& look);
   int find(const Front& front, int position) const;
 
   std::vector<Front> front_;

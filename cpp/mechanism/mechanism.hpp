@@ -2,6 +2,7 @@
 // A Mechanism does not change once it is built and may be used by any number of threads.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -73,6 +74,7 @@ struct Description {
   double length = 1.0;  // of a displacement that weighs as much as a radian [m]
   int substructures = automatic;  // at most so many bodies in each; 0: it is not cut; automatic: what costs least
   static constexpr int automatic = -1;
+  std::function<void()> look;  // called while a large one is built; what it throws ends that
 };
 
 /// The axes that the joint takes for its own, its axis times sign, in those of the description. `constants` gets what depends on them.

@@ -32,12 +32,13 @@ constexpr int everywhere = 63;
 
 }  // namespace
 
-SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links) {
+SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& look) {
   const std::vector<char> is_cut = cut(tree, links);
   span(tree, is_cut);
 
   const Loops& given = tree.loops;
   const auto again = [&](int i) {  // a constraint of the tree, in terms of these velocities
+    if (look) look();
     Constraint c = given.constraint[i];
     if (c.child >= 0) {
       constraints_.between(tree_, c);
@@ -111,8 +112,8 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links) {
   loops.mass_first = mass_first_.data();
   loops.substructures = nullptr;
 
-  dynamics_ = FrontalPlan(tree_, constraints_.data(), constraints);
-  statics_ = FrontalPlan(tree_, constraints_.data(), constraints_.size());
+  dynamics_ = FrontalPlan(tree_, constraints_.data(), constraints, look);
+  statics_ = FrontalPlan(tree_, constraints_.data(), constraints_.size(), look);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
   operations_ = dynamics_.operations() + 10.0 * (mass_first_.back() + loops.entries + loops.motor_entries);
   view_.tree = tree_;
@@ -189,10 +190,10 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
   tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
 }
 
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links) {
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& look) {
   std::unique_ptr<SubstructuredMechanism> best;
   for (const int most : links ? std::vector<int>{links} : std::vector<int>{1, 2, 3, 4, 6, 8}) {
-    auto pieces = std::make_unique<SubstructuredMechanism>(tree, most);
+    auto pieces = std::make_unique<SubstructuredMechanism>(tree, most, look);
     if (pieces->cuts_something() && (!best || pieces->operations() < best->operations())) best = std::move(pieces);
   }
   return best;

@@ -17,7 +17,8 @@ class SubstructuredMechanism {
   /// At most so many bodies a piece. Joints are cut whose rows are plain components and that no relation between coordinates touches. The
   /// body behind them must have inertia in every direction; or, like a thin rod on a pin, each body in those that its joint leaves free: then
   /// joints hold what has none, and M of the whole is regular.
-  SubstructuredMechanism(const Tree& tree, int links);
+  /// `look`: as of EliminationPlan.
+  SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& look);
   SubstructuredMechanism(const SubstructuredMechanism&) = delete;
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
@@ -42,6 +43,6 @@ class SubstructuredMechanism {
 };
 
 /// With at most so many bodies in each, or (0) as many as cost least; null: it cannot be cut.
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links);
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& look);
 
 }  // namespace sarrus

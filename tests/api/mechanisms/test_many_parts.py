@@ -1,10 +1,18 @@
 """Numbers of parts that nobody can build are refused at once; rows that say the same hundreds of times are told apart in seconds."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
 import sarrus
+from sarrus import _core
 from sarrus.analysis.mobility.self_stress import removable_rows
+from sarrus.description.specs import core_terms
 
 
 def test_a_paddle_of_too_many_panels():
@@ -16,3 +24,35 @@ def test_rows_that_can_go_are_the_last_ones():
     """All but the first weld of two hundred between two bodies: blocks of rows and one row at a time choose the same."""
     U, s, _ = np.linalg.svd(np.tile(np.eye(6), (200, 1)))
     assert removable_rows(U[:, len(s) :]) == list(range(6, 1200))
+
+
+def net(columns, rows):
+    """Of scissors, each pinned to its neighbours: as many loops as bars."""
+    b = sarrus.Builder("net")
+    end, pin = {-1: (-0.5, 0, 0), 1: (0.5, 0, 0)}, sarrus.Revolute("y")
+    for i in range(columns):
+        for j in range(rows):
+            a, c = f"a {i} {j}", f"c {i} {j}"
+            for name in (a, c):
+                b.add_body(name, sarrus.Inertia.rod(1.0, end[-1], end[1], 0.01))
+            b.add_joint(f"middle {i} {j}", pin, a, c)
+            ties = [("right", i + 1, j, 1, -1, 1, -1)] * (i + 1 < columns) + [("up", i, j + 1, 1, 1, -1, -1)] * (
+                j + 1 < rows
+            )
+            for where, k, m, of_a, at_c, of_c, at_a in ties:
+                b.add_joint(f"{where} a {i} {j}", pin, a, f"c {k} {m}", at_parent=end[of_a], at_child=end[at_c])
+                b.add_joint(f"{where} c {i} {j}", pin, c, f"a {k} {m}", at_parent=end[of_c], at_child=end[at_a])
+    b.add_joint("base", pin, "ground", "a 0 0", at_child=end[-1])
+    return b
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal ends the process there")
+@pytest.mark.parametrize("after", [0.1, 0.3, 0.6, 1.0, 3.0])
+def test_a_large_mechanism_that_is_built_can_be_interrupted(after):
+    """Within a second, whatever its construction is busy with. The signal comes from outside: the construction holds the GIL."""
+    terms = core_terms(net(45, 45)._described(()))
+    program = f"import os, time; time.sleep({after}); print(time.time(), flush=True); os.kill({os.getpid()}, {int(signal.SIGINT)})"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as other:
+        with pytest.raises(KeyboardInterrupt):
+            _core.Mechanism(*terms, -1)
+        assert time.time() - float(other.stdout.read()) < 1.0
