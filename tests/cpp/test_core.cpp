@@ -14,6 +14,7 @@
 #include "../../cpp/mechanism/mechanism.hpp"
 #include "../../cpp/simulation/record.hpp"
 #include "../../cpp/simulation/sampling.hpp"
+#include "../../cpp/simulation/turns.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 
@@ -498,11 +499,27 @@ void simulations(const Mechanism& m, const States& states) {
   held.period = 1.0, held.at = held_size(clocked), held.width = width;
   held.times = 3, held.motors = 1, held.time = times, held.motor = motors, held.parameter = 27;
   const Sampling samplings[] = {clocked, held};
+  const std::vector<LoopAngle> angles = loop_angles(t);  // of joints that close loops, with a spring along each
+  std::vector<LoopSpring> springs;
+  for (const auto& [loop_q, loop_v] : angles) springs.push_back({t.nq + loop_q, t.nv + loop_v, 0.5, 0.1});
   ForceElements& all = plan.force_elements;
-  all.kinds = EveryKind<Elements>{{&controller, 1}, {&effort, 1}, {&stiction, 1}, {&contact, 1}, {&end_stop, 1}, {&thruster, 1},
-                                  {&wheel, 1},      {},           {&drive, 1},    {&table, 1},   {samplings, 2}, {}};
+  all.kinds = EveryKind<Elements>{{&controller, 1},
+                                  {&effort, 1},
+                                  {&stiction, 1},
+                                  {&contact, 1},
+                                  {&end_stop, 1},
+                                  {&thruster, 1},
+                                  {&wheel, 1},
+                                  {},
+                                  {&drive, 1},
+                                  {&table, 1},
+                                  {samplings, 2},
+                                  {},
+                                  {springs.data(), static_cast<int>(springs.size())}};
   all.effort_limit = effort_limit.data();
   all.nz = 4, all.parameters = 31, all.held = held.at + held_size(held);
+  plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held;
+  if (plan.counts()) all.held += t.loop_nq, plan.drives_loop_joints = true;
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
   std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
   plan.self = &pfaffian_values;

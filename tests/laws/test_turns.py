@@ -156,6 +156,15 @@ def test_what_follows_from_a_run():
             assert_allclose(theirs, mine, rtol=0.0, atol=1e-5 * np.abs(mine).max())
 
 
+def test_sweeps_keep_turns_in_files(tmp_path):
+    robot, q, v = begun("m", "spring")
+    runs = sarrus.simulate_many(robot, q, [v, -v], 1.0, dt=1e-3, every=50)
+    runs.save(tmp_path / "runs.npz")
+    for there in (runs[:1], sarrus.Sweep.load(tmp_path / "runs.npz"), sarrus.Sweep.load(tmp_path / "runs.npz", robot)):
+        assert_array_equal(there[0].loop_q, runs[0].loop_q)
+        assert_array_equal(there[0].energy, runs[0].energy)
+
+
 def test_limits_are_watched_by_turns():
     left = []
     for closing in NAMES:
