@@ -156,6 +156,19 @@ def test_what_follows_from_a_run():
             assert_allclose(theirs, mine, rtol=0.0, atol=1e-5 * np.abs(mine).max())
 
 
+def test_samples_may_be_half_a_turn_apart():
+    """Where nothing reads the angle, and so nobody counts on the way."""
+    times, found = np.linspace(0.0, 3.0, 11), []
+    for closing in NAMES:
+        robot, q, v = begun(closing, "")
+        run = sarrus.simulate(robot, q, v, 3.0, method="dopri5", rtol=1e-9, atol=1e-11, times=times)
+        assert run.loop_q is None
+        found.append(angles(run))
+    assert np.abs(np.diff(found[1][:, 0])).max() > np.pi
+    for x in found[1:]:
+        assert_allclose(x, found[0], rtol=0.0, atol=TOLERANCE)
+
+
 def test_sweeps_keep_turns_in_files(tmp_path):
     robot, q, v = begun("m", "spring")
     runs = sarrus.simulate_many(robot, q, [v, -v], 1.0, dt=1e-3, every=50)

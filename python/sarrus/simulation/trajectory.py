@@ -420,16 +420,19 @@ class Trajectory:
         return _kept(np.abs(self.mechanism.loop_residual(self.q, time=self.t)).max(axis=-1))
 
     def joint(self, name: str) -> Array:
-        """(n, nq of the joint) its coordinates; of one that closes a loop with the turns that a run has counted, else counted from sample to sample."""
+        """(n, nq of the joint) its coordinates; of one that closes a loop with the turns that a run has counted, or else counted from
+        sample to sample by its velocities.
+        """
         joint = self.mechanism.joint(name)
         if not joint.closes_loop:
             return self.q[:, joint.q_slice]
         if self.loop_q is not None:
             return self.loop_q[:, joint._all_q.start - self.mechanism.nq : joint._all_q.stop - self.mechanism.nq]
         x = self.mechanism.joint_coordinates(self.q, time=self.t)[name]
-        for k, (_, unit) in enumerate(joint.type.coordinates):
-            if unit == "rad" and joint.type.whole_turns_return:
-                x[:, k] = np.unwrap(x[:, k])
+        v = self.mechanism.joint_velocities(self.q, self.v, time=self.t)[name]
+        for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
+            way = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)  # which may be more than half a turn
+            x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - way) / (2.0 * np.pi)))
         return _kept(x)
 
     def frame(self, name: str) -> Array:
