@@ -4,7 +4,7 @@
 //   joints     that close loops: friction, springs and armature along them, by the law that joints of the tree have (joint_force)
 //
 // A joint reads its coordinates and velocities off the relative motion of its frames. That motion does not tell whole turns: its springs act on
-// the angle that is nearest to where they are relaxed.
+// the angle that is nearest to where they are relaxed; runs count turns, and take these springs out (simulation/turns.hpp).
 #pragma once
 
 #include "../joints/closing.hpp"
