@@ -50,6 +50,14 @@ py::dict joint_table() {
       row["rates"] = py::tuple(rates);
       row["quaternion"] = joint.has_quaternion;
       row["whole_turns_return"] = joint.whole_turns_return, row["constant_subspace"] = joint.constant_subspace;
+      py::list axes, numbers;
+      for (const char* axis : joint.axis_names) axes.append(axis);
+      JointConstants none;
+      joint.fields(none, [&](const char* key, auto&, const char* unit) { numbers.append(py::make_tuple(key, unit)); });
+      row["axes"] = py::tuple(axes), row["numbers"] = py::tuple(numbers);
+      py::object free = py::none();
+      if constexpr (joint.free_components != combined) free = py::int_(int(joint.free_components));
+      row["free_components"] = free;
       table[joint.name] = row;
     });
   return table;
@@ -91,12 +99,14 @@ JointDescription to_joint(const py::dict& d) {
   j.name = d["name"].cast<std::string>();
   j.parent = d["parent"].cast<std::string>(), j.child = d["child"].cast<std::string>();
   j.kind = to_kind(d["kind"].cast<std::string>());
-  j.axis = to_vec3(d["axis"]), j.axis2 = to_vec3(d["axis2"]);
-  j.constants.pitch = d["pitch"].cast<double>();
-  j.constants.mask = d["mask"].cast<int>();
-  const auto fixed = d["fixed"].cast<std::vector<double>>();
-  for (int k = 0; k < 6; ++k) j.constants.parameter[k] = k < 3 ? std::sin(fixed.at(k)) : fixed.at(k);
-  for (int k = 0; k < 3; ++k) j.constants.cosine[k] = std::cos(fixed.at(k));
+  const auto axes = d["axes"].cast<py::list>();
+  j.axis = axes.size() > 0 ? to_vec3(axes[0]) : Vec3<double>::UnitZ();
+  j.axis2 = axes.size() > 1 ? to_vec3(axes[1]) : Vec3<double>::UnitZ();
+  std::size_t next = 0;
+  const auto numbers = d["numbers"].cast<py::list>();  // in the order of its fields
+  visit_every(j.kind, 0, [&](auto joint) {
+    joint.fields(j.constants, [&](const char*, auto& x, const char*) { read(numbers[next++], x); });
+  });
   j.at_parent = to_transform(d["at_parent"]), j.at_child = to_transform(d["at_child"]);
   j.actuated = d["actuated"].cast<bool>();
   j.nq = d["nq"].cast<int>(), j.nv = d["nv"].cast<int>();
@@ -181,26 +191,7 @@ std::string compiler() {
 #endif
 }
 
-}  // namespace
-}  // namespace sarrus::bindings
-
-PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
-  using namespace sarrus::bindings;
-  using sarrus::Mechanism;
-  m.doc() = "Compiled core of sarrus. Use it through the package.";
-  // what was compiled with options of somebody's own would stop a lesser processor without a word
-  if (const std::string level = sarrus::compiled_level(); level != "baseline" && !sarrus::processor_supports(level.c_str()))
-    throw py::import_error("sarrus was compiled for processors of the level " + level +
-                           ", which this one is not: install it again on this machine, or compile it without -march in CXXFLAGS");
-
-  py::register_exception_translator([](std::exception_ptr p) {
-    try {
-      if (p) std::rethrow_exception(p);
-    } catch (const sarrus::ModelError& e) {
-      PyErr_SetString(from_python().ModelError, e.what());
-    }
-  });
-
+void bind_mechanism(py::module_& m) {
   py::class_<Mechanism>(m, "Mechanism")
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
            py::arg("constraints"), py::arg("springs"), py::arg("length"), py::arg("substructures"))
@@ -236,8 +227,9 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
         const sarrus::Tree& t = built(self).tree();
         return t.floats ? t.link[1].iv : -1;
       });
+}
 
-  m.def("hand_over", &hand_over);
+void bind_status(py::module_& m) {
   py::native_enum<sarrus::Status>(
       m, "Status", "enum.IntEnum",
       R"(What became of one state, or of one run of a simulation; where it is not 0 the numbers are NaN, of a run from there on.
@@ -263,6 +255,47 @@ INTERRUPTED : 7, by Ctrl-C
       .value("DIVERGED", sarrus::diverged)
       .value("INTERRUPTED", sarrus::interrupted)
       .finalize();
+}
+
+void bind_tolerances(py::module_& m) {
+  auto limits = m.def_submodule("tolerances", "Those of loops: cpp/loops/tolerances.hpp says why each is what it is.");
+#define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
+  SARRUS_TOLERANCE(rounding)
+  SARRUS_TOLERANCE(off_loops)
+  SARRUS_TOLERANCE(closed)
+  SARRUS_TOLERANCE(torn)
+  SARRUS_TOLERANCE(given_closed)
+  SARRUS_TOLERANCE(least_square)
+  SARRUS_TOLERANCE(negligible)
+  SARRUS_TOLERANCE(longest_step)
+  SARRUS_TOLERANCE(present)
+  SARRUS_TOLERANCE(nearly_singular)
+#undef SARRUS_TOLERANCE
+}
+
+}  // namespace
+}  // namespace sarrus::bindings
+
+PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
+  using namespace sarrus::bindings;
+  using sarrus::Mechanism;
+  m.doc() = "Compiled core of sarrus. Use it through the package.";
+  // what was compiled with options of somebody's own would stop a lesser processor without a word
+  if (const std::string level = sarrus::compiled_level(); level != "baseline" && !sarrus::processor_supports(level.c_str()))
+    throw py::import_error("sarrus was compiled for processors of the level " + level +
+                           ", which this one is not: install it again on this machine, or compile it without -march in CXXFLAGS");
+
+  py::register_exception_translator([](std::exception_ptr p) {
+    try {
+      if (p) std::rethrow_exception(p);
+    } catch (const sarrus::ModelError& e) {
+      PyErr_SetString(from_python().ModelError, e.what());
+    }
+  });
+
+  bind_mechanism(m);
+  m.def("hand_over", &hand_over);
+  bind_status(m);
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"), py::arg("declaration"));
   m.def("time_one_state", &time_one_state, py::arg("mechanism"), py::arg("operation"), py::arg("inputs"), py::arg("repeats"),
         py::arg("check") = true);
@@ -291,19 +324,7 @@ INTERRUPTED : 7, by Ctrl-C
   use_kernels(sarrus_kernel_table());
   m.attr("baseline") = py::capsule(sarrus_kernel_table());
 
-  auto limits = m.def_submodule("tolerances", "Those of loops: cpp/loops/tolerances.hpp says why each is what it is.");
-#define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
-  SARRUS_TOLERANCE(rounding)
-  SARRUS_TOLERANCE(off_loops)
-  SARRUS_TOLERANCE(closed)
-  SARRUS_TOLERANCE(torn)
-  SARRUS_TOLERANCE(given_closed)
-  SARRUS_TOLERANCE(least_square)
-  SARRUS_TOLERANCE(negligible)
-  SARRUS_TOLERANCE(longest_step)
-  SARRUS_TOLERANCE(present)
-  SARRUS_TOLERANCE(nearly_singular)
-#undef SARRUS_TOLERANCE
+  bind_tolerances(m);
 
   bind_simulation(m);
   bind_control(m);

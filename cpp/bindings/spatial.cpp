@@ -108,13 +108,11 @@ void store_transform(const Transform<double>& X, double* out) {
   out[15] = 1.0;
 }
 
-}  // namespace
+using In = const double*;
+using Out = double*;
+const Shape three{3}, four{4}, six{6}, ten{10}, matrix{3, 3}, homogeneous{4, 4}, spatial{6, 6};
 
-void bind_spatial(py::module_& m) {
-  using In = const double*;
-  using Out = double*;
-  const Shape three{3}, four{4}, six{6}, ten{10}, matrix{3, 3}, homogeneous{4, 4}, spatial{6, 6};
-
+void bind_rotations(py::module_& m) {
   map(
       m, "rotation_from_quaternion", "quaternion", four, matrix,
       [](In x, Out y) { store_matrix(rotation(Quaternion<double>::load(x)), y); },
@@ -137,7 +135,9 @@ void bind_spatial(py::module_& m) {
   map(
       m, "log_rotation", "rotation", matrix, three, [](In x, Out y) { store_vector(log(load_matrix(x)), y); },
       "R (..., 3, 3) to the rotation vector (..., 3), at most pi long.");
+}
 
+void bind_motions(py::module_& m) {
   map(
       m, "exp_pose", "motion", six, homogeneous, [](In x, Out y) { store_transform(transform(exp(load_motion(x))), y); },
       "Pose (..., 4, 4) reached in unit time at a constant motion (..., 6).");
@@ -156,7 +156,9 @@ void bind_spatial(py::module_& m) {
   map(
       m, "cross_force", "v", six, "f", six, six, [](In v, In x, Out y) { store(cross(load_motion(v), load_force(x)), y); },
       "v x* f (..., 6).");
+}
 
+void bind_jacobians(py::module_& m) {
   map(m, "ad", "v", six, spatial, [](In x, Out y) { store_matrix(ad(load_motion(x)), y); }, "v x as a matrix (..., 6, 6).");
   map(
       m, "ad_dual", "v", six, spatial, [](In x, Out y) { store_matrix(ad_dual(load_motion(x)), y); },
@@ -173,6 +175,9 @@ void bind_spatial(py::module_& m) {
   map(
       m, "left_jacobian_inverse_pose", "motion", six, spatial,
       [](In x, Out y) { store_matrix(left_jacobian_inverse(load_motion(x)), y); }, "Its inverse.");
+}
+
+void bind_product_of_exponentials(py::module_& m) {
   m.def(
       "product_of_exponentials",
       [](const Array& screws, const Array& q) {
@@ -196,7 +201,9 @@ void bind_spatial(py::module_& m) {
       },
       py::arg("screws"), py::arg("q"),
       "Screws (..., n, 6) and coordinates (..., n) to the product (..., 4, 4) and its spatial Jacobian (..., 6, n).");
+}
 
+void bind_inertias(py::module_& m) {
   map(
       m, "euler_tensor", "inertia", matrix, matrix,
       [](In x, Out y) { store_matrix(euler_tensor(load_symmetric(x)).matrix(), y); }, "tr(I)/2 - I (..., 3, 3).");
@@ -224,6 +231,16 @@ void bind_spatial(py::module_& m) {
       },
       py::arg("mass"), py::arg("about_com"), py::arg("tolerance"),
       "Whether a body can have this mass and tensor about its centre of mass.");
+}
+
+}  // namespace
+
+void bind_spatial(py::module_& m) {
+  bind_rotations(m);
+  bind_motions(m);
+  bind_jacobians(m);
+  bind_product_of_exponentials(m);
+  bind_inertias(m);
 }
 
 }  // namespace sarrus::bindings

@@ -185,46 +185,39 @@ struct Operand {
   std::int64_t step = 0;
 };
 
-PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
-  const Tree& t = m.tree();
-  std::vector<Operand> operands;
-  std::vector<int> input_of;  // which input, or -1 for a wrench
-  std::vector<Frame> wrench_frames;
-  for (std::size_t i = 0; i < info.inputs.size(); ++i) {
-    if (!a.input[i]) continue;
-    operands.push_back({info.inputs[i].name, info.inputs[i].size, as_plain(a.input[i], info.inputs[i].name)});
-    input_of.push_back(static_cast<int>(i));
-    if (info.inputs[i].size == Size::one)  // a number a state: it gets the axis that the others have
-      operands.back().array = operands.back().array[py::make_tuple(py::ellipsis(), py::none())];
-  }
-  if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
-    const bool has_v = info.inputs[1].name == "v";
-    const py::handle q = a.input[0], v = has_v ? a.input[1] : Py_None;
-    const py::object numbers = py::handle(from_python().pfaffian_values)(py::handle(self), q, v, info.is(fact::row_rates));
-    operands.push_back({"Pfaffian rows", Size::pfaffian_values, as_plain(numbers.ptr(), "Pfaffian rows")});
-    input_of.push_back(info.pfaffian_values);
-  }
-  if (a.wrenches) {
-    const py::handle given = a.wrenches;
-    if (!PyDict_Check(given.ptr()) && !py::isinstance(given, py::module_::import("collections.abc").attr("Mapping")))
-      throw py::type_error("wrenches must be a dict from frame names to arrays of [moment; force]");
-    // a list of its own: what is converted below may run code that changes the dict
-    PyObject* pairs = PyMapping_Items(given.ptr());
-    if (!pairs) throw py::error_already_set();
-    for (const py::handle pair : py::reinterpret_steal<py::list>(pairs)) {
-      const auto [name, value] = pair.cast<std::pair<py::object, py::object>>();
-      Arguments one;
-      one.frame = name.ptr();
-      wrench_frames.push_back(parameters(m, one).frame);
-      const std::string label = "wrenches['" + text(name.ptr()) + "']";
-      operands.push_back({label, Size::six, as_plain(value.ptr(), label)});
-      input_of.push_back(-1);
-    }
-  }
-
-  // leading axes broadcast as NumPy's do
+/// The arguments of a call as arrays, wrenches behind the inputs, and the leading axes that all of them have in common.
+struct Operands {
+  std::vector<Operand> all;
+  std::vector<int> input;  // which one of the operation's, or -1 for a wrench
+  std::vector<Frame> wrench_frame;
   std::vector<Py_ssize_t> batch;
-  for (const Operand& o : operands) {
+  std::int64_t count = 1;
+
+  void add(const std::string& name, Size kind, PyObject* value, int input_of) {
+    all.push_back({name, kind, as_plain(value, name)});
+    input.push_back(input_of);
+  }
+};
+
+void add_wrenches(const Mechanism& m, const py::handle& wrenches, Operands& operands) {
+  if (!PyDict_Check(wrenches.ptr()) && !py::isinstance(wrenches, py::module_::import("collections.abc").attr("Mapping")))
+    throw py::type_error("wrenches must be a dict from frame names to arrays of [moment; force]");
+  // a list of its own: what is converted below may run code that changes the dict
+  PyObject* pairs = PyMapping_Items(wrenches.ptr());
+  if (!pairs) throw py::error_already_set();
+  for (const py::handle pair : py::reinterpret_steal<py::list>(pairs)) {
+    const auto [name, value] = pair.cast<std::pair<py::object, py::object>>();
+    Arguments one;
+    one.frame = name.ptr();
+    operands.wrench_frame.push_back(parameters(m, one).frame);
+    operands.add("wrenches['" + text(name.ptr()) + "']", Size::six, value.ptr(), -1);
+  }
+}
+
+/// Leading axes broadcast as NumPy's do.
+void broadcast_axes(const Tree& t, Operands& operands) {
+  std::vector<Py_ssize_t>& batch = operands.batch;
+  for (const Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());
     if (x->nd == 0 || x->dimensions[x->nd - 1] != size_of(o.kind, t)) wrong_size(o.name, o.kind, x, t);
     const std::size_t lead = static_cast<std::size_t>(x->nd - 1);
@@ -239,99 +232,113 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
                     shape_text(batch.data(), static_cast<int>(batch.size())));
     }
   }
-  std::int64_t count = 1;
-  for (const Py_ssize_t d : batch) count *= d;
-  for (Operand& o : operands) {
+  for (const Py_ssize_t d : batch) operands.count *= d;
+}
+
+/// Where each state's numbers stand: one after the other, or the same for all.
+void lay_out(const Tree& t, Operands& operands) {
+  for (Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());
     const int size = size_of(o.kind, t);
     std::int64_t rows = 1;
     for (int i = 0; i + 1 < x->nd; ++i) rows *= x->dimensions[i];
-    if (rows != count && rows != 1) {
-      py::tuple shape(batch.size() + 1);
-      for (std::size_t i = 0; i < batch.size(); ++i) shape[i] = batch[i];
-      shape[batch.size()] = size;
+    if (rows != operands.count && rows != 1) {
+      py::tuple shape(operands.batch.size() + 1);
+      for (std::size_t i = 0; i < operands.batch.size(); ++i) shape[i] = operands.batch[i];
+      shape[operands.batch.size()] = size;
       const py::module_ np = py::module_::import("numpy");
       o.array = np.attr("ascontiguousarray")(np.attr("broadcast_to")(o.array, shape));
-      rows = count;
+      rows = operands.count;
     }
     o.data = reinterpret_cast<const double*>(proxy(o.array.ptr())->data);
     o.step = rows == 1 ? 0 : size;
   }
+}
 
-  if (batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
-    shape_error("the result would have " + std::to_string(batch.size() + info.axes.size()) + " axes; there may be 32");
-  std::vector<Py_ssize_t> dims = batch;
-  Rows rows{};
+Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const Arguments& a) {
+  const Tree& t = m.tree();
+  Operands operands;
+  for (std::size_t i = 0; i < info.inputs.size(); ++i) {
+    if (!a.input[i]) continue;
+    operands.add(info.inputs[i].name, info.inputs[i].size, a.input[i], static_cast<int>(i));
+    py::object& array = operands.all.back().array;
+    if (info.inputs[i].size == Size::one)  // a number a state: it gets the axis that the others have
+      array = array[py::make_tuple(py::ellipsis(), py::none())];
+  }
+  if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
+    const bool has_v = info.inputs[1].name == "v";
+    const py::handle q = a.input[0], v = has_v ? a.input[1] : Py_None;
+    const py::object numbers = py::handle(from_python().pfaffian_values)(py::handle(self), q, v, info.is(fact::row_rates));
+    operands.add("Pfaffian rows", Size::pfaffian_values, numbers.ptr(), info.pfaffian_values);
+  }
+  if (a.wrenches) add_wrenches(m, a.wrenches, operands);
+  broadcast_axes(t, operands);
+  lay_out(t, operands);
+  return operands;
+}
+
+/// `out`, or a new array; its rows begin at `rows.out`.
+py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, Rows& rows) {
+  if (operands.batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
+    shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
+  std::vector<Py_ssize_t> dims = operands.batch;
   rows.out_size = static_cast<int>(checked_size(info, t));
   for (const char c : info.axes) dims.push_back(size_of_axis(c, t));
   const int nd = static_cast<int>(dims.size());
-  py::object result;
-  if (a.out) {
-    if (!is_plain(a.out) || !(proxy(a.out)->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_))
-      shape_error("out must be a writable, C-contiguous float64 array");
-    const Array* x = proxy(a.out);
-    if (x->nd != nd || !std::equal(dims.begin(), dims.end(), x->dimensions))
-      shape_error("out has shape " + shape_text(x->dimensions, x->nd) + "; the result has " + shape_text(dims.data(), nd));
-    rows.out = reinterpret_cast<double*>(x->data);
-    for (const Operand& o : operands) {
-      const double* end = o.data + (o.step ? count * o.step : size_of(o.kind, t));
-      if (o.data < rows.out + count * rows.out_size && rows.out < end) shape_error("out shares memory with " + o.name);
-    }
-    result = py::reinterpret_borrow<py::object>(a.out);
-  } else {
-    result = py::reinterpret_steal<py::object>(new_array(nd, dims.data(), &rows.out));
+  if (!a.out) return py::reinterpret_steal<py::object>(new_array(nd, dims.data(), &rows.out));
+  if (!is_plain(a.out) || !(proxy(a.out)->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_))
+    shape_error("out must be a writable, C-contiguous float64 array");
+  const Array* x = proxy(a.out);
+  if (x->nd != nd || !std::equal(dims.begin(), dims.end(), x->dimensions))
+    shape_error("out has shape " + shape_text(x->dimensions, x->nd) + "; the result has " + shape_text(dims.data(), nd));
+  rows.out = reinterpret_cast<double*>(x->data);
+  for (const Operand& o : operands.all) {
+    const double* end = o.data + (o.step ? operands.count * o.step : size_of(o.kind, t));
+    if (o.data < rows.out + operands.count * rows.out_size && rows.out < end) shape_error("out shares memory with " + o.name);
   }
+  return py::reinterpret_borrow<py::object>(a.out);
+}
 
-  std::int64_t threads = 1;
-  if (a.threads) {
-    int overflow = 0;
-    threads = PyLong_AsLongLongAndOverflow(a.threads, &overflow);
-    if (threads == -1 && overflow == 0 && PyErr_Occurred()) {
-      PyErr_Clear();
-      throw py::type_error("threads must be an integer of at least 1; got " + py::repr(a.threads).cast<std::string>());
-    }
-    if (overflow > 0) threads = std::numeric_limits<std::int64_t>::max();  // there are never more of them than chunks of work
-    if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
+std::int64_t thread_count(PyObject* asked) {
+  if (!asked) return 1;
+  int overflow = 0;
+  const std::int64_t threads = PyLong_AsLongLongAndOverflow(asked, &overflow);
+  if (threads == -1 && overflow == 0 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw py::type_error("threads must be an integer of at least 1; got " + py::repr(asked).cast<std::string>());
   }
+  if (overflow > 0) return std::numeric_limits<std::int64_t>::max();  // there are never more of them than chunks of work
+  if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
+  return threads;
+}
+
+/// Any call: of many states, with wrenches, a status or an `out`.
+PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
+  const Tree& t = m.tree();
+  const Operands operands = operands_of(self, info, m, a);
+  Rows rows{};
+  py::object result = result_of(info, t, a, operands, rows);
+  const std::int64_t threads = thread_count(a.threads);
 
   Parameters p = parameters(m, a);
-  p.wrenches = static_cast<int>(wrench_frames.size());
-  p.wrench_frame = wrench_frames.data();
+  p.wrenches = static_cast<int>(operands.wrench_frame.size());
+  p.wrench_frame = operands.wrench_frame.data();
   std::vector<const double*> wrench;
   std::vector<long> wrench_step;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const Operand& o = operands[i];
-    if (input_of[i] >= 0) {
-      rows.in[input_of[i]] = o.data, rows.in_step[input_of[i]] = o.step, rows.in_size[input_of[i]] = size_of(o.kind, t);
-    } else {
+  for (std::size_t i = 0; i < operands.all.size(); ++i) {
+    const Operand& o = operands.all[i];
+    if (const int k = operands.input[i]; k >= 0)
+      rows.in[k] = o.data, rows.in_step[k] = o.step, rows.in_size[k] = size_of(o.kind, t);
+    else
       wrench.push_back(o.data), wrench_step.push_back(o.step);
-    }
   }
   rows.wrench = wrench.data(), rows.wrench_step = wrench_step.data();
 
-  const auto batch_of = [&](signed char* verdicts) {
-    rows.status = verdicts;
-    Batch work{m, kernels().many[op], p, rows, count, {}, info.is(fact::any_length), answerless(m, info)};
-    for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == Size::q;
-    return work;
-  };
-  py::array_t<signed char> status(std::vector<Py_ssize_t>(batch.begin(), batch.end()));
-  if (batch.empty()) {
-    signed char verdict = fine;
-    if (a.return_status) {
-      verdict = static_cast<signed char>(kernels().one[op](t, p, rows.in, rows.wrench, rows.out));
-      verdict = batch_of(&verdict).judge(0);
-    } else {
-      for (const Operand& o : operands) require_sound(m, info, o.name, o.kind, o.data);
-      if (answerless(m, info)) refuse(m, info);
-      const double told = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
-      if (told != 0.0) explain(self, m, info, a, static_cast<signed char>(told), rows.out);
-      if (!finite(rows.out, rows.out_size)) explain(self, m, info, a, no_answer, rows.out);
-    }
-    status.mutable_data()[0] = verdict;
-  } else {
-    signed char* verdicts = status.mutable_data();
-    const Batch work = batch_of(verdicts);
+  py::array_t<signed char> status(operands.batch);
+  rows.status = status.mutable_data();
+  Batch work{m, kernels().many[op], p, rows, operands.count, {}, info.is(fact::any_length), answerless(m, info)};
+  for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == Size::q;
+  if (!operands.batch.empty()) {
     Signals signals;
     bool stopped;
     {
@@ -339,8 +346,18 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
       stopped = work.run(threads, [&] { return signals.raised(); });
     }
     if (stopped) throw py::error_already_set();
+  } else if (a.return_status) {
+    rows.status[0] = static_cast<signed char>(kernels().one[op](t, p, rows.in, rows.wrench, rows.out));
+    rows.status[0] = work.judge(0);
+  } else {
+    for (const Operand& o : operands.all) require_sound(m, info, o.name, o.kind, o.data);
+    if (answerless(m, info)) refuse(m, info);
+    const double said = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
+    if (said != 0.0) explain(self, m, info, a, static_cast<signed char>(said), rows.out);
+    if (!finite(rows.out, rows.out_size)) explain(self, m, info, a, no_answer, rows.out);
+    rows.status[0] = fine;
   }
-  if (nd == 0 && !a.out) result = py::float_(*rows.out);
+  if (operands.batch.empty() && info.axes.empty() && !a.out) result = py::float_(*rows.out);
   if (a.return_status) return py::make_tuple(result, status).release().ptr();
   return result.release().ptr();
 }

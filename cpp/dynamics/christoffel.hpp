@@ -90,7 +90,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   }
 
   const auto turns = [](const Link& b) {
-    return b.nv > 1 && !visit_every(b.joint, b.nv, [](auto joint) { return joint.constant_subspace; });
+    return !visit_every(b.joint, b.nv, [](auto joint) { return joint.constant_subspace; });
   };
   for (int i = 1; i < tree.links; ++i)
     if (turns(tree.link[i])) add_turning_columns(tree, JointCoordinates<T>(tree, arena, q), i, X[i], I, S, out);

@@ -8,7 +8,10 @@
 //   is_rate(k)                  whether velocity k is the rate of coordinate k
 //   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is no unit vectors
 //   constant_subspace           whether phi is the same everywhere
+//   axis_names                  what descriptions call its axes: none, one or two
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
+//   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
+//   settle(k)                   makes of these, once, what its functions want
 //   its_own_reverse             seen from its successor it is of its own kind, with the axis turned round
 //   ...                         and what few joints have to say: JointDefaults
 //
@@ -42,14 +45,11 @@ struct Coordinate {
 };
 using CoordinateList = std::initializer_list<Coordinate>;
 
-/// Numbers that belong to one joint and do not change.
+/// Numbers that belong to one joint and do not change. What they are only its own file says.
 struct JointConstants {
   JointKind reversed = {};  // reversed: which joint it is, passed from its successor to its predecessor
-  double pitch = 0.0;  // helical [m/rad]
-  double first_axis[2] = {0.0, 0.0};  // universal: x and z of the first axis (the second is z)
-  int mask = 0;  // gimbal: bit k set where parameter k of rx ry rz tx ty tz is free
-  double parameter[6] = {0, 0, 0, 0, 0, 0};  // gimbal: sine of a fixed rotation, fixed displacement
-  double cosine[3] = {1, 1, 1};  // gimbal: cosine of a fixed rotation
+  int free = 0;  // bits: of the coordinates that its type lists, those that it has, where that differs
+  double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
 /// Where a joint reads its coordinates: q itself, and sine and cosine of those that are angles, in their order.
@@ -110,9 +110,14 @@ struct JointDefaults {
   static constexpr bool has_quaternion = false;  // q starts with one
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
   static constexpr bool whole_turns_return = true;  // an angle that has made a whole turn is where it was
+  static constexpr std::initializer_list<const char*> axis_names = {};
   static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
+  template <class F> static void fields(JointConstants&, F) {}
+  static void settle(JointConstants&) {}
   /// Whether coordinate i of those that are listed is one of its own.
   static bool has(const JointConstants&, int) { return true; }
+  /// Whether a pose tells how often its angle has turned.
+  static bool pose_tells_turns(const JointConstants&) { return false; }
   /// Why it cannot close a loop, or null.
   static const char* cannot_close(const JointConstants&) { return nullptr; }
   /// Makes u, half of which Cayley's map takes to a turn, what the exponential takes there.
@@ -121,6 +126,7 @@ struct JointDefaults {
 /// What a joint with one axis has: that is turned onto z.
 struct OneAxis : JointDefaults {
   static constexpr bool its_own_reverse = true;
+  static constexpr std::initializer_list<const char*> axis_names = {"axis"};
   static Mat3<double> axes(const Vec3<double>& axis, const Vec3<double>&, JointConstants&) { return axis_frame(axis); }
 };
 

@@ -9,6 +9,7 @@ struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
   static constexpr CoordinateList coordinates = {{"x", "m"}, {"y", "m"}, {"angle", "rad"}}, velocities = coordinates;
   static constexpr int nq = 3;
   static constexpr bool is_rate(int k) { return k == 2; }
+  static constexpr std::initializer_list<const char*> axis_names = {"normal"};
   static Mat3<double> axes(const Vec3<double>& normal, const Vec3<double>&, JointConstants&) { return axis_frame(normal); }
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return {rotation_z(c.sin[0], c.cos[0]), vec3<T>(c.q[0], c.q[1], T(0.0))};

@@ -10,16 +10,17 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   static constexpr CoordinateList coordinates = {{"1", "rad"}, {"2", "rad"}}, velocities = coordinates;
   static constexpr int nv = 2, free_components = combined;
   static constexpr bool constant_subspace = false;
+  static constexpr std::initializer_list<const char*> axis_names = {"axis1", "axis2"};
   static Mat3<double> axes(const Vec3<double>& first, const Vec3<double>& second, JointConstants& k) {
     const Vec3<double> across = first - second * dot(first, second);
     Mat3<double> Q = axis_frame(second);  // parallel axes: any x will do
     if (across.norm() >= 1e-9) Q.col(0) = across / across.norm(), Q.col(1) = cross<double>(Q.col(2), Q.col(0));
     const Vec3<double> turned = transpose_times(Q, first);
-    k.first_axis[0] = turned(0), k.first_axis[1] = turned(2);
+    k.number[0] = turned(0), k.number[1] = turned(2);  // its y is 0
     return Q;
   }
   template <class T> static Vec3<T> first_axis(const Coordinates<T>& c) {
-    return vec3<T>(T(c.constants->first_axis[0]), T(0.0), T(c.constants->first_axis[1]));
+    return vec3<T>(T(c.constants->number[0]), T(0.0), T(c.constants->number[1]));
   }
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return pure_rotation(rotation_about(first_axis(c), c.sin[0], c.cos[0]) * rotation_z(c.sin[1], c.cos[1]));
@@ -33,7 +34,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
     return {{{vec3<T>(a(1) * v[1], -a(0) * v[1], T(0.0)), zero3<T>()}, Motion<T>::zero()}};
   }
   static const char* cannot_close(const JointConstants& k) {
-    return std::abs(k.first_axis[0]) < 1e-9 ? "its two axes are parallel: use a Revolute" : nullptr;
+    return std::abs(k.number[0]) < 1e-9 ? "its two axes are parallel: use a Revolute" : nullptr;
   }
   /// The first angle is that about a at which z stands; what is left then turns about z.
   template <class T> static void read(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
@@ -47,10 +48,10 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   template <class T>
   static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
     const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, &k}));  // from the child
-    const T inverse = T(1.0) / T(std::abs(k.first_axis[0]));
+    const T inverse = T(1.0) / T(std::abs(k.number[0]));
     const Vec3<T> n = vec3<T>(-a(1) * inverse, a(0) * inverse, T(0.0)), e = transpose_times(X.R, X.p), &w = V.angular;
     out.row[0] = {n, zero3<T>()};
-    out.residual[0] = (a(2) - T(k.first_axis[1])) * inverse;
+    out.residual[0] = (a(2) - T(k.number[1])) * inverse;
     for (int i = 0; i < 3; ++i) {
       out.row[1 + i] = {zero3<T>(), unit_motion<T>(i).angular};
       out.residual[1 + i] = e(i);

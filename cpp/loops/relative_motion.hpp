@@ -63,7 +63,7 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const T* time
   }
   sincos(3, q, sin, cos);
   JointConstants all;
-  all.mask = 63;
+  all.free = 63;
   const Coordinates<T> coordinates = {q, sin, cos, &all};
   const Mat3<T> R = cast<T>(c.told_in);
   X = X * pure_rotation(Mat3<T>(R.transpose())) * Gimbal<6>::transform(coordinates) * pure_rotation(R);

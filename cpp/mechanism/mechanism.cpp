@@ -79,7 +79,8 @@ bool turns(const JointDescription& j, int k) {
   });
 }
 
-Mechanism::Mechanism(const Description& d) {
+Mechanism::Mechanism(Description d) {
+  for (JointDescription& j : d.joints) visit_every(j.kind, 0, [&](auto joint) { joint.settle(j.constants); });
   span(d);
   place(d);
   finish(d);

@@ -29,7 +29,7 @@ struct JointDescription {
   std::string name, parent, child;
   JointKind kind;
   Vec3<double> axis, axis2;  // unit vectors, in the joint's frame
-  JointConstants constants;  // pitch, or a gimbal's mask, sines and displacements
+  JointConstants constants;  // those of its fields are set
   Transform<double> at_parent, at_child;  // the joint's frame in either body
   bool actuated;
   std::vector<double> armature, damping, friction, stiffness, rest;  // per velocity
@@ -89,7 +89,7 @@ bool turns(const JointDescription& j, int k);
 class Mechanism {
  public:
   /// Throws ModelError.
-  explicit Mechanism(const Description& description);
+  explicit Mechanism(Description description);
   Mechanism(const Mechanism&) = delete;
   Mechanism& operator=(const Mechanism&) = delete;
 

@@ -21,8 +21,7 @@ inline std::vector<LoopAngle> loop_angles(const Tree& tree) {
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& of = tree.loop_motion[i];
     visit_every(of.joint, of.nv, [&](auto joint) {
-      // a screw's displacement tells them, unless it has no pitch
-      if (!joint.whole_turns_return && of.constants.pitch != 0.0) return;
+      if (joint.pose_tells_turns(of.constants)) return;
       int listed = 0, k = 0;
       for (const Coordinate& c : joint.coordinates) {
         if (!joint.has(of.constants, listed++)) continue;

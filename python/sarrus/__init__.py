@@ -43,6 +43,7 @@ from .description import (
     VisualSpec,
 )
 from .description.joints import (
+    JOINT_TYPES,
     Cylindrical,
     Fixed,
     Free,
@@ -100,6 +101,8 @@ __all__ = [
     "simulate_many", "view",
 ]  # fmt: skip
 
+globals().update(JOINT_TYPES)  # those of the core's that have no class of their own in description/joints.py
+__all__ += [name for name in JOINT_TYPES if name not in __all__]
 
 _ON_DEMAND = {
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),

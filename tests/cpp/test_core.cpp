@@ -88,12 +88,14 @@ JointDescription joint(const Kind& k, Random& random) {
   JointDescription j{};
   j.kind = k.kind, j.nq = k.nq, j.nv = k.nv;
   j.axis = random.axis(), j.axis2 = random.axis();
-  j.constants.pitch = 0.1, j.constants.mask = k.mask;
-  for (int i = 0; i < 3; ++i) {
-    const double angle = random();
-    j.constants.parameter[i] = std::sin(angle), j.constants.cosine[i] = std::cos(angle);
-    j.constants.parameter[3 + i] = random(-0.2, 0.2);
-  }
+  visit_every(k.kind, 0, [&](auto joint) {
+    joint.fields(j.constants, [&](const char*, auto& x, const char*) {
+      if constexpr (std::is_same_v<decltype(x), int&>)
+        x = k.mask;
+      else
+        x = random(-0.2, 0.2);
+    });
+  });
   j.at_parent = random.transform(), j.at_child = random.transform();
   for (auto* one : {&j.armature, &j.damping, &j.friction, &j.stiffness, &j.rest}) {
     one->resize(k.nv);

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -137,6 +137,8 @@ class JointType:
     quaternion : whether q starts with one
     whole_turns_return : whether an angle that has made a whole turn is where it was; a screw's is not
     constant_subspace : whether the motion space is the same everywhere, in the successor's axes
+    axes, numbers : the fields that are axes, and the other ones with their units
+    free_components : of [angular; linear] in the successor's axes, z along its axis, as bits; None where they are combined
 
     Damping, friction and springs act wherever the joint is, in the tree or where it closes a loop. There it reads its own coordinates off the
     bodies, which do not tell whole turns. Simulations count them, from an angle in [-pi, pi] or within its limits on, for all that acts. A function
@@ -156,8 +158,6 @@ class JointType:
     stiffness: Any = field(default=0.0, kw_only=True)
     rest: Any = field(default=0.0, kw_only=True)
 
-    _axes: ClassVar[tuple[str, ...]] = ()  # names of those that it has
-
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
     # what the core's joint says of itself
@@ -167,6 +167,9 @@ class JointType:
     quaternion: ClassVar[bool] = False
     whole_turns_return: ClassVar[bool] = True
     constant_subspace: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, ...]] = ()
+    numbers: ClassVar[tuple[tuple[str, str], ...]] = ()
+    free_components: ClassVar[int | None] = None
 
     def __init_subclass__(cls) -> None:
         for name, fact in _CORE.get(cls.__name__, {}).items():
@@ -174,8 +177,9 @@ class JointType:
         cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)
 
     def __post_init__(self) -> None:
-        for name in self._axes:
+        for name in self.axes:
             self._set(name, unit_axis(getattr(self, name)))
+        self._set_numbers()
         for name in (*PASSIVE, *BOUNDS):
             given, bound = getattr(self, name), name in BOUNDS
             if given is None and bound:
@@ -186,6 +190,10 @@ class JointType:
             self._set(name, values)
         if self.limits is not None:
             self._set("limits", self._checked_limits())
+
+    def _set_numbers(self) -> None:
+        for name, _ in self.numbers:
+            self._set(name, float(self._per(name, getattr(self, name), 1)[0]))
 
     def _checked_limits(self) -> tuple[Vector, Vector]:
         try:
@@ -228,7 +236,7 @@ class JointType:
     @property
     def pin(self) -> tuple[Vector, Vector | None]:
         """Where it is drawn: a point (3,) of the successor's frame, and its axis through it; None where it has not one axis."""
-        return _ZEROS[3], getattr(self, self._axes[0]) if len(self._axes) == 1 else None
+        return _ZEROS[3], getattr(self, self.axes[0]) if len(self.axes) == 1 else None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -261,9 +269,9 @@ class JointType:
             shown.append(f"limits=({_text(self.limits[0])}, {_text(self.limits[1])})")
         return f"{self.kind}({', '.join(shown)})"
 
-    def _core_parameters(self) -> dict[str, object]:
-        """What the core needs of this joint besides what all joints share."""
-        return {key: getattr(self, name).tolist() for key, name in zip(("axis", "axis2"), self._axes, strict=False)}
+    def _core_numbers(self) -> list[float]:
+        """Those of the core's fields, in their order."""
+        return [getattr(self, name) for name, _ in self.numbers]
 
 
 def _text(value: object) -> str:
@@ -296,7 +304,6 @@ class Revolute(JointType):
     """
 
     axis: Any
-    _axes = ("axis",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -309,7 +316,6 @@ class Prismatic(JointType):
     """
 
     axis: Any
-    _axes = ("axis",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -323,14 +329,6 @@ class Helical(JointType):
 
     axis: Any
     pitch: float
-    _axes = ("axis",)
-
-    def __post_init__(self) -> None:
-        self._set("pitch", float(self._per("pitch", self.pitch, 1)[0]))
-        super().__post_init__()
-
-    def _core_parameters(self) -> dict[str, object]:
-        return super()._core_parameters() | {"pitch": self.pitch}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,7 +341,6 @@ class Cylindrical(JointType):
     """
 
     axis: Any
-    _axes = ("axis",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -359,7 +356,6 @@ class Universal(JointType):
 
     axis1: Any
     axis2: Any
-    _axes = ("axis1", "axis2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -374,7 +370,6 @@ class Planar(JointType):
     """
 
     normal: Any
-    _axes = ("normal",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -448,5 +443,28 @@ class Gimbal(JointType):
         turning = [k for k in range(3) if PARAMETERS[k] in self.free]
         return -self.fixed[3:], np.eye(3)[turning[0]] if len(turning) == 1 and not self.fixed[:3].any() else None
 
-    def _core_parameters(self) -> dict[str, object]:
-        return {"mask": sum(1 << PARAMETERS.index(name) for name in self.free), "fixed": self.fixed.tolist()}
+    def _set_numbers(self) -> None:
+        pass  # they are checked above, all together
+
+    def _core_numbers(self) -> list[float]:
+        return [sum(1 << PARAMETERS.index(name) for name in self.free), *self.fixed.tolist()]
+
+
+def _declared(name: str) -> type[JointType]:
+    """The class of a joint that has none above: its axes and its numbers, as the core's joint names them."""
+    row = _CORE[name]
+    units = "".join(f", {key} in {unit}" for key, unit in row["numbers"])
+    names = ", ".join(f"{coordinate or 'q'} [{unit}]" for coordinate, unit in row["coordinates"])
+    return make_dataclass(
+        name,
+        [*((axis, Any) for axis in row["axes"]), *((key, float) for key, _ in row["numbers"])],
+        bases=(JointType,),
+        namespace={"__doc__": f"q = ({names}){units}.", "__module__": __name__},
+        frozen=True,
+        eq=False,
+        repr=False,
+    )
+
+
+globals().update({name: _declared(name) for name in _CORE if name not in globals()})
+JOINT_TYPES: dict[str, type[JointType]] = {name: globals()[name] for name in _CORE}

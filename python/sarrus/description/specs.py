@@ -239,12 +239,8 @@ def _span(points: Sequence[ArrayLike]) -> float:
 
 def _joint(j: JointSpec) -> dict[str, Any]:
     return {
-        "axis": [0.0, 0.0, 1.0],
-        "axis2": [0.0, 0.0, 1.0],
-        "pitch": 0.0,
-        "mask": 0,
-        "fixed": [0.0] * 6,
-        **j.joint._core_parameters(),
+        "axes": [getattr(j.joint, axis).tolist() for axis in j.joint.axes],
+        "numbers": j.joint._core_numbers(),
         **{key: getattr(j.joint, key).tolist() for key in PASSIVE},
         "name": j.name,
         "kind": j.joint.kind,

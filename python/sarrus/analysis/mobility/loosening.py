@@ -29,10 +29,6 @@ from .report import MobilityAnalysis
 if TYPE_CHECKING:
     from typing import Self
 
-# what these leave free, z along their axis
-FREE = {
-    "Fixed": "", "Revolute": "rz", "Prismatic": "tz", "Cylindrical": "rz tz", "Spherical": "rx ry rz", "Planar": "rz tx ty",
-}  # fmt: skip
 # a joint with fewer rows is good enough if the smallest singular value that counts keeps this share of itself
 SHARE = 0.1
 # samples of the motion, and their distance [rad, mean sizes of the bodies]
@@ -168,7 +164,7 @@ def _loosest(robot: Loosening, name: str, q: Array, needed: int, least: float) -
     spec = next(j for j in robot.description.joints if j.name == name)
     if _why_not(spec):
         return None
-    rows, free = robot.constraint(name).rows, FREE[spec.joint.kind].split()
+    rows, free = robot.constraint(name).rows, _free_parameters(spec.joint)
     others = np.delete(ScaledLoops(robot, q, 0.0).jacobian(q), rows, axis=0)
     rank = int((np.linalg.svd(others, compute_uv=False) > least).sum())
     for count in range(max(0, needed - rank), rows.stop - rows.start):
@@ -188,13 +184,18 @@ def _why_not(spec: JointSpec) -> str:
     """What keeps a joint from being loosened, if something does."""
     if spec.laws or spec.actuated:
         return "it follows laws" if spec.laws else "it has a motor"
-    if spec.joint.kind not in FREE:
-        return f"{spec.joint.kind} has no looser kin"
+    if spec.joint.free_components is None:
+        return f"{spec.joint.kind} has no joint type that is known to be less restrictive"
     return (
         "no looser joint has its velocities, which damping, friction or a spring need"
         if _has_terms(spec.joint) and spec.joint.kind in ("Spherical", "Planar")
         else ""
     )
+
+
+def _free_parameters(joint: JointType) -> list[str]:
+    free = joint.free_components or 0
+    return [name for k, name in enumerate(PARAMETERS) if free >> k & 1]
 
 
 def _has_terms(joint: JointType) -> bool:
