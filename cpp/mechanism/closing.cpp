@@ -96,45 +96,15 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
 
 void Mechanism::close(const Description& d) {
   Loops& loops = tree_.loops;
-  const auto describe = [&](const std::string& name) {
-    described_constraints_.push_back(constraints_.size() - 1);
-    constraint_names_.push_back(name);
-  };
-  for (std::size_t j = 0; j < d.joints.size(); ++j) {
-    if (!joints_[j].closes_a_loop) continue;
-    if (d.look) d.look();
-    joints_[j].constraint = constraints_.size();
-    constraints_.add(loops, closing_joint(d, static_cast<int>(j)));
-    add_motion(d, static_cast<int>(j), constraints_.last());
-    describe(d.joints[j].name);
-  }
-  tree_.loop_motions = static_cast<int>(loop_motions_.size()), tree_.loop_motion = loop_motions_.data();
-  for (const ConstraintDescription& o : d.constraints) {
-    constraints_.add(loops, other_constraint(d, o));
-    describe(o.name);
-  }
-  const int hard = loops.rows, hard_constraints = constraints_.size(), hard_entries = loops.entries;
-
-  // a motor in a joint that closes a loop: the velocity that it drives is a row, and its effort that row's multiplier
-  for (std::size_t j = 0; j < d.joints.size(); ++j) {
-    const PlacedJoint& placed = joints_[j];
-    const int driven = d.joints[j].actuated ? d.joints[j].nv : 0;
-    for (int k = 0; k < driven; ++k) actuators_.push_back(placed.closes_a_loop ? tree_.nv + loops.rows + k : placed.iv + k);
-    if (!placed.closes_a_loop) continue;
-    const LoopMotion& m = loop_motions_[placed.constraint];
-    if (driven == 0 && !m.has_armature) continue;
-    for (int k = 0; k < m.nv; ++k) {
-      driven_.push_back(driven ? 1.0 : 0.0);
-      motor_unit_.push_back(turns(d.joints[j], k) ? 1.0 : d.length);
-      rotor_.push_back(m.has_armature ? std::sqrt(m.terms[k].armature) : 0.0);
-    }
-    constraints_.add(loops, motions_[placed.constraint]);
-  }
-  loops.motor_rows = loops.rows - hard, loops.motor_entries = loops.entries - hard_entries;
-  loops.motor_constraints = constraints_.size() - hard_constraints;
-  loops.rows = hard, loops.constraints = hard_constraints, loops.entries = hard_entries;
+  add_constraints(d);
+  const int rows = loops.rows, constraints = constraints_.size(), entries = loops.entries;
+  add_motors(d);
+  loops.motor_rows = loops.rows - rows, loops.motor_entries = loops.entries - entries;
+  loops.motor_constraints = constraints_.size() - constraints;
+  loops.rows = rows, loops.constraints = constraints, loops.entries = entries;
   loops.constraint = constraints_.data(), loops.motion = motions_.data();
   loops.driven = driven_.data(), loops.rotor = rotor_.data(), loops.motor_unit = motor_unit_.data();
+  loops.actuators = static_cast<int>(actuators_.size()), loops.actuator = actuators_.data();
   if (std::any_of(rotor_.begin(), rotor_.end(), [](double r) { return r != 0.0; })) {
     loops.rotor_rows = loops.motor_rows;
     chain_.assign(tree_.nv, -1);
@@ -143,40 +113,84 @@ void Mechanism::close(const Description& d) {
       for (int k = links_[b].iv; k < links_[b].iv + links_[b].nv; ++k) chain_[k] = before, before = k;
     tree_.mass_parent = chain_.data();
   }
-
   mass_first_.push_back(0);
   for (int i = 0; i < tree_.nv; ++i) mass_first_.push_back(mass_first_.back() + column_depth_[i] + 1);
   loops.mass_first = mass_first_.data();
-  loops.actuators = static_cast<int>(actuators_.size()), loops.actuator = actuators_.data();
-  for (const std::string& name : massless_) {  // rows of constraints, or armature across a loop
-    std::size_t j = 0;
-    while (d.joints[j].name != name) ++j;
-    const auto held = [&](int k) {
-      for (int i = 0; i < hard_constraints + (loops.rotor_rows ? loops.motor_constraints : 0); ++i) {
-        const Constraint& c = constraints_.data()[i];
-        if (std::find(c.column, c.column + c.columns, k) != c.column + c.columns) return true;
-      }
-      return false;
-    };
-    bool all = true;
-    for (int k = joints_[j].iv; k < joints_[j].iv + joints_[j].nv; ++k) all = all && held(k);
-    if (!all) idle_.push_back(name);
+  find_idle(d);
+  if (constraints > 0) order_elimination(d);
+}
+
+void Mechanism::add_constraints(const Description& d) {
+  const auto describe = [&](const std::string& name) {
+    described_constraints_.push_back(constraints_.size() - 1);
+    constraint_names_.push_back(name);
+  };
+  for (std::size_t j = 0; j < d.joints.size(); ++j) {
+    if (!joints_[j].closes_a_loop) continue;
+    if (d.look) d.look();
+    joints_[j].constraint = constraints_.size();
+    constraints_.add(tree_.loops, closing_joint(d, static_cast<int>(j)));
+    add_motion(d, static_cast<int>(j), constraints_.last());
+    describe(d.joints[j].name);
   }
-  if (hard_constraints == 0) return;
-  // substructures are looked for where they may pay, and taken where they take half the time
+  tree_.loop_motions = static_cast<int>(loop_motions_.size()), tree_.loop_motion = loop_motions_.data();
+  for (const ConstraintDescription& o : d.constraints) {
+    constraints_.add(tree_.loops, other_constraint(d, o));
+    describe(o.name);
+  }
+}
+
+/// A motor in a joint that closes a loop: the velocity that it drives is a row, and its effort that row's multiplier.
+void Mechanism::add_motors(const Description& d) {
+  for (std::size_t j = 0; j < d.joints.size(); ++j) {
+    const PlacedJoint& placed = joints_[j];
+    const int driven = d.joints[j].actuated ? d.joints[j].nv : 0;
+    for (int k = 0; k < driven; ++k) actuators_.push_back(placed.closes_a_loop ? tree_.nv + tree_.loops.rows + k : placed.iv + k);
+    if (!placed.closes_a_loop) continue;
+    const LoopMotion& m = loop_motions_[placed.constraint];
+    if (driven == 0 && !m.has_armature) continue;
+    for (int k = 0; k < m.nv; ++k) {
+      driven_.push_back(driven ? 1.0 : 0.0);
+      motor_unit_.push_back(turns(d.joints[j], k) ? 1.0 : d.length);
+      rotor_.push_back(m.has_armature ? std::sqrt(m.terms[k].armature) : 0.0);
+    }
+    constraints_.add(tree_.loops, motions_[placed.constraint]);
+  }
+}
+
+/// Joints along which nothing that they carry has inertia, nor what rows of constraints, or armature across a loop, tie to them.
+void Mechanism::find_idle(const Description& d) {
+  if (massless_.empty()) return;
+  const int felt = tree_.loops.constraints + (tree_.loops.rotor_rows ? tree_.loops.motor_constraints : 0);
+  std::vector<char> held(tree_.nv, 0);
+  for (int i = 0; i < felt; ++i) {
+    const Constraint& c = constraints_.data()[i];
+    for (int k = 0; k < c.columns; ++k) held[c.column[k]] = 1;
+  }
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    if (std::find(massless_.begin(), massless_.end(), d.joints[j].name) == massless_.end()) continue;
+    const auto first = held.begin() + joints_[j].iv, last = first + joints_[j].nv;
+    if (std::find(first, last, 0) != last) idle_.push_back(d.joints[j].name);
+  }
+}
+
+/// Substructures are looked for where they may pay, and taken where they take half the time.
+void Mechanism::order_elimination(const Description& d) {
+  Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();
   const bool decided = d.substructures != d.automatic;
-  if (decided ? d.substructures > 0 : tree_.nv + hard > 60) pieces_ = substructured(tree_, decided ? d.substructures : 0, d.look);
+  if (decided ? d.substructures > 0 : tree_.nv + loops.rows > 60)
+    pieces_ = substructured(tree_, decided ? d.substructures : 0, d.look);
   if (pieces_) operations_of_substructures_ = pieces_->operations();
   const double most = !pieces_ ? any : decided ? 0.0 : 2.0 * pieces_->operations();
-  const int inertial = hard_constraints + (loops.rotor_rows ? loops.motor_constraints : 0);
-  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, hard + loops.rotor_rows, true, most, d.look);
+  const int inertial = loops.constraints + (loops.rotor_rows ? loops.motor_constraints : 0);
+  dynamics_ = EliminationPlan(tree_, constraints_.data(), inertial, loops.rows + loops.rotor_rows, true, most, d.look);
   if (pieces_ && !dynamics_.complete()) {
     loops.substructures = &pieces_->view();
     return;
   }
   pieces_.reset();
-  statics_ = EliminationPlan(tree_, constraints_.data(), constraints_.size(), hard + loops.motor_rows, false, any, d.look);
+  statics_ = EliminationPlan(tree_, constraints_.data(), constraints_.size(), loops.rows + loops.motor_rows, false, any, d.look);
   loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
 }
 

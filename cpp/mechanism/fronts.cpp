@@ -81,63 +81,69 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
 }
 
 // A block passes what it meets on to the first of it, its parent. Where the parent meets little more, the two share a front.
-void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::function<void()>& look) {
-  const int n = static_cast<int>(block.size());
+std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& look) {
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
     for (const int b : blocks) sum += static_cast<int>(block[b].unknown.size());
     return sum;
   };
-  std::vector<int> parent(n, -1), pivots(n), later(n), with(n, -1);  // with: the child whose front a block takes over
-  std::vector<std::vector<int>> children(n);
-  for (int b = 0; b < n; ++b) {
+  std::vector<Merged> all(block.size());
+  for (std::size_t b = 0; b < block.size(); ++b) {
     if (look) look();
+    Merged& m = all[b];
     if (!block[b].later.empty()) {
-      parent[b] = block[b].later.front();
-      unite_rest(block[parent[b]].later, block[b].later);
-      children[parent[b]].push_back(b);
+      m.parent = block[b].later.front();
+      unite_rest(block[m.parent].later, block[b].later);
+      all[m.parent].children.push_back(static_cast<int>(b));
     }
-    pivots[b] = static_cast<int>(block[b].unknown.size()), later[b] = count(block[b].later);
-    for (const int c : children[b]) {
-      const double zeros = double(pivots[c]) * (pivots[b] + later[b] - later[c]);
-      if (zeros <= 0.1 * pivots[c] * (pivots[c] + later[c]) && (with[b] < 0 || later[c] > later[with[b]])) with[b] = c;
+    m.pivots = static_cast<int>(block[b].unknown.size()), m.later = count(block[b].later);
+    for (const int c : m.children) {
+      const double zeros = double(all[c].pivots) * (m.pivots + m.later - all[c].later);
+      const bool little = zeros <= 0.1 * all[c].pivots * (all[c].pivots + all[c].later);
+      if (little && (m.heir_of < 0 || all[c].later > all[m.heir_of].later)) m.heir_of = c;
     }
-    if (with[b] >= 0) pivots[b] += pivots[with[b]];
+    if (m.heir_of < 0) continue;
+    m.pivots += all[m.heir_of].pivots;
+    all[m.heir_of].inherited = true;
   }
+  return all;
+}
 
-  // children before parents, the one whose front goes on last
+/// Children before parents, the one whose front goes on last.
+std::vector<int> FrontalPlan::postorder(std::vector<Merged>& all) {
   std::vector<int> order, stack;
-  for (int b = n - 1; b >= 0; --b)
-    if (parent[b] < 0) stack.push_back(b);
+  for (int b = static_cast<int>(all.size()) - 1; b >= 0; --b)
+    if (all[b].parent < 0) stack.push_back(b);
   while (!stack.empty()) {
     const int b = stack.back();
     stack.pop_back();
     order.push_back(b);
-    if (with[b] >= 0) {
-      auto& c = children[b];
-      c.erase(std::find(c.begin(), c.end(), with[b]));
-      c.push_back(with[b]);
+    std::vector<int>& children = all[b].children;
+    if (all[b].heir_of >= 0) {
+      children.erase(std::find(children.begin(), children.end(), all[b].heir_of));
+      children.push_back(all[b].heir_of);
     }
-    stack.insert(stack.end(), children[b].begin(), children[b].end());
+    stack.insert(stack.end(), children.begin(), children.end());
   }
   std::reverse(order.begin(), order.end());
+  return order;
+}
 
-  std::vector<int> start(n);
+void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::function<void()>& look) {
+  std::vector<Merged> merged = merge(block, look);
+  const std::vector<int> order = postorder(merged);
+  std::vector<int> start(block.size());
   for (const int b : order) {
     start[b] = static_cast<int>(unknown_.size());
     unknown_.insert(unknown_.end(), block[b].unknown.begin(), block[b].unknown.end());
   }
   for (int k = 0; k < unknowns; ++k) place_[unknown_[k]] = k;
-
-  std::vector<char> taken(n, 0);
-  for (int b = 0; b < n; ++b)
-    if (with[b] >= 0) taken[with[b]] = 1;
   for (const int b : order) {
-    if (taken[b]) continue;
+    if (merged[b].inherited) continue;
     if (look) look();
     Front f{};
-    f.pivots = pivots[b], f.first = start[b] + static_cast<int>(block[b].unknown.size()) - pivots[b];
-    f.size = f.pivots + later[b], f.slot = slots_, f.later = static_cast<int>(later_.size()), f.parent = -1;
+    f.pivots = merged[b].pivots, f.first = start[b] + static_cast<int>(block[b].unknown.size()) - f.pivots;
+    f.size = f.pivots + merged[b].later, f.slot = slots_, f.later = static_cast<int>(later_.size()), f.parent = -1;
     slots_ += f.pivots * f.size;
     for (const int l : block[b].later)
       for (std::size_t k = 0; k < block[l].unknown.size(); ++k) later_.push_back(start[l] + static_cast<int>(k));
@@ -145,12 +151,17 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
     const int index = static_cast<int>(front_.size());
     for (int k = 0; k < f.pivots; ++k) front_of_[f.first + k] = index;
     front_.push_back(f);
-    widest_ = std::max(widest_, f.size), largest_ = std::max(largest_, later[b]);
+    widest_ = std::max(widest_, f.size), largest_ = std::max(largest_, merged[b].later);
     for (int k = 0; k < f.pivots; ++k) operations_ += 0.5 * (f.size - k) * (f.size - k + 1.0);
   }
-  for (std::size_t i = 0; i < front_.size(); ++i) {
+  link_fronts(look);
+  size_stack();
+}
+
+/// Where in its parent's front each front adds what it leaves.
+void FrontalPlan::link_fronts(const std::function<void()>& look) {
+  for (Front& f : front_) {
     if (look) look();
-    Front& f = front_[i];
     f.into = static_cast<int>(into_.size());
     if (f.size == f.pivots) continue;
     f.parent = front_of_[later_[f.later]];
@@ -158,7 +169,10 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
     ++up.children;
     for (int k = 0; k < f.size - f.pivots; ++k) into_.push_back(find(up, later_[f.later + k]));
   }
+}
 
+/// How much is held at once of what fronts leave for their parents.
+void FrontalPlan::size_stack() {
   std::vector<int> held;
   int on_stack = 0;
   const auto packed = [](int m) { return m * (m + 1) / 2 + m; };

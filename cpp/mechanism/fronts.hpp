@@ -24,8 +24,19 @@ class FrontalPlan {
 
  private:
   struct Block;
+  /// What becomes of a block: its parent, or -1; how many unknowns its front eliminates, and how many later ones these meet; the child whose
+  /// front it takes over, or -1; whether its own is taken over.
+  struct Merged {
+    int parent = -1, pivots = 0, later = 0, heir_of = -1;
+    bool inherited = false;
+    std::vector<int> children{};
+  };
   std::vector<Block> blocks(const Tree&, const Constraint*, int constraints) const;
+  static std::vector<Merged> merge(std::vector<Block>& block, const std::function<void()>& look);
+  static std::vector<int> postorder(std::vector<Merged>& all);
   void build(std::vector<Block>& block, int unknowns, const std::function<void()>& look);
+  void link_fronts(const std::function<void()>& look);
+  void size_stack();
   void locate_entries(const Tree&, const Constraint*, int constraints, const std::function<void()>& look);
   int find(const Front& front, int position) const;
 

@@ -48,6 +48,65 @@ bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerm
   return (scale.asDiagonal() * G * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-12;
 }
 
+/// Bodies and joints: the ends of each joint, and the joints at each body, the ground first.
+struct Graph {
+  std::vector<int> parent, child;
+  std::vector<std::vector<int>> at;
+};
+Graph graph_of(const Description& d) {
+  std::unordered_map<std::string, int> body = {{"ground", ground}}, joint;
+  for (std::size_t i = 0; i < d.bodies.size(); ++i) {
+    if (d.bodies[i].name == "ground") throw ModelError("a body cannot be named 'ground': that is the world");
+    if (!body.emplace(d.bodies[i].name, static_cast<int>(i)).second)
+      throw ModelError("two bodies are named '" + d.bodies[i].name + "'");
+  }
+  Graph g = {std::vector<int>(d.joints.size()), std::vector<int>(d.joints.size()),
+             std::vector<std::vector<int>>(d.bodies.size() + 1)};
+  for (std::size_t i = 0; i < d.joints.size(); ++i) {
+    const JointDescription& j = d.joints[i];
+    if (!joint.emplace(j.name, static_cast<int>(i)).second) throw ModelError("two joints are named '" + j.name + "'");
+    for (const std::string& end : {j.parent, j.child})
+      if (!body.count(end)) throw ModelError("joint '" + j.name + "' refers to body '" + end + "', which does not exist");
+    if (j.parent == j.child) throw ModelError("joint '" + j.name + "' joins body '" + j.parent + "' to itself");
+    g.parent[i] = body.at(j.parent), g.child[i] = body.at(j.child);
+    g.at[g.parent[i] + 1].push_back(static_cast<int>(i)), g.at[g.child[i] + 1].push_back(static_cast<int>(i));
+  }
+  return g;
+}
+
+/// The joint that carries each body, -1: none; the bodies that each one carries, the ground first; how many motors are in it.
+struct SpanningTree {
+  std::vector<int> carrier;
+  std::vector<std::vector<int>> children;
+  int actuated = 0;
+};
+/// Of least depth, breadth first from the ground. Joints that are `tied` hold groups of bodies together: such a group is entered once, and then
+/// passed along them.
+SpanningTree grow(const Description& d, Graph& g, Groups& group, const std::vector<char>& tied) {
+  SpanningTree tree{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1)};
+  std::vector<char> entered(d.bodies.size() + 1, 0);
+  for (std::vector<int>& list : g.at)
+    std::stable_sort(list.begin(), list.end(), [&](int a, int b) {
+      return tied[a] != tied[b] ? tied[a] > tied[b] : d.joints[a].actuated > d.joints[b].actuated;
+    });
+  entered[group.of(ground)] = 1;
+  std::vector<int> queue = {ground};
+  for (std::size_t head = 0; head < queue.size(); ++head) {
+    const int here = queue[head];
+    for (const int j : g.at[here + 1]) {
+      const int there = g.parent[j] == here ? g.child[j] : g.parent[j];
+      if (there == ground || tree.carrier[there] >= 0 || d.joints[j].close_loop) continue;
+      if (!tied[j] && entered[group.of(there)]) continue;
+      entered[group.of(there)] = 1;
+      tree.carrier[there] = j;
+      tree.actuated += d.joints[j].actuated;
+      tree.children[here + 1].push_back(there);
+      queue.push_back(there);
+    }
+  }
+  return tree;
+}
+
 template <class List> std::string listed(const List& names) {
   std::string text;
   for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";
@@ -93,82 +152,33 @@ Mechanism::Mechanism(Description d) {
 // The spanning tree: least depth, actuated joints in it where possible, then in the order of the description; hints come before all of
 // that. What is left over closes loops.
 void Mechanism::span(const Description& d) {
-  struct Tally {
-    std::vector<int> carrier;
-    std::vector<std::vector<int>> children;
-    int actuated;
-  };
-  std::unordered_map<std::string, int> body = {{"ground", ground}}, joint;
-  for (std::size_t i = 0; i < d.bodies.size(); ++i) {
-    if (d.bodies[i].name == "ground") throw ModelError("a body cannot be named 'ground': that is the world");
-    if (!body.emplace(d.bodies[i].name, static_cast<int>(i)).second)
-      throw ModelError("two bodies are named '" + d.bodies[i].name + "'");
-  }
-  std::vector<std::vector<int>> at(d.bodies.size() + 1);  // joints at each body, the ground first
-  std::vector<int> parent(d.joints.size()), child(d.joints.size());
-  for (std::size_t i = 0; i < d.joints.size(); ++i) {
-    const JointDescription& j = d.joints[i];
-    if (!joint.emplace(j.name, static_cast<int>(i)).second) throw ModelError("two joints are named '" + j.name + "'");
-    for (const std::string& end : {j.parent, j.child})
-      if (!body.count(end)) throw ModelError("joint '" + j.name + "' refers to body '" + end + "', which does not exist");
-    if (j.parent == j.child) throw ModelError("joint '" + j.name + "' joins body '" + j.parent + "' to itself");
-    parent[i] = body.at(j.parent), child[i] = body.at(j.child);
-    at[parent[i] + 1].push_back(static_cast<int>(i)), at[child[i] + 1].push_back(static_cast<int>(i));
-  }
-
-  // Joints that must be in the tree tie their bodies together: such a group is entered once, and then passed along them.
+  Graph graph = graph_of(d);
   Groups kept(d.bodies.size());
-  for (std::size_t i = 0; i < d.joints.size(); ++i)
-    if (d.joints[i].keep_in_tree && !kept.join(parent[i], child[i]))
+  std::vector<char> tied(d.joints.size(), 0);
+  for (std::size_t i = 0; i < d.joints.size(); ++i) {
+    tied[i] = d.joints[i].keep_in_tree;
+    if (tied[i] && !kept.join(graph.parent[i], graph.child[i]))
       throw ModelError("joint '" + d.joints[i].name +
                        "' cannot stay in the tree: others that must stay there already close the loop");
-  const auto grow = [&](Groups& group, const std::vector<char>& tied) {
-    Tally tally{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1), 0};
-    std::vector<char> entered(d.bodies.size() + 1, 0);
-    for (std::vector<int>& list : at)
-      std::stable_sort(list.begin(), list.end(), [&](int a, int b) {
-        return tied[a] != tied[b] ? tied[a] > tied[b] : d.joints[a].actuated > d.joints[b].actuated;
-      });
-    entered[group.of(ground)] = 1;
-    std::vector<int> queue = {ground};
-    for (std::size_t head = 0; head < queue.size(); ++head) {
-      const int here = queue[head];
-      for (const int j : at[here + 1]) {
-        const int there = parent[j] == here ? child[j] : parent[j];
-        if (there == ground || tally.carrier[there] >= 0 || d.joints[j].close_loop) continue;
-        if (!tied[j] && entered[group.of(there)]) continue;
-        entered[group.of(there)] = 1;
-        tally.carrier[there] = j;
-        tally.actuated += d.joints[j].actuated;
-        tally.children[here + 1].push_back(there);
-        queue.push_back(there);
-      }
-    }
-    return tally;
-  };
-  std::vector<char> tied(d.joints.size(), 0);
-  for (std::size_t i = 0; i < d.joints.size(); ++i) tied[i] = d.joints[i].keep_in_tree;
-  Tally tally = grow(kept, tied);
+  }
+  SpanningTree best = grow(d, graph, kept, tied);
   // least depth may have left an actuated joint out: then the actuated ones that close no loop among themselves are tied as well
-  Groups driven = kept;
-  std::vector<char> tied_driven = tied;
   for (std::size_t i = 0; i < d.joints.size(); ++i)
-    if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && driven.join(parent[i], child[i])) tied_driven[i] = 1;
-  const Tally other = grow(driven, tied_driven);
-  if (other.actuated > tally.actuated) tally = other;
+    if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && kept.join(graph.parent[i], graph.child[i])) tied[i] = 1;
+  if (SpanningTree other = grow(d, graph, kept, tied); other.actuated > best.actuated) best = std::move(other);
 
   joints_.assign(d.joints.size(), {0, 0, 0, 0, true, false, -1, -1});
-  carrier_ = tally.carrier;
+  carrier_ = best.carrier;
+  std::vector<std::string> loose;
   for (std::size_t i = 0; i < d.bodies.size(); ++i) {
     const int j = carrier_[i];
-    if (j < 0) continue;
+    if (j < 0) {
+      loose.push_back(d.bodies[i].name);
+      continue;
+    }
     joints_[j].closes_a_loop = false;
-    joints_[j].reversed = parent[j] == static_cast<int>(i);
+    joints_[j].reversed = graph.parent[j] == static_cast<int>(i);
   }
-  const std::vector<std::vector<int>>& children = tally.children;
-  std::vector<std::string> loose;
-  for (std::size_t i = 0; i < d.bodies.size(); ++i)
-    if (carrier_[i] < 0) loose.push_back(d.bodies[i].name);
   if (!loose.empty())
     throw ModelError("no joint leads from the ground to " + listed(loose) + ": join it, or let it float with a Free joint");
   std::vector<int> stack = {ground};  // depth first, children in their order
@@ -176,7 +186,8 @@ void Mechanism::span(const Description& d) {
     const int here = stack.back();
     stack.pop_back();
     order_.push_back(here);
-    stack.insert(stack.end(), children[here + 1].rbegin(), children[here + 1].rend());
+    const std::vector<int>& children = best.children[here + 1];
+    stack.insert(stack.end(), children.rbegin(), children.rend());
   }
 }
 
@@ -198,64 +209,71 @@ void Mechanism::place(const Description& d) {
   links_.push_back(ground_link);
   bodies_.push_back({-1, -1, 0, identity, identity, Inertia<double>::zero()});
   std::unordered_map<std::string, int> body_of = {{"ground", 0}};
-
   for (std::size_t n = 1; n < order_.size(); ++n) {
     const BodyDescription& described = d.bodies[order_[n]];
     const int index = carrier_[order_[n]];
     const JointDescription& j = d.joints[index];
     PlacedJoint& placed = joints_[index];
     const int parent_body = body_of.at(placed.reversed ? j.child : j.parent);
-    const Transform<double>&near = placed.reversed ? j.at_child : j.at_parent, &far = placed.reversed ? j.at_parent : j.at_child;
-    const Body& before = bodies_[parent_body];
-    Body body{parent_body, order_[n], before.link, identity, identity, described.inertia};
-
-    if (j.nv == 0) {
-      // welded; a gimbal with nothing free still displaces
-      const Coordinates<double> none = {nullptr, nullptr, nullptr, &j.constants};
-      Transform<double> across = visit_every(j.kind, 0, [&](auto joint) { return joint.transform(none); });
-      if (placed.reversed) across = across.inverse();
-      body.X_joint = before.X * near * across;
-      body.X = body.X_joint * far.inverse();
-    } else {
-      const bool turned_round = placed.reversed && visit_every(j.kind, 0, [](auto joint) { return joint.its_own_reverse; });
-      Link b{};
-      b.constants = j.constants;
-      const Transform<double> turn = {joint_axes(j, turned_round ? -1.0 : 1.0, b.constants), zero3<double>()};
-      b.parent = before.link, b.joint = b.described = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
-      b.iangle = static_cast<int>(angles_.size());
-      b.X_tree = before.X * near * turn;
-      b.R_joint = turn.R;
-      b.inertia = Inertia<double>::zero();
-      if (placed.reversed && !turned_round) b.joint = JointKind::reversed, b.constants.reversed = j.kind;
-      body.link = static_cast<int>(links_.size());
-      body.X_joint = turn.inverse();
-      body.X = body.X_joint * far.inverse();
-      b.root = b.parent == 0 ? body.link : links_[b.parent].root;
-
-      // which coordinates are angles, and the passive forces along each velocity
-      visit_every(j.kind, j.nv, [&](auto joint) {
-        int listed = 0, iq = placed.iq;
-        for (const Coordinate& c : joint.coordinates) {
-          if (!joint.has(j.constants, listed++)) continue;
-          if (c.is_angle()) angles_.push_back(iq);
-          ++iq;
-        }
-        if (joint.has_quaternion) quaternions_.push_back(placed.iq);
-        for (int k = 0; k < joint.nv; ++k) {
-          const PassiveTerms terms = passive_terms_[placed.iv + k] = passive_terms(j, k, placed.iq);
-          unit_[placed.iv + k] = turns(j, k) ? 1.0 : d.length;
-          tree_.has_armature |= terms.armature != 0.0;
-          tree_.has_joint_forces |= terms.has_forces();
-        }
-      });
-      links_.push_back(b);
-    }
+    Body body{parent_body, order_[n], bodies_[parent_body].link, identity, identity, described.inertia};
+    if (j.nv == 0)
+      weld(j, placed, body);
+    else
+      join(d, j, placed, body);
+    body.X = body.X_joint * (placed.reversed ? j.at_parent : j.at_child).inverse();
     links_[body.link].inertia += transformed(body.X, body.inertia);
     body_of[described.name] = placed.body = static_cast<int>(bodies_.size());
     bodies_.push_back(body);
   }
+  name_frames(d, body_of);
+}
 
-  frames_["ground"] = {0, 0, identity};
+/// A body moves with its parent. A gimbal with nothing free still displaces.
+void Mechanism::weld(const JointDescription& j, const PlacedJoint& placed, Body& body) {
+  const Coordinates<double> none = {nullptr, nullptr, nullptr, &j.constants};
+  Transform<double> across = visit_every(j.kind, 0, [&](auto joint) { return joint.transform(none); });
+  if (placed.reversed) across = across.inverse();
+  body.X_joint = bodies_[body.parent].X * (placed.reversed ? j.at_child : j.at_parent) * across;
+}
+
+/// A body gets a link of its own.
+void Mechanism::join(const Description& d, const JointDescription& j, const PlacedJoint& placed, Body& body) {
+  const Body& before = bodies_[body.parent];
+  const bool turned_round = placed.reversed && visit_every(j.kind, 0, [](auto joint) { return joint.its_own_reverse; });
+  Link b{};
+  b.constants = j.constants;
+  const Transform<double> turn = {joint_axes(j, turned_round ? -1.0 : 1.0, b.constants), zero3<double>()};
+  b.parent = before.link, b.joint = b.described = j.kind, b.nv = j.nv, b.iq = placed.iq, b.iv = placed.iv;
+  b.iangle = static_cast<int>(angles_.size());
+  b.X_tree = before.X * (placed.reversed ? j.at_child : j.at_parent) * turn;
+  b.R_joint = turn.R;
+  b.inertia = Inertia<double>::zero();
+  if (placed.reversed && !turned_round) b.joint = JointKind::reversed, b.constants.reversed = j.kind;
+  body.link = static_cast<int>(links_.size());
+  body.X_joint = turn.inverse();
+  b.root = b.parent == 0 ? body.link : links_[b.parent].root;
+  links_.push_back(b);
+
+  // which coordinates are angles, and the passive forces along each velocity
+  visit_every(j.kind, j.nv, [&](auto joint) {
+    int listed = 0, iq = placed.iq;
+    for (const Coordinate& c : joint.coordinates) {
+      if (!joint.has(j.constants, listed++)) continue;
+      if (c.is_angle()) angles_.push_back(iq);
+      ++iq;
+    }
+    if (joint.has_quaternion) quaternions_.push_back(placed.iq);
+    for (int k = 0; k < joint.nv; ++k) {
+      const PassiveTerms terms = passive_terms_[placed.iv + k] = passive_terms(j, k, placed.iq);
+      unit_[placed.iv + k] = turns(j, k) ? 1.0 : d.length;
+      tree_.has_armature |= terms.armature != 0.0;
+      tree_.has_joint_forces |= terms.has_forces();
+    }
+  });
+}
+
+void Mechanism::name_frames(const Description& d, const std::unordered_map<std::string, int>& body_of) {
+  frames_["ground"] = {0, 0, Transform<double>::identity()};
   for (const BodyDescription& b : d.bodies) {
     const int p = body_of.at(b.name);
     frames_[b.name] = {bodies_[p].link, p, bodies_[p].X};

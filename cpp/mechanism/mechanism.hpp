@@ -126,9 +126,16 @@ class Mechanism {
  private:
   void span(const Description&);
   void place(const Description&);
+  void weld(const JointDescription&, const PlacedJoint&, Body&);
+  void join(const Description&, const JointDescription&, const PlacedJoint&, Body&);
+  void name_frames(const Description&, const std::unordered_map<std::string, int>& body_of);
   void finish(const Description&);
   void weigh(const Description&);
   void close(const Description&);
+  void add_constraints(const Description&);
+  void add_motors(const Description&);
+  void find_idle(const Description&);
+  void order_elimination(const Description&);
   std::string what_ties(const Description&) const;
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
