@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,8 @@ from ..building.builder import Builder
 from ..errors import ModelError
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_ties, free_name, parse
-from .mjcf_document import DEEPEST, KNOWN, WAY_OUT, Document, include, referred
+from .formats import MJCF, WAY_OUT
+from .mjcf_document import DEEPEST, Document, include, referred
 from .mjcf_geoms import body_inertia, geom_of, show_geom
 from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type
 
@@ -74,7 +76,7 @@ def read(
     """
     if floating_base is not None:
         raise ModelError(f"floating_base is for URDF; an MJCF says by <freejoint/> what floats; got {floating_base!r}")
-    root = parse(text, source, KNOWN, deepest=DEEPEST)
+    root = parse(text, source, MJCF.grammar, deepest=DEEPEST)
     if root.tag != "mujoco":
         root.fail("is not the root of an MJCF, <mujoco>")
     include(root, beside)
@@ -123,7 +125,7 @@ class _Reader(Document):
                 if child.tag == "body":
                     child.look_for_unknown()
                     children.append((child, name, frame @ self.pose(child), child.get("childclass") or of_child))
-                elif child.tag in KNOWN:
+                elif child.tag in child.known:
                     if not found and child.tag in ("joint", "freejoint", "inertial"):
                         child.fail("is of the world, which does not move")
                     child.look_for_unknown()
@@ -139,7 +141,7 @@ class _Reader(Document):
         while pending:
             child, frame, of_child = pending.pop()
             if child.tag in ("composite", "flexcomp", "attach"):
-                child.fail(f"makes bodies, which is not read: {WAY_OUT}")
+                MJCF.remark(child)
             if child.tag != "frame":
                 yield child, frame, of_child
                 continue
@@ -162,23 +164,12 @@ class _Reader(Document):
         return (low, high) if low < high or told == "true" else None
 
     def hinge(self, element: Element, frame: Transform, name: str, drives: Drives) -> Hinge:
+        MJCF.remark(element)
         if element.tag == "freejoint":
-            if element.word("align", "true false auto", "auto") == "true":
-                element.note("align of <freejoint> is not read: the body's frame stays where it is")
             element = replace(element, attributes={"type": "free"})
         kind = element.word("type", "free ball slide hinge", "hinge")
         angle = self.angle if kind in ("hinge", "ball") else 1.0
-        springs = {}
-        for term, off in (("stiffness", "spring"), ("damping", "damper")):
-            springs[term], *higher = element.several(term, 3, (0.0,))
-            if any(higher):
-                element.note(f"nonlinear {term} of <{element.tag}> is not read")
-            if springs[term] < 0.0:
-                element.fail(f"has a negative {term}: {springs[term]:g}")
-            if off in self.off:
-                springs[term] = 0.0
-        if element.number("springyield", 0.0):
-            element.note("springyield is not read: springs stay elastic")
+        numbers: dict[str, Any] = MJCF.read(element, angle=angle, off=self.off)
         limits = self.limit(element, "limited", "range")
         most = self.limit(element, "actuatorfrclimited", "actuatorfrcrange")
         reference = element.number("ref", 0.0) * angle
@@ -186,22 +177,12 @@ class _Reader(Document):
         if time > 0.0 and ratio > 0.0:
             self.springdampers[name] = time, ratio, element.number("springref", 0.0) * angle
         with at(element):
-            properties = drives.properties(
-                name,
-                greatest(most, element.note) if most else math.inf,
-                element.number("armature", 0.0),
-                springs["damping"],
-            )
-            joint = joint_type(
-                kind,
-                frame.rotation @ np.array(element.numbers("axis", 3, (0.0, 0.0, 1.0))),
-                stiffness=springs["stiffness"],
-                rest=element.number("springref", 0.0) * angle,
-                limits=(limits[0] * angle, limits[1] * angle) if limits and "limit" not in self.off else None,
-                friction=0.0 if "frictionloss" in self.off else element.number("frictionloss", 0.0),
-                note=element.note,
-                **properties,
-            )
+            limit = greatest(most, element.note) if most else math.inf
+            numbers |= drives.properties(name, limit, numbers["armature"], numbers["damping"])
+            if limits and "limit" not in self.off:
+                numbers["limits"] = limits[0] * angle, limits[1] * angle
+            axis = frame.rotation @ np.array(element.numbers("axis", 3, (0.0, 0.0, 1.0)))
+            joint = joint_type(kind, axis, note=element.note, **numbers)
         place = frame.apply(element.numbers("pos", 3, (0.0, 0.0, 0.0))).tolist()
         return Hinge(name, joint, place, reference if kind in ("slide", "hinge") else 0.0, name in drives.most)
 
@@ -212,12 +193,7 @@ class _Reader(Document):
             name = element.get("name") or f"tendon{len(found)}"
             if name in found:
                 element.fail("has the name of another tendon")
-            for term in ("stiffness", "damping"):
-                if any(element.several(term, 3, (0.0,))):
-                    element.note(f"{term} of tendons is not read")
-            for term in ("armature", "frictionloss"):
-                if element.number(term, 0.0):
-                    element.note(f"{term} of tendons is not read")
+            MJCF.remark(element)
             for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
                 if self.limit(element, limited, limits):
                     element.note(f"{limits} of tendons is not read")
@@ -267,10 +243,6 @@ class _Reader(Document):
 
     def read(self) -> Builder:
         gravity = (0.0, 0.0, 0.0) if "gravity" in self.off else self.option.numbers("gravity", 3, (0.0, 0.0, -9.81))
-        if any(self.option.number(name, 0.0) for name in ("density", "viscosity")):
-            self.option.note("the drag of the medium is not read")
-        for element in self.root.all("deformable"):
-            element.note("<deformable> is not read")
         bodies = self.bodies()
         joints = self.named(["joint", "freejoint"])
         for body in bodies:  # with the attributes of their classes, which tell their types
@@ -320,10 +292,7 @@ class _Reader(Document):
             }
         for body in bodies[1:]:
             element, own = body.element, [(e, frame) for e, frame in body.inside if e.tag in ("joint", "freejoint")]
-            if element.truth("mocap", False):
-                element.note("a mocap body stays where it is")
-            if element.number("gravcomp", 0.0):
-                element.note("gravcomp is not read")
+            MJCF.remark(element)
             hinges = []
             for joint, frame in own:
                 name = joint.get("name")

@@ -12,73 +12,13 @@ import numpy as np
 from .._files import check_regular, is_within, read_bytes
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from .document import LARGEST, MOST_PARTS, Element, at, grammar, parse
+from .document import LARGEST, MOST_PARTS, Element, at, parse
+from .formats import DRIVES, MJCF, ORIENTATION, WAY_OUT
 from .mujoco import FLAGS
 
-__all__ = ["DEEPEST", "DRIVES", "KNOWN", "WAY_OUT", "Document", "include", "referred"]
+__all__ = ["DEEPEST", "Document", "include", "referred"]
 
 DEEPEST = 500  # what MuJoCo reads; a chain of bodies is nested as deep as it is long
-WAY_OUT = "let MuJoCo compile the file, and take sarrus.from_mujoco(mujoco.MjModel.from_xml_path(...))"
-
-ORIENTATION = ("quat", "euler", "axisangle", "xyaxes", "zaxis")
-_ORIENTED = " ".join(ORIENTATION)
-_JOINT = """type pos axis range limited ref springref stiffness damping frictionloss armature actuatorfrcrange actuatorfrclimited
-    springdamper springyield (group margin solreflimit solimplimit solreffriction solimpfriction actuatorgravcomp user)"""
-_GEOM = f"""type size pos {_ORIENTED} fromto mass density shellinertia mesh material rgba group (contype conaffinity condim priority
-    friction solmix solref solimp margin gap hfield fitscale fluidshape fluidcoef user adhesion castshadow surfacevel)"""
-_SITE = f"pos {_ORIENTED} fromto (type size group material mesh rgba user)"
-_TENDON = """(range limited margin group material rgba width user solreflimit solimplimit solreffriction solimpfriction
-    actuatorfrclimited actuatorfrcrange springlength springyield)"""
-_EQUALITY = "name class active (solref solimp)"
-_INSIDE = "frame body joint freejoint geom site inertial composite flexcomp attach replicate (camera light)"
-_DRIVES = "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion dcmotor plugin"
-DRIVES = tuple(_DRIVES.split())
-_ACTUATOR = """joint jointinparent tendon site body slidersite cranksite refsite gear ctrlrange ctrllimited forcerange forcelimited armature
-    damping gaintype biastype dyntype gainprm (actdim actearly actlimited actrange area bias biasprm class cogging controller
-    cranklength dampratio delay diameter dynprm ffrange force fpmax fvmax gain group imax inductance inheritrange input
-    instance interp ki kp kv lengthrange lmax lmin lugre motorconst name nominal nsample plugin posrange range resistance
-    saturation scale slewmax tausmooth thermal timeconst user velrange vmax)"""
-
-KNOWN = grammar(
-    {
-        "mujoco": """model | compiler option default asset worldbody equality tendon actuator keyframe deformable
-            (size visual statistic sensor contact custom extension)""",
-        "compiler": """angle eulerseq autolimits inertiafromgeom inertiagrouprange boundmass boundinertia balanceinertia settotalmass
-            meshdir assetdir strippath coordinate alignfree (texturedir discardvisual usethread fusestatic conflict fitaabb
-            passthrough saveinertial savecompiled savecanonical) | (lengthrange)""",
-        "option": """gravity density viscosity wind (actuatorgroupdisable apirate ccd_iterations ccd_tolerance collision cone impratio integrator
-            iterations jacobian ls_iterations ls_tolerance magnetic mpr_iterations mpr_tolerance noslip_iterations noslip_tolerance
-            o_friction o_margin o_solimp o_solref sdf_initpoints sdf_iterations sleep_tolerance solver timestep tolerance) | flag""",
-        "flag": f"""{" ".join(FLAGS)} passive (contact clampctrl warmstart filterparent actuation refsafe sensor midphase eulerdamp autoreset
-            nativeccd island multiccd override energy fwdinv invdiscrete sleep diagexact ipc speculative sensornoise) |""",
-        "default": f"""class | default joint geom site equality tendon mesh material {_DRIVES}
-            (texture camera light pair skin)""",
-        "asset": "| mesh material (hfield skin texture model)",
-        "mesh": "name class file scale inertia refpos refquat (content_type face material maxhullvert normal params smoothnormal texcoord "
-        "vertex builtin) | (plugin)",
-        "material": "name class rgba (emission metallic reflectance roughness shininess specular texrepeat texture texuniform) | (layer)",
-        "worldbody": f"| {_INSIDE}",
-        "body": f"name childclass pos {_ORIENTED} mocap gravcomp (fuse simple sleep user) | {_INSIDE}",
-        "replicate": f"count sep offset euler | {_INSIDE}",
-        "frame": f"name childclass pos {_ORIENTED} | {_INSIDE}",
-        "inertial": f"pos {_ORIENTED} mass diaginertia fullinertia |",
-        # the same tag in a body, an equality and a tendon
-        "joint": f"name class {_JOINT} joint coef active joint1 joint2 polycoef (solref solimp) |",
-        "freejoint": "name align (group) |",
-        "geom": f"name class {_GEOM} | (plugin)",
-        "site": f"name class {_SITE} |",
-        "equality": "active (solref solimp) | connect weld joint tendon flex flexvert flexstrain distance",
-        "connect": f"{_EQUALITY} body1 body2 anchor site1 site2 |",
-        "weld": f"{_EQUALITY} body1 body2 anchor relpose torquescale site1 site2 |",
-        "tendon": f"{_EQUALITY} tendon1 tendon2 polycoef {_TENDON} stiffness damping armature frictionloss | fixed spatial",
-        "fixed": f"name class stiffness damping armature frictionloss {_TENDON} | joint",
-        "spatial": f"name class stiffness damping armature frictionloss {_TENDON} | (site geom pulley)",
-        "actuator": f"| {_DRIVES}",
-        **dict.fromkeys(DRIVES, f"{_ACTUATOR} | (config)"),
-        "keyframe": "| key",
-        "key": "name qpos (time qvel act ctrl mpos mquat plastic) |",
-    }
-)
 # numbers of which a file may give the first few: the others are those of the default
 PARTIAL = ("size", "stiffness", "damping", "polycoef", "gear", "gainprm")
 
@@ -115,7 +55,7 @@ def include(root: Element, beside: str | None) -> None:
                 include.fail(f"cannot read {name!r}: {error.strerror}")
             if (total := total + len(text)) > LARGEST:
                 include.fail(f"makes the model larger than the {LARGEST} bytes that are read")
-            part = parse(text, os.path.relpath(path, folder), KNOWN, deepest=DEEPEST, notes=root.notes)
+            part = parse(text, os.path.relpath(path, folder), root.known, deepest=DEEPEST, notes=root.notes)
             for child in part.children:
                 child.owner = element
             element.children[k : k + 1] = part.children
@@ -153,13 +93,13 @@ def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
         for child in section.children:
             if child.tag == "default":
                 continue
-            if child.tag not in KNOWN:
+            if child.tag not in child.known:
                 continue
             child.look_for_unknown()
             for attribute in PARTIAL:
                 child.several(attribute, 10, ())
             tag = "actuator" if child.tag in DRIVES else child.tag
-            known = {name: value for name, value in child.attributes.items() if name in KNOWN[child.tag][0]}
+            known = {name: value for name, value in child.attributes.items() if name in child.known[child.tag][0]}
             own[tag] = _merged(known, own.get(tag, {}))
         pending += [(child, name) for child in reversed(section.all("default"))]
     return classes
@@ -177,11 +117,6 @@ class Document:
         self.eulerseq = self.compiler.get("eulerseq") or "xyz"
         if len(self.eulerseq) != 3 or set(self.eulerseq.lower()) - set("xyz"):
             self.compiler.fail(f"wants three letters of xyzXYZ in eulerseq, not {self.eulerseq[:60]!r}")
-        if self.compiler.get("coordinate") == "global":
-            self.compiler.fail("tells global coordinates, which MuJoCo has given up too")
-        for switch in ("alignfree", "strippath"):
-            if self.compiler.truth(switch, False):
-                self.compiler.note(f"{switch} is not read")
         self.off = {
             name for name in (*FLAGS, "passive") if self.flag.word(name, "enable disable", "enable") == "disable"
         }
@@ -189,6 +124,8 @@ class Document:
         self.off |= {"spring", "damper"} if "passive" in self.off else set()
         for name in sorted(self.off):
             self.flag.note(f"{name} is switched off, and left out")
+        for element in (self.compiler, self.option, *root.all("deformable")):
+            MJCF.remark(element)
         self.classes = _classes(root.all("default"))
         self.meshes, self.materials = self.assets("mesh"), self.assets("material")
         self.replicate()
@@ -250,8 +187,8 @@ class Document:
         for owner in self.root.all(section):
             owner.look_for_unknown()
             for element in owner.children:
-                if element.tag in KNOWN[section][1]:
-                    if element.tag in KNOWN:
+                if element.tag in owner.known[section][1]:
+                    if element.tag in owner.known:
                         element.look_for_unknown()
                     found.append(self.classed(element, tag=section))
         return found

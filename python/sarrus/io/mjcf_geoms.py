@@ -17,8 +17,9 @@ from ..description.specs import Mesh
 from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at
+from .formats import WAY_OUT
 from .mesh_inertia import LARGEST, mass_properties, triangles
-from .mjcf_document import WAY_OUT, Document, referred
+from .mjcf_document import Document, referred
 from .mujoco import HERE, HIDDEN, inertia_of, show
 
 __all__ = ["Geom", "body_inertia", "geom_of", "show_geom"]

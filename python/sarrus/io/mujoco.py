@@ -222,8 +222,8 @@ def joint_type(
     axis: ArrayLike,
     *,
     stiffness: float,
-    rest: float,
-    limits: tuple[float, float] | None,
+    rest: float = 0.0,
+    limits: tuple[float, float] | None = None,
     note: Any,
     **properties: Any,
 ) -> JointType:

@@ -37,6 +37,7 @@ from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
 from ..spatial import Transform
 from .document import free_name
+from .table import text_of
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -152,6 +153,11 @@ class Link:
         return self.spec.joint
 
     @property
+    def kind(self) -> str:
+        """Its kind; what nothing of is free is Fixed."""
+        return self.joint.kind if self.joint.nv else "Fixed"
+
+    @property
     def place(self) -> Transform:
         """Of the far body in the near one, where all coordinates are zero."""
         return self.start @ self.end
@@ -249,17 +255,7 @@ def limits_of(link: Link, axis: Axis) -> tuple[float, float] | None:
     return None if np.isinf([low, high]).all() else (low, high)
 
 
-def has_passive(joint: JointType) -> list[str]:
-    """Names of the passive terms that it has."""
-    return [name for name in ("damping", "friction", "armature", "stiffness") if getattr(joint, name).any()]
-
-
 # ---- XML -------------------------------------------------------------------------------------------------------------
-
-
-def text_of(values: ArrayLike) -> str:
-    """Numbers, in as many digits as it takes to read the same ones."""
-    return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.ravel(values))
 
 
 def add(owner: Element, tag: str, **attributes: Any) -> Element:

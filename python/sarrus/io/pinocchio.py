@@ -41,7 +41,9 @@ from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .document import Notes, free_name
-from .outline import Axis, Link, Losses, has_passive, listed, tree_links
+from .lowering import has_bounds
+from .outline import Axis, Link, Losses, listed, tree_links
+from .table import has_passive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -379,7 +381,6 @@ def _numbers(model: Any, there: Any, link: Link, follows: dict[str, tuple[str, f
     joint, name = link.joint, link.spec.name
     if joint.stiffness.any():
         losses.motion.append(f"stiffness of joint '{name}'")
-    bounds = [x for x in ("limits", "velocity_limit", "effort_limit") if getattr(joint, x) is not None]
     if (
         name in follows
     ):  # which has no place of its own: what acts on it acts on the one that leads, by the ratio of velocities
@@ -389,7 +390,7 @@ def _numbers(model: Any, there: Any, link: Link, follows: dict[str, tuple[str, f
         model.damping[k] += scaling**2 * joint.damping[0]
         friction = np.array([abs(scaling) * joint.friction[0]])
         _add_friction(model, slice(k, k + 1), friction)
-        if bounds:
+        if has_bounds(joint):
             losses.minor.append(f"limits of joint '{name}', which mimics another")
         return
     at_q, at_v = slice(there.idx_q, there.idx_q + there.nq), slice(there.idx_v, there.idx_v + there.nv)
@@ -460,7 +461,7 @@ def _closing(
     if spec.laws or has_passive(joint):
         losses.motion.append(f"{what}; there it has no laws, damping, friction, springs or armature")
         return
-    if any(getattr(joint, bound) is not None for bound in ("limits", "velocity_limit", "effort_limit")):
+    if has_bounds(joint):
         losses.minor.append(f"limits of joint '{spec.name}', which closes a loop")
     contact = pin.ContactType.CONTACT_6D if joint.kind == "Fixed" else pin.ContactType.CONTACT_3D
     points = [np.zeros(3), vars(joint)["axis"]] if joint.kind == "Revolute" else [np.zeros(3)]

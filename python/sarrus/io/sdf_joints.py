@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..description import joints
 from ..spatial import Rotation
 from .document import Element
-from .sdf_scene import NO_LIMIT, truth, version_of
+from .formats import NO_LIMIT, SDF
+from .sdf_scene import truth, version_of
 
 __all__ = ["ONE_AXIS", "TWO_AXES", "Direction", "Vector", "axis_direction", "axis_in_model", "joint_type"]
 
@@ -30,31 +31,28 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
         return joints.Fixed(), False
     tags = ("axis", "axis2") if kind in TWO_AXES else ("axis",)
     axes = [element.child(tag) for tag in tags]
-    told = [_properties(axis, kind) for axis in axes if axis is not None]
+    numbers = [{} if axis is None else _numbers(axis, kind) for axis in axes]
     if kind in TWO_AXES and None in axes:
         element.note(f"{element} has no <{tags[axes.index(None)]}>: taken as SDF's default, along z")
-        told = [{"effort": -1.0} if axis is None else _properties(axis, kind) for axis in axes]
     inertia, gear = (
         0.0 if part is None else part.number(None)
         for part in (element.child("drake:rotor_inertia"), element.child("drake:gear_ratio"))
     )
     if inertia:
-        told[:1] = [{**each, "armature": inertia * (gear or 1.0) ** 2} for each in told[:1]]
-    efforts = [one.pop("effort") for one in told]
-    driven = any(efforts) or not told
+        numbers[0]["armature"] = inertia * (gear or 1.0) ** 2
+    driven = not all(map(_is_passive, axes))
     if kind == "ball":
-        losses = {name: told[0].get(name, 0.0) for name in ("damping", "friction")} if told else {}
-        return joints.Spherical(**losses), False
+        return joints.Spherical(**{name: numbers[0].get(name, 0.0) for name in ("damping", "friction")}), False
     directions = [direction(axis) if axis is not None else (0.0, 0.0, 1.0) for axis in axes]
     if kind in ONE_AXIS:
-        return ONE_AXIS[kind](directions[0], **(told[0] if told else {})), driven
+        return ONE_AXIS[kind](directions[0], **numbers[0]), driven
     if kind == "screw":
-        return joints.Helical(directions[0], _lead(element), **(told[0] if told else {})), driven
+        return joints.Helical(directions[0], _lead(element), **numbers[0]), driven
     if kind not in TWO_AXES:
         element.fail(
             f"has an unknown type {kind!r}; known are fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
         )
-    one, two = told
+    one, two = numbers
     none = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
     both: dict[str, Any] = {
         name: (one.get(name, none.get(name, 0.0)), two.get(name, none.get(name, 0.0))) for name in {**one, **two}
@@ -64,40 +62,25 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
     return joints.Universal(*directions, **both), driven
 
 
-def _properties(axis: Element, kind: str) -> dict[str, Any]:
-    """What a joint type takes of an axis, and its effort."""
-    found: dict[str, Any] = {"effort": -1.0}
-    limit, dynamics = axis.child("limit"), axis.child("dynamics")
-    if limit is not None:
-        low, high, effort, speed = (
-            default if part is None else part.number(None, default, finite=False)
-            for part, default in ((limit.child(name), d) for name, d in
-                                  (("lower", -NO_LIMIT), ("upper", NO_LIMIT), ("effort", -1.0), ("velocity", -1.0)))
-        )  # fmt: skip
+def _numbers(axis: Element, kind: str) -> dict[str, Any]:
+    """What a joint type takes of an axis."""
+    values: dict[str, Any] = SDF.read(axis)
+    low, high = values.pop("lower", -NO_LIMIT), values.pop("upper", NO_LIMIT)
+    for limit in axis.all("limit"):
         if low > high:
             limit.fail(f"has its lower limit above the upper: {low:g} > {high:g}")
-        found["effort"] = effort
-        if effort > 0:
-            found["effort_limit"] = effort
-        if speed > 0:  # zero is what exporters write for "not set"
-            found["velocity_limit"] = speed
-        low, high = (math.copysign(math.inf, x) if abs(x) >= NO_LIMIT else x for x in (low, high))
-        if kind not in ("continuous", "ball") and (math.isfinite(low) or math.isfinite(high)):
-            found["limits"] = (low, high)
-    if dynamics is not None:
-        for name, ours in (("damping", "damping"), ("friction", "friction"), ("spring_stiffness", "stiffness")):
-            part = dynamics.child(name)
-            value = 0.0 if part is None else part.number(None, 0.0)
-            if part is not None and value < 0:
-                part.fail(f"is negative: {value:g}")
-            if value:
-                found[ours] = value
-        rest = dynamics.child("spring_reference")
-        if rest is not None and "stiffness" in found and (value := rest.number(None, 0.0)):
-            found["rest"] = value
-    if kind == "ball" and "stiffness" in found:
+    low, high = (math.copysign(math.inf, x) if abs(x) >= NO_LIMIT else x for x in (low, high))
+    if kind not in ("continuous", "ball") and (math.isfinite(low) or math.isfinite(high)):
+        values["limits"] = (low, high)
+    if kind == "ball" and values.get("stiffness"):
         axis.note("the spring of a ball joint is not read")
-    return found
+    return values
+
+
+def _is_passive(axis: Element | None) -> bool:
+    """Whether its effort is zero."""
+    efforts = [effort for limit in (axis.all("limit") if axis else ()) for effort in limit.all("effort")]
+    return any(effort.number(None, -1.0, finite=False) == 0.0 for effort in efforts)
 
 
 def _lead(joint: Element) -> float:

@@ -13,48 +13,13 @@ import numpy as np
 from .._files import check_regular, is_within, read_bytes
 from ..errors import did_you_mean
 from ..spatial import Rotation, Transform
-from . import drake
-from .document import LARGEST, Element, free_name, grammar, listed, parse
+from .document import LARGEST, Element, free_name, listed, parse
+from .formats import SDF
 
-__all__ = ["KNOWN", "NO_LIMIT", "OF_WORLDS", "Scene", "SdfJoint", "inside", "pose_of", "truth", "version_of"]
-
-_MODEL = (
-    "name canonical_link placement_frame | pose static link joint frame model include drake:joint (self_collide allow_auto_disable "
-    f"enable_wind plugin gripper audio drake:collision_filter_group) {' '.join(drake.TAGS)}"
-)
-_AXIS = "| xyz limit dynamics mimic use_parent_model_frame"
-KNOWN = grammar(
-    {
-        "sdf": "version | world model (light actor)",
-        "world": "name | gravity model include joint frame physics (light actor plugin scene gui audio state road magnetic_field "
-        "atmosphere spherical_coordinates wind population)",
-        "physics": "name type default | gravity (max_step_size real_time_factor real_time_update_rate ode bullet dart simbody "
-        "max_contacts)",
-        "model": _MODEL,
-        "include": "merge | uri name pose static placement_frame (plugin)",
-        "link": "name type | pose inertial gravity visual collision (self_collide kinematic must_be_base_link enable_wind "
-        "velocity_decay sensor light projector audio_sink audio_source battery particle_emitter plugin)",
-        "inertial": "auto | pose mass inertia density (auto_inertia_params)",
-        "inertia": "| ixx ixy ixz iyy iyz izz",
-        "pose": "relative_to frame degrees rotation_format |",
-        "frame": "name attached_to | pose",
-        "joint": "name type | pose parent child axis axis2 gearbox_ratio gearbox_reference_body thread_pitch screw_thread_pitch "
-        "drake:mimic drake:rotor_inertia drake:gear_ratio (physics sensor plugin drake:controller_gains)",
-        "drake:joint": "name type | drake:parent drake:child drake:damping",
-        "drake:mimic": "joint multiplier offset |",
-        "axis": _AXIS,
-        "axis2": _AXIS,
-        "xyz": "expressed_in |",
-        "limit": "| lower upper effort velocity (stiffness dissipation)",
-        "dynamics": "| damping friction spring_stiffness spring_reference",
-        "mimic": "joint axis | multiplier offset reference",
-        **drake.KNOWN,
-    }
-)
+__all__ = ["OF_WORLDS", "Scene", "SdfJoint", "inside", "pose_of", "truth", "version_of"]
 
 FIRST, LAST = (1, 3), (1, 12)
 MOST_INCLUDES, DEEPEST_INCLUDE = 1000, 20
-NO_LIMIT = 1e16  # what SDF writes for none
 OF_WORLDS = ("sun", "ground_plane")  # a lamp and the ground, which most worlds include
 
 
@@ -106,7 +71,7 @@ class Scene:
     # what documents hold
 
     def document(self, text: str | bytes, source: str) -> Element:
-        root = parse(text, source, KNOWN)
+        root = parse(text, source, SDF.grammar)
         self.documents.append(root)
         self.folders[source] = self.beside
         if root.tag != "sdf":

@@ -47,8 +47,8 @@ from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 from . import drake
-from .document import Element, at, by_name, check_ties, free_name, grammar, listed, mimic_circles, parse, placed_inertia
-from .urdf_loops import KNOWN as LOOPS_KNOWN
+from .document import Element, at, by_name, check_ties, free_name, listed, mimic_circles, parse, placed_inertia
+from .formats import URDF
 from .urdf_loops import TAGS as LOOP_TAGS
 from .urdf_loops import (
     Closure,
@@ -63,31 +63,6 @@ from .urdf_loops import (
 )
 
 __all__ = ["read"]
-
-KNOWN = grammar(
-    {
-        "robot": f"name version | link joint drake:joint frame {' '.join((*LOOP_TAGS, 'coupling', *drake.TAGS))} (material transmission "
-        "gazebo ros2_control sensor)",
-        "link": "name | inertial (visual collision)",
-        "inertial": "| origin mass inertia",
-        "joint": "name type (independent) | origin parent child axis limit dynamics mimic (calibration safety_controller)",
-        "drake:joint": "name type | origin parent child axis limit dynamics drake:screw_thread_pitch",
-        "drake:screw_thread_pitch": "value |",
-        "frame": "name link xyz rpy |",
-        "origin": "xyz rpy |",
-        "mass": "value |",
-        "inertia": "ixx iyy izz ixy ixz iyz |",
-        "axis": "xyz frame |",
-        "limit": "lower upper effort velocity |",
-        "dynamics": "damping friction |",
-        "mimic": "joint multiplier offset |",
-        "parent": "link |",
-        "child": "link |",
-        **LOOPS_KNOWN,
-        **drake.KNOWN,
-    }
-)
-
 
 WORLD = "world"  # where no link has this name, the ground
 
@@ -120,7 +95,7 @@ def read(
     """
     if not isinstance(floating_base, bool | np.bool_ | None):
         raise ModelError(f"floating_base is True or False; got {floating_base!r}")
-    robot = parse(text, source, KNOWN)
+    robot = parse(text, source, URDF.grammar)
     if robot.tag != "robot":
         robot.fail("is not the root of a URDF (<robot>)")
     robot.look_for_unknown()
@@ -340,7 +315,7 @@ def _of_type(element: Element, kind: str, direction: tuple[float, ...]) -> joint
     """A joint with the limits and losses of its element."""
     if kind == "fixed":
         return joints.Fixed()
-    properties: dict[str, Any] = {**_limits(element, kind), **_losses(element)}
+    properties = _numbers(element, kind)
     if kind == "floating":
         return joints.Free(**properties)
     if kind == "ball":
@@ -357,39 +332,20 @@ def _of_type(element: Element, kind: str, direction: tuple[float, ...]) -> joint
     return AXIAL[kind](direction, **properties)
 
 
-def _limits(joint: Element, kind: str) -> dict[str, object]:
-    limit = joint.child("limit")
-    ranged = kind in ("revolute", "prismatic")
-    if limit is None:
-        return {}
-    limits: dict[str, object] = {}
-    lower, upper = (limit.number(name, 0.0, finite=False) for name in ("lower", "upper"))
-    if lower > upper:
-        limit.fail(f"has its lower limit above the upper: {lower:g} > {upper:g}")
-    if ranged and lower == upper:
-        limit.note(f"{joint} has an empty range: taken as unlimited")
-    elif ranged:
-        limits["limits"] = lower, upper
-    elif any(x and math.isfinite(x) for x in (lower, upper)):
-        limit.note(f"lower and upper limit of a {kind} joint are not read")
-    for name in ("velocity", "effort"):
-        most = limit.number(name, 0.0, finite=False)
-        if most > 0:
-            limits[f"{name}_limit"] = most
-        elif most < 0:
-            limit.note(f"{joint} has a negative limit of {name}: taken as unlimited")
-    return limits
-
-
-def _losses(joint: Element) -> dict[str, float]:
-    dynamics = joint.child("dynamics")
-    if dynamics is None:
-        return {}
-    losses = {name: dynamics.number(name, 0.0) for name in ("damping", "friction")}
-    for name, value in losses.items():
-        if value < 0:
-            dynamics.fail(f"has a negative {name}: {value:g}")
-    return losses
+def _numbers(joint: Element, kind: str) -> dict[str, Any]:
+    """Limits and losses of a joint."""
+    values: dict[str, Any] = URDF.read(joint)
+    lower, upper, ranged = values.pop("lower", 0.0), values.pop("upper", 0.0), kind in ("revolute", "prismatic")
+    for limit in joint.all("limit"):
+        if lower > upper:
+            limit.fail(f"has its lower limit above the upper: {lower:g} > {upper:g}")
+        if ranged and lower == upper:
+            limit.note(f"{joint} has an empty range: taken as unlimited")
+        elif ranged:
+            values["limits"] = lower, upper
+        elif any(x and math.isfinite(x) for x in (lower, upper)):
+            limit.note(f"lower and upper limit of a {kind} joint are not read")
+    return values
 
 
 class _Mimic(NamedTuple):

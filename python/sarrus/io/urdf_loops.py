@@ -35,24 +35,10 @@ from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import sdf_scene
 from .document import Element, Notes, at
+from .formats import SDF
 from .sdf import gear_terms
 from .sdf_joints import axis_direction, axis_in_model, joint_type
 
-KNOWN = {
-    "loop": "name type | predecessor successor axis",
-    "predecessor": "link | origin",
-    "successor": "link | origin",
-    "coupling": "name | predecessor successor ratio",
-    "ratio": "value |",
-    "loop_joint": "name type | link1 link2 parent child parent_origin child_origin axis limit dynamics",
-    "link1": "link xyz rpy |",
-    "link2": "link xyz rpy |",
-    "constraint": "name type | parent parent_origin parent_axis child child_origin child_axis limit dynamics",
-    "parent_origin": "xyz rpy |",
-    "child_origin": "xyz rpy |",
-    "parent_axis": "xyz |",
-    "child_axis": "xyz |",
-}
 TAGS = ("loop", "loop_joint", "constraint")
 
 
@@ -222,7 +208,7 @@ def _gazebo_joint(
 
 def _read_as_sdf(element: Element) -> None:
     for one in (frontier := [element]):
-        one.known = sdf_scene.KNOWN
+        one.known = SDF.grammar
         frontier += one.children
 
 

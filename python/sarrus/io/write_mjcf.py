@@ -16,6 +16,7 @@ visuals                       geoms without mass, but for meshes
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -24,25 +25,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
-from .._files import replacing
-from ..description import Box, CouplerSpec, Cylinder, DistanceSpec, JointSpec, Mesh, Sphere
+from ..description import Box, ConstraintSpec, CouplerSpec, Cylinder, DistanceSpec, JointSpec, Mesh, Sphere, SpringSpec
+from ..description.joints import PASSIVE
 from ..spatial import Inertia, Rotation, Transform
-from .outline import (
-    Axis,
-    Element,
-    Link,
-    Losses,
-    add,
-    coordinate_names,
-    document,
-    has_passive,
-    limits_of,
-    listed,
-    no_shape,
-    number_of,
-    tree_links,
-    with_plain_names,
-)
+from . import lowering
+from .formats import MJCF
+from .lowering import Step, Writer, has_bounds
+from .outline import Element, Link, Losses, add, listed, no_shape, tree_links
+from .table import has_passive, text_of
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -52,42 +42,31 @@ __all__ = ["save"]
 SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than MuJoCo's mjMINVAL = 1e-15
 
 
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
-    """Write a file, as :meth:`sarrus.Mechanism.save` says."""
-    losses = Losses("MJCF")
-    robot = with_plain_names(robot, losses)
-    text = document(_Writer(robot, losses).root)
-    losses.settle(path, lossy)
-    with replacing(path) as file:
-        file.write_text(text, encoding="utf-8")
-    return [path]
+class _Writer(Writer):
+    format = MJCF
+    gravity = configurations = True
 
-
-class _Writer:
-    def __init__(self, robot: Mechanism, losses: Losses) -> None:
-        self.robot, self.losses, d = robot, losses, robot.description
+    def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
+        super().__init__(robot, losses, path)
+        d = robot.description
         self.root = root = ET.Element("mujoco", {"model": robot.name})
         compiler = add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
         add(root, "option", gravity=d.gravity)
-        world = add(root, "worldbody")
-        self.body: dict[str, Element] = {"ground": world}
-        self.names = {spec.name for spec in d.joints}
-        self.coordinates: dict[str, dict[int, str]] = {}  # joint -> index -> the name of MuJoCo's joint
+        self.body: dict[str, Element] = {"ground": add(root, "worldbody")}
         self.link_to: dict[str | None, Link] = {}
         self.inertia = {body.name: body.inertia for body in d.bodies}
         self.equality, self.tendon, self.actuator = (ET.Element(tag) for tag in ("equality", "tendon", "actuator"))
         self.sites: set[str] = set()
         self.thin = False
-        links = tree_links(robot)
         below: dict[str, list[Link]] = {}
-        for link in links.values():
+        for link in tree_links(robot).values():
             below.setdefault(link.near, []).append(link)
-        stack = list(reversed(below.get("ground", [])))
+        stack = below.get("ground", [])[::-1]
         while stack:  # depth first, as MuJoCo counts
             link = stack.pop()
             self.link_to[link.far] = link
             self._body(link)
-            stack += reversed(below.get(link.far, []))
+            stack += below.get(link.far, [])[::-1]
         massless = [n for n, I in self.inertia.items() if I.mass == 0.0 and not self._carries(n, below)]
         if massless:
             losses.minor.append(f"bodies that move and have no mass, which MuJoCo itself refuses: {listed(massless)}")
@@ -97,30 +76,16 @@ class _Writer:
             self._site(frame.body, frame.name, frame.placement)
         for visual in d.visuals:
             self._geom(visual)
-        for name in robot.constraints:
-            self._constraint(robot.constraint(name).spec)
+        self.constraints()
         for spring in d.springs:
-            tendon = add(
-                self.tendon, "spatial", name=spring.name, stiffness=spring.stiffness, springlength=spring.rest_length
-            )
-            if spring.damping:
-                tendon.set("damping", repr(spring.damping))
-            for k, (body, point) in enumerate((spring.first, spring.second)):
-                add(tendon, "site", site=self._site(body, f"{spring.name}_{'ab'[k]}", Transform(translation=point)))
-        keys = ET.Element("keyframe")
-        named = dict(d.configurations)
-        for name in robot.configurations:
-            add(keys, "key", name=name, qpos=self._qpos(robot.configuration(name)))
-        if d.home and "home" not in named:
-            add(keys, "key", name="home", qpos=self._qpos(robot._at(d.home)))
-        for section in (self.equality, self.tendon, self.actuator, keys):
+            self._spring(spring)
+        for section in (self.equality, self.tendon, self.actuator, self._keys()):
             if len(section):
                 root.append(section)
 
     def _carries(self, body: str, below: dict[str, list[Link]]) -> bool:
         """Whether something with mass is welded to it, or it does not move itself."""
-        own = [link for links in below.values() for link in links if link.far == body]
-        if any(link.joint.nv == 0 for link in own):
+        if self.link_to[body].joint.nv == 0:
             return True
         welded = [link.far for link in below.get(body, []) if link.joint.nv == 0]
         return any(self.inertia[name].mass > 0.0 or self._carries(name, below) for name in welded if name != body)
@@ -136,92 +101,60 @@ class _Writer:
         if joint.kind == "Free":
             self._free(link, element)
         elif joint.kind == "Spherical":
-            point = link.end.inverse().translation
-            self._note_inverse(link)
-            alike = {term: getattr(joint, term) for term in has_passive(joint)}
-            if any((values != values[0]).any() for values in alike.values()):
-                self.losses.motion.append(
-                    f"{', '.join(alike)} of ball joint '{spec.name}' that differ between directions"
-                )
-            given = {"damping": joint.damping[0], "frictionloss": joint.friction[0]}
-            given |= {"armature": joint.armature[0], "stiffness": joint.stiffness[0]}
-            add(element, "joint", name=spec.name, type="ball", pos=point, **{k: x for k, x in given.items() if x})
-            if link.end.inverse().rotation.tolist() != np.eye(3).tolist():
-                self.losses.minor.append(f"the axes in which '{spec.name}' counts its coordinates: they are the body's")
-        elif joint.nv:
+            self._ball(link, element)
+        elif link.kind != "Fixed":
             self._axes(link, element)
         self._inertial(element, self.inertia[name])
-        bounds = [b for b in ("velocity_limit",) if getattr(joint, b) is not None]
-        if bounds:
-            self.losses.minor.append(f"the velocity limit of joint '{spec.name}'")
-        if spec.actuated and joint.nv and spec.name not in self.coordinates:
+        self.look_for_lacking(spec)
+        if spec.actuated and joint.nv and not link.axes:
             self.losses.minor.append(f"that joint '{spec.name}' ({joint.kind}) is actuated")
 
     def _free(self, link: Link, element: Element) -> None:
         spec = link.spec
-        if has_passive(spec.joint):
-            self.losses.motion.append(f"{', '.join(has_passive(spec.joint))} of Free joint '{spec.name}'")
+        if passive := has_passive(spec.joint):
+            self.losses.motion.append(f"{', '.join(passive)} of Free joint '{spec.name}'")
         if link.backward or link.near != "ground" or link.place != Transform():
-            self.losses.minor.append(
-                f"where the frames of Free joint '{spec.name}' sit: its coordinates are the body's pose in the world"
-            )
+            text = f"where the frames of Free joint '{spec.name}' sit: its coordinates are the body's pose in the world"
+            self.losses.minor.append(text)
         add(element, "freejoint", name=spec.name)
 
-    def _note_inverse(self, link: Link) -> None:
-        if link.backward:
-            self.losses.minor.append(
-                f"joint '{link.spec.name}' from '{link.far}' to '{link.near}': its coordinates are those of the inverse"
-            )
+    def _ball(self, link: Link, element: Element) -> None:
+        name, home = link.spec.name, link.end.inverse()
+        self.note_inverse(link)
+        values, uneven = self.even(link.joint, [name for name in PASSIVE if name != "rest"])
+        if uneven:
+            text = f"{', '.join(has_passive(link.joint))} of ball joint '{name}' that differ between directions"
+            self.losses.motion.append(text)
+        MJCF.write(add(element, "joint", name=name, type="ball", pos=home.translation), values)
+        if home.rotation.tolist() != np.eye(3).tolist():
+            self.losses.minor.append(f"the axes in which '{name}' counts its coordinates: they are the body's")
 
     def _axes(self, link: Link, element: Element) -> None:
-        spec, joint = link.spec, link.joint
-        names = coordinate_names(link, self.names)
-        known = self.coordinates[spec.name] = {}
-        for axis, name in zip(link.axes, names, strict=True):
-            direction, point = link.on_far(axis)
-            attributes: dict[str, Any] = {"name": name, "type": "hinge" if axis.turns else "slide", "axis": direction}
-            if axis.turns and point.any():
-                attributes["pos"] = point
-            if joint.kind != "Helical" or axis.turns:
-                known[axis.index] = name
-                attributes |= self._properties(link, axis)
-            add(element, "joint", **attributes)
-        if joint.kind == "Planar":
-            self.losses.minor.append(
-                f"velocities of joint '{spec.name}' along the body's own axes: they are along the plane's"
-            )
-        if joint.kind == "Helical":
-            add(
-                self.equality,
-                "joint",
-                name=f"{spec.name}_pitch",
-                joint1=next(name for name in names if name != spec.name),
-                joint2=spec.name,
-                polycoef=(0, vars(joint)["pitch"], 0, 0, 0),
-            )
-        if spec.actuated:
-            for axis in link.axes:
-                if joint.kind == "Helical" and not axis.turns:
-                    continue
-                most = number_of(link, axis, "effort_limit", np.inf)
-                force = (-most, most) if np.isfinite(most) else None
-                add(self.actuator, "motor", name=known[axis.index], joint=known[axis.index], forcerange=force)
+        spec = link.spec
+        for step in self.steps(link):
+            direction, point = link.on_far(step.axis)
+            kind = MJCF.joints["Revolute" if step.turns else "Prismatic"]
+            joint = add(element, "joint", name=step.name, type=kind, axis=direction)
+            if step.turns and point.any():
+                joint.set("pos", text_of(point))
+            if step.pitch is not None:
+                polynomial = (0, step.pitch, 0, 0, 0)
+                names = {"name": f"{spec.name}_pitch", "joint1": step.name, "joint2": spec.name}
+                add(self.equality, "joint", **names, polycoef=polynomial)
+                continue
+            most = step.numbers["effort_limit"]
+            force = (-most, most) if np.isfinite(most) else None
+            MJCF.write(joint, self._numbers(step, spec) | {"effort_limit": None if spec.actuated else force})
+            if spec.actuated:
+                add(self.actuator, "motor", name=step.name, joint=step.name, forcerange=force)
+        self.note_planar(link)
 
-    def _properties(self, link: Link, axis: Axis) -> dict[str, Any]:
-        given: dict[str, Any] = {}
-        limits = limits_of(link, axis)
-        if limits is not None and np.isfinite(limits).all():
-            given["range"] = limits
-        elif limits is not None:
-            self.losses.minor.append(f"limits of joint '{link.spec.name}' on one side only")
-        names = {"damping": "damping", "friction": "frictionloss", "armature": "armature", "stiffness": "stiffness"}
-        given |= {word: number_of(link, axis, name) for name, word in names.items() if number_of(link, axis, name)}
-        if number_of(link, axis, "stiffness"):
-            given["springref"] = number_of(link, axis, "rest")
-        most = number_of(link, axis, "effort_limit", np.inf)
-        if np.isfinite(most) and not link.spec.actuated:
-            given["actuatorfrcrange"] = (-most, most)
-        return given
+    def _numbers(self, step: Step, spec: JointSpec) -> dict[str, Any]:
+        limits = step.numbers["lower"], step.numbers["upper"]
+        both = limits[0] is not None and bool(np.isfinite(limits).all())
+        if limits[0] is not None and not both:
+            self.losses.minor.append(f"limits of joint '{spec.name}' on one side only")
+        return step.numbers | {"limits": limits if both else None}
 
     def _inertial(self, element: Element, inertia: Inertia) -> None:
         I = inertia.about_com
@@ -266,22 +199,39 @@ class _Writer:
         seen = {"rgba": visual.color, "contype": "0", "conaffinity": "0", "group": "2", "mass": "0"}
         add(body, "geom", type=kind, size=size, **_placed(visual.placement), **seen)
 
-    def _constraint(self, spec: Any) -> None:
-        if isinstance(spec, JointSpec):
-            self._closing(spec)
-        elif isinstance(spec, DistanceSpec):
-            self._rod(spec)
-        elif not (isinstance(spec, CouplerSpec) and spec.law is None and self._coupler(spec)):
-            self.losses.motion.append(f"constraint '{spec}'")
+    def _spring(self, spring: SpringSpec) -> None:
+        length, stiffness = spring.rest_length, spring.stiffness
+        tendon = add(self.tendon, "spatial", name=spring.name, stiffness=stiffness, springlength=length)
+        if spring.damping:
+            tendon.set("damping", repr(spring.damping))
+        self._string(tendon, spring.name, (spring.first, spring.second))
 
-    def _closing(self, spec: JointSpec) -> None:
+    def _string(self, tendon: Element, name: str, ends: Any) -> None:
+        for letter, (body, point) in zip("ab", ends, strict=True):
+            add(tendon, "site", site=self._site(body, f"{name}_{letter}", Transform(translation=point)))
+
+    def _keys(self) -> Element:
+        keys, d = ET.Element("keyframe"), self.robot.description
+        for name in self.robot.configurations:
+            add(keys, "key", name=name, qpos=self._qpos(self.robot.configuration(name)))
+        if d.home and "home" not in dict(d.configurations):
+            add(keys, "key", name="home", qpos=self._qpos(self.robot._at(d.home)))
+        return keys
+
+    def tie(self, spec: ConstraintSpec) -> bool:
+        if isinstance(spec, DistanceSpec):
+            self._rod(spec)
+            return True
+        return isinstance(spec, CouplerSpec) and spec.law is None and self._coupler(spec)
+
+    def closing(self, spec: JointSpec) -> None:
         name, joint = spec.name, spec.joint
         if spec.laws or joint.kind not in ("Fixed", "Spherical", "Revolute"):
             self.losses.motion.append(f"that joint '{spec}' closes a loop; Fixed, Spherical and Revolute can")
             return
         if has_passive(joint):
             self.losses.motion.append(f"{', '.join(has_passive(joint))} of joint '{name}', which closes a loop")
-        if joint.limits is not None or joint.velocity_limit is not None or joint.effort_limit is not None:
+        if has_bounds(joint):
             self.losses.minor.append(f"limits of joint '{name}', which closes a loop")
         if spec.actuated:
             self.losses.motion.append(f"that joint '{name}' is actuated, which closes a loop")
@@ -304,16 +254,15 @@ class _Writer:
 
     def _rod(self, spec: DistanceSpec) -> None:
         """A tendon whose length is held; MuJoCo counts it from that where all coordinates are zero."""
-        tendon, ends = add(self.tendon, "spatial", name=spec.name), []
-        for k, (body, point) in enumerate(spec.points):
-            add(tendon, "site", site=self._site(body, f"{spec.name}_{'ab'[k]}", Transform(translation=point)))
-            ends.append(self.robot.pose(self.robot.neutral(), body) @ [*point, 1.0])
+        self._string(add(self.tendon, "spatial", name=spec.name), spec.name, spec.points)
+        q = self.robot.neutral()
+        ends = [self.robot.pose(q, body) @ [*point, 1.0] for body, point in spec.points]
         longer = spec.length - float(np.linalg.norm(ends[1] - ends[0]))
         add(self.equality, "tendon", name=spec.name, tendon1=spec.name, polycoef=(longer, 0, 0, 0, 0))
 
     def _coupler(self, spec: CouplerSpec) -> bool:
         """Whether it could be written."""
-        named = [(self.coordinates.get(joint, {}).get(index), c) for joint, index, c in spec.terms]
+        named = [(self.coordinates.get((joint, index)), c) for joint, index, c in spec.terms]
         if any(name is None for name, _ in named):
             return False
         linear = [k for k, (_, c) in enumerate(named) if len(c) == 1 or not any(c[1:])]
@@ -327,14 +276,8 @@ class _Writer:
             right[0] = spec.offset / c
             for _, coefficients in others:
                 right[1 : 1 + len(coefficients)] = -np.array(coefficients) / c
-            add(
-                self.equality,
-                "joint",
-                name=spec.name,
-                joint1=name,
-                joint2=others[0][0] if others else None,
-                polycoef=right,
-            )
+            other = others[0][0] if others else None
+            add(self.equality, "joint", name=spec.name, joint1=name, joint2=other, polycoef=right)
             return True
         if len(linear) < len(named):
             return False
@@ -375,3 +318,6 @@ def _placed(place: Transform) -> dict[str, Any]:
 def _wxyz(rotation: ArrayLike) -> list[float]:
     x, y, z, w = Rotation(rotation).quaternion.tolist()
     return [w, x, y, z]
+
+
+save = partial(lowering.save, _Writer)

@@ -18,130 +18,79 @@ visuals                       as they are
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from .._files import replacing
-from ..description import Box, Cylinder, JointSpec, Mesh, Sphere
-from ..description.joints import JointType
+from ..description import ConstraintSpec, FrameSpec, JointSpec
+from ..description.joints import PASSIVE, JointType
 from ..spatial import Inertia, Rotation, Transform
-from .outline import (
-    IDENTITY,
-    Axis,
-    Element,
-    Link,
-    Losses,
-    add,
-    add_drake,
-    beside,
-    coordinate_names,
-    document,
-    frame_along,
-    has_passive,
-    limits_of,
-    mimic_of,
-    no_shape,
-    number_of,
-    tree_links,
-    with_plain_names,
-)
+from . import lowering
+from .formats import URDF
+from .lowering import Step, Writer, has_bounds
+from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, tree_links
+from .table import has_passive, put
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
 __all__ = ["save"]
 
-
-def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
-    """Write a file, and one beside it where there are loops or passive joints, as :meth:`sarrus.Mechanism.save` says."""
-    losses = Losses("URDF")
-    losses.look_for_idle(robot)
-    robot = with_plain_names(robot, losses)
-    writer = _Writer(robot, losses, path)
-    text = document(writer.root)
-    losses.settle(path, lossy)
-    sidecar = writer.sidecar()
-    with ExitStack() as files:  # both of them or none
-        files.enter_context(replacing(path)).write_text(text, encoding="utf-8")
-        if not sidecar:
-            return [path]
-        beside = path.with_suffix(".yaml")
-        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
-        files.enter_context(replacing(beside)).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")  # JSON is YAML
-    return [path, beside]
+NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
 
 
-class _Writer:
+class _Writer(Writer):
+    format = URDF
+
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
-        self.robot, self.losses, self.path, d = robot, losses, path, robot.description
+        super().__init__(robot, losses, path)
+        d = robot.description
         self.root = ET.Element("robot", {"name": robot.name})
-        self.links = {body.name for body in d.bodies} | {frame.name for frame in d.frames}
-        self.joints = {spec.name for spec in d.joints}
         self.loops: list[tuple[str, str, str]] = []
         self.movable: dict[str, bool] = {}  # names in the file, and whether a motor drives them
-        self.coordinates: dict[tuple[str, int], str] = {}
         self.afloat = set[str]()  # names of Free joints
         self.elements: dict[str, Element] = {}
+        self.followers = set[str]()
         tree = tree_links(robot)
-        self.ground = self._new("world", self.links)  # a name that is free
-        self.bare = self._root_joint(tree)
-        if self.bare is None:
+        self.ground = self.new("world", self.links)  # a name that is free
+        bare = self._root_joint(tree)
+        if bare is None:
             add(self.root, "link", name=self.ground)
         for body in d.bodies:
             link = add(self.root, "link", name=body.name)
             _inertial(link, body.inertia)
             for visual in d.visuals:
                 if visual.body == body.name:
-                    self._visual(link, visual)
+                    self.visual(link, visual)
         if any(visual.body == "ground" for visual in d.visuals):
             losses.minor.append("visuals of the ground")
         for name, one in tree.items():
-            if name != self.bare:
+            if name != bare:
                 self._joint(one)
         for frame in d.frames:
-            self._frame(frame.name, frame.body, frame.placement)
-        followers: set[str] = set()
-        for name in robot.constraints:
-            spec = robot.constraint(name).spec
-            if isinstance(spec, JointSpec):
-                self._closing(spec)
-            elif mimic := mimic_of(spec, self.coordinates, followers, self._driven()):
-                follower, leader, multiplier, offset = mimic
-                followers.add(follower)
-                add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
-            elif not add_drake(self.root, spec, self.coordinates, words=False):
-                losses.motion.append(f"constraint '{spec}'")
+            self._frame(frame)
+        self.constraints()
         for spring in d.springs:
             add_drake(self.root, spring, {}, words=False)
         if any(child.tag.startswith("drake:") for child in self.root):
             self.root.set("xmlns:drake", "http://drake.mit.edu")
 
-    def sidecar(self) -> dict[str, Any]:
-        """What the file beside says; nothing where URDF alone is understood."""
-        said: dict[str, Any] = {}
+    def files(self) -> dict[Path, str]:
+        """The document, and beside it what only a sidecar says; nothing where URDF alone is understood."""
+        sidecar: dict[str, Any] = {}
         if self.loops:
-            said = {"closed_loop": [[a, b] for a, b, _ in self.loops], "type": [kind for _, _, kind in self.loops]}
+            sidecar = {"closed_loop": [[a, b] for a, b, _ in self.loops], "type": [kind for _, _, kind in self.loops]}
         followers = {name for name, element in self.elements.items() if element.find("mimic") is not None}
         # where nothing says which joints are driven, those are that move, but for what floats or follows
-        if said or any(driven == (name in followers or name in self.afloat) for name, driven in self.movable.items()):
-            said["name_mot"] = [name for name, driven in self.movable.items() if driven]
-        return said
-
-    def _driven(self) -> set[str]:
-        return {name for name, driven in self.movable.items() if driven}
-
-    # ---- names -------------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _new(name: str, taken: set[str]) -> str:
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        return name
+        if sidecar or any(is_driven == (x in followers or x in self.afloat) for x, is_driven in self.movable.items()):
+            sidecar["name_mot"] = [name for name, is_driven in self.movable.items() if is_driven]
+        if not sidecar:
+            return super().files()
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sidecar.items())
+        return super().files() | {self.path.with_suffix(".yaml"): f"{{\n{lines}\n}}\n"}  # JSON is YAML
 
     def _called(self, body: str) -> str:
         return self.ground if body == "ground" else body
@@ -160,160 +109,135 @@ class _Writer:
     # ---- joints ------------------------------------------------------------------------------------------------------
 
     def _joint(self, link: Link) -> None:
-        name, joint = link.spec.name, link.joint
-        if lost := [x for x in has_passive(joint) if x in ("stiffness", "armature")]:
-            self.losses.motion.append(f"{' and '.join(lost)} of joint '{name}'")
-        whole = {"Fixed": "fixed", "Spherical": "ball", "Free": "floating"} | (
-            {} if link.backward else {"Planar": "planar"}
-        )
-        if joint.kind in whole:
-            if link.backward and joint.nv:
-                text = f"joint '{name}' from '{link.far}' to '{link.near}': its coordinates are those of the inverse"
-                self.losses.minor.append(text)
-            self._whole(link, whole[joint.kind])
-            return
-        names = coordinate_names(link, self.joints)
-        near, place, steps = self._called(link.near), link.start, []
-        for k, axis in enumerate(link.axes):
-            point = Transform(translation=axis.point)
-            rest = point.inverse() @ link.end
-            last = k == len(link.axes) - 1 and _same(rest)
-            child = link.far if last else self._new(f"{name}_link{k + 1}", self.links)
-            steps.append((axis, names[k], near, child, place @ point))
+        self.look_for_lacking(link.spec)
+        kind = link.kind
+        if kind in ("Fixed", "Spherical", "Free") or (kind == "Planar" and not link.backward):
+            self.note_inverse(link)
+            self._whole(link)
+        else:
+            self._chain(link)
+
+    def _chain(self, link: Link) -> None:
+        near, place, parts = self._called(link.near), link.start, []
+        for k, step in enumerate(self.steps(link)):
+            point = Transform(translation=step.axis.point)
+            last = k == len(link.axes) - 1 and _same(point.inverse() @ link.end)
+            child = link.far if last else self.new(f"{link.spec.name}_link{k + 1}", self.links)
+            parts.append((step, near, child, place @ point))
             near, place = child, point.inverse()
             if child != link.far:
                 add(self.root, "link", name=child)
-        steps.sort(key=lambda step: step[0].index)  # as they are stacked
-        for axis, own, parent, child, origin in steps:
-            element = self._element(own, "revolute" if axis.turns else "prismatic", parent, child, origin)
-            add(element, "axis", xyz=axis.direction)
-            if joint.kind == "Helical" and not axis.turns:
-                add(element, "mimic", joint=name, multiplier=vars(joint)["pitch"], offset=0.0)
-                element.set("type", "prismatic")
-                self.movable[own] = False
-                _limit(element, (-np.inf, np.inf), np.inf, np.inf)
-                continue
-            self._properties(element, link, axis)
-            self.coordinates[link.spec.name, axis.index] = own
+        for step, parent, child, origin in sorted(parts, key=lambda part: part[0].index):  # as they are stacked
+            element = self._element(step.name, "revolute" if step.turns else "prismatic", parent, child, origin)
+            add(element, "axis", xyz=step.axis.direction)
+            self._numbers(element, step, link.spec)
         if near != link.far:
-            self._element(self._new(f"{name}_end", self.joints), "fixed", near, link.far, place @ link.end)
+            self._element(self.new(f"{link.spec.name}_end", self.joints), "fixed", near, link.far, place @ link.end)
 
-    def _whole(self, link: Link, kind: str) -> None:
+    def _numbers(self, element: Element, step: Step, spec: JointSpec) -> None:
+        numbers = step.numbers
+        self.movable[step.name] = spec.actuated and step.pitch is None
+        if step.pitch is not None:
+            add(element, "mimic", joint=spec.name, multiplier=step.pitch, offset=0.0)
+            numbers = NO_BOUNDS
+        elif numbers["lower"] is None and step.turns:
+            element.set("type", "continuous")
+        elif numbers["lower"] is None:
+            numbers |= {"lower": -np.inf, "upper": np.inf}
+        URDF.write(element, numbers)
+
+    def _whole(self, link: Link) -> None:
         """A joint that URDF has, coordinates and all."""
         joint, name = link.joint, link.spec.name
         # a planar joint's constants are in `end` as nothing is held
         rest = IDENTITY if joint.nv == 0 else link.end
-        child = link.far if _same(rest) else self._new(f"{name}_link", self.links)
-        element = self._element(name, kind, self._called(link.near), child, link.place if joint.nv == 0 else link.start)
+        child = link.far if _same(rest) else self.new(f"{name}_link", self.links)
+        origin = link.place if joint.nv == 0 else link.start
+        element = self._element(name, URDF.joints[link.kind], self._called(link.near), child, origin)
         if joint.kind == "Planar":
             add(element, "axis", xyz=vars(joint)["normal"])
-        for axis in range(joint.nv):
-            if any(getattr(joint, term)[axis] != getattr(joint, term)[0] for term in ("damping", "friction")):
-                self.losses.motion.append(f"damping and friction of joint '{name}' that differ between directions")
-                break
-        if joint.nv and (joint.damping[0] or joint.friction[0]):
-            add(element, "dynamics", damping=joint.damping[0], friction=joint.friction[0])
-        if any(getattr(joint, bound) is not None for bound in ("limits", "velocity_limit", "effort_limit")):
-            self.losses.minor.append(f"limits of joint '{name}' ({joint.kind})")
         if joint.nv:
+            passive = [row.field for row in URDF.numbers if row.field in PASSIVE]
+            values, uneven = self.even(joint, passive)
+            if uneven:
+                text = f"{' and '.join(passive)} of joint '{name}' that differ between directions"
+                self.losses.motion.append(text)
+            URDF.write(element, values)
             self.movable[name] = link.spec.actuated
+        if has_bounds(joint):
+            self.losses.minor.append(f"limits of joint '{name}' ({joint.kind})")
         if joint.kind == "Free":
             self.afloat.add(name)
         if child != link.far:
             add(self.root, "link", name=child)
-            self._element(self._new(f"{name}_end", self.joints), "fixed", child, link.far, rest)
-
-    def _properties(self, element: Element, link: Link, axis: Axis) -> None:
-        limits = limits_of(link, axis)
-        if limits is None and axis.turns:
-            element.set("type", "continuous")
-        effort, velocity = (number_of(link, axis, bound, np.inf) for bound in ("effort_limit", "velocity_limit"))
-        if limits is not None or not axis.turns or np.isfinite([effort, velocity]).any():
-            _limit(element, limits or (None if axis.turns else (-np.inf, np.inf)), effort, velocity)
-        losses = {name: number_of(link, axis, name) for name in ("damping", "friction")}
-        if any(losses.values()):
-            add(element, "dynamics", **losses)
-        self.movable[element.get("name", "")] = link.spec.actuated
+            self._element(self.new(f"{name}_end", self.joints), "fixed", child, link.far, rest)
 
     def _element(self, name: str, kind: str, parent: str, child: str, origin: Transform) -> Element:
-        element = add(self.root, "joint", name=name, type=kind)
-        if not _same(origin):
-            _origin(element, origin)
+        element = self.elements[name] = add(self.root, "joint", name=name, type=kind)
+        self.place(element, origin)
         add(element, "parent", link=parent)
         add(element, "child", link=child)
-        self.elements[name] = element
         return element
 
-    def _frame(self, name: str, body: str, place: Transform) -> str:
-        add(self.root, "link", name=name)
-        self._element(self._new(f"{name}_joint", self.joints), "fixed", self._called(body), name, place)
-        return name
+    def _frame(self, frame: FrameSpec) -> str:
+        add(self.root, "link", name=frame.name)
+        joint = self.new(f"{frame.name}_joint", self.joints)
+        self._element(joint, "fixed", self._called(frame.body), frame.name, frame.placement)
+        return frame.name
 
-    def _closing(self, spec: JointSpec) -> None:
-        found = _closing_type(spec.joint)
-        if found is None or spec.laws or has_passive(spec.joint) or spec.actuated:
-            what = "" if found else "; Fixed, Spherical, Revolute and Universal of perpendicular axes can"
+    def place(self, element: Element, place: Transform) -> None:
+        if not _same(place):
+            turned = not np.array_equal(place.rotation, np.eye(3))
+            add(element, "origin", xyz=place.translation, rpy=Rotation(place.rotation).rpy if turned else None)
+
+    def color(self, visual: Element, color: tuple[float, ...]) -> None:
+        put(visual, "material/@name", "")
+        super().color(visual, color)
+
+    # ---- constraints -------------------------------------------------------------------------------------------------
+
+    def closing(self, spec: JointSpec) -> None:
+        closes = _closing_type(spec.joint)
+        if closes is None or spec.laws or has_passive(spec.joint) or spec.actuated:
+            what = "" if closes else "; Fixed, Spherical, Revolute and Universal of perpendicular axes can"
             what = what or "; there it has no laws, no motor and no damping, friction, springs or armature"
             self.losses.motion.append(f"that joint '{spec}' closes a loop{what}")
             return
-        kind, at_parent, at_child = found
+        kind, turned = closes
         ends = [
-            self._frame(self._new(f"{spec.name}_{letter}", self.links), body, place @ turned)
-            for letter, body, place, turned in (
-                ("A", spec.parent, spec.at_parent, at_parent),
-                ("B", spec.child, spec.at_child, at_child),
-            )
+            self._frame(FrameSpec(self.new(f"{spec.name}_{letter}", self.links), body, place @ turned))
+            for letter, body, place in (("A", spec.parent, spec.at_parent), ("B", spec.child, spec.at_child))
         ]
-        if any(getattr(spec.joint, bound) is not None for bound in ("limits", "velocity_limit", "effort_limit")):
+        if has_bounds(spec.joint):
             self.losses.minor.append(f"limits of joint '{spec.name}', which closes a loop")
         self.loops.append((ends[0], ends[1], kind))
 
-    def _visual(self, link: Element, visual: Any) -> None:
-        element, shape = add(link, "visual"), visual.shape
-        if not _same(visual.placement):
-            _origin(element, visual.placement)
-        geometry = add(element, "geometry")
-        if isinstance(shape, Box):
-            add(geometry, "box", size=shape.size)
-        elif isinstance(shape, Cylinder):
-            add(geometry, "cylinder", radius=shape.radius, length=shape.length)
-        elif isinstance(shape, Sphere):
-            add(geometry, "sphere", radius=shape.radius)
-        elif isinstance(shape, Mesh):
-            scale = None if shape.scale == (1.0, 1.0, 1.0) else shape.scale
-            add(geometry, "mesh", filename=beside(shape, self.path), scale=scale)
-        else:
-            self.losses.minor.append(no_shape(visual))
-            link.remove(element)
-            return
-        if visual.color is not None:
-            add(add(element, "material", name=""), "color", rgba=visual.color)
+    def tie(self, spec: ConstraintSpec) -> bool:
+        driven = {name for name, is_driven in self.movable.items() if is_driven}
+        mimic = mimic_of(spec, self.coordinates, self.followers, driven)
+        if mimic is None:
+            return add_drake(self.root, spec, self.coordinates, words=False)
+        follower, leader, multiplier, offset = mimic
+        self.followers.add(follower)
+        add(self.elements[follower], "mimic", joint=leader, multiplier=multiplier, offset=offset)
+        return True
 
 
-def _closing_type(joint: JointType) -> tuple[str, Transform, Transform] | None:
+def _closing_type(joint: JointType) -> tuple[str, Transform] | None:
     """What the sidecar calls it, and how its frames there are turned in those that it has here."""
-    if joint.kind == "Fixed":
-        return "6d", IDENTITY, IDENTITY
-    if joint.kind == "Spherical":
-        return "3d", IDENTITY, IDENTITY
+    if joint.kind in ("Fixed", "Spherical"):
+        return ("6d" if joint.kind == "Fixed" else "3d"), IDENTITY
     if joint.kind == "Revolute":
-        turned = frame_along(vars(joint)["axis"])
-        return "revolute", turned, turned
+        return "revolute", frame_along(vars(joint)["axis"])
     if joint.kind == "Universal":
         one, other = vars(joint)["axis1"], vars(joint)["axis2"]
         if abs(one @ other) < 1e-12:
-            turned = Transform(np.column_stack([one, other, np.cross(one, other)]))
-            return "universal", turned, turned
+            return "universal", Transform(np.column_stack([one, other, np.cross(one, other)]))
     return None
 
 
 def _same(place: Transform) -> bool:
     return np.array_equal(place.rotation, np.eye(3)) and not place.translation.any()
-
-
-def _origin(owner: Element, place: Transform) -> None:
-    turned = not np.array_equal(place.rotation, np.eye(3))
-    add(owner, "origin", xyz=place.translation, rpy=Rotation(place.rotation).rpy if turned else None)
 
 
 def _inertial(link: Element, inertia: Inertia) -> None:
@@ -325,6 +249,4 @@ def _inertial(link: Element, inertia: Inertia) -> None:
     add(inertial, "inertia", ixx=I[0, 0], ixy=I[0, 1], ixz=I[0, 2], iyy=I[1, 1], iyz=I[1, 2], izz=I[2, 2])
 
 
-def _limit(element: Element, limits: tuple[float, float] | None, effort: float, velocity: float) -> None:
-    low, high = limits or (None, None)
-    add(element, "limit", lower=low, upper=high, effort=effort, velocity=velocity)
+save = partial(lowering.save, _Writer)

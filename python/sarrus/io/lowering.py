@@ -1,0 +1,194 @@
+"""A mechanism lowered to what a format can say: what the writers of files have in common.
+
+A joint that the format has is written as it is; any other is a chain of hinges and slides, one an axis, with names of their own; of a screw
+the slide follows the turn. What neither this nor a row of the format's table can say is refused, or named where the motion stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from .._files import replacing
+from ..description import Box, ConstraintSpec, Cylinder, JointSpec, Mesh, Sphere, VisualSpec
+from ..description.joints import BOUNDS, PASSIVE, JointType
+from ..spatial import Transform
+from .document import free_name
+from .outline import (
+    Axis,
+    Element,
+    Link,
+    Losses,
+    add,
+    beside,
+    coordinate_names,
+    limits_of,
+    no_shape,
+    number_of,
+    with_plain_names,
+)
+from .table import Format, put
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["Step", "Writer", "has_bounds", "save"]
+
+SHAPES = {Box: "size", Cylinder: "radius length", Sphere: "radius", Mesh: "file scale"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A hinge or a slide of the chain that a joint becomes, with its numbers; or, of a screw, the slide that follows the turn by a pitch."""
+
+    name: str
+    axis: Axis
+    numbers: dict[str, Any]
+    pitch: float | None = None
+
+    @property
+    def index(self) -> int:
+        return self.axis.index
+
+    @property
+    def turns(self) -> bool:
+        return self.axis.turns
+
+
+class Writer:
+    """The parts of a mechanism, one after the other, as a format can say them; `root` is the document.
+
+    A format says what its table does; `apart`, `scope`: what names are no names there (:func:`with_plain_names`); gravity, configurations:
+    whether it has a word for them.
+    """
+
+    format: ClassVar[Format]
+    apart, scope, gravity, configurations = False, "", False, False
+    root: Element
+
+    def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
+        self.robot, self.losses, self.path, d = robot, losses, path, robot.description
+        self.links = {body.name for body in d.bodies} | {frame.name for frame in d.frames}
+        self.joints = {spec.name for spec in d.joints}
+        self.coordinates: dict[tuple[str, int], str] = {}  # (joint, index) -> the joint in the file that has it
+        self.driven = set[str]()  # joints in the file, of one axis
+
+    def files(self) -> dict[Path, str]:
+        """The document, and what lies beside it."""
+        ET.indent(self.root)
+        return {self.path: ET.tostring(self.root, encoding="unicode") + "\n"}
+
+    @staticmethod
+    def new(name: str, taken: set[str]) -> str:
+        name = free_name(name, taken)
+        taken.add(name)
+        return name
+
+    # ---- joints ------------------------------------------------------------------------------------------------------
+
+    def steps(self, link: Link) -> Iterator[Step]:
+        """The hinges and slides of a joint that the format has not, or that is one of them."""
+        joint, spec = link.joint, link.spec
+        if not link.axes:
+            self.losses.motion.append(f"joint '{spec}': neither the format has its type, nor are its axes known")
+        for axis, name in zip(link.axes, coordinate_names(link, self.joints), strict=True):
+            if joint.kind == "Helical" and not axis.turns:
+                yield Step(name, axis, {}, vars(joint)["pitch"])
+                continue
+            self.coordinates[spec.name, axis.index] = name
+            if spec.actuated:
+                self.driven.add(name)
+            yield Step(name, axis, self.numbers(link, axis))
+
+    def numbers(self, link: Link, axis: Axis) -> dict[str, Any]:
+        """Of an axis, by their fields; bounds that it has not are infinite, limits None."""
+        values: dict[str, Any] = {name: number_of(link, axis, name) for name in PASSIVE}
+        values |= {name: number_of(link, axis, name, np.inf) for name in BOUNDS}
+        values["lower"], values["upper"] = limits_of(link, axis) or (None, None)
+        return values
+
+    def even(self, joint: JointType, fields: Iterator[str] | list[str]) -> tuple[dict[str, Any], list[str]]:
+        """The numbers of a joint that has one for all directions, and those that differ between them."""
+        values = {name: getattr(joint, name) for name in fields}
+        return {name: x[0] for name, x in values.items()}, [name for name, x in values.items() if (x != x[0]).any()]
+
+    def look_for_lacking(self, spec: JointSpec) -> None:
+        """Name the numbers that the format has no row for."""
+        passive, bounds = self.format.lacks(spec.joint)
+        if passive:
+            self.losses.motion.append(f"{' and '.join(passive)} of joint '{spec.name}'")
+        if bounds:
+            self.losses.minor.append(f"the {' and the '.join(bounds).replace('_', ' ')} of joint '{spec.name}'")
+
+    def note_inverse(self, link: Link) -> None:
+        if link.backward and link.joint.nv:
+            ends = f"from '{link.far}' to '{link.near}'"
+            self.losses.minor.append(f"joint '{link.spec.name}' {ends}: its coordinates are those of the inverse")
+
+    def note_planar(self, link: Link) -> None:
+        if link.joint.kind == "Planar":
+            text = f"velocities of joint '{link.spec.name}' along the body's own axes: they are along the plane's"
+            self.losses.minor.append(text)
+
+    # ---- constraints -------------------------------------------------------------------------------------------------
+
+    def constraints(self) -> None:
+        for spec in (self.robot.constraint(name).spec for name in self.robot.constraints):
+            if isinstance(spec, JointSpec):
+                self.closing(spec)
+            elif not self.tie(spec):
+                self.losses.motion.append(f"constraint '{spec}'")
+
+    def closing(self, spec: JointSpec) -> None:
+        """Write a joint that closes a loop."""
+        raise NotImplementedError
+
+    def tie(self, spec: ConstraintSpec) -> bool:
+        """Whether another constraint could be written."""
+        raise NotImplementedError
+
+    # ---- looks, of URDF and SDF --------------------------------------------------------------------------------------
+
+    def visual(self, link: Element | None, visual: VisualSpec) -> None:
+        shape = visual.shape
+        if link is None or type(shape) not in SHAPES:
+            self.losses.minor.append("visuals of the ground" if link is None else no_shape(visual))
+            return
+        element = add(link, "visual")
+        self.place(element, visual.placement)
+        geometry = add(element, "geometry")
+        for name in SHAPES[type(shape)].split():
+            value = beside(shape, self.path) if name == "file" else getattr(shape, name)  # type: ignore[arg-type]
+            put(geometry, self.format.looks[f"{type(shape).__name__}.{name}"], value)
+        if visual.color is not None:
+            self.color(element, visual.color)
+
+    def color(self, visual: Element, color: tuple[float, ...]) -> None:
+        for place in self.format.looks["color"].split():
+            put(visual, place, color)
+
+    def place(self, element: Element, place: Transform) -> None:
+        raise NotImplementedError
+
+
+def has_bounds(joint: JointType) -> bool:
+    return any(getattr(joint, name) is not None for name in ("limits", *BOUNDS))
+
+
+def save(writer: type[Writer], robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
+    """Write a file, and what lies beside it, as :meth:`sarrus.Mechanism.save` says: all of them or none."""
+    losses = Losses(writer.format.name)
+    losses.look_for_idle(robot, gravity=writer.gravity, named=writer.configurations)
+    robot = with_plain_names(robot, losses, apart=writer.apart, scope=writer.scope)
+    files = writer(robot, losses, path).files()
+    losses.settle(path, lossy)
+    with ExitStack() as stack:
+        for file, text in files.items():
+            stack.enter_context(replacing(file)).write_text(text, encoding="utf-8")
+    return list(files)
