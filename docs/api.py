@@ -5,6 +5,7 @@ import inspect
 import re
 
 import sarrus
+from sarrus.io import formats
 
 MODULES = sorted({name for name in sarrus.__all__ if inspect.ismodule(getattr(sarrus, name))} | {"spatial"})
 GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is on the last one
@@ -89,6 +90,7 @@ def write(folder):
         of = "sarrus" if name == "errors" else f"sarrus.{name}"
         made[name] = page(f"sarrus.{name}", [f".. automodule:: sarrus.{name}\n   :no-members:",
                                              *(directive(f"{of}.{n}", getattr(module, n)) for n in shown)])  # fmt: skip
+    made["file_tables"] = formats.page()
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.md"):
         if old.stem not in made:

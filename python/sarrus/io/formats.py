@@ -10,12 +10,18 @@ from . import drake
 from .mujoco import FLAGS
 from .table import BOUND, CUSTOM, POSITIVE, Format, Row
 
-__all__ = ["DRIVES", "MJCF", "NO_LIMIT", "ORIENTATION", "SDF", "URDF", "WAY_OUT"]
+__all__ = ["DRIVES", "MJCF", "NO_LIMIT", "ORIENTATION", "SDF", "URDF", "WAY_OUT", "page"]
 
 NO_LIMIT = 1e16  # what SDF writes for none
 WAY_OUT = "let MuJoCo compile the file, and take sarrus.from_mujoco(mujoco.MjModel.from_xml_path(...))"
 _PLACE, _SPEED, _EFFORT = "rad, m", "rad/s, m/s", "N m, N"
 _DAMPING, _STIFFNESS, _INERTIA = "N m s/rad, N s/m", "N m/rad, N/m", "kg m², kg"
+
+
+def page() -> str:
+    """Markdown of all that the tables say."""
+    return "\n".join(["# What files say", "", *(line for one in (URDF, SDF, MJCF) for line in one.page())])
+
 
 # ---- URDF ------------------------------------------------------------------------------------------------------------
 
@@ -60,6 +66,7 @@ URDF = Format(
         Row("joint", "limit/@velocity", "velocity_limit", BOUND, unit=_SPEED),
         Row("joint", "dynamics/@damping", "damping", POSITIVE, unit=_DAMPING),
         Row("joint", "dynamics/@friction", "friction", POSITIVE, unit=_EFFORT),
+        Row("springStiffness springReference turnGravityOff", "", note="<{tag}> in <gazebo> is not read"),
     ],
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Spherical": "ball", "Free": "floating", "Planar": "planar",

@@ -178,7 +178,7 @@ class _Reader(Document):
             self.springdampers[name] = time, ratio, element.number("springref", 0.0) * angle
         with at(element):
             limit = greatest(most, element.note) if most else math.inf
-            numbers |= drives.properties(name, limit, numbers["armature"], numbers["damping"])
+            numbers |= drives.properties(name, limit, numbers.get("armature", 0.0), numbers.get("damping", 0.0))
             if limits and "limit" not in self.off:
                 numbers["limits"] = limits[0] * angle, limits[1] * angle
             axis = frame.rotation @ np.array(element.numbers("axis", 3, (0.0, 0.0, 1.0)))

@@ -231,9 +231,9 @@ def joint_type(
     if kind == "free":
         if stiffness:
             note("the spring of a free joint is not read")
-        linear = np.broadcast_to(properties["damping"], 6)[3:]
+        linear = np.broadcast_to(properties.get("damping", 0.0), 6)[3:]
         for name in ("armature", "friction", *(["damping"] if (linear != linear[0]).any() else [])):
-            if np.any(properties[name]):
+            if np.any(properties.get(name)):
                 note(f"{name} of a free joint acts along the body's axes, which MuJoCo takes along the world's")
         return Free(**properties)
     if kind == "ball":

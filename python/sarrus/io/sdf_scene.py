@@ -71,7 +71,7 @@ class Scene:
     # what documents hold
 
     def document(self, text: str | bytes, source: str) -> Element:
-        root = parse(text, source, SDF.grammar)
+        root = SDF.parse(text, source)
         self.documents.append(root)
         self.folders[source] = self.beside
         if root.tag != "sdf":

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description.joints import BOUNDS, PASSIVE, JointType
-from .document import Element, Grammar
+from .document import Element, Grammar, parse
 
 __all__ = ["BOUND", "CUSTOM", "FREE", "POSITIVE", "Format", "Row", "put", "text_of"]
 
@@ -140,6 +140,15 @@ class Format:
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
+    def parse(self, text: str | bytes, source: str) -> Element:
+        """The root of a document, and remarks on all that is in it; where attributes are inherited they are made later, one by one."""
+        root = parse(text, source, self.grammar)
+        pending = [root] if any(row.note or row.refusal for row in self.rows) else []
+        while pending:
+            self.remark(element := pending.pop())
+            pending += reversed(element.children)
+        return root
+
     def read(self, owner: Element, *, angle: float = 1.0, off: Container[str] = ()) -> dict[str, float]:
         """The numbers of a joint that an element says: field -> value. What is switched `off` is zero."""
         parts: dict[str, Element | None] = {"": owner}
@@ -202,7 +211,7 @@ class Format:
         yield from ("", "| not read | |", "|---|---|")
         for row in self.rows:
             if row.note or row.refusal:
-                what = f"error: {row.refusal}" if row.refusal else f"warning: {row.note}"
+                what = f"error: `{row.refusal}`" if row.refusal else f"warning: `{row.note.format(tag='…')}`"
                 yield f"| `{row.element}{'/' if row.place else ''}{row.place}` | {what} |"
         yield from ("", "| element | attributes | elements in it | passed over |", "|---|---|---|---|")
         for tag, known in sorted(self.grammar.items()):

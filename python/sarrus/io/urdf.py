@@ -47,7 +47,7 @@ from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 from . import drake
-from .document import Element, at, by_name, check_ties, free_name, listed, mimic_circles, parse, placed_inertia
+from .document import Element, at, by_name, check_ties, free_name, listed, mimic_circles, placed_inertia
 from .formats import URDF
 from .urdf_loops import TAGS as LOOP_TAGS
 from .urdf_loops import (
@@ -95,7 +95,7 @@ def read(
     """
     if not isinstance(floating_base, bool | np.bool_ | None):
         raise ModelError(f"floating_base is True or False; got {floating_base!r}")
-    robot = parse(text, source, URDF.grammar)
+    robot = URDF.parse(text, source)
     if robot.tag != "robot":
         robot.fail("is not the root of a URDF (<robot>)")
     robot.look_for_unknown()

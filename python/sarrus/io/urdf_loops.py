@@ -162,8 +162,6 @@ def gazebo_joints(
     `hinges` are the names and axes in the world of the revolute joints that lead from one link to another.
     """
     for block in robot.all("gazebo"):
-        for spring in block.all("springStiffness", "springReference", "turnGravityOff"):
-            spring.note(f"<{spring.tag}> in <gazebo> is not read")
         for element in block.all("joint"):
             _read_as_sdf(element)
             element.look_for_unknown()
