@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Transform
 
 __all__ = [
@@ -158,6 +158,11 @@ class Element:
             return None
         found[0].look_for_unknown()
         return found[0]
+
+    def child_number(self, tag: str, default: float) -> float:
+        """The number in the text of a child; the default where there is none."""
+        child = self.child(tag)
+        return default if child is None else child.number(None)
 
     def needed(self, tag: str) -> Element:
         return self.child(tag) or self.fail(f"has no <{tag}>")
@@ -352,6 +357,23 @@ def by_name(robot: Element, *tags: str) -> dict[str, Element]:
 
 def listed(names: list[str], most: int = 5) -> str:
     return ", ".join(map(repr, names[:most])) + (" …" if len(names) > most else "")
+
+
+def referred(element: Element, name: str, known: Collection[str], what: str) -> str:
+    """The name of one of the known ones, which an element refers to."""
+    if name not in known:
+        element.fail(f"names an unknown {what} {name!r}{did_you_mean(name, known)}")
+    return name
+
+
+class Names(set[str]):
+    """Names that are taken."""
+
+    def new(self, name: str) -> str:
+        """This name, or one like it that is free; taken from then on."""
+        name = free_name(name, self)
+        self.add(name)
+        return name
 
 
 def free_name(name: str, taken: Container[str]) -> str:

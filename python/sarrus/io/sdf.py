@@ -40,7 +40,7 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import drake
-from .document import Element, at, check_ties, free_name, mimic_circles
+from .document import Element, Names, at, check_ties, free_name, mimic_circles
 from .sdf_joints import Vector, axis_direction, axis_in_model, joint_type
 from .sdf_links import dress, inertia_of
 from .sdf_scene import Scene, SdfJoint, inside
@@ -79,7 +79,17 @@ def read(
     scene = Scene(beside, tuple(package_dirs))
     root = scene.document(text, source)
     top = scene.choose(root, model)
-    return _built(scene, root, top, floating_base)
+    reader = _Reader(scene, root, top)
+    reader.add_roots(floating_base)
+    reader.add_joints()
+    reader.add_frames()
+    reader.add_drakes()
+    builder = reader.builder
+    with at(root):
+        builder.set_home(reader.home)
+    faults = dress(scene, builder, {reader.body[key]: (key, link) for key, link in reader.links.items()})
+    builder.warnings += [*(note for document in scene.documents for note in document.notes), *faults]
+    return builder
 
 
 @dataclass(frozen=True)
@@ -92,129 +102,168 @@ class _Coupler:
     offset: float
 
 
-def _built(scene: Scene, root: Element, top: str, floating_base: bool | None) -> Builder:
-    """The Builder of one model, or of all."""
-    links = {key: link for key, link in scene.links.items() if inside(key, top)}
-    if not links:
-        scene.models[top].fail("has no links")
-    body = {key: _short(key, top) for key in links}
-    if "ground" in body.values():
-        root.note("a link called 'ground' becomes body 'ground_link': 'ground' is the world")
-        body = {
-            key: free_name("ground_link", body.values()) if name == "ground" else name for key, name in body.items()
-        }
-    body["world"] = "ground"
+class _Reader:
+    """One model of a scene, or all, of which one part after the other is added to a Builder."""
 
-    def place(element: Element, key: str) -> tuple[str, Transform]:
-        link, pose = scene.on_body(key, element)
-        if link not in body:
-            element.fail(f"refers to {key!r}, which is no part of model {top!r}")
-        return body[link], pose
+    def __init__(self, scene: Scene, root: Element, top: str) -> None:
+        self.scene, self.root, self.top = scene, root, top
+        self.links = {key: link for key, link in scene.links.items() if inside(key, top)}
+        if not self.links:
+            scene.models[top].fail("has no links")
+        self.body = {key: self.short(key) for key in self.links}
+        if ground := [key for key, name in self.body.items() if name == "ground"]:
+            root.note("a link called 'ground' becomes body 'ground_link': 'ground' is the world")
+            self.body[ground[0]] = free_name("ground_link", self.body.values())
+        self.body["world"] = "ground"
+        self.models = {key: model for key, model in scene.models.items() if inside(key, top) or key == top}
+        world = next(iter(root.all("world")), None)
+        with at(root):
+            self.builder = Builder(name=top or (world and world.get("name")) or "world")
+        if (gravity := _gravity(world)) is not None:
+            self.builder.gravity = gravity
+        for key, link in self.links.items():
+            with at(link):
+                self.builder.add_body(self.body[key], inertia_of(scene, key, link))
+        still = {"world", *scene.static}
+        self.ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
+        check_ties(self.ends.values(), root.source)
+        self.moving = [
+            joint for joint in scene.joints if not still.issuperset(self.ends[joint.name]) and self._is_of(joint)
+        ]
+        self.joints = [joint for joint in self.moving if not joint.is_gearbox]
+        self.taken = Names(self.short(joint.name) for joint in self.joints)
+        self.home: dict[str, list[float]] = {}
 
-    world = next(iter(root.all("world")), None)
-    with at(root):
-        builder = Builder(name=top or (world and world.get("name")) or "world")
-    if (gravity := _gravity(world)) is not None:
-        builder.gravity = gravity
-    for key, link in links.items():
-        with at(link):
-            builder.add_body(body[key], inertia_of(scene, key, link))
+    def short(self, key: str) -> str:
+        return key.removeprefix(f"{self.top}::")
 
-    still = {"world", *scene.static}
-    ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
-    check_ties(ends.values(), root.source)
-    moving = [
-        joint for joint in scene.joints if not still.issuperset(ends[joint.name]) and _is_of(joint, ends, body, top)
-    ]
-    hinges = [joint for joint in moving if not joint.is_gearbox]
-    mimics = list(_mimics(scene, hinges, top))
-    _look_for_circles(mimics)
-    couplers = [*mimics, *_gearboxes(scene, moving, ends, top)]
-    coupled = {name for coupler in couplers for name, _ in coupler.terms}
-    models = {key: model for key, model in scene.models.items() if inside(key, top) or key == top}
-    coupled |= {_short(f"{key}::{name}", top) for key, model in models.items() for name in drake.coupled(model)}
-    followers = {next(iter(coupler.terms))[0] for coupler in couplers if coupler.element.tag.endswith("mimic")}
-    taken = {_short(joint.name, top) for joint in hinges}
+    def place(self, element: Element, key: str) -> tuple[str, Transform]:
+        """Body and pose in it of a frame."""
+        link, pose = self.scene.on_body(key, element)
+        if link not in self.body:
+            element.fail(f"refers to {key!r}, which is no part of model {self.top!r}")
+        return self.body[link], pose
 
-    home: dict[str, list[float]] = {}
-    for key in links:
-        if key in scene.static:
-            at_pose = scene.pose(key, links[key])
-            builder.add_joint(
-                _new(f"{body[key]}_to_ground", taken), joints.Fixed(), "ground", body[key], at_parent=at_pose
-            )
-    for k, key in enumerate(_afloat(scene, links, [ends[joint.name] for joint in hinges])):
-        pose, name = scene.pose(key, links[key]), _new(f"root_joint_{body[key]}" if k else "root_joint", taken)
-        if k:
-            links[key].note(
-                f"{links[key]} is joined neither to the ground nor to what stands before it: it floats by itself"
-            )
-        if floating_base is False and k == 0:
-            builder.add_joint(name, joints.Fixed(), "ground", body[key], at_parent=pose)
-        else:
-            builder.add_joint(name, joints.Free(), "ground", body[key])
-            home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
-    for joint in hinges:
-        name, element = _short(joint.name, top), joint.element
-        with at(element):
-            if element.tag == "drake:joint":
-                kind, driven = _planar(element), False
-                (parent, at_parent), (child, at_child) = (place(element, end) for end in joint.ends)
-                home[name] = _on_plane(*(scene.pose(end, element) for end in joint.ends))
+    def _is_of(self, joint: SdfJoint) -> bool:
+        """Whether a joint is the model's, or one of the world that holds it."""
+        if joint.scope:
+            return inside(joint.name, self.top)
+        ends = self.ends[joint.name]
+        read = [end in self.body for end in ends]
+        if any(end in self.body for end in ends if end != "world") and not all(read):
+            other = f"leads to another model than {self.top!r}, which is not read: it holds nothing"
+            joint.element.note(f"{joint.element} {other}")
+        return all(read)
+
+    def add_roots(self, floating_base: bool | None) -> None:
+        """Joints to the ground of what is static, and of what nothing holds."""
+        scene, links = self.scene, self.links
+        for key in (key for key in links if key in scene.static):
+            name, pose = self.taken.new(f"{self.body[key]}_to_ground"), scene.pose(key, links[key])
+            self.builder.add_joint(name, joints.Fixed(), "ground", self.body[key], at_parent=pose)
+        for k, key in enumerate(_afloat(scene, links, [self.ends[joint.name] for joint in self.joints])):
+            body, pose = self.body[key], scene.pose(key, links[key])
+            name = self.taken.new(f"root_joint_{body}" if k else "root_joint")
+            if k:
+                fault = "is joined neither to the ground nor to what stands before it: it floats by itself"
+                links[key].note(f"{links[key]} {fault}")
+            if floating_base is False and k == 0:
+                self.builder.add_joint(name, joints.Fixed(), "ground", body, at_parent=pose)
             else:
-                kind, driven = joint_type(element, partial(_direction, scene, joint))
-                parent, child = (place(element, end)[0] for end in joint.ends)
-                # the frame of a joint is one frame: where it is in the parent follows from the pose of the file
-                at_parent, at_child = (scene.between(end, joint.frame, element) for end in ends[joint.name])
-            driven = driven and kind.nv > 0 and name not in followers
-            keep = name in coupled or element.tag == "drake:joint"
-            builder.add_joint(
-                name, kind, parent, child, at_parent=at_parent, at_child=at_child, actuated=driven, tree=keep
-            )
-    for coupler in couplers:
-        with at(coupler.element):
-            builder.add_coupler(_new(coupler.name, taken), coupler.terms, offset=coupler.offset)
-    bodies = set(body.values())
-    for key, frame in scene.frames.items():
-        if frame.element.tag == "frame" and inside(key, top):
-            with at(frame.element):
-                builder.add_frame(_new(_short(key, top), bodies), *place(frame.element, key))
-    for key, model in models.items():
+                self.builder.add_joint(name, joints.Free(), "ground", body)
+                self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
 
-        def place_in(element: Element, name: str, model: str = key) -> tuple[str, Transform]:
-            return place(element, name if name == "world" else f"{model}::{name}")
+    def add_joints(self) -> None:
+        """The joints, and the couplers of those that keep their coordinates."""
+        mimics = list(self._mimics())
+        _look_for_circles(mimics)
+        couplers = [*mimics, *self._gearboxes()]
+        coupled = {name for coupler in couplers for name, _ in coupler.terms}
+        coupled |= {self.short(f"{key}::{name}") for key, model in self.models.items() for name in drake.coupled(model)}
+        followers = {next(iter(coupler.terms))[0] for coupler in couplers if coupler.element.tag.endswith("mimic")}
+        for joint in self.joints:
+            with at(joint.element):
+                name = self.short(joint.name)
+                self._add_joint(joint, name, name in coupled, name in followers)
+        for coupler in couplers:
+            with at(coupler.element):
+                self.builder.add_coupler(self.taken.new(coupler.name), coupler.terms, offset=coupler.offset)
 
-        def joint_in(element: Element, name: str, model: str = key) -> str:
-            if f"{model}::{name}" not in ends:
-                element.fail(f"names an unknown joint {name!r}{did_you_mean(name, taken)}")
-            return _short(f"{model}::{name}", top)
+    def _add_joint(self, joint: SdfJoint, name: str, keep: bool, follows: bool) -> None:
+        element, scene = joint.element, self.scene
+        (parent, at_parent), (child, at_child) = (self.place(element, end) for end in joint.ends)
+        if element.tag == "drake:joint":
+            kind, driven, keep = _planar(element), False, True
+            self.home[name] = _on_plane(*(scene.pose(end, element) for end in joint.ends))
+        else:
+            kind, driven = joint_type(element, partial(_direction, scene, joint))
+            # the frame of a joint is one frame: where it is in the parent follows from the pose of the file
+            at_parent, at_child = (scene.between(end, joint.frame, element) for end in self.ends[joint.name])
+        driven = driven and kind.nv > 0 and not follows
+        ends = {"at_parent": at_parent, "at_child": at_child}
+        self.builder.add_joint(name, kind, parent, child, **ends, actuated=driven, tree=keep)
 
-        drake.add(builder, model, place_in, joint_in, taken)
-    with at(root):
-        builder.set_home(home)
-    faults = dress(scene, builder, {body[key]: (key, link) for key, link in links.items()})
-    builder.warnings += [*(note for document in scene.documents for note in document.notes), *faults]
-    return builder
+    def add_frames(self) -> None:
+        bodies = Names(self.body.values())
+        for key, frame in self.scene.frames.items():
+            if frame.element.tag == "frame" and inside(key, self.top):
+                with at(frame.element):
+                    self.builder.add_frame(bodies.new(self.short(key)), *self.place(frame.element, key))
 
+    def add_drakes(self) -> None:
+        for key, model in self.models.items():
 
-def _is_of(joint: SdfJoint, ends: dict[str, tuple[str, ...]], body: dict[str, str], top: str) -> bool:
-    """Whether a joint is the model's own, or one of the world that holds it."""
-    if joint.scope:
-        return inside(joint.name, top)
-    read = [end in body for end in ends[joint.name]]
-    if any(end in body for end in ends[joint.name] if end != "world") and not all(read):
-        joint.element.note(f"{joint.element} leads to another model than {top!r}, which is not read: it holds nothing")
-    return all(read)
+            def place_in(element: Element, name: str, model: str = key) -> tuple[str, Transform]:
+                return self.place(element, name if name == "world" else f"{model}::{name}")
 
+            def joint_in(element: Element, name: str, model: str = key) -> str:
+                if f"{model}::{name}" not in self.ends:
+                    element.fail(f"names an unknown joint {name!r}{did_you_mean(name, self.taken)}")
+                return self.short(f"{model}::{name}")
 
-def _short(key: str, top: str) -> str:
-    return key.removeprefix(f"{top}::")
+            drake.add(self.builder, model, place_in, joint_in, self.taken)
 
+    # ---- couplers ----------------------------------------------------------------------------------------------------
 
-def _new(name: str, taken: set[str]) -> str:
-    name = free_name(name, taken)
-    taken.add(name)
-    return name
+    def _mimics(self) -> Iterator[_Coupler]:
+        """A joint that follows another: q = multiplier (q_leader - reference) + offset."""
+        known = {joint.name for joint in self.joints}
+        for joint in self.joints:
+            for index, tag in enumerate(("axis", "axis2")):
+                axis = joint.element.child(tag)
+                mimic = (axis and axis.child("mimic")) or (joint.element.child("drake:mimic") if index == 0 else None)
+                if mimic is None:
+                    continue
+                leader = joint.scope + mimic.text("joint")
+                if leader not in known:
+                    mimic.fail(f"names an unknown joint {mimic.text('joint')!r}{did_you_mean(leader, known)}")
+                if mimic.tag == "mimic":
+                    multiplier, offset, reference = (
+                        mimic.child_number(name, default)
+                        for name, default in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
+                    )
+                else:
+                    multiplier, offset, reference = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0), 0.0
+                follower = (self.short(joint.name), index)
+                leads = (self.short(leader), int(mimic.get("axis") == "axis2"))
+                if follower == leads:
+                    mimic.fail("names the joint itself")
+                terms = {follower: 1.0, leads: -multiplier}
+                yield _Coupler(mimic, f"{follower[0]} mimics {leads[0]}", terms, offset - multiplier * reference)
+
+    def _gearboxes(self) -> Iterator[_Coupler]:
+        scene, ends = self.scene, self.ends
+        hinges = {
+            (ends[j.name][0], ends[j.name][1]): (self.short(j.name), _in_world(scene, j, j.element.child("axis")))
+            for j in self.moving
+            if j.element.get("type") in ("revolute", "continuous")
+        }
+        for gear in (joint for joint in self.moving if joint.is_gearbox):
+            element = gear.element
+            body = scene.named(element.needed("gearbox_reference_body"), gear.scope, gear.model)
+            about = partial(_in_world, scene, gear)
+            terms = gear_terms(element, scene.body(body, element), ends[gear.name], hinges, about)
+            yield _Coupler(element, self.short(gear.name), {(name, 0): c for name, c in terms.items()}, 0.0)
 
 
 def _gravity(world: Element | None) -> tuple[float, float, float] | None:
@@ -268,33 +317,6 @@ def _direction(scene: Scene, joint: SdfJoint, axis: Element) -> tuple[float, flo
     return axis_direction(axis, turned)
 
 
-def _mimics(scene: Scene, hinges: list[SdfJoint], top: str) -> Iterator[_Coupler]:
-    """A joint that follows another: q = multiplier (q_leader - reference) + offset."""
-    known = {joint.name for joint in hinges}
-    for joint in hinges:
-        for index, tag in enumerate(("axis", "axis2")):
-            axis = joint.element.child(tag)
-            mimic = (axis and axis.child("mimic")) or (joint.element.child("drake:mimic") if index == 0 else None)
-            if mimic is None:
-                continue
-            leader = joint.scope + mimic.text("joint")
-            if leader not in known:
-                mimic.fail(f"names an unknown joint {mimic.text('joint')!r}{did_you_mean(leader, known)}")
-            if mimic.tag == "mimic":
-                multiplier, offset, reference = (
-                    default if (part := mimic.child(name)) is None else part.number(None)
-                    for name, default in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
-                )
-            else:
-                multiplier, offset, reference = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0), 0.0
-            follower = (_short(joint.name, top), index)
-            led = (_short(leader, top), int(mimic.get("axis") == "axis2"))
-            if follower == led:
-                mimic.fail("names the joint itself")
-            terms = {follower: 1.0, led: -multiplier}
-            yield _Coupler(mimic, f"{follower[0]} mimics {led[0]}", terms, offset - multiplier * reference)
-
-
 def _look_for_circles(mimics: list[_Coupler]) -> None:
     def called(name: str, index: int) -> str:
         return name if index == 0 else f"{name} (axis2)"
@@ -306,19 +328,6 @@ def _look_for_circles(mimics: list[_Coupler]) -> None:
         elements[called(*follower)] = coupler.element
     for name, fault in mimic_circles(follows):
         elements[name].note(fault)
-
-
-def _gearboxes(scene: Scene, moving: list[SdfJoint], ends: dict[str, tuple[str, ...]], top: str) -> Iterator[_Coupler]:
-    hinges = {
-        (ends[j.name][0], ends[j.name][1]): (_short(j.name, top), _in_world(scene, j, j.element.child("axis")))
-        for j in moving
-        if j.element.get("type") in ("revolute", "continuous")
-    }
-    for gear in (joint for joint in moving if joint.is_gearbox):
-        element = gear.element
-        reference = scene.body(scene.named(element.needed("gearbox_reference_body"), gear.scope, gear.model), element)
-        terms = gear_terms(element, reference, ends[gear.name], hinges, partial(_in_world, scene, gear))
-        yield _Coupler(element, _short(gear.name, top), {(name, 0): factor for name, factor in terms.items()}, 0.0)
 
 
 def gear_terms(

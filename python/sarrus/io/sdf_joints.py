@@ -34,11 +34,8 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
     numbers = [{} if axis is None else _numbers(axis, kind) for axis in axes]
     if kind in TWO_AXES and None in axes:
         element.note(f"{element} has no <{tags[axes.index(None)]}>: taken as SDF's default, along z")
-    inertia, gear = (
-        0.0 if part is None else part.number(None)
-        for part in (element.child("drake:rotor_inertia"), element.child("drake:gear_ratio"))
-    )
-    if inertia:
+    gear = element.child_number("drake:gear_ratio", 0.0)
+    if inertia := element.child_number("drake:rotor_inertia", 0.0):
         numbers[0]["armature"] = inertia * (gear or 1.0) ** 2
     driven = not all(map(_is_passive, axes))
     if kind == "ball":

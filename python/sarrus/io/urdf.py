@@ -47,7 +47,18 @@ from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 from . import drake
-from .document import Element, at, by_name, check_ties, free_name, listed, mimic_circles, placed_inertia
+from .document import (
+    Element,
+    Names,
+    at,
+    by_name,
+    check_ties,
+    free_name,
+    listed,
+    mimic_circles,
+    placed_inertia,
+    referred,
+)
 from .formats import URDF
 from .urdf_loops import TAGS as LOOP_TAGS
 from .urdf_loops import (
@@ -99,91 +110,140 @@ def read(
     if robot.tag != "robot":
         robot.fail("is not the root of a URDF (<robot>)")
     robot.look_for_unknown()
-    links, joint_elements = by_name(robot, "link"), by_name(robot, "joint", "drake:joint")
-    if not links:
-        robot.fail("has no links")
-    ends = {name: _ends(element, links) for name, element in joint_elements.items()}
-    check_ties(ends.values(), source)
-    body = {name: name for name in links}
-    if "ground" in links:
-        body["ground"] = free_name("ground_link", links)
-        links["ground"].note(f"{links['ground']} becomes body {body['ground']!r}: 'ground' is the world")
-    body.setdefault(WORLD, "ground")
-    sidecar = Sidecar.read(loops, beside)
-    if loops is None and (found := unread_sidecar(beside, source)):
-        name, what = found
-        robot.note(f"{name} beside it seems to hold {what} and is not read: load(..., loops={name!r})")
-
-    with at(robot):
-        builder = Builder(name=robot.get("name") or "robot")
-    for name, link in links.items():
-        with at(link):
-            builder.add_body(body[name], _inertia(link))
-    taken = set(joint_elements)
-    anchored = WORLD not in links and any(parent == WORLD for parent, _ in ends.values())
-    for k, root in enumerate(_roots(robot, links, ends, anchored, bool(floating_base))):
-        name = _new(f"root_joint_{body[root]}" if k else "root_joint", taken)
-        floats = floating_base or anchored or k > 0
-        builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", body[root])
-
-    made = {}
-    for name, element in joint_elements.items():
-        with at(element):
-            made[name] = _joint(element)
-    pairs = sidecar.retype(made)
-    mimics = _mimics({name: joint_elements[name] for name in made if name not in sidecar.retyped}, made)
-    asked = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
-    at_zero = _at_zero(body, joint_elements, ends) if asked else {}
-    hinges = {
-        ends[name]: (name, at_zero[ends[name][1]].rotation @ joint.axis)
-        for name, joint in made.items()
-        if asked and isinstance(joint, joints.Revolute)
-    }
-    gazebo = list(gazebo_joints(robot, body, at_zero, hinges))
-    couplings = [*loop_couplings(robot, body, ends), *(tie for tie in gazebo if isinstance(tie, Coupling))]
-    coupled = {name for follower, mimic in mimics.items() for name in (follower, mimic.leader)} | drake.coupled(robot)
-    coupled |= {name for coupling in couplings for name in coupling.terms}
-    motors, bodies = _motors(robot, sidecar, made, pairs), set(body.values())
-    for name, element in joint_elements.items():
-        parent, child = (body[end] for end in ends[name])
-        with at(element):
-            if name in pairs:
-                between = _new(f"{name}_{pairs[name][0]}", bodies)
-                _add_pair(builder, name, pairs[name], (parent, between, child), _origin(element), motors, taken)
-                continue
-            # where nothing says which joints are driven, those are that move, but for what follows another
-            joint = made[name]
-            driven = (
-                joint.nv > 0 and joint.kind != "Free" and not element.all("mimic") if motors is None else name in motors
-            )
-            builder.add_joint(
-                name, joint, parent, child, at_parent=_origin(element), actuated=driven, tree=name in coupled
-            )
-    hinged = (tie for tie in gazebo if isinstance(tie, Closure))
-    for closure in (*closures(robot, body, _of_type, _origin_of, at_zero), *hinged, *sidecar.closures(body, ends)):
-        with at(closure.element or robot):
-            (parent, X_A), (child, X_B), name = closure.parent, closure.child, _new(closure.name, taken)
-            builder.add_joint(name, closure.joint, body[parent], body[child], at_parent=X_A, at_child=X_B, loop=True)
-    for name in dict.fromkeys(name for loop in sidecar.loops for name in loop[:2] if name not in body):
-        with at(joint_elements[name]):
-            builder.add_frame(name, body[ends[name][1]])  # of a joint: that of its child
-    for name, mimic in mimics.items():
-        coupler = _new(f"{name} mimics {mimic.leader}", taken)  # "a mimics b" may follow c, and a "b mimics c"
-        with at(joint_elements[name]):
-            builder.add_coupler(coupler, {name: 1.0, mimic.leader: -mimic.multiplier}, offset=mimic.offset)
-    for coupling in couplings:
-        with at(coupling.element):
-            builder.add_coupler(_new(coupling.name, taken), coupling.terms)
-    _add_drakes(builder, robot, body, made, taken)
-    faults = _dress(builder, robot, {body[name]: link for name, link in links.items()}, beside, tuple(package_dirs))
-    builder.warnings += [*robot.notes, *sidecar.notes, *faults]
-    return builder
+    reader = _Reader(robot, beside, loops)
+    reader.add_bodies(bool(floating_base))
+    reader.add_joints()
+    reader.add_closures()
+    reader.add_couplers()
+    reader.add_drakes()
+    faults = _dress(reader, beside, tuple(package_dirs))
+    reader.builder.warnings += [*robot.notes, *reader.sidecar.notes, *faults]
+    return reader.builder
 
 
-def _new(name: str, taken: set[str]) -> str:
-    name = free_name(name, taken)
-    taken.add(name)
-    return name
+class _Reader:
+    """A URDF, of which one part after the other is added to a Builder."""
+
+    def __init__(self, robot: Element, beside: str, loops: Loops) -> None:
+        self.robot = robot
+        self.links, self.elements = by_name(robot, "link"), by_name(robot, "joint", "drake:joint")
+        if not self.links:
+            robot.fail("has no links")
+        self.ends = {name: _ends(element, self.links) for name, element in self.elements.items()}
+        check_ties(self.ends.values(), robot.source)
+        self.body = {name: name for name in self.links}
+        if link := self.links.get("ground"):
+            self.body["ground"] = free_name("ground_link", self.links)
+            link.note(f"{link} becomes body {self.body['ground']!r}: 'ground' is the world")
+        self.body.setdefault(WORLD, "ground")
+        self.bodies = Names(self.body.values())
+        self.taken = Names(self.elements)  # of joints and constraints
+        self.sidecar = Sidecar.read(loops, beside)
+        if loops is None and (unread := unread_sidecar(beside, robot.source)):
+            name, what = unread
+            robot.note(f"{name} beside it seems to hold {what} and is not read: load(..., loops={name!r})")
+        with at(robot):
+            self.builder = Builder(name=robot.get("name") or "robot")
+
+    def add_bodies(self, floating_base: bool) -> None:
+        """The bodies, and what holds or lets float those that are no joint's child."""
+        for name, link in self.links.items():
+            with at(link):
+                self.builder.add_body(self.body[name], _inertia(link))
+        anchored = WORLD not in self.links and any(parent == WORLD for parent, _ in self.ends.values())
+        for k, root in enumerate(_roots(self.robot, self.links, self.ends, anchored, floating_base)):
+            name = self.taken.new(f"root_joint_{self.body[root]}" if k else "root_joint")
+            floats = floating_base or anchored or k > 0
+            self.builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", self.body[root])
+
+    def add_joints(self) -> None:
+        """The joints of the spanning tree; those that something couples keep their coordinates."""
+        self.types: dict[str, joints.JointType] = {}
+        for name, element in self.elements.items():
+            with at(element):
+                self.types[name] = _joint(element)
+        pairs = self.sidecar.retype(self.types)
+        self.mimics = _mimics({n: e for n, e in self.elements.items() if n not in self.sidecar.retyped}, self.types)
+        self._read_loops()
+        coupled = {name for follower, mimic in self.mimics.items() for name in (follower, mimic.leader)}
+        coupled |= {name for coupling in self.couplings for name in coupling.terms} | drake.coupled(self.robot)
+        motors = _motors(self.robot, self.sidecar, self.types, pairs)
+        for name, element in self.elements.items():
+            parent, child = (self.body[end] for end in self.ends[name])
+            with at(element):
+                if name in pairs:
+                    self._add_pair(name, pairs[name], (parent, child), motors)
+                    continue
+                # where nothing says which joints are driven, those are that move, but for what follows another
+                joint = self.types[name]
+                moves = joint.nv > 0 and joint.kind != "Free" and not element.all("mimic")
+                driven, keep = moves if motors is None else name in motors, name in coupled
+                place = _origin(element)
+                self.builder.add_joint(name, joint, parent, child, at_parent=place, actuated=driven, tree=keep)
+
+    def _read_loops(self) -> None:
+        """What URDF+ and Gazebo say of loops; poses at q = 0 only where somebody asks."""
+        robot = self.robot
+        asked = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
+        self.at_zero = _at_zero(self.body, self.elements, self.ends) if asked else {}
+        hinges = {
+            self.ends[name]: (name, self.at_zero[self.ends[name][1]].rotation @ joint.axis)
+            for name, joint in self.types.items()
+            if asked and isinstance(joint, joints.Revolute)
+        }
+        gazebo = list(gazebo_joints(robot, self.body, self.at_zero, hinges))
+        self.hinged = [tie for tie in gazebo if isinstance(tie, Closure)]
+        of_gazebo = [tie for tie in gazebo if isinstance(tie, Coupling)]
+        self.couplings = [*loop_couplings(robot, self.body, self.ends), *of_gazebo]
+
+    def _add_pair(self, name: str, axes: str, ends: tuple[str, str], motors: set[str] | None) -> None:
+        """Two revolute joints about axes of one frame, with a body without mass between them."""
+        bodies, place = (ends[0], self.bodies.new(f"{name}_{axes[0]}"), ends[1]), _origin(self.elements[name])
+        self.builder.add_body(bodies[1])
+        for k, axis in enumerate(axes):
+            half, hinge = self.taken.new(f"{name}_{axis}"), joints.Revolute(axis.lower())
+            driven = motors is None or half in motors
+            at_parent = Transform() if k else place
+            self.builder.add_joint(half, hinge, *bodies[k : k + 2], at_parent=at_parent, actuated=driven)
+
+    def add_closures(self) -> None:
+        """The joints that close loops, and frames that a sidecar names."""
+        tagged = closures(self.robot, self.body, _of_type, _origin_of, self.at_zero)
+        for closure in (*tagged, *self.hinged, *self.sidecar.closures(self.body, self.ends)):
+            with at(closure.element or self.robot):
+                (parent, X_A), (child, X_B), name = closure.parent, closure.child, self.taken.new(closure.name)
+                ends = self.body[parent], self.body[child]
+                self.builder.add_joint(name, closure.joint, *ends, at_parent=X_A, at_child=X_B, loop=True)
+        for name in dict.fromkeys(name for loop in self.sidecar.loops for name in loop[:2] if name not in self.body):
+            with at(self.elements[name]):
+                self.builder.add_frame(name, self.body[self.ends[name][1]])  # of a joint: that of its child
+
+    def add_couplers(self) -> None:
+        for name, mimic in self.mimics.items():
+            coupler = self.taken.new(f"{name} mimics {mimic.leader}")  # "a mimics b" may follow c, and a "b mimics c"
+            with at(self.elements[name]):
+                terms = {name: 1.0, mimic.leader: -mimic.multiplier}
+                self.builder.add_coupler(coupler, terms, offset=mimic.offset)
+        for coupling in self.couplings:
+            with at(coupling.element):
+                self.builder.add_coupler(self.taken.new(coupling.name), coupling.terms)
+
+    def add_drakes(self) -> None:
+        """Frames, and what :mod:`sarrus.io.drake` reads."""
+        places = {name: (link, Transform()) for name, link in self.body.items()}
+        for name, frame in by_name(self.robot, "frame").items():
+            frame.look_for_unknown()
+            places[name] = self.body[referred(frame, frame.text("link"), self.body, "link")], _origin_of(frame)
+            with at(frame):
+                self.builder.add_frame(name, *places[name])
+
+        def place(element: Element, name: str) -> tuple[str, Transform]:
+            return places[referred(element, name, places, "link or frame")]
+
+        def joint(element: Element, name: str) -> str:
+            return referred(element, name, self.types, "joint")
+
+        drake.add(self.builder, self.robot, place, joint, self.taken)
 
 
 # --- the graph ----------------------------------------------------------------------------------------------------
@@ -193,8 +253,8 @@ def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
     ends = joint.needed("parent"), joint.needed("child")
     parent, child = (end.text("link") for end in ends)
     for end, name in zip(ends, (parent, child), strict=True):
-        if name not in links and not (name == WORLD and end.tag == "parent"):
-            end.fail(f"names an unknown link {name!r}{did_you_mean(name, links)}")
+        if name != WORLD or end.tag != "parent":
+            referred(end, name, links, "link")
     if parent == child:
         joint.fail(f"joins link {parent!r} to itself")
     return parent, child
@@ -405,55 +465,16 @@ def _motors(
     return moving & driven
 
 
-def _add_pair(
-    builder: Builder, name: str, axes: str, bodies: tuple[str, str, str], at_parent: Transform, motors: set[str] | None,
-    taken: set[str],
-) -> None:  # fmt: skip
-    """Two revolute joints about axes of one frame, with a body without mass between them."""
-    builder.add_body(bodies[1])
-    for k, axis in enumerate(axes):
-        half = _new(f"{name}_{axis}", taken)
-        driven, place = motors is None or half in motors, Transform() if k else at_parent
-        builder.add_joint(half, joints.Revolute(axis.lower()), *bodies[k : k + 2], at_parent=place, actuated=driven)
-
-
-def _add_drakes(
-    builder: Builder, robot: Element, body: dict[str, str], made: dict[str, joints.JointType], taken: set[str]
-) -> None:
-    """Frames, and what :mod:`sarrus.io.drake` reads."""
-    places = {name: (own, Transform()) for name, own in body.items()}
-    for name, frame in by_name(robot, "frame").items():
-        frame.look_for_unknown()
-        link = frame.text("link")
-        if link not in body:
-            frame.fail(f"names an unknown link {link!r}{did_you_mean(link, body)}")
-        places[name] = body[link], _origin_of(frame)
-        with at(frame):
-            builder.add_frame(name, *places[name])
-
-    def place(element: Element, name: str) -> tuple[str, Transform]:
-        return places.get(name) or element.fail(f"names an unknown link or frame {name!r}{did_you_mean(name, places)}")
-
-    def joint(element: Element, name: str) -> str:
-        if name not in made:
-            element.fail(f"names an unknown joint {name!r}{did_you_mean(name, made)}")
-        return name
-
-    drake.add(builder, robot, place, joint, taken)
-
-
 # --- looks: whatever is wrong with them, one can compute with the robot, and faults become warnings -----------------
 
 
-def _dress(
-    builder: Builder, robot: Element, links: dict[str, Element], beside: str, package_dirs: tuple[str, ...]
-) -> list[str]:
+def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:
     """Give bodies their visuals; a line for each visual that was left out, and each colour."""
     faults: list[str] = []
-    visuals = [(body, visual) for body, link in links.items() for visual in link.all("visual")]
+    visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first
-    for material in (m for owner in (robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
+    for material in (m for owner in (reader.robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
         for color in material.all("color"):
             try:
                 colors[material] = _rgba(color)
@@ -466,7 +487,7 @@ def _dress(
         color_of = next((colors[key] for key in keys if key in colors), None)
         try:
             with at(visual):
-                builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
+                reader.builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
         except ModelError as error:
             faults.append(f"{error}; it is not shown")
     return faults
