@@ -26,7 +26,7 @@ anything else              a warning, where it acts on bodies
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,16 +49,22 @@ if TYPE_CHECKING:
 __all__ = ["from_mujoco", "read"]
 
 HERE = Transform()
+Note = Callable[[str], None]  # what is told a warning
 # what option/flag can switch off that matters here: the bits of MuJoCo 4
 FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
 PRIMITIVES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}
 JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, SITE = 0, 1, 3, 1, 6  # of mjtTrn, mjtWrap, mjtObj
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
-# what acts on bodies and has no counterpart here
-UNREAD = (
-    "body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
-    "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature", "tendon_frictionloss",
-)  # fmt: skip
+# what acts on bodies and has no counterpart here, and what a warning says of it
+UNREAD = dict.fromkeys(
+    ("body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
+     "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature", "tendon_frictionloss"), "",
+) | {
+    "tendon_limited": "range of tendons is not read",
+    "tendon_actfrclimited": "actuatorfrcrange of tendons is not read",
+    "nflex": "forces inside flexes are not read",
+    "nmocap": "mocap bodies stay where they are",
+}  # fmt: skip
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # from which group of geoms on MuJoCo shows none, unless told to
 
@@ -197,7 +203,7 @@ class Tree:
         self.builder.set_configuration("qpos0", self.qpos0)
         self.builder.set_home(self.qpos0)
 
-    def add_key(self, name: str, qpos: Sequence[float] | None, note: Any) -> None:
+    def add_key(self, name: str, qpos: Sequence[float] | None, note: Note) -> None:
         """A configuration, that of the reference where there is no qpos."""
         if name in self.keys:
             raise ModelError(f"has the name of another key: {name!r}")
@@ -224,7 +230,7 @@ def joint_type(
     stiffness: float,
     rest: float = 0.0,
     limits: tuple[float, float] | None = None,
-    note: Any,
+    note: Note,
     **properties: Any,
 ) -> JointType:
     """The joint of one of MuJoCo's kinds; `note` is told what it cannot have here."""
@@ -244,7 +250,7 @@ def joint_type(
     return Revolute(axis, **properties) if kind == "hinge" else Prismatic(axis, **properties)
 
 
-def greatest(limits: Sequence[float], note: Any) -> float:
+def greatest(limits: Sequence[float], note: Note) -> float:
     """The most effort of a range: there is one limit for both directions here."""
     low, high = map(float, limits)
     if low != -high:
@@ -252,7 +258,7 @@ def greatest(limits: Sequence[float], note: Any) -> float:
     return max(abs(low), abs(high))
 
 
-def inertia_of(mass: float, com: ArrayLike, about_com: ArrayLike, note: Any) -> Inertia:
+def inertia_of(mass: float, com: ArrayLike, about_com: ArrayLike, note: Note) -> Inertia:
     """Kept as it stands, with a note where no body can have it."""
     with np.errstate(over="ignore", invalid="ignore"):  # it is refused then
         inertia = Inertia(mass, com, about_com, check=False)
@@ -294,7 +300,7 @@ class Drives:
             of_joints[joint] = of_joints.get(joint, 0.0) + value
 
     def add_tendon(
-        self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Any
+        self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Note
     ) -> None:
         """A fixed tendon pulls at its joints, each by its coefficient."""
         if len(length) > 1:
@@ -354,13 +360,11 @@ def read(model: Any) -> Builder:
     off = _switched_off(model)
     for switch in off:
         note(f"{switch} is switched off, and left out")
-    names = _names(model, "body", model.nbody)
-    bodies = ["ground", *(name or free_name(f"body{i}", names) for i, name in enumerate(names) if i)]
-    if "ground" in bodies[1:]:
-        bodies[bodies.index("ground", 1)] = free_name("ground_body", bodies)
-        note("body 'ground' becomes 'ground_body': 'ground' is the world")
-    joints = _names(model, "jnt", model.njnt)
-    equalities = _names(model, "eq", model.neq)
+    bodies, joints, equalities = (
+        _body_names(model, note),
+        _names(model, "jnt", model.njnt),
+        _names(model, "eq", model.neq),
+    )
     name = bytes(model.names).split(b"\0", 1)[0].decode() if hasattr(model, "names") else ""
     tree = Tree(name or "mujoco", (0, 0, 0) if "gravity" in off else model.opt.gravity, {*joints, *equalities})
     tree.bodies |= {*bodies}
@@ -368,31 +372,9 @@ def read(model: Any) -> Builder:
         name or tree.invent(f"{bodies[body]}_{KINDS[kind]}")
         for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
     ]
-    driven = _drives(model, note)
-    for i in range(1, model.nbody):
-        R = _rotation(model.body_iquat[i]).matrix
-        about_com = R @ np.diag(model.body_inertia[i]) @ R.T
-        inertia = inertia_of(float(model.body_mass[i]), model.body_ipos[i], about_com, note)
-        first = int(model.body_jntadr[i])
-        hinges = [_hinge(model, k, joints[k], driven, off, note) for k in range(first, first + model.body_jntnum[i])]
-        place = Transform(_rotation(model.body_quat[i]), model.body_pos[i])
-        tree.add_body(bodies[i], bodies[model.body_parentid[i]], place, inertia, hinges)
-    for attribute in UNREAD:
-        if np.any(getattr(model, attribute, 0.0)):
-            note(f"{attribute} is not read")
-    for limited, limits in (("tendon_limited", "range"), ("tendon_actfrclimited", "actuatorfrcrange")):
-        if np.any(getattr(model, limited, 0)):
-            note(f"{limits} of tendons is not read")
-    if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
-        note("the drag of the medium is not read")
-    if getattr(model, "nflex", 0):
-        note("forces inside flexes are not read")
-    if np.any(np.asarray(getattr(model, "body_plugin", -1)) >= 0):
-        note("forces of plugins on bodies are not read")
-    if getattr(model, "nmocap", 0):
-        note("mocap bodies stay where they are")
-    places = [Transform(_rotation(model.site_quat[i]), model.site_pos[i]) for i in range(model.nsite)]
-    sites = [(bodies[model.site_bodyid[i]], place) for i, place in enumerate(places)]
+    _add_bodies(tree, model, bodies, joints, off, note)
+    _note_unread(model, note)
+    sites = [(bodies[model.site_bodyid[i]], _place(model, "site", i)) for i in range(model.nsite)]
     for name, (body, place) in zip(_names(model, "site", model.nsite), sites, strict=True):
         if name:
             tree.add_site(name, body, place)
@@ -402,17 +384,49 @@ def read(model: Any) -> Builder:
         else:
             note(f"equality {equalities[i] or i} is inactive, and left out")
     for i in range(model.ngeom):
-        kind = PRIMITIVES.get(int(model.geom_type[i]))
+        kind, body = PRIMITIVES.get(int(model.geom_type[i])), bodies[model.geom_bodyid[i]]
         if kind and model.geom_group[i] < HIDDEN:
-            place = Transform(_rotation(model.geom_quat[i]), model.geom_pos[i])
-            show(
-                tree.builder, bodies[model.geom_bodyid[i]], kind, model.geom_size[i].tolist(), place, model.geom_rgba[i]
-            )
+            show(tree.builder, body, kind, model.geom_size[i].tolist(), _place(model, "geom", i), model.geom_rgba[i])
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with the signs that MuJoCo has
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
         tree.add_key(name, qpos, note)
     return tree.finish(notes)
+
+
+def _body_names(model: Any, note: Note) -> list[str]:
+    names = _names(model, "body", model.nbody)
+    bodies = ["ground", *(name or free_name(f"body{i}", names) for i, name in enumerate(names) if i)]
+    if "ground" in bodies[1:]:
+        bodies[bodies.index("ground", 1)] = free_name("ground_body", bodies)
+        note("body 'ground' becomes 'ground_body': 'ground' is the world")
+    return bodies
+
+
+def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], off: Sequence[str], note: Note) -> None:
+    drives = _drives(model, note)
+    for i in range(1, model.nbody):
+        R = _rotation(model.body_iquat[i]).matrix
+        about_com = R @ np.diag(model.body_inertia[i]) @ R.T
+        inertia = inertia_of(float(model.body_mass[i]), model.body_ipos[i], about_com, note)
+        first = int(model.body_jntadr[i])
+        hinges = [_hinge(model, k, joints[k], drives, off, note) for k in range(first, first + model.body_jntnum[i])]
+        tree.add_body(bodies[i], bodies[model.body_parentid[i]], _place(model, "body", i), inertia, hinges)
+
+
+def _note_unread(model: Any, note: Note) -> None:
+    """Warn of what acts on bodies and has no counterpart here."""
+    for attribute, what in UNREAD.items():
+        if np.any(getattr(model, attribute, 0)):
+            note(what or f"{attribute} is not read")
+    if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
+        note("the drag of the medium is not read")
+    if np.any(np.asarray(getattr(model, "body_plugin", -1)) >= 0):
+        note("forces of plugins on bodies are not read")
+
+
+def _place(model: Any, what: str, i: int) -> Transform:
+    return Transform(_rotation(getattr(model, f"{what}_quat")[i]), getattr(model, f"{what}_pos")[i])
 
 
 def _switched_off(model: Any) -> list[str]:
@@ -437,7 +451,7 @@ def _rotation(quaternion: ArrayLike) -> Rotation:
     return Rotation.from_quaternion((x, y, z, w))
 
 
-def _drives(model: Any, note: Any) -> Drives:
+def _drives(model: Any, note: Note) -> Drives:
     drives, n = Drives(), len(model.actuator_trntype)
     # an actuator may have several controls and several forces since MuJoCo 4
     control, out = (getattr(model, f"actuator_{name}", range(n)) for name in ("ctrladr", "outadr"))
@@ -477,7 +491,7 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
     return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
 
 
-def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Any) -> Hinge:
+def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Note) -> Hinge:
     kind, q, v = KINDS[model.jnt_type[k]], model.jnt_qposadr[k], model.jnt_dofadr[k]
     low, high = model.jnt_range[k].tolist()
 

@@ -40,14 +40,13 @@ from ..description.joints import Fixed, JointType, Spherical, axis_frame
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .document import Notes, free_name
+from .document import Names, Notes
 from .lowering import has_bounds
+from .mujoco import Note
 from .outline import Axis, Link, Losses, listed, tree_links
 from .table import has_passive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pinocchio
 
 __all__ = ["from_pinocchio", "read", "to_pinocchio"]
@@ -89,72 +88,99 @@ def read(model: Any, constraints: Iterable[Any] = ()) -> Builder:
     def note(message: str) -> None:
         notes.add("Model", message)
 
-    builder = Builder(model.name or "pinocchio", np.array(model.gravity.linear))
-    if np.any(model.gravity.angular):
-        note("the angular part of gravity is not read")
-    frames, names = list(model.frames)[1:], list(model.names)
-    own: dict[int, Any] = {}  # the frame of a joint's body
-    for frame in frames:
-        if _kind_of(frame) == "BODY" and frame.parentJoint:
-            own.setdefault(int(frame.parentJoint), frame)
-    taken = {"ground"}
-    # bodies, and where the frames of their joints are in them
-    carried = [("ground", Transform())]
-    for i in range(1, len(names)):
-        body = free_name(own[i].name if i in own else names[i], taken)
-        taken.add(body)
-        if i in own and body != own[i].name:
-            note(f"body '{own[i].name}' becomes '{body}'")
-        carried.append((body, _transform(own[i].placement).inverse() if i in own else Transform()))
-    leader_of, ties = interop.mimics(model), set(names)
-    numbers = _Numbers(model, note)
-    for i in range(1, len(names)):
-        parent, place = carried[model.parents[i]]
+    return _Reader(model, note).read(constraints, notes)
+
+
+class _Reader:
+    """A model of Pinocchio's, of which one part after the other is added to a Builder."""
+
+    def __init__(self, model: Any, note: Note) -> None:
+        self.model, self.note, self.names = model, note, list(model.names)
+        self.builder = Builder(model.name or "pinocchio", np.array(model.gravity.linear))
+        if np.any(model.gravity.angular):
+            note("the angular part of gravity is not read")
+        self.frames = list(model.frames)[1:]
+        self.frame_of: dict[int, Any] = {}  # joint -> the frame of its body
+        for frame in self.frames:
+            if _kind_of(frame) == "BODY" and frame.parentJoint:
+                self.frame_of.setdefault(int(frame.parentJoint), frame)
+        self.bodies, self.ties = Names({"ground"}), Names(self.names)
+        self.carried = [("ground", Transform())]  # of joints, their bodies, and where their frames are in these
+        self.leader_of = interop.mimics(model)
+
+    def read(self, constraints: Iterable[Any], notes: Notes) -> Builder:
+        for i in range(1, len(self.names)):
+            self._add_body_name(i)
+        numbers = _Numbers(self.model, self.note)
+        for i in range(1, len(self.names)):
+            self._add_joint(i, numbers)
+        for i, leader in self.leader_of.items():
+            self._add_mimic(i, self.names[leader])
+        for frame in self.frames:
+            if _kind_of(frame) != "JOINT" and frame is not self.frame_of.get(int(frame.parentJoint)):
+                self._add_frame(frame)
+        for constraint in constraints:
+            _close(self.builder, constraint, self.carried, self.ties, self.note)
+        self._add_configurations()
+        self.builder.warnings += notes
+        return self.builder
+
+    def _add_body_name(self, i: int) -> None:
+        frame = self.frame_of.get(i)
+        name = self.names[i] if frame is None else frame.name
+        body = self.bodies.new(name)
+        if frame is not None and body != name:
+            self.note(f"body '{name}' becomes '{body}'")
+        self.carried.append((body, Transform() if frame is None else _transform(frame.placement).inverse()))
+
+    def _add_joint(self, i: int, numbers: _Numbers) -> None:
+        """A joint, or one after the other of which it consists, with bodies without mass between."""
+        model, name = self.model, self.names[i]
+        parent, place = self.carried[model.parents[i]]
         place = place @ _transform(model.jointPlacements[i])
-        parts = interop.parts_of(model.joints[i], model.nq, names[i])
+        parts = interop.parts_of(model.joints[i], model.nq, name)
         iq, iv = model.joints[i].idx_q, model.joints[i].idx_v
-        for name, part in zip(interop.part_names(names[i], parts), parts, strict=True):
+        for part_name, part in zip(interop.part_names(name, parts), parts, strict=True):
             last = part is parts[-1]
-            body, at_child = carried[i] if last else (free_name(name, taken), Transform())
-            taken.add(body)
+            body, at_child = self.carried[i] if last else (self.bodies.new(part_name), Transform())
             for between in part.places:
                 place = place @ _transform(between)
-            joint = part.type if i in leader_of else numbers.given_to(name, part, iq, iv)
-            builder.add_body(body, _inertia(names[i], model.inertias[i], at_child, note) if last else None)
-            builder.add_joint(name, joint, parent, body, at_parent=place, at_child=at_child, tree=True)
+            joint = part.type if i in self.leader_of else numbers.of_part(part_name, part, iq, iv)
+            inertia = _inertia(name, model.inertias[i], at_child, self.note) if last else None
+            self.builder.add_body(body, inertia)
+            self.builder.add_joint(part_name, joint, parent, body, at_parent=place, at_child=at_child, tree=True)
             iq, iv, parent, place = iq + part.nq, iv + part.type.nv, body, Transform()
-            ties.add(name)
-    for i, leader in leader_of.items():
-        mimic = model.joints[i].extract() if hasattr(model.joints[i], "extract") else model.joints[i]
-        name = free_name(f"{names[i]} follows {names[leader]}", ties)
-        builder.add_coupler(name, {names[i]: 1.0, names[leader]: -mimic.scaling}, offset=mimic.offset)
-        ties.add(name)
-    for frame in frames:
-        if _kind_of(frame) == "JOINT" or frame is own.get(int(frame.parentJoint)):
-            continue
-        if (name := free_name(frame.name, taken)) != frame.name:
-            note(f"{_kind_of(frame)} frame '{frame.name}' becomes '{name}': its name is taken")
-        taken.add(name)
-        body, place = carried[frame.parentJoint]
-        builder.add_frame(name, body, place @ _transform(frame.placement))
-    for constraint in constraints:
-        _close(builder, constraint, carried, ties, note)
-    if configurations := {entry.key(): entry.data() for entry in getattr(model, "referenceConfigurations", ())}:
-        robot = Mechanism(builder._described())
+            self.ties.add(part_name)
+
+    def _add_mimic(self, i: int, leader: str) -> None:
+        joint, name = self.model.joints[i], self.names[i]
+        mimic = joint.extract() if hasattr(joint, "extract") else joint
+        terms = {name: 1.0, leader: -mimic.scaling}
+        self.builder.add_coupler(self.ties.new(f"{name} follows {leader}"), terms, offset=mimic.offset)
+
+    def _add_frame(self, frame: Any) -> None:
+        if (name := self.bodies.new(frame.name)) != frame.name:
+            self.note(f"{_kind_of(frame)} frame '{frame.name}' becomes '{name}': its name is taken")
+        body, place = self.carried[frame.parentJoint]
+        self.builder.add_frame(name, body, place @ _transform(frame.placement))
+
+    def _add_configurations(self) -> None:
+        configurations = {entry.key(): entry.data() for entry in getattr(self.model, "referenceConfigurations", ())}
+        if not configurations:
+            return
+        robot = Mechanism(self.builder._described())
         for name, q in configurations.items():
-            here = interop.from_pinocchio(robot, model, q)
+            here = interop.from_pinocchio(robot, self.model, q)
             known = {joint: here[robot.joint(joint).q_slice] for joint in robot.joints if robot.joint(joint).nq}
-            builder.set_configuration(name, known)
+            self.builder.set_configuration(name, known)
             if name == "home":
-                builder.set_home(known)
-    builder.warnings += notes
-    return builder
+                self.builder.set_home(known)
 
 
 class _Numbers:
     """What a model says of the velocities and coordinates of its joints."""
 
-    def __init__(self, model: Any, note: Callable[[str], None]) -> None:
+    def __init__(self, model: Any, note: Note) -> None:
         def of(name: str, otherwise: str = "", default: float = 0.0) -> Any:
             found = getattr(model, name, None)
             found = getattr(model, otherwise, None) if found is None and otherwise else found
@@ -184,7 +210,7 @@ class _Numbers:
         if np.any(getattr(model, "positionLimitMargin", 0.0)):
             note("positionLimitMargin is not read")
 
-    def given_to(self, name: str, part: interop.Part, iq: int, iv: int) -> JointType:
+    def of_part(self, name: str, part: interop.Part, iq: int, iv: int) -> JointType:
         """The joint with its numbers; `part` begins at these indices."""
         free, n = part.type.kind == "Free", part.type.nv
         order = interop.FREE_V if free else list(range(n))
@@ -221,7 +247,7 @@ def _transform(place: Any) -> Transform:
     return Transform(np.array(place.rotation), np.array(place.translation))
 
 
-def _inertia(name: str, inertia: Any, joint: Transform, note: Callable[[str], None]) -> Inertia:
+def _inertia(name: str, inertia: Any, joint: Transform, note: Note) -> Inertia:
     """Of a body in which its joint's frame is there; kept as it stands, with a note where no body can have it."""
     try:
         own = Inertia(float(inertia.mass), np.array(inertia.lever), np.array(inertia.inertia), check=False)
@@ -234,8 +260,8 @@ def _inertia(name: str, inertia: Any, joint: Transform, note: Callable[[str], No
 
 
 def _close(
-    builder: Builder, constraint: Any, carried: list[tuple[str, Transform]], ties: set[str],
-    note: Callable[[str], None],
+    builder: Builder, constraint: Any, carried: list[tuple[str, Transform]], ties: Names,
+    note: Note,
 ) -> None:  # fmt: skip
     """A joint that closes a loop where two frames, or their origins, coincide."""
     constraint = constraint.extract() if hasattr(constraint, "extract") else constraint
@@ -261,8 +287,7 @@ def _close(
         body, place = carried[getattr(constraint, f"joint{k}_id")]
         ends.append((body, place @ _transform(getattr(constraint, f"joint{k}_placement"))))
     (one, at_one), (other, at_other) = ends
-    name = free_name(constraint.name or f"{one} to {other}", ties)
-    ties.add(name)
+    name = ties.new(constraint.name or f"{one} to {other}")
     builder.add_joint(name, kinds[kind](), one, other, at_parent=at_one, at_child=at_other, loop=True)
 
 

@@ -200,8 +200,9 @@ class _Reader:
             # the frame of a joint is one frame: where it is in the parent follows from the pose of the file
             at_parent, at_child = (scene.between(end, joint.frame, element) for end in self.ends[joint.name])
         driven = driven and kind.nv > 0 and not follows
-        ends = {"at_parent": at_parent, "at_child": at_child}
-        self.builder.add_joint(name, kind, parent, child, **ends, actuated=driven, tree=keep)
+        self.builder.add_joint(
+            name, kind, parent, child, at_parent=at_parent, at_child=at_child, actuated=driven, tree=keep
+        )
 
     def add_frames(self) -> None:
         bodies = Names(self.body.values())
