@@ -131,13 +131,13 @@ def load_builder(
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {', '.join(SUFFIXES)} are read")
-    wanted = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
+    fault = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
     if isinstance(package_dirs, str | bytes | os.PathLike):
-        raise wanted
+        raise fault
     try:
         folders = [os.path.abspath(os.fsdecode(folder)) for folder in package_dirs]
     except TypeError:
-        raise wanted from None
+        raise fault from None
     text = _expanded(path) if suffix == ".xacro" else read_bytes(path, MOST_BYTES)
     beside = str(path.absolute().parent)
     places: dict[str, Any] = {"beside": beside, "package_dirs": folders}
@@ -181,11 +181,11 @@ def _read(
         brace = hasattr(text, "lstrip") and text.lstrip()[:1] == ("{" if isinstance(text, str) else b"{")
         begins = "{" if brace else root_tag(text)
     # what begins like nothing that is known is left to one reader, to say what is wrong with it
-    read, own = READERS.get(begins, READERS["robot"])
-    told = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
-    if set(told) - {own}:
-        raise ModelError(f"{source}: {' and '.join(told)} is nothing that this format is asked for")
-    return read(text, source=source, floating_base=floating_base, **places, **told)
+    read, keyword = READERS.get(begins, READERS["robot"])
+    options = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
+    if set(options) - {keyword}:
+        raise ModelError(f"{source}: {' and '.join(options)} is nothing that this format is asked for")
+    return read(text, source=source, floating_base=floating_base, **places, **options)
 
 
 def _built(builder: Builder, source: str) -> Mechanism:

@@ -108,8 +108,8 @@ def read(
 @cache
 def _declared(cls: type) -> dict[str, tuple[Any, Any]]:
     """Field -> its declared type, and the default that its constructor has, or Parameter.empty."""
-    hints, given = get_type_hints(cls), inspect.signature(cls).parameters
-    return {f.name: (hints[f.name], given[f.name].default) for f in fields(cls)}
+    hints, parameters = get_type_hints(cls), inspect.signature(cls).parameters
+    return {f.name: (hints[f.name], parameters[f.name].default) for f in fields(cls)}
 
 
 def _kinds(hint: Any) -> dict[str, type]:
@@ -125,12 +125,12 @@ def _kinds(hint: Any) -> dict[str, type]:
 
 
 def _heirs(cls: type) -> list[type]:
-    found: list[type] = []
+    classes: list[type] = []
     children: list[type] = cls.__subclasses__()
     for child in children:
         if child.__module__.startswith("sarrus.") and child is not TargetSpec:
-            found += [child, *_heirs(child)]
-    return found
+            classes += [child, *_heirs(child)]
+    return classes
 
 
 def _is_class(hint: Any) -> TypeGuard[type]:
@@ -260,22 +260,22 @@ def _tuple(hints: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
 
 def _object(kinds: dict[str, type] | type, value: Any, path: str) -> Any:
     _check(isinstance(value, dict), path, "an object", value)
-    given = dict(value)
+    entries = dict(value)
     if isinstance(kinds, dict):
-        name = given.pop("type", None)
+        name = entries.pop("type", None)
         if not isinstance(name, str) or name not in kinds:
             _fail(path, f'has the "type" {_shown(name)}{did_you_mean(name, kinds)}')
         cls = kinds[name]
     else:
         cls = kinds
     declared = _declared(cls)
-    for key in given:
+    for key in entries:
         if key not in declared:
             _fail(path, f"has an unknown key {_shown(key)}{did_you_mean(key, declared)}")
     for key, (_, default) in declared.items():
-        if key not in given and default is inspect.Parameter.empty:
+        if key not in entries and default is inspect.Parameter.empty:
             _fail(path, f'has no "{key}"')
-    parts = {key: _made(declared[key][0], x, f"{path}.{key}" if path else key) for key, x in given.items()}
+    parts = {key: _made(declared[key][0], x, f"{path}.{key}" if path else key) for key, x in entries.items()}
     with _at(path):
         return _MAKE.get(cls, cls)(**parts)
 
@@ -297,9 +297,9 @@ def _number(value: Any, path: str) -> float:
         _fail(path, f"is {_shown(value)}, which is not finite")
 
 
-def _check(fine: bool, path: str, wanted: str, value: Any) -> None:
+def _check(fine: bool, path: str, expected: str, value: Any) -> None:
     if not fine:
-        _fail(path, f"wants {wanted}, not {_shown(value)}")
+        _fail(path, f"wants {expected}, not {_shown(value)}")
 
 
 def _fail(path: str, message: str) -> NoReturn:
@@ -337,12 +337,12 @@ def _parsed(text: str | bytes, source: str) -> Any:
         return float(digits)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        unique_pairs = dict(pairs)
+        if len(unique_pairs) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise ModelError(f"{source}: the key {_shown(twice)} stands twice in one object")
-        return found
+        return unique_pairs
 
     try:
         return json.loads(text, parse_constant=constant, parse_float=number, object_pairs_hook=unique)
@@ -375,13 +375,13 @@ def _with_own_folders(description: Description, beside: str, package_dirs: tuple
     """
     named = [beside or os.curdir, *package_dirs]
 
-    def own(folder: str) -> bool:
+    def is_named(folder: str) -> bool:
         return any(os.path.realpath(folder) == os.path.realpath(root) for root in named) or is_within(folder, named)
 
     def here(mesh: Mesh) -> Mesh:
         folder, packages = os.path.join(beside, mesh.beside), [os.path.join(beside, x) for x in mesh.package_dirs]
-        dirs = (*filter(own, packages), *package_dirs)
-        if own(folder or os.curdir):
+        dirs = (*filter(is_named, packages), *package_dirs)
+        if is_named(folder or os.curdir):
             return replace(mesh, beside=folder, package_dirs=dirs)
         file = mesh.file if "://" in mesh.file else os.path.join(mesh.beside, mesh.file)
         return replace(mesh, file=file, beside=beside, package_dirs=dirs)

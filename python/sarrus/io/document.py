@@ -151,13 +151,13 @@ class Element:
         return [child for child in self.children if child.tag in tags]
 
     def child(self, tag: str) -> Element | None:
-        found = [child for child in self.children if child.tag == tag]
-        if len(found) > 1:
-            found[1].fail(f"stands there twice; first in line {found[0].line}")
-        if not found:
+        children = [child for child in self.children if child.tag == tag]
+        if len(children) > 1:
+            children[1].fail(f"stands there twice; first in line {children[0].line}")
+        if not children:
             return None
-        found[0].look_for_unknown()
-        return found[0]
+        children[0].look_for_unknown()
+        return children[0]
 
     def child_number(self, tag: str, default: float) -> float:
         """The number in the text of a child; the default where there is none."""
@@ -312,27 +312,27 @@ def _without_dashes(text: Any) -> Any:
     how: Any = OF_TEXT if isinstance(text, str) else OF_BYTES
     whole, inside, blank, dash = how
 
-    def cleaned(found: Any) -> Any:
-        if found["end"] and (dash + dash in found["inside"] or found["inside"].endswith(dash)):
-            return found[0][:4] + inside.sub(blank, found["inside"]) + found["end"]
-        return found[0]
+    def cleaned(match: Any) -> Any:
+        if match["end"] and (dash + dash in match["inside"] or match["inside"].endswith(dash)):
+            return match[0][:4] + inside.sub(blank, match["inside"]) + match["end"]
+        return match[0]
 
     return whole.sub(cleaned, text)
 
 
 def root_tag(text: str | bytes) -> str:
     """The tag of a document's root; empty where there is none."""
-    found = [""]
+    root = [""]
 
     def first(tag: str, _: object) -> NoReturn:
-        found[0] = tag
+        root[0] = tag
         raise StopIteration
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = first
     with suppress(StopIteration, expat.ExpatError, LookupError, ValueError, TypeError, ModelError):
         parser.Parse(_readable(text, ""), True)
-    return found[0]
+    return root[0]
 
 
 @contextmanager
@@ -405,7 +405,7 @@ def mimic_circles(follows: Mapping[str, tuple[str, float, float]]) -> Iterator[t
         yield name, f"joints mimic one another in a circle, {listed(circle)}: {means}"
 
 
-def placed_inertia(told: Element, link: Element, mass: float, moments: tuple[float, ...], pose: Transform) -> Inertia:
+def placed_inertia(tensor: Element, link: Element, mass: float, moments: tuple[float, ...], pose: Transform) -> Inertia:
     """An inertia xx yy zz xy xz yz as it stands in a file, at that pose in its link; a note where no body has it."""
     xx, yy, zz, xy, xz, yz = moments
     about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -415,7 +415,7 @@ def placed_inertia(told: Element, link: Element, mass: float, moments: tuple[flo
     # a radius of gyration under a micron is what rounding leaves of a point mass
     if max(map(abs, principal), default=0.0) > 1e-12 * mass:
         values = ", ".join(f"{x:.3g}" for x in principal)
-        told.note(
+        tensor.note(
             f"{link}: no body of {mass:g} kg has principal moments of inertia {values} kg m²; the values are kept"
         )
     return inertia

@@ -108,12 +108,12 @@ class _Reader(Document):
         named = self.named(["body"])
         self.springdampers: dict[str, tuple[float, float, float]] = {}
         self.names = {"world": "ground"}  # of bodies, from those in the file
-        pending, found = [(world[0], "", HERE, "")], list[_Body]()
+        pending, bodies = [(world[0], "", HERE, "")], list[_Body]()
         while pending:
             element, parent, place, childclass = pending.pop()
             name = "ground"
-            if found:
-                name = element.get("name") or free_name(f"body{len(found)}", named)
+            if bodies:
+                name = element.get("name") or free_name(f"body{len(bodies)}", named)
                 if name == "world":
                     element.fail("has the name of the world")
                 if name == "ground":
@@ -126,14 +126,14 @@ class _Reader(Document):
                     child.look_for_unknown()
                     children.append((child, name, frame @ self.pose(child), child.get("childclass") or of_child))
                 elif child.tag in child.known:
-                    if not found and child.tag in ("joint", "freejoint", "inertial"):
+                    if not bodies and child.tag in ("joint", "freejoint", "inertial"):
                         child.fail("is of the world, which does not move")
                     child.look_for_unknown()
                     plain = child.tag in ("inertial", "freejoint")
                     inside.append((child if plain else self.classed(child, of_child), frame))
-            found.append(_Body(element, name, parent, place, inside))
+            bodies.append(_Body(element, name, parent, place, inside))
             pending += reversed(children)
-        return found
+        return bodies
 
     def contents(self, element: Element, childclass: str) -> Iterator[tuple[Element, Transform, str]]:
         """What is in a body, and in frames in it; with the pose of the frame and the class for what has none."""
@@ -152,16 +152,16 @@ class _Reader(Document):
     # --- joints and what drives them ---
 
     def limit(self, element: Element, limited: str, limits: str) -> tuple[float, float] | None:
-        told = element.word(limited, "true false auto", "auto")
-        if told == "false" or limits not in element.attributes:
+        is_limited = element.word(limited, "true false auto", "auto")
+        if is_limited == "false" or limits not in element.attributes:
             return None
         low, high = element.numbers(limits, 2)
-        if told == "auto" and not self.autolimits:
+        if is_limited == "auto" and not self.autolimits:
             element.note(f"{limits} of <{element.tag}> is not read: autolimits is false, and {limited} is not true")
             return None
         if low > high:
             element.fail(f"has the lower end of {limits} above the upper: {low:g} > {high:g}")
-        return (low, high) if low < high or told == "true" else None
+        return (low, high) if low < high or is_limited == "true" else None
 
     def hinge(self, element: Element, frame: Transform, name: str, drives: Drives) -> Hinge:
         MJCF.remark(element)
@@ -188,24 +188,24 @@ class _Reader(Document):
 
     def tendons(self, joints: Mapping[str, Element]) -> dict[str, dict[str, float] | None]:
         """Coefficients by joint of fixed tendons; None of spatial ones."""
-        found: dict[str, dict[str, float] | None] = {}
+        tendons: dict[str, dict[str, float] | None] = {}
         for element in self.grouped("tendon"):
-            name = element.get("name") or f"tendon{len(found)}"
-            if name in found:
+            name = element.get("name") or f"tendon{len(tendons)}"
+            if name in tendons:
                 element.fail("has the name of another tendon")
             MJCF.remark(element)
             for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
                 if self.limit(element, limited, limits):
                     element.note(f"{limits} of tendons is not read")
-            found[name] = None
+            tendons[name] = None
             if element.tag == "fixed":
-                length = found[name] = {}
+                length = tendons[name] = {}
                 for part in element.all("joint"):
                     joint = referred(part, "joint", joints)
                     length[joint] = length.get(joint, 0.0) + part.number("coef")
             else:
                 element.note("<spatial> tendons guide nothing here, and are left out")
-        return found
+        return tendons
 
     def drives(self, joints: Mapping[str, Element], tendons: Mapping[str, dict[str, float] | None]) -> Drives:
         drives = Drives()
@@ -223,18 +223,18 @@ class _Reader(Document):
             damping, *higher = element.several("damping", 3, (0.0,))
             if any(higher):
                 element.note(f"nonlinear damping of <{element.tag}> is not read")
-            own = element.number("armature", 0.0), damping
+            motor = element.number("armature", 0.0), damping
             gear, most = element.several("gear", 6, (1.0,))[0], min(limits, default=math.inf)
             kind = next((kind for kind in ("joint", "jointinparent", "tendon") if element.get(kind)), None)
             if kind == "tendon":
                 name = referred(element, "tendon", tendons)
                 if (length := tendons[name]) is not None:
-                    drives.add_tendon(length, gear, most, *own, element.note)
+                    drives.add_tendon(length, gear, most, *motor, element.note)
                     continue
             elif kind:
                 name = referred(element, kind, joints)
                 scalar = joints[name].tag == "joint" and (joints[name].get("type") or "hinge") in ("slide", "hinge")
-                drives.add(name, gear if scalar else 1.0, most if scalar else math.inf, *own)
+                drives.add(name, gear if scalar else 1.0, most if scalar else math.inf, *motor)
                 continue
             element.note("an actuator that acts on neither a joint nor a fixed tendon is not read")
         return drives
@@ -277,30 +277,34 @@ class _Reader(Document):
         return tree.finish(self.notes)
 
     def build(self, tree: Tree, bodies: Sequence[_Body], drives: Drives) -> None:
-        def told(body: _Body, tag: str) -> list[tuple[Element, Transform]]:
+        def inside(body: _Body, tag: str) -> list[tuple[Element, Transform]]:
             return [(element, frame) for element, frame in body.inside if element.tag == tag]
 
-        geoms = {body.name: [geom_of(self, *geom) for geom in told(body, "geom")] for body in bodies}
+        geoms = {body.name: [geom_of(self, *geom) for geom in inside(body, "geom")] for body in bodies}
         inertias = {
-            body.name: body_inertia(self, body.element, told(body, "inertial"), geoms[body.name]) for body in bodies[1:]
+            body.name: body_inertia(self, body.element, inside(body, "inertial"), geoms[body.name])
+            for body in bodies[1:]
         }
-        total, wanted = sum(inertia.mass for inertia in inertias.values()), self.compiler.number("settotalmass", -1.0)
-        if wanted > 0.0 and total > 0.0:
-            scale = wanted / total
+        total, total_wanted = (
+            sum(inertia.mass for inertia in inertias.values()),
+            self.compiler.number("settotalmass", -1.0),
+        )
+        if total_wanted > 0.0 and total > 0.0:
+            scale = total_wanted / total
             inertias = {
                 name: Inertia(scale * x.mass, x.com, scale * x.about_com, check=False) for name, x in inertias.items()
             }
         for body in bodies[1:]:
-            element, own = body.element, [(e, frame) for e, frame in body.inside if e.tag in ("joint", "freejoint")]
+            element, joints = body.element, [(e, frame) for e, frame in body.inside if e.tag in ("joint", "freejoint")]
             MJCF.remark(element)
             hinges = []
-            for joint, frame in own:
+            for joint, frame in joints:
                 name = joint.get("name")
                 if name is None:
                     kind = "free" if joint.tag == "freejoint" else joint.get("type") or "hinge"
                     name = tree.invent(f"{body.name}_{kind}")
                 hinges.append(self.hinge(joint, frame, name, drives))
-                if hinges[-1].type.kind == "Free" and (len(own) > 1 or body.parent != "ground"):
+                if hinges[-1].type.kind == "Free" and (len(joints) > 1 or body.parent != "ground"):
                     joint.fail("is free, and not the only joint of a body of the world")
             with at(element):
                 tree.add_body(body.name, body.parent, body.place, inertias[body.name], hinges)
@@ -314,18 +318,18 @@ class _Reader(Document):
                 show_geom(self, tree.builder, body.name, geom)
 
     def sites(self, tree: Tree, bodies: Sequence[_Body]) -> dict[str, tuple[str, Transform]]:
-        found = {}
+        sites = {}
         for body in bodies:
             for element, frame in body.inside:
                 if element.tag != "site" or not (name := element.get("name")):
                     continue
-                if name in found:
+                if name in sites:
                     element.fail("has the name of another site")
                 place = self.between(element)[0] if "fromto" in element.attributes else self.pose(element)
-                found[name] = body.name, frame @ place
+                sites[name] = body.name, frame @ place
                 with at(element):
-                    tree.add_site(name, *found[name])
-        return found
+                    tree.add_site(name, *sites[name])
+        return sites
 
     def equality(
         self,
@@ -358,13 +362,13 @@ class _Reader(Document):
             for joint in length:
                 if len(tree.qpos0[joint]) > 1:
                     element.fail(f"is of joint {joint!r}, which has several coordinates")
-        told = element.several("polycoef", 5, DEFAULT)
+        polynomial = element.several("polycoef", 5, DEFAULT)
         first, second = [*lengths, {}][:2]
         tree.couple(
             tree.constraint_name(element.get("name"), " follows ".join(names)),
             first or {},
             second or {},
-            (*told, *DEFAULT[len(told) :]),
+            (*polynomial, *DEFAULT[len(polynomial) :]),
         )
 
     def join(self, tree: Tree, element: Element, sites: Mapping[str, tuple[str, Transform]]) -> None:

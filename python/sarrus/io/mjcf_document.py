@@ -65,14 +65,14 @@ def include(root: Element, beside: str | None) -> None:
 Attributes = dict[str, str]
 
 
-def _merged(own: Mapping[str, str], inherited: Mapping[str, str]) -> Attributes:
+def _merged(attributes: Mapping[str, str], inherited: Mapping[str, str]) -> Attributes:
     """Attributes with those of a class below them."""
-    if any(name in own for name in ORIENTATION):  # there are five ways to tell one
+    if any(name in attributes for name in ORIENTATION):  # there are five ways to tell one
         inherited = {name: value for name, value in inherited.items() if name not in ORIENTATION}
-    merged = {**inherited, **own}
+    merged = {**inherited, **attributes}
     for name in PARTIAL:
-        if name in own and name in inherited:
-            words = own[name].split(None, 10)
+        if name in attributes and name in inherited:
+            words = attributes[name].split(None, 10)
             merged[name] = " ".join(words + inherited[name].split(None, 10)[len(words) : 10])
     return merged
 
@@ -89,7 +89,7 @@ def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
             section.fail(f"is the outermost, whose class is 'main', and calls it {name!r}")
         if not name or (parent and name in classes):
             section.fail("needs a class of its own" + (f": there is another {name!r}" if name else ""))
-        own = classes[name] = {**classes[parent or name]}
+        attributes = classes[name] = {**classes[parent or name]}
         for child in section.children:
             if child.tag == "default":
                 continue
@@ -100,7 +100,7 @@ def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
                 child.several(attribute, 10, ())
             tag = "actuator" if child.tag in DRIVES else child.tag
             known = {name: value for name, value in child.attributes.items() if name in child.known[child.tag][0]}
-            own[tag] = _merged(known, own.get(tag, {}))
+            attributes[tag] = _merged(known, attributes.get(tag, {}))
         pending += [(child, name) for child in reversed(section.all("default"))]
     return classes
 
@@ -165,33 +165,33 @@ class Document:
     def settings(self, tag: str) -> Element:
         """All elements of the document that set something, in one: later ones win."""
         owners = self.root.all("option") if tag == "flag" else [self.root]
-        found = [element for owner in owners for element in owner.all(tag)]
-        for element in found:
+        elements = [element for owner in owners for element in owner.all(tag)]
+        for element in elements:
             element.look_for_unknown()
-        attributes = {name: value for element in found for name, value in element.attributes.items()}
-        return replace(found[-1] if found else self.root, tag=tag, attributes=attributes)
+        attributes = {name: value for element in elements for name, value in element.attributes.items()}
+        return replace(elements[-1] if elements else self.root, tag=tag, attributes=attributes)
 
     def assets(self, tag: str) -> dict[str, Element]:
-        found = {}
+        assets = {}
         for owner in self.root.all("asset"):
             owner.look_for_unknown()
             for element in owner.all(tag):
                 element.look_for_unknown()
                 stem = os.path.splitext(os.path.basename((element.get("file") or "").replace("\\", "/")))[0]
-                found[element.get("name") or stem] = self.classed(element)
-        return found
+                assets[element.get("name") or stem] = self.classed(element)
+        return assets
 
     def grouped(self, section: str) -> list[Element]:
         """What is in the sections of that name, with the attributes of classes."""
-        found = []
+        elements = []
         for owner in self.root.all(section):
             owner.look_for_unknown()
             for element in owner.children:
                 if element.tag in owner.known[section][1]:
                     if element.tag in owner.known:
                         element.look_for_unknown()
-                    found.append(self.classed(element, tag=section))
-        return found
+                    elements.append(self.classed(element, tag=section))
+        return elements
 
     def classed(self, element: Element, childclass: str = "", tag: str = "") -> Element:
         """The element with the attributes of its class, or else of the nearest childclass around it."""
@@ -204,20 +204,20 @@ class Document:
         return Transform(self.orientation(element), element.numbers("pos", 3, (0.0, 0.0, 0.0)))
 
     def orientation(self, element: Element) -> Rotation:
-        told = [name for name in ORIENTATION if name in element.attributes]
-        if not told:
+        ways = [name for name in ORIENTATION if name in element.attributes]
+        if not ways:
             return Rotation()
-        if len(told) > 1:
-            element.fail(f"tells its orientation twice: by {told[0]} and by {told[1]}")
-        x = element.numbers(told[0], {"quat": 4, "axisangle": 4, "xyaxes": 6}.get(told[0], 3))
-        if told[0] == "euler":
+        if len(ways) > 1:
+            element.fail(f"tells its orientation twice: by {ways[0]} and by {ways[1]}")
+        x = element.numbers(ways[0], {"quat": 4, "axisangle": 4, "xyaxes": 6}.get(ways[0], 3))
+        if ways[0] == "euler":
             return self.turned(x)
         with at(element):
-            if told[0] == "quat":
+            if ways[0] == "quat":
                 return Rotation.from_quaternion((*x[1:], x[0]))
-            if told[0] == "axisangle":
+            if ways[0] == "axisangle":
                 return Rotation.from_axis_angle(x[:3], x[3] * self.angle)
-            if told[0] == "zaxis":
+            if ways[0] == "zaxis":
                 return _from_z(x)
             first, y = np.array(x[:3]), np.array(x[3:])
             first = first / (np.linalg.norm(first) or 1.0)

@@ -58,16 +58,16 @@ def geom_of(document: Document, element: Element, frame: Transform) -> Geom:
 
 
 def body_inertia(
-    document: Document, body: Element, told: Sequence[tuple[Element, Transform]], geoms: Sequence[Geom]
+    document: Document, body: Element, inertials: Sequence[tuple[Element, Transform]], geoms: Sequence[Geom]
 ) -> Inertia:
     """As its <inertial> tells it, with the pose of the frame around that; or of all its geoms."""
     way = document.compiler.word("inertiafromgeom", "true false auto", "auto")
     low, high = document.compiler.numbers("inertiagrouprange", 2, (0.0, 5.0))
-    if len(told) > 1:
-        told[1][0].fail(f"stands there twice; first in line {told[0][0].line}")
+    if len(inertials) > 1:
+        inertials[1][0].fail(f"stands there twice; first in line {inertials[0][0].line}")
     heavy = [geom for geom in geoms if low <= geom.element.number("group", 0.0) <= high]
-    if told and not (way == "true" and heavy):
-        return _bounded(document, _told(document, *told[0]))
+    if inertials and not (way == "true" and heavy):
+        return _bounded(document, _told(document, *inertials[0]))
     inertia = Inertia.zero()
     if way == "false":
         if (bounded := _bounded(document, inertia)).mass == 0.0:

@@ -165,22 +165,22 @@ class Tree:
             offset += part(0.0)
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
 
-    def set_springs(self, wanted: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
+    def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
         """Springs and dampers to time constants and damping ratios, of the mass that a force along each joint finds at qpos0."""
-        if not wanted:
+        if not targets:
             return
         robot = Mechanism(self.builder._described(()))
         M = robot.mass_matrix(robot._at(self.qpos0.items()))
         size = np.sqrt(M.diagonal())
         if not size.all() or np.linalg.cond(scaled := M / np.outer(size, size)) > 1e14:
-            fault = f"springdamper of joint '{next(iter(wanted))}' needs a mass matrix that can be inverted"
+            fault = f"springdamper of joint '{next(iter(targets))}' needs a mass matrix that can be inverted"
             raise ModelError(f"{fault}: some body, or joint, has no inertia, or several joints move it alike")
         mobility = np.linalg.inv(scaled).diagonal() / size**2
-        for name, (time, ratio, rest) in wanted.items():
-            own = 1.0 / mobility[robot.joint(name).v_slice].mean()
-            terms = {"damping": 0.0 if "damper" in off else 2.0 * own / time}
+        for name, (time, ratio, rest) in targets.items():
+            inertia = 1.0 / mobility[robot.joint(name).v_slice].mean()
+            terms = {"damping": 0.0 if "damper" in off else 2.0 * inertia / time}
             if "spring" not in off:
-                terms["stiffness"] = own / (time * ratio) ** 2
+                terms["stiffness"] = inertia / (time * ratio) ** 2
                 if robot.joint(name).nv == 1:
                     terms["rest"] = rest
             spec = self.builder._joints[name]

@@ -100,15 +100,15 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, s
     def plain(part: Any) -> Any:
         of_joints = isinstance(part, ConstraintSpec) and not part.bodies
         whole = renamed(part, lambda name: (joints if of_joints else frames).get(name, name))
-        own = frames if isinstance(part, BodySpec | FrameSpec) else joints
-        return replace(whole, name=own.get(part.name, part.name)) if hasattr(part, "name") else whole
+        plain_names = frames if isinstance(part, BodySpec | FrameSpec) else joints
+        return replace(whole, name=plain_names.get(part.name, part.name)) if hasattr(part, "name") else whole
 
     parts: dict[str, Any] = {
         key: tuple(map(plain, getattr(d, key)))
         for key in ("bodies", "joints", "frames", "constraints", "springs", "visuals")
     }
     home = tuple((joints[name], q) for name, q in d.home)
-    named = tuple((name, tuple((joints[j], q) for j, q in given)) for name, given in d.configurations)
+    named = tuple((name, tuple((joints[j], q) for j, q in coordinates)) for name, coordinates in d.configurations)
     return type(robot)(replace(d, **parts, home=home, configurations=named))
 
 
@@ -194,20 +194,20 @@ def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
     parts: list[
         tuple[bool, Array, int | None, float]
     ] = []  # (turns, direction, coordinate or None, the value that is held)
-    kind, given = joint.kind, vars(joint)
+    kind, constants = joint.kind, vars(joint)
     if kind in ("Revolute", "Helical", "Cylindrical"):
-        parts.append((True, given["axis"], 0, 0.0))
+        parts.append((True, constants["axis"], 0, 0.0))
     if kind in ("Prismatic", "Cylindrical", "Helical"):
-        parts.append((False, given["axis"], 1 if kind == "Cylindrical" else 0, 0.0))
+        parts.append((False, constants["axis"], 1 if kind == "Cylindrical" else 0, 0.0))
     if kind == "Universal":
-        parts += [(True, given["axis1"], 0, 0.0), (True, given["axis2"], 1, 0.0)]
+        parts += [(True, constants["axis1"], 0, 0.0), (True, constants["axis2"], 1, 0.0)]
     if kind == "Planar":
-        ex, ey, normal = axis_frame(given["normal"]).T
+        ex, ey, normal = axis_frame(constants["normal"]).T
         parts += [(False, ex, 0, 0.0), (False, ey, 1, 0.0), (True, normal, 2, 0.0)]
     if kind == "Gimbal":
-        names: list[str] = list(given["free"])
+        names: list[str] = list(constants["free"])
         for k, name in enumerate(PARAMETERS):
-            parts.append((k < 3, np.eye(3)[k % 3], names.index(name) if name in names else None, given["fixed"][k]))
+            parts.append((k < 3, np.eye(3)[k % 3], names.index(name) if name in names else None, constants["fixed"][k]))
     if not parts and kind not in ("Fixed", "Spherical", "Free"):
         raise ModelError(
             f"no other format than .json has joints of type {kind}, nor are their axes known: save it as .json"
@@ -233,11 +233,11 @@ def coordinate_names(link: Link, taken: set[str]) -> list[str]:
         return [name]
     names = []
     for axis in link.axes:
-        own = f"{name}_{axis.index + 1}"
-        while own in taken:
-            own += "_"
-        taken.add(own)
-        names.append(own)
+        numbered = f"{name}_{axis.index + 1}"
+        while numbered in taken:
+            numbered += "_"
+        taken.add(numbered)
+        names.append(numbered)
     return names
 
 

@@ -182,9 +182,9 @@ class _Numbers:
 
     def __init__(self, model: Any, note: Note) -> None:
         def of(name: str, otherwise: str = "", default: float = 0.0) -> Any:
-            found = getattr(model, name, None)
-            found = getattr(model, otherwise, None) if found is None and otherwise else found
-            return np.full(model.nv, default) if found is None else np.array(found, float).ravel()
+            values = getattr(model, name, None)
+            values = getattr(model, otherwise, None) if values is None and otherwise else values
+            return np.full(model.nv, default) if values is None else np.array(values, float).ravel()
 
         self.passive = {name: of(name) for name in ("armature", "damping", "friction")}
         self.bounds = {}
@@ -250,13 +250,13 @@ def _transform(place: Any) -> Transform:
 def _inertia(name: str, inertia: Any, joint: Transform, note: Note) -> Inertia:
     """Of a body in which its joint's frame is there; kept as it stands, with a note where no body can have it."""
     try:
-        own = Inertia(float(inertia.mass), np.array(inertia.lever), np.array(inertia.inertia), check=False)
+        there = Inertia(float(inertia.mass), np.array(inertia.lever), np.array(inertia.inertia), check=False)
     except ModelError as error:
         raise ModelError(f"inertia of joint '{name}': {error}") from None
-    if not own.is_physical() and max(map(abs, own.principal_moments.tolist())) > 1e-12 * own.mass:
-        moments = ", ".join(f"{x:.3g}" for x in own.principal_moments)
-        note(f"no body of {own.mass:g} kg has principal moments of inertia {moments} kg m²; the values are kept")
-    return own.transformed(joint)
+    if not there.is_physical() and max(map(abs, there.principal_moments.tolist())) > 1e-12 * there.mass:
+        moments = ", ".join(f"{x:.3g}" for x in there.principal_moments)
+        note(f"no body of {there.mass:g} kg has principal moments of inertia {moments} kg m²; the values are kept")
+    return there.transformed(joint)
 
 
 def _close(
@@ -276,8 +276,10 @@ def _close(
         )
     for word in ("contact", "constraint"):
         for what in ("placement", "velocity", "acceleration", "offset"):
-            wanted = getattr(constraint, f"desired_{word}_{what}", None)
-            vector = getattr(wanted, "vector", wanted) if what != "placement" else getattr(wanted, "homogeneous", None)
+            desired = getattr(constraint, f"desired_{word}_{what}", None)
+            vector = (
+                getattr(desired, "vector", desired) if what != "placement" else getattr(desired, "homogeneous", None)
+            )
             if vector is not None and np.any(np.asarray(vector) - (np.eye(4) if what == "placement" else 0.0)):
                 note(f"desired_{word}_{what} of constraints is not read: their frames coincide")
     if hasattr(constraint, "retrieveCompliance") and np.any(constraint.retrieveCompliance()):
@@ -323,9 +325,13 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
             joint, place = model.addJoint(joint, form, _se3(pin, place @ start), name), end
             _numbers(model, model.joints[joint], link, follows, losses)
             frame = model.addJointFrame(joint, frame)
-        own, I = pin.Inertia.Zero(), inertias[link.far]
-        own.mass, own.lever, own.inertia = I.mass, np.array(I.com), np.array(I.about_com)  # which no body need have
-        frame = model.addFrame(pin.Frame(link.far, joint, frame, _se3(pin, place), pin.BODY, own))
+        inertia, I = pin.Inertia.Zero(), inertias[link.far]
+        inertia.mass, inertia.lever, inertia.inertia = (
+            I.mass,
+            np.array(I.com),
+            np.array(I.about_com),
+        )  # which no body need have
+        frame = model.addFrame(pin.Frame(link.far, joint, frame, _se3(pin, place), pin.BODY, inertia))
         carried[link.far] = joint, place, frame
     for spec in d.frames:
         joint, place, frame = carried[spec.body]

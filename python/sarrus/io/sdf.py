@@ -271,10 +271,10 @@ def _gravity(world: Element | None) -> tuple[float, float, float] | None:
     if world is None:
         return None
     physics = world.all("physics")  # where versions before 1.6 have it
-    told = world.child("gravity") or next((g for p in physics if (g := p.child("gravity")) is not None), None)
-    if told is None:
+    gravity = world.child("gravity") or next((g for p in physics if (g := p.child("gravity")) is not None), None)
+    if gravity is None:
         return None
-    x, y, z = told.numbers(None, 3)
+    x, y, z = gravity.numbers(None, 3)
     return x, y, z
 
 
@@ -307,10 +307,9 @@ def _direction(scene: Scene, joint: SdfJoint, axis: Element) -> tuple[float, flo
     """Of an axis, in the joint's frame."""
 
     def turned(xyz: Element) -> Rotation | None:
-        told = xyz.get("expressed_in")
-        frame = (
-            joint.model if axis_in_model(axis) or told == "__model__" else joint.scope + told if told else joint.frame
-        )
+        name = xyz.get("expressed_in")
+        in_model = axis_in_model(axis) or name == "__model__"
+        frame = joint.model if in_model else joint.scope + name if name else joint.frame
         if frame == joint.frame:
             return None
         return Rotation(scene.pose(joint.frame, axis).rotation.T @ scene.pose(frame, xyz).rotation)

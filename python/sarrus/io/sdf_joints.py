@@ -96,12 +96,12 @@ def _lead(joint: Element) -> float:
 
 def axis_in_model(axis: Element) -> bool:
     """Whether an axis of a version up to 1.6 is told in the model's frame."""
-    version, told = version_of(axis), axis.child("use_parent_model_frame")
+    version, in_model = version_of(axis), axis.child("use_parent_model_frame")
     if version >= (1, 7):
-        if told is not None:
-            told.note("use_parent_model_frame ended with version 1.6: not read")
+        if in_model is not None:
+            in_model.note("use_parent_model_frame ended with version 1.6: not read")
         return False
-    return version < (1, 5) if told is None else truth(told)
+    return version < (1, 5) if in_model is None else truth(in_model)
 
 
 def axis_direction(axis: Element, turned: Callable[[Element], Rotation | None]) -> tuple[float, float, float]:

@@ -49,8 +49,8 @@ def _of_collisions(scene: Scene, key: str, link: Element, inertial: Element) -> 
     usual = inertial.child("density")
     whole = Inertia.zero()
     for collision in link.all("collision"):
-        told = next(iter(collision.all("density")), usual)
-        solid = _solid(collision, WATER if told is None else told.number(None))
+        density = next(iter(collision.all("density")), usual)
+        solid = _solid(collision, WATER if density is None else density.number(None))
         whole += solid.transformed(_pose_in_link(scene, key, collision))
     if whole.mass <= 0.0:
         inertial.fail("is to be found by itself (auto), and no <collision> has a volume")
@@ -104,11 +104,11 @@ def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
     pose = next(iter(owner.all("pose")), None)
     if pose is None:
         return Transform()
-    told = pose.get("relative_to") or pose.get("frame")
-    if not told:
+    frame_name = pose.get("relative_to") or pose.get("frame")
+    if not frame_name:
         return pose_of(pose)
     scope = key.rpartition("::")[0]
-    frame = scope if told == "__model__" else f"{scope}::{told}"
+    frame = scope if frame_name == "__model__" else f"{scope}::{frame_name}"
     return scene.between(key, frame, pose) @ pose_of(pose)
 
 
@@ -146,11 +146,11 @@ def _shape(scene: Scene, shape: Element) -> Shape:
 
 
 def _color(visual: Element) -> tuple[float, ...] | None:
-    told = [color for material in visual.all("material") for color in material.all("diffuse", "ambient")]
-    if not told:
+    colors = [color for material in visual.all("material") for color in material.all("diffuse", "ambient")]
+    if not colors:
         return None
-    words = told[0].words().split(None, 4)
-    numbers = told[0].numbers(None, 3 if len(words) == 3 else 4)
+    words = colors[0].words().split(None, 4)
+    numbers = colors[0].numbers(None, 3 if len(words) == 3 else 4)
     if min(numbers) < 0 or max(numbers) > 1:
-        told[0].fail(f"wants numbers from 0 to 1, not {told[0].words()[:60]!r}")
+        colors[0].fail(f"wants numbers from 0 to 1, not {colors[0].words()[:60]!r}")
     return numbers

@@ -80,7 +80,7 @@ class Scene:
         version_of(root)
         return root
 
-    def choose(self, root: Element, wanted: str | None) -> str:
+    def choose(self, root: Element, model: str | None) -> str:
         """Gather what the document's models hold; the name of the one that is read, empty for all."""
         worlds = root.all("world")
         if len(worlds) > 1:
@@ -99,10 +99,10 @@ class Scene:
             self.joint(joint, "", "world")
         if not tops:
             owner.fail("has no model")
-        if wanted is not None:
-            if wanted not in tops:
-                owner.fail(f"has no model {wanted!r}{did_you_mean(wanted, tops)}")
-            return wanted
+        if model is not None:
+            if model not in tops:
+                owner.fail(f"has no model {model!r}{did_you_mean(model, tops)}")
+            return model
         tied = any(joint.scope == "" and "world" not in joint.ends for joint in self.joints)
         loose = {link.partition("::")[0] for link in self.links if link not in self.static}
         moving = [top for top in tops if top in loose]
@@ -113,18 +113,18 @@ class Scene:
         return "" if tied else (moving or tops)[0]
 
     def model(
-        self, element: Element, scope: str, home: str, given: Element | None = None, *, merged: bool = False
+        self, element: Element, scope: str, home: str, overriding: Element | None = None, *, merged: bool = False
     ) -> str:
         """Gather a model, of which an <include> may override name and pose; its name."""
         element.look_for_unknown()
-        own = (given and _word(given, "name")) or element.text("name")
-        placing = given if given is not None and given.child("pose") else element
-        if "::" in own and version_of(element) >= (1, 8):
+        model_name = (overriding and _word(overriding, "name")) or element.text("name")
+        placing = overriding if overriding is not None and overriding.child("pose") else element
+        if "::" in model_name and version_of(element) >= (1, 8):
             element.fail("has a name with '::', which divides the names of nested models")
-        name = self.new(element, f"{scope}_merged__{own}__" if merged else scope + own)
+        name = self.new(element, f"{scope}_merged__{model_name}__" if merged else scope + model_name)
         inside = scope if merged else f"{name}::"
         self.models[name] = element
-        fixed = next((e for e in (given, element) if e is not None and e.child("static")), None)
+        fixed = next((e for e in (overriding, element) if e is not None and e.child("static")), None)
         still = fixed is not None and truth(fixed.needed("static"))
         before = len(self.links)
         for link in element.all("link"):
@@ -145,15 +145,10 @@ class Scene:
             self.static.update(links)
         canonical = element.get("canonical_link")
         on = inside + canonical if canonical else (links[0] if links else "")
-        at_frame = (given and _word(given, "placement_frame")) or element.get("placement_frame") or ""
-        self.frames[name] = self.placed(
-            element,
-            placing,
-            scope if placing is given or scope else "",
-            home,
-            on,
-            inside + at_frame if at_frame else "",
-        )
+        at_frame = (overriding and _word(overriding, "placement_frame")) or element.get("placement_frame") or ""
+        at_frame = inside + at_frame if at_frame else ""
+        outside = scope if placing is overriding or scope else ""
+        self.frames[name] = self.placed(element, placing, outside, home, on, at_frame)
         return name
 
     def include(self, element: Element, scope: str, home: str) -> str:
@@ -215,13 +210,13 @@ class Scene:
                 if "\0" in path or not (is_within(path, allowed) if allowed and path != root else inside_it):
                     fault = "leads out of the folders that are searched; package_dirs=[...] names others"
                     element.needed("uri").fail(f"names {uri[:200]!r}, which {fault}")
-                found = Path(path) if os.path.exists(path) and not os.path.isdir(path) else _of_folder(Path(path))
-                if found is not None:
-                    if allowed and not is_within(found, allowed):
+                file = Path(path) if os.path.exists(path) and not os.path.isdir(path) else _of_folder(Path(path))
+                if file is not None:
+                    if allowed and not is_within(file, allowed):
                         element.needed("uri").fail(
                             f"names {uri[:200]!r}, which is a link out of the folders that are searched"
                         )
-                    return found
+                    return file
         return None
 
     def frame(self, element: Element, scope: str, home: str) -> None:
@@ -256,10 +251,16 @@ class Scene:
         pose = element.child("pose")
         if pose is None:
             return _Frame(owner, base, Transform(), on, placed)
-        told = pose.get("relative_to") or pose.get("frame")
-        if told:
+        frame_name = pose.get("relative_to") or pose.get("frame")
+        if frame_name:
             model = home or (scope.removesuffix("::") if scope else "world")
-            base = model if told == "__model__" else "world" if scope == "" and told == "world" else scope + told
+            base = (
+                model
+                if frame_name == "__model__"
+                else "world"
+                if scope == "" and frame_name == "world"
+                else scope + frame_name
+            )
         return _Frame(owner, base, pose_of(pose), on, placed)
 
     def new(self, element: Element, key: str) -> str:

@@ -418,7 +418,7 @@ class _Mimic(NamedTuple):
 
 def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> dict[str, _Mimic]:
     """The joints that follow another."""
-    found = {}
+    mimics = {}
     for name, element in elements.items():
         mimic = element.child("mimic")
         if mimic is None or made[name].nv == 0:
@@ -428,14 +428,14 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> 
             mimic.fail("names the joint itself")
         of_many = [j for j in (name, leader) if j in made and made[j].nq != 1]
         if leader in made and not of_many:
-            found[name] = _Mimic(leader, multiplier, offset)
+            mimics[name] = _Mimic(leader, multiplier, offset)
             continue
         law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
         why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
         mimic.note(f"{element} moves freely, though it mimics ({printable(law)}): {why}")
-    for name, fault in mimic_circles(found):
+    for name, fault in mimic_circles(mimics):
         elements[name].note(fault)
-    return found
+    return mimics
 
 
 # --- what drives and ties joints ------------------------------------------------------------------------------------
@@ -452,16 +452,16 @@ def _motors(
             if name not in moving:
                 sidecar.note(f"name_mot {name!r} is no joint that moves{did_you_mean(name, moving)}")
         return moving & set(sidecar.motors)
-    told = list(driven_joints(robot))
-    for element, name in told:
+    motors = list(driven_joints(robot))
+    for element, name in motors:
         if name not in made:
             element.note(f"a motor drives {name!r}, which is no joint{did_you_mean(name, made)}")
-    if not told:
+    if not motors:
         return None
-    driven = {name for _, name in told}
+    driven = {name for _, name in motors}
     passive = [name for name in made if name in moving - driven and made[name].kind != "Free"]
     if passive:
-        told[0][0].note(f"motors are told for other joints than these, which are taken as passive: {listed(passive)}")
+        motors[0][0].note(f"motors are told for other joints than these, which are taken as passive: {listed(passive)}")
     return moving & driven
 
 

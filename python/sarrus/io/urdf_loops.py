@@ -136,16 +136,16 @@ def loop_couplings(
         above.setdefault(child, (name, parent))
 
     def way(to: str) -> dict[str, None]:
-        found: dict[str, None] = {}
-        while to in above and above[to][0] not in found:
+        joints_above: dict[str, None] = {}
+        while to in above and above[to][0] not in joints_above:
             name, to = above[to]
-            found[name] = None
-        return found
+            joints_above[name] = None
+        return joints_above
 
     for element in robot.all("coupling"):
         element.look_for_unknown()
-        told = element.child("ratio")
-        ratio = 1.0 if told is None else told.number("value")
+        element_of_ratio = element.child("ratio")
+        ratio = 1.0 if element_of_ratio is None else element_of_ratio.number("value")
         left, right = (
             way(_link(end, end.get("link"), links)) for end in map(element.needed, ("predecessor", "successor"))
         )
@@ -175,20 +175,20 @@ def _gazebo_joint(
 ) -> Closure | Coupling:  # fmt: skip
     parent, child = (_link(end, end.words(), links) for end in map(element.needed, ("parent", "child")))
 
-    def in_world(told: str | None, where: Element) -> Transform:
+    def in_world(link: str | None, where: Element) -> Transform:
         """Pose of a frame: of a link, or of the model."""
-        return Transform() if told in (None, "", "__model__") else at_zero[_link(where, told, links)]
+        return Transform() if link in (None, "", "__model__") else at_zero[_link(where, link, links)]
 
     X_W, pose = at_zero[child], element.child("pose")
     if pose is not None:
-        told = pose.get("relative_to") or pose.get("frame")
-        X_W = (in_world(told, pose) if told else X_W) @ sdf_scene.pose_of(pose)
+        frame_name = pose.get("relative_to") or pose.get("frame")
+        X_W = (in_world(frame_name, pose) if frame_name else X_W) @ sdf_scene.pose_of(pose)
 
     def turned(xyz: Element) -> Rotation | None:
-        told = xyz.get("expressed_in")
-        if not told and not (xyz.owner is not None and axis_in_model(xyz.owner)):
+        frame_name = xyz.get("expressed_in")
+        if not frame_name and not (xyz.owner is not None and axis_in_model(xyz.owner)):
             return None
-        return Rotation(X_W.rotation.T @ in_world(told, xyz).rotation)
+        return Rotation(X_W.rotation.T @ in_world(frame_name, xyz).rotation)
 
     name, direction = element.text("name"), partial(axis_direction, turned=turned)
     if element.text("type") == "gearbox":
@@ -266,13 +266,13 @@ class Sidecar:
     def _yaml(self, path: Path) -> Mapping[str, Any]:
         if path.stat().st_size > LARGEST:
             self.fail(f"is larger than {LARGEST} bytes: no file of loops")
-        found: object = None
+        document: object = None
         with suppress(ValueError, RecursionError):
-            found = json.loads(path.read_bytes(), object_pairs_hook=_Pairs)
-        if found is not None:  # JSON is YAML, and what `Mechanism.save` writes
-            if isinstance(found, _Pairs):
-                self._look_for_twice([key for key, _ in found])
-            return self._mapping(dict(found) if isinstance(found, _Pairs) else found)
+            document = json.loads(path.read_bytes(), object_pairs_hook=_Pairs)
+        if document is not None:  # JSON is YAML, and what `Mechanism.save` writes
+            if isinstance(document, _Pairs):
+                self._look_for_twice([key for key, _ in document])
+            return self._mapping(dict(document) if isinstance(document, _Pairs) else document)
         try:
             import yaml
         except ImportError:
@@ -304,11 +304,11 @@ class Sidecar:
             self.fail(f"wants keys such as closed_loop; got a {type(read).__name__}")
         return read
 
-    def _filled(self, told: Mapping[str, Any]) -> Sidecar:
-        for key in told:
+    def _filled(self, document: Mapping[str, Any]) -> Sidecar:
+        for key in document:
             if key not in KEYS:
                 self.note(f"key {str(key)[:60]!r} is not read{did_you_mean(str(key), KEYS)}")
-        lists = {key: told.get(key) for key in KEYS}
+        lists = {key: document.get(key) for key in KEYS}
         for key, value in lists.items():
             if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
                 self.fail(f"{key} wants a list; got {_brief(value)}")
@@ -389,9 +389,9 @@ def unread_sidecar(beside: str, source: str) -> tuple[str, str] | None:
         try:
             if beside and path.is_file() and path.stat().st_size < LARGEST:
                 text = path.read_bytes()
-                told = [what for key, what in TELLING.items() if key.encode() in text]
-                if told:
-                    return name, " and ".join(told)
+                parts = [what for key, what in TELLING.items() if key.encode() in text]
+                if parts:
+                    return name, " and ".join(parts)
         except OSError:
             continue
     return None

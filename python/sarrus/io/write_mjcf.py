@@ -291,7 +291,7 @@ class _Writer(Writer):
         """As MuJoCo stacks it; positions before quaternions, whose real part comes first, of a body and not of its joint's frame."""
         x: list[float] = []
         for link in (self.link_to[body.get("name")] for body in self.body["ground"].iter("body")):
-            own, joint = q[self.robot.joint(link.spec.name).q_slice], link.joint
+            coordinates, joint = q[self.robot.joint(link.spec.name).q_slice], link.joint
             if joint.quaternion:
                 near, far = (Transform.from_matrix(self.robot.pose(q, body)) for body in (link.near, link.far))
                 moved = near.inverse() @ far
@@ -301,9 +301,9 @@ class _Writer(Writer):
                     else _wxyz(link.place.rotation.T @ moved.rotation)
                 )
             elif joint.kind == "Helical":
-                x += [own[0] * (1.0 if axis.turns else vars(joint)["pitch"]) for axis in link.axes]
+                x += [coordinates[0] * (1.0 if axis.turns else vars(joint)["pitch"]) for axis in link.axes]
             else:
-                x += [own[axis.index] for axis in link.axes]
+                x += [coordinates[axis.index] for axis in link.axes]
         return x
 
 
