@@ -27,6 +27,7 @@ from ..building.builder import Builder
 from ..description import Description, Mesh, TargetSpec
 from ..errors import ModelError, ShapeError, did_you_mean, printable
 from ..spatial import Inertia, Rotation
+from .document import no_body_has
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -91,14 +92,9 @@ def read(
         description = _with_own_folders(_made(Description, document, ""), beside, tuple(package_dirs))
         builder = Builder._of(description)
         for body in description.bodies:
-            I = body.inertia
-            if not I.is_physical() and max(map(abs, I.principal_moments.tolist())) > 1e-12 * abs(I.mass):
-                moments = ", ".join(f"{x:.3g}" for x in I.principal_moments)
-                fault = (
-                    f"no body of {I.mass:g} kg has principal moments of inertia {moments} kg m²; the values are kept"
-                )
-                if not any(fault in warning for warning in builder.warnings):
-                    builder.warnings.append(f"body '{body.name}': {fault}")
+            fault = no_body_has(body.inertia)
+            if fault and not any(fault in warning for warning in builder.warnings):
+                builder.warnings.append(f"body '{body.name}': {fault}")
     return builder
 
 

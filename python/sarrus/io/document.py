@@ -9,33 +9,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from xml.parsers import expat
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Transform
-
-__all__ = [
-    "LARGEST",
-    "Element",
-    "Grammar",
-    "Notes",
-    "at",
-    "by_name",
-    "check_ties",
-    "free_name",
-    "grammar",
-    "listed",
-    "mimic_circles",
-    "parse",
-    "placed_inertia",
-    "root_tag",
-]
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
 # elements: of a chain of 12,500 links with inertias, limits and looks; they take some 3 s and 0.2 GB
@@ -78,20 +62,12 @@ def check_ties(pairs: Iterable[tuple[str, ...]], source: str) -> None:
     """ModelError where two bodies, of the names that each joint or constraint has, are tied together by too many."""
     for pair, count in Counter(tuple(sorted(pair)) for pair in pairs).items():
         if pair and count > MOST_BETWEEN_TWO:
-            raise ModelError(
-                f"{source}: {count} joints and constraints tie '{pair[0]}' to '{pair[-1]}'; a file is read with {MOST_BETWEEN_TWO} at most, "
-                "of which six leave nothing free"
-            )
+            most = f"a file is read with {MOST_BETWEEN_TWO} at most, of which six leave nothing free"
+            raise ModelError(f"{source}: {count} joints and constraints tie '{pair[0]}' to '{pair[-1]}'; {most}")
 
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
 NOTHING: tuple[frozenset[str], ...] = (frozenset(), frozenset())
-
-
-def grammar(rules: Mapping[str, str]) -> Grammar:
-    """What may stand in an element, of "attributes | children"; in () what has no bearing on the dynamics, and is not asked about further."""
-    plain = {tag: rule.replace("(", " ").replace(")", " ") for tag, rule in rules.items()}
-    return {tag: tuple(frozenset(part.split()) for part in rule.split("|")) for tag, rule in plain.items()}
 
 
 class Notes:
@@ -244,9 +220,8 @@ def parse(
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal count, parts
         if any(len(name) > LONGEST_NAME for name in (tag, *attributes)):
-            raise ModelError(
-                f"{source}:{parser.CurrentLineNumber}: a tag or an attribute's name has more than {LONGEST_NAME} letters"
-            )
+            what = f"a tag or an attribute's name has more than {LONGEST_NAME} letters"
+            raise ModelError(f"{source}:{parser.CurrentLineNumber}: {what}")
         owner = stack[-1] if stack else None
         element = Element(tag, attributes, source, parser.CurrentLineNumber, owner, notes, known)
         (root if owner is None else owner.children).append(element)
@@ -260,9 +235,8 @@ def parse(
         if count > MOST:
             element.fail(f"is one too many: a model file may have {MOST} elements")
         if parts > MOST_PARTS:
-            element.fail(
-                f"is one too many: a model file may have {MOST_PARTS} bodies, joints, and what ties or marks them"
-            )
+            what = f"{MOST_PARTS} bodies, joints, and what ties or marks them"
+            element.fail(f"is one too many: a model file may have {what}")
         if tag.startswith("xacro:"):
             element.fail("is a xacro macro; expand the file first: xacro FILE.xacro > FILE.urdf")
 
@@ -410,12 +384,24 @@ def placed_inertia(tensor: Element, link: Element, mass: float, moments: tuple[f
     xx, yy, zz, xy, xz, yz = moments
     about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     with np.errstate(over="ignore", invalid="ignore"):  # it is refused then
-        inertia = Inertia(mass, pose.translation, pose.rotation @ about_com @ pose.rotation.T, check=False)
+        about_com = pose.rotation @ about_com @ pose.rotation.T
+    return noted_inertia(mass, pose.translation, about_com, lambda text: tensor.note(f"{link}: {text}"))
+
+
+def noted_inertia(mass: float, com: ArrayLike, about_com: ArrayLike, note: Callable[[str], None]) -> Inertia:
+    """Kept as it stands, with a note where no body can have it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        inertia = Inertia(mass, com, about_com, check=False)
+    if text := no_body_has(inertia):
+        note(text)
+    return inertia
+
+
+def no_body_has(inertia: Inertia) -> str:
+    """What is to be said of an inertia that no body has; empty where one may."""
     principal = () if inertia.is_physical() else inertia.principal_moments.tolist()
     # a radius of gyration under a micron is what rounding leaves of a point mass
-    if max(map(abs, principal), default=0.0) > 1e-12 * mass:
-        values = ", ".join(f"{x:.3g}" for x in principal)
-        tensor.note(
-            f"{link}: no body of {mass:g} kg has principal moments of inertia {values} kg m²; the values are kept"
-        )
-    return inertia
+    if max(map(abs, principal), default=0.0) <= 1e-12 * abs(inertia.mass):
+        return ""
+    values = ", ".join(f"{x:.3g}" for x in principal)
+    return f"no body of {inertia.mass:g} kg has principal moments of inertia {values} kg m²; the values are kept"

@@ -50,6 +50,8 @@ from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type
 
 __all__ = ["read"]
 
+Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
+Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint, of fixed ones
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
 
@@ -182,13 +184,13 @@ class _Reader(Document):
             if limits and "limit" not in self.off:
                 numbers["limits"] = limits[0] * angle, limits[1] * angle
             axis = frame.rotation @ np.array(element.numbers("axis", 3, (0.0, 0.0, 1.0)))
-            joint = joint_type(kind, axis, note=element.note, **numbers)
+            joint = joint_type(kind, axis, element.note, **numbers)
         place = frame.apply(element.numbers("pos", 3, (0.0, 0.0, 0.0))).tolist()
         return Hinge(name, joint, place, reference if kind in ("slide", "hinge") else 0.0, name in drives.most)
 
-    def tendons(self, joints: Mapping[str, Element]) -> dict[str, dict[str, float] | None]:
+    def tendons(self, joints: Mapping[str, Element]) -> Tendons:
         """Coefficients by joint of fixed tendons; None of spatial ones."""
-        tendons: dict[str, dict[str, float] | None] = {}
+        tendons: Tendons = {}
         for element in self.grouped("tendon"):
             name = element.get("name") or f"tendon{len(tendons)}"
             if name in tendons:
@@ -207,7 +209,7 @@ class _Reader(Document):
                 element.note("<spatial> tendons guide nothing here, and are left out")
         return tendons
 
-    def drives(self, joints: Mapping[str, Element], tendons: Mapping[str, dict[str, float] | None]) -> Drives:
+    def drives(self, joints: Mapping[str, Element], tendons: Tendons) -> Drives:
         drives = Drives()
         for element in self.grouped("actuator"):
             limits = []
@@ -246,9 +248,7 @@ class _Reader(Document):
         bodies = self.bodies()
         joints = self.named(["joint", "freejoint"])
         for body in bodies:  # with the attributes of their classes, which tell their types
-            joints |= {
-                element.attributes["name"]: element for element, _ in body.inside if element.get("name") in joints
-            }
+            joints |= {name: element for element, _ in body.inside if (name := element.get("name")) in joints}
         equalities = self.grouped("equality")
         ends = (
             [name for k in "12" if (name := element.get(f"{end}{k}"))]
@@ -281,28 +281,20 @@ class _Reader(Document):
             return [(element, frame) for element, frame in body.inside if element.tag == tag]
 
         geoms = {body.name: [geom_of(self, *geom) for geom in inside(body, "geom")] for body in bodies}
-        inertias = {
-            body.name: body_inertia(self, body.element, inside(body, "inertial"), geoms[body.name])
-            for body in bodies[1:]
-        }
-        total, total_wanted = (
-            sum(inertia.mass for inertia in inertias.values()),
-            self.compiler.number("settotalmass", -1.0),
-        )
-        if total_wanted > 0.0 and total > 0.0:
-            scale = total_wanted / total
-            inertias = {
-                name: Inertia(scale * x.mass, x.com, scale * x.about_com, check=False) for name, x in inertias.items()
-            }
+        inertias = {b.name: body_inertia(self, b.element, inside(b, "inertial"), geoms[b.name]) for b in bodies[1:]}
+        total, target = sum(x.mass for x in inertias.values()), self.compiler.number("settotalmass", -1.0)
+        if target > 0.0 and total > 0.0:
+            scale = target / total
+            for body_name, I in inertias.items():
+                inertias[body_name] = Inertia(scale * I.mass, I.com, scale * I.about_com, check=False)
         for body in bodies[1:]:
             element, joints = body.element, [(e, frame) for e, frame in body.inside if e.tag in ("joint", "freejoint")]
             MJCF.remark(element)
             hinges = []
             for joint, frame in joints:
+                kind = "free" if joint.tag == "freejoint" else joint.get("type") or "hinge"
                 name = joint.get("name")
-                if name is None:
-                    kind = "free" if joint.tag == "freejoint" else joint.get("type") or "hinge"
-                    name = tree.invent(f"{body.name}_{kind}")
+                name = tree.invent(f"{body.name}_{kind}") if name is None else name
                 hinges.append(self.hinge(joint, frame, name, drives))
                 if hinges[-1].type.kind == "Free" and (len(joints) > 1 or body.parent != "ground"):
                     joint.fail("is free, and not the only joint of a body of the world")
@@ -317,8 +309,8 @@ class _Reader(Document):
             for geom in geoms[body.name]:
                 show_geom(self, tree.builder, body.name, geom)
 
-    def sites(self, tree: Tree, bodies: Sequence[_Body]) -> dict[str, tuple[str, Transform]]:
-        sites = {}
+    def sites(self, tree: Tree, bodies: Sequence[_Body]) -> Sites:
+        sites: Sites = {}
         for body in bodies:
             for element, frame in body.inside:
                 if element.tag != "site" or not (name := element.get("name")):
@@ -331,13 +323,7 @@ class _Reader(Document):
                     tree.add_site(name, *sites[name])
         return sites
 
-    def equality(
-        self,
-        tree: Tree,
-        element: Element,
-        sites: Mapping[str, tuple[str, Transform]],
-        tendons: Mapping[str, dict[str, float] | None],
-    ) -> None:
+    def equality(self, tree: Tree, element: Element, sites: Sites, tendons: Tendons) -> None:
         if not element.truth("active", True):
             element.note(f"{element} is inactive, and left out")
             return
@@ -346,11 +332,9 @@ class _Reader(Document):
             return
         if element.tag not in ("joint", "tendon"):
             element.fail(f"is of a kind that is not read: {WAY_OUT}")
-        names = [
-            referred(element, name, tree.qpos0 if element.tag == "joint" else tendons)
-            for name in (f"{element.tag}1", f"{element.tag}2")
-            if name in element.attributes
-        ]
+        known = tree.qpos0 if element.tag == "joint" else tendons
+        ends = [end for end in (f"{element.tag}1", f"{element.tag}2") if end in element.attributes]
+        names = [referred(element, end, known) for end in ends]
         lengths = [{name: 1.0} if element.tag == "joint" else tendons[name] for name in names]
         if not names or f"{element.tag}1" not in element.attributes:
             element.fail(f"has no {element.tag}1")
@@ -364,14 +348,10 @@ class _Reader(Document):
                     element.fail(f"is of joint {joint!r}, which has several coordinates")
         polynomial = element.several("polycoef", 5, DEFAULT)
         first, second = [*lengths, {}][:2]
-        tree.couple(
-            tree.constraint_name(element.get("name"), " follows ".join(names)),
-            first or {},
-            second or {},
-            (*polynomial, *DEFAULT[len(polynomial) :]),
-        )
+        name = tree.constraint_name(element.get("name"), " follows ".join(names))
+        tree.couple(name, first or {}, second or {}, (*polynomial, *DEFAULT[len(polynomial) :]))
 
-    def join(self, tree: Tree, element: Element, sites: Mapping[str, tuple[str, Transform]]) -> None:
+    def join(self, tree: Tree, element: Element, sites: Sites) -> None:
         rotation = element.tag == "weld" and element.number("torquescale", 1.0) != 0.0
         at_one: Transform | None
         at_other: Transform | None

@@ -25,11 +25,7 @@ PARTIAL = ("size", "stiffness", "damping", "polycoef", "gear", "gainprm")
 
 def include(root: Element, beside: str | None) -> None:
     """Put in place of each <include> what is in its file."""
-    first = (
-        {}
-        if beside is None
-        else {os.path.normcase(os.path.realpath(os.path.join(beside, root.source))): "the main file"}
-    )
+    first = {_path_key(os.path.join(beside, root.source)): "the main file"} if beside is not None else {}
     pending, total = [root], 0
     while pending:
         element = pending.pop()
@@ -45,7 +41,7 @@ def include(root: Element, beside: str | None) -> None:
             path = os.path.normpath(os.path.join(folder, name))
             if "\0" in path or not is_within(path, [folder]):
                 include.fail(f"leaves the folder of the main file: {name!r}")
-            if (key := os.path.normcase(os.path.realpath(path))) in first:
+            if (key := _path_key(path)) in first:
                 include.fail(f"names {name!r} again: {first[key]} has it, and a file may be there once")
             first[key] = f"{include.source}:{include.line}"
             try:
@@ -60,6 +56,10 @@ def include(root: Element, beside: str | None) -> None:
                 child.owner = element
             element.children[k : k + 1] = part.children
         pending += element.children
+
+
+def _path_key(path: str) -> str:
+    return os.path.normcase(os.path.realpath(path))
 
 
 Attributes = dict[str, str]
@@ -91,9 +91,7 @@ def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
             section.fail("needs a class of its own" + (f": there is another {name!r}" if name else ""))
         attributes = classes[name] = {**classes[parent or name]}
         for child in section.children:
-            if child.tag == "default":
-                continue
-            if child.tag not in child.known:
+            if child.tag == "default" or child.tag not in child.known:
                 continue
             child.look_for_unknown()
             for attribute in PARTIAL:
@@ -117,9 +115,8 @@ class Document:
         self.eulerseq = self.compiler.get("eulerseq") or "xyz"
         if len(self.eulerseq) != 3 or set(self.eulerseq.lower()) - set("xyz"):
             self.compiler.fail(f"wants three letters of xyzXYZ in eulerseq, not {self.eulerseq[:60]!r}")
-        self.off = {
-            name for name in (*FLAGS, "passive") if self.flag.word(name, "enable disable", "enable") == "disable"
-        }
+        switches = (*FLAGS, "passive")
+        self.off = {x for x in switches if self.flag.word(x, "enable disable", "enable") == "disable"}
         self.off |= {"equality", "frictionloss", "limit"} if "constraint" in self.off else set()
         self.off |= {"spring", "damper"} if "passive" in self.off else set()
         for name in sorted(self.off):

@@ -16,11 +16,11 @@ from ..building.builder import Builder
 from ..description.specs import Mesh
 from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, at
+from .document import Element, at, noted_inertia
 from .formats import WAY_OUT
 from .mesh_inertia import LARGEST, mass_properties, triangles
 from .mjcf_document import Document, referred
-from .mujoco import HERE, HIDDEN, inertia_of, show
+from .mujoco import HERE, HIDDEN, show
 
 __all__ = ["Geom", "body_inertia", "geom_of", "show_geom"]
 
@@ -67,7 +67,7 @@ def body_inertia(
         inertials[1][0].fail(f"stands there twice; first in line {inertials[0][0].line}")
     heavy = [geom for geom in geoms if low <= geom.element.number("group", 0.0) <= high]
     if inertials and not (way == "true" and heavy):
-        return _bounded(document, _told(document, *inertials[0]))
+        return _bounded(document, _from_inertial(document, *inertials[0]))
     inertia = Inertia.zero()
     if way == "false":
         if (bounded := _bounded(document, inertia)).mass == 0.0:
@@ -78,7 +78,7 @@ def body_inertia(
     return _bounded(document, inertia)
 
 
-def _told(document: Document, element: Element, frame: Transform) -> Inertia:
+def _from_inertial(document: Document, element: Element, frame: Transform) -> Inertia:
     place = frame @ Transform(document.orientation(element), element.numbers("pos", 3))
     mass = element.number("mass")
     if mass < 0.0:
@@ -92,7 +92,9 @@ def _told(document: Document, element: Element, frame: Transform) -> Inertia:
         about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     R = place.rotation
     with at(element):
-        return inertia_of(mass, place.translation, R @ about_com @ R.T, lambda text: element.note(f"{element}: {text}"))
+        return noted_inertia(
+            mass, place.translation, R @ about_com @ R.T, lambda text: element.note(f"{element}: {text}")
+        )
 
 
 def _bounded(document: Document, inertia: Inertia) -> Inertia:
@@ -123,9 +125,8 @@ def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
             mass = density * volume if mass is None else mass
             about_com = mass / volume * moments
         except ZeroDivisionError:
-            element.fail(
-                f"gives {body} its mass by a shape so small that its volume is no number of doubles: write an <inertial>"
-            )
+            fault = f"gives {body} its mass by a shape so small that its volume is no number of doubles"
+            element.fail(f"{fault}: write an <inertial>")
         if mass < 0.0:
             element.fail(f"has a negative mass: {mass:g} kg")
         return Inertia(mass, com, about_com).transformed(geom.place)

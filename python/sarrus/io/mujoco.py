@@ -41,7 +41,7 @@ from ..errors import ModelError
 from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
-from .document import Notes, free_name
+from .document import Notes, free_name, noted_inertia
 
 if TYPE_CHECKING:
     import mujoco
@@ -157,9 +157,8 @@ class Tree:
             offset += P(0.0)
             shifted = {joint: P.deriv()(0.0) * x for joint, x in shifted.items()}
         else:
-            raise ModelError(
-                f"constraint '{name}' has a polynomial of degree {P.degree()} of a sum of {len(second)} joints: at most 1 there"
-            )
+            what = f"a polynomial of degree {P.degree()} of a sum of {len(second)} joints: at most 1 there"
+            raise ModelError(f"constraint '{name}' has {what}")
         for joint, part in shifted.items():
             terms[joint] = terms.get(joint, Polynomial([0.0])) - part
             offset += part(0.0)
@@ -212,9 +211,8 @@ class Tree:
         q = self.qpos0 if qpos is None else self.coordinates(qpos)
         for joint, x in q.items():
             if len(x) >= 4 and not any(x[:4]):
-                note(
-                    f"key {name!r} has a quaternion of zeros for joint {joint!r}: taken as no rotation, as MuJoCo does"
-                )
+                fault = f"key {name!r} has a quaternion of zeros for joint {joint!r}"
+                note(f"{fault}: taken as no rotation, as MuJoCo does")
                 q = {**q, joint: (0.0, 0.0, 0.0, 1.0, *x[4:])}
         self.builder.set_configuration(name, q)
 
@@ -223,31 +221,22 @@ class Tree:
         return self.builder
 
 
-def joint_type(
-    kind: str,
-    axis: ArrayLike,
-    *,
-    stiffness: float,
-    rest: float = 0.0,
-    limits: tuple[float, float] | None = None,
-    note: Note,
-    **properties: Any,
-) -> JointType:
+def joint_type(kind: str, axis: ArrayLike, note: Note, **properties: Any) -> JointType:
     """The joint of one of MuJoCo's kinds; `note` is told what it cannot have here."""
+    if kind in ("hinge", "slide"):
+        return Revolute(axis, **properties) if kind == "hinge" else Prismatic(axis, **properties)
+    properties.pop("rest", None)
+    if properties.pop("limits", None) and kind == "ball":
+        note("the limit of a ball joint is not read")
     if kind == "free":
-        if stiffness:
+        if properties.pop("stiffness", 0.0):
             note("the spring of a free joint is not read")
         linear = np.broadcast_to(properties.get("damping", 0.0), 6)[3:]
         for name in ("armature", "friction", *(["damping"] if (linear != linear[0]).any() else [])):
             if np.any(properties.get(name)):
                 note(f"{name} of a free joint acts along the body's axes, which MuJoCo takes along the world's")
         return Free(**properties)
-    if kind == "ball":
-        if limits:
-            note("the limit of a ball joint is not read")
-        return Spherical(stiffness=stiffness, **properties)
-    properties |= {"limits": limits, "stiffness": stiffness, "rest": rest if stiffness else 0.0}
-    return Revolute(axis, **properties) if kind == "hinge" else Prismatic(axis, **properties)
+    return Spherical(**properties)
 
 
 def greatest(limits: Sequence[float], note: Note) -> float:
@@ -256,16 +245,6 @@ def greatest(limits: Sequence[float], note: Note) -> float:
     if low != -high:
         note("limits of efforts differ in the two directions; the larger is taken")
     return max(abs(low), abs(high))
-
-
-def inertia_of(mass: float, com: ArrayLike, about_com: ArrayLike, note: Note) -> Inertia:
-    """Kept as it stands, with a note where no body can have it."""
-    with np.errstate(over="ignore", invalid="ignore"):  # it is refused then
-        inertia = Inertia(mass, com, about_com, check=False)
-    if not inertia.is_physical() and max(map(abs, inertia.principal_moments.tolist())) > 1e-12 * mass:
-        moments = ", ".join(f"{x:.3g}" for x in inertia.principal_moments)
-        note(f"no body of {mass:g} kg has principal moments of inertia {moments} kg m²; the values are kept")
-    return inertia
 
 
 def show(builder: Builder, body: str, kind: str, size: Sequence[float], place: Transform, color: Any) -> bool:
@@ -360,11 +339,8 @@ def read(model: Any) -> Builder:
     off = _switched_off(model)
     for switch in off:
         note(f"{switch} is switched off, and left out")
-    bodies, joints, equalities = (
-        _body_names(model, note),
-        _names(model, "jnt", model.njnt),
-        _names(model, "eq", model.neq),
-    )
+    bodies, joints = _body_names(model, note), _names(model, "jnt", model.njnt)
+    equalities = _names(model, "eq", model.neq)
     name = bytes(model.names).split(b"\0", 1)[0].decode() if hasattr(model, "names") else ""
     tree = Tree(name or "mujoco", (0, 0, 0) if "gravity" in off else model.opt.gravity, {*joints, *equalities})
     tree.bodies |= {*bodies}
@@ -408,7 +384,7 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
     for i in range(1, model.nbody):
         R = _rotation(model.body_iquat[i]).matrix
         about_com = R @ np.diag(model.body_inertia[i]) @ R.T
-        inertia = inertia_of(float(model.body_mass[i]), model.body_ipos[i], about_com, note)
+        inertia = noted_inertia(float(model.body_mass[i]), model.body_ipos[i], about_com, note)
         first = int(model.body_jntadr[i])
         hinges = [_hinge(model, k, joints[k], drives, off, note) for k in range(first, first + model.body_jntnum[i])]
         tree.add_body(bodies[i], bodies[model.body_parentid[i]], _place(model, "body", i), inertia, hinges)
@@ -463,16 +439,12 @@ def _drives(model: Any, note: Note) -> Drives:
         if any(laws):
             note("control laws of actuators are not read")
         elif model.actuator_ctrllimited[control[i]]:
-            limits.append(
-                abs(float(model.actuator_gainprm[i][0])) * greatest(model.actuator_ctrlrange[control[i]], note)
-            )
+            gain = abs(float(model.actuator_gainprm[i][0]))
+            limits.append(gain * greatest(model.actuator_ctrlrange[control[i]], note))
         most = min(limits, default=np.inf)
         armature, damping = (getattr(model, f"actuator_{name}", [0.0] * n)[i] for name in ("armature", "damping"))
-        gear, kind, target = (
-            float(model.actuator_gear[out[i]][0]),
-            model.actuator_trntype[i],
-            model.actuator_trnid[i][0],
-        )
+        gear, kind = float(model.actuator_gear[out[i]][0]), model.actuator_trntype[i]
+        target = model.actuator_trnid[i][0]
         if kind in (JOINT, JOINT_IN_PARENT):
             scalar = KINDS[model.jnt_type[target]] in ("slide", "hinge")
             drives.add(int(target), gear if scalar else 1.0, most if scalar else np.inf, armature, damping)
@@ -501,16 +473,17 @@ def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], no
         values = [float(getattr(model, name)[v + i]) for i in order]
         return values[0] if len(set(values)) == 1 else np.array(values)
 
+    stiffness = 0.0 if "spring" in off else float(model.jnt_stiffness[k])
     damping = 0.0 if "damper" in off else along("dof_damping")
     limit = greatest(model.jnt_actfrcrange[k], note) if model.jnt_actfrclimited[k] else np.inf
     joint = joint_type(
         kind,
         model.jnt_axis[k],
-        stiffness=0.0 if "spring" in off else float(model.jnt_stiffness[k]),
-        rest=float(model.qpos_spring[q]),
+        note,
+        stiffness=stiffness,
+        rest=float(model.qpos_spring[q]) if stiffness else 0.0,
         limits=(low, high) if model.jnt_limited[k] and "limit" not in off else None,
         friction=0.0 if "frictionloss" in off else along("dof_frictionloss"),
-        note=note,
         **drives.properties(k, limit, along("dof_armature"), damping),
     )
     return Hinge(name, joint, model.jnt_pos[k].tolist(), float(model.qpos0[q]), k in drives.most)
@@ -529,9 +502,8 @@ def _equality(
             places = [Transform(translation=data[:3]), Transform(translation=data[3:6])]
         else:
             places = [Transform(_rotation(data[6:10]), data[3:6]), Transform(translation=data[:3])]
-        tree.join(
-            tree.constraint_name(name, " to ".join(ends)), ends, *places, rotation=kind == WELD and data[10] != 0.0
-        )
+        name = tree.constraint_name(name, " to ".join(ends))
+        tree.join(name, ends, *places, rotation=kind == WELD and data[10] != 0.0)
         return
     lengths: list[dict[int, float] | None] = [None]
     pair = [int(k) for k in (one, other) if k >= 0]
@@ -542,10 +514,7 @@ def _equality(
     named = [{joints[k]: c for k, c in length.items()} for length in lengths if length is not None]
     if len(named) < len(lengths):
         raise ModelError(f"equality {name or i} is of a flex or a spatial tendon, which have no counterpart here")
-    called = (
-        [joints[k] for k in pair]
-        if kind == JOINT_EQUALITY
-        else [_names(model, "tendon", model.ntendon)[k] or f"tendon{k}" for k in pair]
-    )
+    tendons = _names(model, "tendon", model.ntendon) if kind == TENDON_EQUALITY else []
+    called = [(tendons[k] or f"tendon{k}") if tendons else joints[k] for k in pair]
     first, second = [*named, {}][:2]
     tree.couple(tree.constraint_name(name, " follows ".join(called)), first, second, data[:5].tolist())

@@ -40,7 +40,7 @@ from ..description.joints import Fixed, JointType, Spherical, axis_frame
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .document import Names, Notes
+from .document import Names, Notes, noted_inertia
 from .lowering import has_bounds
 from .mujoco import Note
 from .outline import Axis, Link, Losses, listed, tree_links
@@ -250,13 +250,9 @@ def _transform(place: Any) -> Transform:
 def _inertia(name: str, inertia: Any, joint: Transform, note: Note) -> Inertia:
     """Of a body in which its joint's frame is there; kept as it stands, with a note where no body can have it."""
     try:
-        there = Inertia(float(inertia.mass), np.array(inertia.lever), np.array(inertia.inertia), check=False)
+        return noted_inertia(inertia.mass, np.array(inertia.lever), np.array(inertia.inertia), note).transformed(joint)
     except ModelError as error:
         raise ModelError(f"inertia of joint '{name}': {error}") from None
-    if not there.is_physical() and max(map(abs, there.principal_moments.tolist())) > 1e-12 * there.mass:
-        moments = ", ".join(f"{x:.3g}" for x in there.principal_moments)
-        note(f"no body of {there.mass:g} kg has principal moments of inertia {moments} kg m²; the values are kept")
-    return there.transformed(joint)
 
 
 def _close(

@@ -46,9 +46,8 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
     if kind == "screw":
         return joints.Helical(directions[0], _lead(element), **numbers[0]), driven
     if kind not in TWO_AXES:
-        element.fail(
-            f"has an unknown type {kind!r}; known are fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
-        )
+        known = f"fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
+        element.fail(f"has an unknown type {kind!r}; known are {known}")
     one, two = numbers
     none = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
     both: dict[str, Any] = {

@@ -26,22 +26,23 @@ def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
     if inertial is None:
         link.note(f"{link} has no <inertial>: taken are SDF's defaults, 1 kg and 1 kg m² about each axis")
         return Inertia(1.0, np.zeros(3), np.eye(3))
-    mass = inertial.child("mass")
-    m = 1.0 if mass is None else mass.number(None)
+    m = inertial.child_number("mass", 1.0)
     if m < 0:
-        (mass or inertial).fail(f"is negative: {m:g} kg")
+        inertial.needed("mass").fail(f"is negative: {m:g} kg")
     if inertial.get("auto") in ("true", "1"):
         whole = _of_collisions(scene, key, link, inertial)
-        return whole if mass is None else Inertia(m, whole.com, whole.about_com * (m / whole.mass), check=False)
+        return (
+            whole
+            if not inertial.all("mass")
+            else Inertia(m, whole.com, whole.about_com * (m / whole.mass), check=False)
+        )
     tensor = inertial.child("inertia")
-    xx, yy, zz, xy, xz, yz = (
-        default if tensor is None or (part := tensor.child(name)) is None else part.number(None, default)
-        for name, default in (("ixx", 1.0), ("iyy", 1.0), ("izz", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyz", 0.0))
-    )
-    pose = inertial.child("pose")
-    return placed_inertia(
-        tensor or inertial, link, m, (xx, yy, zz, xy, xz, yz), Transform() if pose is None else pose_of(pose)
-    )
+    moments, pose = {"ixx": 1.0, "iyy": 1.0, "izz": 1.0, "ixy": 0.0, "ixz": 0.0, "iyz": 0.0}, inertial.child("pose")
+    for name, default in moments.items():
+        if tensor is not None and (part := tensor.child(name)) is not None:
+            moments[name] = part.number(None, default)
+    place = Transform() if pose is None else pose_of(pose)
+    return placed_inertia(tensor or inertial, link, m, tuple(moments.values()), place)
 
 
 def _of_collisions(scene: Scene, key: str, link: Element, inertial: Element) -> Inertia:

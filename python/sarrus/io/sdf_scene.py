@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from .formats import SDF
 __all__ = ["OF_WORLDS", "Scene", "SdfJoint", "inside", "pose_of", "truth", "version_of"]
 
 FIRST, LAST = (1, 3), (1, 12)
+VARIABLES = ["SDF_PATH", "GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "GAZEBO_MODEL_PATH", "ROS_PACKAGE_PATH"]
 MOST_INCLUDES, DEEPEST_INCLUDE = 1000, 20
 OF_WORLDS = ("sun", "ground_plane")  # a lamp and the ground, which most worlds include
 
@@ -107,9 +109,8 @@ class Scene:
         loose = {link.partition("::")[0] for link in self.links if link not in self.static}
         moving = [top for top in tops if top in loose]
         if len(moving) > 1 and not tied:
-            owner.fail(
-                f"has {len(moving)} models that move, {listed(moving)}: say which one is wanted, model={moving[0]!r}"
-            )
+            cure = f"say which one is wanted, model={moving[0]!r}"
+            owner.fail(f"has {len(moving)} models that move, {listed(moving)}: {cure}")
         return "" if tied else (moving or tops)[0]
 
     def model(
@@ -159,9 +160,8 @@ class Scene:
         if path is None:
             if scope == "" and uri.rstrip("/").rpartition("/")[2] in OF_WORLDS:
                 return ""
-            element.needed("uri").fail(
-                f"names {uri[:200]!r}, which is not there: load(..., package_dirs=[...]) or the variable SDF_PATH says where models are"
-            )
+            cure = "load(..., package_dirs=[...]) or the variable SDF_PATH says where models are"
+            _refuse(element, f", which is not there: {cure}")
         if len(self.documents) > MOST_INCLUDES:
             element.fail(f"is one of more than {MOST_INCLUDES}")
         if str(path) in self.reading:
@@ -173,7 +173,7 @@ class Scene:
             check_regular(path, LARGEST)
             text = read_bytes(path, LARGEST)
         except OSError as error:
-            element.needed("uri").fail(f"names {uri[:200]!r}, which cannot be read: {error.strerror}")
+            _refuse(element, f", which cannot be read: {error.strerror}")
         self.size += len(text)
         if self.size > LARGEST:
             element.fail(f"makes the model larger than the {LARGEST} bytes that are read")
@@ -189,11 +189,9 @@ class Scene:
         """The file that an include names; None where there is none."""
         scheme, separator, rest = uri.partition("://")
         if separator and ".." in Path(rest).parts:
-            element.needed("uri").fail(f"names {uri[:200]!r}, which leads out of a folder")
+            _refuse(element, ", which leads out of a folder")
         if separator and scheme not in ("model", "package", "file"):
-            element.needed("uri").fail(
-                f"names {uri[:200]!r}: {scheme}:// is not fetched; model://, package:// and files are read"
-            )
+            _refuse(element, f": {scheme}:// is not fetched; model://, package:// and files are read")
         here = [self.beside] if self.beside else []
         near = [str(folder) for start in here for folder in (Path(start), *list(Path(start).parents)[:-1])]
         named = scheme in ("model", "package") and bool(separator)
@@ -208,14 +206,13 @@ class Scene:
                 path, root = os.path.abspath(os.path.join(folder, one)), os.path.abspath(folder)
                 inside_it = path == root or path.startswith(os.path.join(root, ""))
                 if "\0" in path or not (is_within(path, allowed) if allowed and path != root else inside_it):
-                    fault = "leads out of the folders that are searched; package_dirs=[...] names others"
-                    element.needed("uri").fail(f"names {uri[:200]!r}, which {fault}")
+                    _refuse(
+                        element, ", which leads out of the folders that are searched; package_dirs=[...] names others"
+                    )
                 file = Path(path) if os.path.exists(path) and not os.path.isdir(path) else _of_folder(Path(path))
+                if file is not None and allowed and not is_within(file, allowed):
+                    _refuse(element, ", which is a link out of the folders that are searched")
                 if file is not None:
-                    if allowed and not is_within(file, allowed):
-                        element.needed("uri").fail(
-                            f"names {uri[:200]!r}, which is a link out of the folders that are searched"
-                        )
                     return file
         return None
 
@@ -234,11 +231,9 @@ class Scene:
             self.joints.append(SdfJoint(element, name, child, (parent, child), scope, home))
             return
         # up to 1.6 a link may have the name of a joint
-        frame = (
-            free_name(f"{name}_joint_frame", self.frames)
-            if name in self.frames and version_of(element) < (1, 7)
-            else name
-        )
+        frame = name
+        if name in self.frames and version_of(element) < (1, 7):
+            frame = free_name(f"{name}_joint_frame", self.frames)
         self.new(element, frame)
         parent, child = (self.named(element.needed(end), scope, home) for end in ("parent", "child"))
         self.frames[frame] = self.placed(element, element, scope, child, child, home=home)
@@ -254,13 +249,8 @@ class Scene:
         frame_name = pose.get("relative_to") or pose.get("frame")
         if frame_name:
             model = home or (scope.removesuffix("::") if scope else "world")
-            base = (
-                model
-                if frame_name == "__model__"
-                else "world"
-                if scope == "" and frame_name == "world"
-                else scope + frame_name
-            )
+            in_world = scope == "" and frame_name == "world"
+            base = model if frame_name == "__model__" else "world" if in_world else scope + frame_name
         return _Frame(owner, base, pose_of(pose), on, placed)
 
     def new(self, element: Element, key: str) -> str:
@@ -346,6 +336,11 @@ class Scene:
         return self.pose(key, element).inverse() @ self.pose(other, element)
 
 
+def _refuse(include: Element, fault: str) -> NoReturn:
+    uri = include.needed("uri")
+    uri.fail(f"names {uri.words()[:200]!r}{fault}")
+
+
 def inside(key: str, model: str) -> bool:
     return key.startswith(f"{model}::") or not model
 
@@ -396,13 +391,7 @@ def pose_of(element: Element) -> Transform:
 
 
 def _from_environment() -> Iterator[str]:
-    for variable in (
-        "SDF_PATH",
-        "GZ_SIM_RESOURCE_PATH",
-        "IGN_GAZEBO_RESOURCE_PATH",
-        "GAZEBO_MODEL_PATH",
-        "ROS_PACKAGE_PATH",
-    ):
+    for variable in VARIABLES:
         yield from filter(None, os.environ.get(variable, "").split(os.pathsep))
 
 
@@ -411,11 +400,11 @@ def _of_folder(folder: Path) -> Path | None:
     config = folder / "model.config"
     if config.is_file():
         root = parse(read_bytes(config, LARGEST), config.name, {})
-        versions = sorted(
-            root.all("sdf"),
-            key=lambda e: [int(n) if n.isdecimal() else 0 for n in (e.get("version") or "0").split(".")],
-        )
-        for element in reversed(versions):
+
+        def version(element: Element) -> list[int]:
+            return [int(n) if n.isdecimal() else 0 for n in (element.get("version") or "0").split(".")]
+
+        for element in sorted(root.all("sdf"), key=version, reverse=True):
             path = folder / element.words()
             if ".." not in path.parts and path.is_file() and path.parent.samefile(folder):
                 return path
