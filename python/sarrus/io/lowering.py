@@ -64,12 +64,12 @@ class Step:
 class Writer:
     """The parts of a mechanism, one after the other, as a format can say them; `root` is the document.
 
-    A format says what its table does; `apart`, `scope`: what names are no names there (:func:`with_plain_names`); gravity, configurations:
-    whether it has a word for them.
+    A format says what its table does; `apart`, `scope`: what names are no names there (:func:`with_plain_names`); gravity, configurations,
+    drives_all: whether it has a word for them, and for motors of joints of many directions.
     """
 
     format: ClassVar[Format]
-    apart, scope, gravity, configurations = False, "", False, False
+    apart, scope, gravity, configurations, drives_all = False, "", False, False, False
     root: Element
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
@@ -125,6 +125,14 @@ class Writer:
             self.losses.motion.append(f"{' and '.join(passive)} of joint '{spec.name}'")
         if bounds:
             self.losses.minor.append(f"the {' and the '.join(bounds).replace('_', ' ')} of joint '{spec.name}'")
+
+    def note_whole(self, spec: JointSpec) -> None:
+        """Name what a joint loses that is written as it is."""
+        what = f"joint '{spec.name}' ({spec.joint.kind})"
+        if has_bounds(spec.joint):
+            self.losses.minor.append(f"limits of {what}")
+        if spec.actuated and not self.drives_all:
+            self.losses.minor.append(f"that {what} is actuated")
 
     def note_inverse(self, link: Link) -> None:
         if link.backward and link.joint.nv:

@@ -105,9 +105,10 @@ class _Writer(Writer):
         elif link.kind != "Fixed":
             self._axes(link, element)
         self._inertial(element, self.inertia[name])
-        self.look_for_lacking(spec)
-        if spec.actuated and joint.nv and not link.axes:
-            self.losses.minor.append(f"that joint '{spec.name}' ({joint.kind}) is actuated")
+        if link.axes:
+            self.look_for_lacking(spec)
+        elif joint.nv:
+            self.note_whole(spec)
 
     def _free(self, link: Link, element: Element) -> None:
         spec = link.spec

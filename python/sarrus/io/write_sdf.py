@@ -29,7 +29,7 @@ from ..errors import AssemblyError
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .formats import SDF
-from .lowering import Step, Writer, has_bounds
+from .lowering import Step, Writer
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, link_of, listed, mimic_of
 from .table import has_passive, put
 
@@ -112,8 +112,7 @@ class _Writer(Writer):
     def _free(self, spec: JointSpec) -> None:
         if passive := has_passive(spec.joint):
             self.losses.motion.append(f"{', '.join(passive)} of joint '{spec.name}' (Free)")
-        if spec.actuated:
-            self.losses.minor.append(f"that joint '{spec.name}' (Free) is actuated")
+        self.note_whole(spec)
         self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
 
     def _joint(self, link: Link) -> None:
@@ -187,10 +186,7 @@ class _Writer(Writer):
 
     def _ball(self, element: Element, spec: JointSpec) -> None:
         joint, name = spec.joint, spec.name
-        if spec.actuated:
-            self.losses.minor.append(f"that joint '{name}' ({joint.kind}) is actuated")
-        if has_bounds(joint):
-            self.losses.minor.append(f"limits of joint '{name}' ({joint.kind})")
+        self.note_whole(spec)
         values, uneven = self.even(joint, ["damping", "friction"])
         if uneven or set(has_passive(joint)) - set(values):
             text = "springs, armature, and damping and friction that differ between directions"

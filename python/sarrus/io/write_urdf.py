@@ -44,6 +44,7 @@ NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocit
 
 class _Writer(Writer):
     format = URDF
+    drives_all = True
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         super().__init__(robot, losses, path)
@@ -164,8 +165,7 @@ class _Writer(Writer):
                 self.losses.motion.append(text)
             URDF.write(element, values)
             self.movable[name] = link.spec.actuated
-        if has_bounds(joint):
-            self.losses.minor.append(f"limits of joint '{name}' ({joint.kind})")
+        self.note_whole(link.spec)
         if joint.kind == "Free":
             self.afloat.add(name)
         if child != link.far:

@@ -149,3 +149,25 @@ def test_kinds_that_no_ladder_knows(suffix, named, tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=r"'j.*Elliptic"):
         robot.save(tmp_path / f"r{suffix}")
     assert not list(tmp_path.iterdir())
+
+
+LIMITS = {
+    "effort of a ball": sarrus.Spherical(effort_limit=3.0),
+    "speed of a ball": sarrus.Spherical(velocity_limit=3.0),
+    "effort of what floats": sarrus.Free(effort_limit=3.0),
+    "speed of what floats": sarrus.Free(velocity_limit=3.0),
+    "way of what floats": sarrus.Free(limits=[(s * np.inf,) * 4 + (s,) * 3 for s in (-1.0, 1.0)]),
+}
+
+
+@pytest.mark.parametrize("suffix", TOYS)
+@pytest.mark.parametrize("joint", LIMITS.values(), ids=LIMITS)
+def test_limits_of_joints_of_many_directions_are_named(suffix, joint, tmp_path):
+    """No format can say them, and none passes over them."""
+    b = sarrus.Builder("one")
+    b.add_body("b", Inertia.sphere(1.0, 0.1))
+    b.add_joint("j", joint, "ground", "b")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ModelWarning)
+        b.build().save(tmp_path / f"r{suffix}")
+    assert sum(f"limits of joint 'j' ({joint.kind})" in str(one.message) for one in said) == 1
