@@ -53,13 +53,9 @@ MOST_BYTES = 2**30  # of a file, before it is known what it holds
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    floating_base: bool | None = None,
-    package_dirs: Iterable[str | os.PathLike[str]] = (),
-    loops: Loops = None,
-    model: str | None = None,
-) -> Mechanism:
+    path: str | os.PathLike[str], *, floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike[str]] = (), loops: Loops = None, model: str | None = None,
+) -> Mechanism:  # fmt: skip
     """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`;
     sarrus' own form: :mod:`sarrus.io.complete`.
 
@@ -108,13 +104,9 @@ def load(
 
 
 def load_builder(
-    path: str | os.PathLike[str],
-    *,
-    floating_base: bool | None = None,
-    package_dirs: Iterable[str | os.PathLike[str]] = (),
-    loops: Loops = None,
-    model: str | None = None,
-) -> Builder:
+    path: str | os.PathLike[str], *, floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike[str]] = (), loops: Loops = None, model: str | None = None,
+) -> Builder:  # fmt: skip
     """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; arguments and errors are those of
     :func:`load`: ModelError, OSError, ModuleNotFoundError.
 

@@ -64,13 +64,9 @@ def write(description: Description, beside: str = "") -> str:
 
 
 def read(
-    text: str | bytes,
-    *,
-    source: str = "<string>",
-    floating_base: bool | None = None,
-    beside: str = "",
+    text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
     package_dirs: Iterable[str] = (),
-) -> Builder:
+) -> Builder:  # fmt: skip
     """Builder of the mechanism in a document; `source` is what errors call it. The other arguments are those of :func:`sarrus.load`.
 
     Raises ModelError, which says where: line and column of what is no JSON, else the path to it.

@@ -19,7 +19,7 @@ from .._files import replacing
 from ..description import Box, ConstraintSpec, Cylinder, JointSpec, Mesh, Sphere, VisualSpec
 from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..spatial import Transform
-from .document import free_name
+from .document import Names
 from .outline import (
     Axis,
     Element,
@@ -74,8 +74,8 @@ class Writer:
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         self.robot, self.losses, self.path, d = robot, losses, path, robot.description
-        self.links = {body.name for body in d.bodies} | {frame.name for frame in d.frames}
-        self.joints = {spec.name for spec in d.joints}
+        self.links = Names([b.name for b in d.bodies] + [f.name for f in d.frames])
+        self.joints = Names(spec.name for spec in d.joints)
         self.coordinates: dict[tuple[str, int], str] = {}  # (joint, index) -> the joint in the file that has it
         self.driven = set[str]()  # joints in the file, of one axis
 
@@ -83,12 +83,6 @@ class Writer:
         """The document, and what lies beside it."""
         ET.indent(self.root)
         return {self.path: ET.tostring(self.root, encoding="unicode") + "\n"}
-
-    @staticmethod
-    def new(name: str, taken: set[str]) -> str:
-        name = free_name(name, taken)
-        taken.add(name)
-        return name
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 

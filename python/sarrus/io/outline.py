@@ -11,7 +11,7 @@ of a joint (the values that a gimbal holds) moves into `end`.
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,8 +36,8 @@ from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
 from ..spatial import Transform
-from .document import free_name
-from .table import text_of
+from .document import Names
+from .table import put
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -77,9 +77,8 @@ class Losses:
 
 def listed(names: Any, most: int = 8) -> str:
     names = list(names)
-    return ", ".join(f"'{name}'" for name in names[:most]) + (
-        f" and {len(names) - most} more" if len(names) > most else ""
-    )
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"'{name}'" for name in names[:most]) + more
 
 
 def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, scope: str = "") -> Mechanism:
@@ -89,9 +88,8 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, s
     """
     d = robot.description
     frames = _plain_names([b.name for b in d.bodies] + [f.name for f in d.frames], {"world"}, scope)
-    joints = _plain_names(
-        [*(j.name for j in d.joints), *(c.name for c in d.constraints)], set(frames.values()) if apart else set(), scope
-    )
+    taken = set(frames.values()) if apart else set()
+    joints = _plain_names([j.name for j in d.joints] + [c.name for c in d.constraints], taken, scope)
     if all(name == plain for names in (frames, joints) for name, plain in names.items()):
         return robot
     changed = [f"'{name}' ('{plain}')" for names in (frames, joints) for name, plain in names.items() if name != plain]
@@ -186,34 +184,43 @@ def link_of(spec: JointSpec, backward: bool = False) -> Link:
     return Link(spec, near, far, backward, start, axes, end)
 
 
+# of a joint's constants, the motions that follow one another in it: (turns, direction, coordinate or None, the value that is held)
+Factor = tuple[bool, Array, int | None, float]
+
+
+def _gimbal(constants: dict[str, Any]) -> list[Factor]:
+    indices = {name: index for index, name in enumerate(constants["free"])}
+    values = zip(PARAMETERS, constants["fixed"], strict=True)
+    return [(k < 3, np.eye(3)[k % 3], indices.get(name), value) for k, (name, value) in enumerate(values)]
+
+
+def _planar(constants: dict[str, Any]) -> list[Factor]:
+    ex, ey, normal = axis_frame(constants["normal"]).T
+    return [(False, ex, 0, 0.0), (False, ey, 1, 0.0), (True, normal, 2, 0.0)]
+
+
+FACTORS: dict[str, Callable[[dict[str, Any]], list[Factor]]] = {
+    **dict.fromkeys(("Fixed", "Spherical", "Free"), lambda c: []),
+    "Revolute": lambda c: [(True, c["axis"], 0, 0.0)],
+    "Prismatic": lambda c: [(False, c["axis"], 0, 0.0)],
+    "Helical": lambda c: [(True, c["axis"], 0, 0.0), (False, c["axis"], 0, 0.0)],
+    "Cylindrical": lambda c: [(True, c["axis"], 0, 0.0), (False, c["axis"], 1, 0.0)],
+    "Universal": lambda c: [(True, c["axis1"], 0, 0.0), (True, c["axis2"], 1, 0.0)],
+    "Planar": _planar,
+    "Gimbal": _gimbal,
+}
+
+
 def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
     """The axes that a joint's motion is a product of, and what follows them; no axes for Fixed, Spherical and Free.
 
     Raises ModelError for a type of which nothing is known here: what moves otherwise must not be written as if it were held.
     """
-    parts: list[
-        tuple[bool, Array, int | None, float]
-    ] = []  # (turns, direction, coordinate or None, the value that is held)
-    kind, constants = joint.kind, vars(joint)
-    if kind in ("Revolute", "Helical", "Cylindrical"):
-        parts.append((True, constants["axis"], 0, 0.0))
-    if kind in ("Prismatic", "Cylindrical", "Helical"):
-        parts.append((False, constants["axis"], 1 if kind == "Cylindrical" else 0, 0.0))
-    if kind == "Universal":
-        parts += [(True, constants["axis1"], 0, 0.0), (True, constants["axis2"], 1, 0.0)]
-    if kind == "Planar":
-        ex, ey, normal = axis_frame(constants["normal"]).T
-        parts += [(False, ex, 0, 0.0), (False, ey, 1, 0.0), (True, normal, 2, 0.0)]
-    if kind == "Gimbal":
-        names: list[str] = list(constants["free"])
-        for k, name in enumerate(PARAMETERS):
-            parts.append((k < 3, np.eye(3)[k % 3], names.index(name) if name in names else None, constants["fixed"][k]))
-    if not parts and kind not in ("Fixed", "Spherical", "Free"):
-        raise ModelError(
-            f"no other format than .json has joints of type {kind}, nor are their axes known: save it as .json"
-        )
+    if joint.kind not in FACTORS:
+        known = "no other format than .json has joints of type"
+        raise ModelError(f"{known} {joint.kind}, nor are their axes known: save it as .json")
     axes, held = [], IDENTITY
-    for turns, direction, index, value in parts:
+    for turns, direction, index, value in FACTORS[joint.kind](vars(joint)):
         if index is None:
             step = np.concatenate([direction * value, np.zeros(3)] if turns else [np.zeros(3), direction * value])
             held = held @ Transform.exp(step)
@@ -222,23 +229,13 @@ def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
     return tuple(axes), held
 
 
-def coordinate_names(link: Link, taken: set[str]) -> list[str]:
+def coordinate_names(link: Link, taken: Names) -> list[str]:
     """Names of its axes: the joint's, or with a number where it has several; of a screw, the slide that follows the turn has another."""
     name = link.spec.name
     if link.joint.kind == "Helical":
-        slide = free_name(f"{name}_slide", taken)
-        taken.add(slide)
+        slide = taken.new(f"{name}_slide")
         return [name if axis.turns else slide for axis in link.axes]
-    if len(link.axes) == 1:
-        return [name]
-    names = []
-    for axis in link.axes:
-        numbered = f"{name}_{axis.index + 1}"
-        while numbered in taken:
-            numbered += "_"
-        taken.add(numbered)
-        names.append(numbered)
-    return names
+    return [name] if len(link.axes) == 1 else [taken.new(f"{name}_{axis.index + 1}") for axis in link.axes]
 
 
 def number_of(link: Link, axis: Axis, name: str, default: float = 0.0) -> float:
@@ -259,14 +256,12 @@ def limits_of(link: Link, axis: Axis) -> tuple[float, float] | None:
 
 
 def add(owner: Element, tag: str, **attributes: Any) -> Element:
-    """A child with these attributes, those that are None left out; numbers in full. "class_" stands for "class"."""
-    known = {name.rstrip("_"): value for name, value in attributes.items() if value is not None}
-    return ET.SubElement(owner, tag, {k: x if isinstance(x, str) else text_of(x) for k, x in known.items()})
-
-
-def document(root: Element) -> str:
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode") + "\n"
+    """A child with these attributes, those that are None left out; numbers in full."""
+    child = ET.SubElement(owner, tag)
+    for name, value in attributes.items():
+        if value is not None:
+            put(child, f"@{name}", value)
+    return child
 
 
 def add_drake(
@@ -279,25 +274,22 @@ def add_drake(
     """
 
     def part(element: Element, tag: str, value: ArrayLike | str, attribute: str = "value") -> None:
-        text = value if isinstance(value, str) else text_of(value)
-        child = add(element, f"drake:{tag}", **({} if words else {attribute: text}))
-        child.text = text if words else None
+        put(element, f"drake:{tag}" + ("" if words else f"/@{attribute}"), value)
 
-    def ends(tag: str) -> Element:
+    def between(tag: str, **numbers: float) -> bool:
         element = add(owner, f"drake:{tag}", name=spec.name)
         for letter, (body, point) in zip("AB", (spec.first, spec.second), strict=True):  # type: ignore[union-attr]
             part(element, f"{tag}_body_{letter}", "world" if body == "ground" else body, "name")
             part(element, f"{tag}_p_{'AP' if letter == 'A' else 'BQ'}", point)
-        return element
+        for name, value in numbers.items():
+            part(element, f"{tag}_{name}", value)
+        return True
 
     if isinstance(spec, SpringSpec):
-        spring = ends("linear_spring_damper")
-        for tag, value in (("free_length", spec.rest_length), ("stiffness", spec.stiffness), ("damping", spec.damping)):
-            part(spring, f"linear_spring_damper_{tag}", value)
-        return True
+        numbers = {"free_length": spec.rest_length, "stiffness": spec.stiffness, "damping": spec.damping}
+        return between("linear_spring_damper", **numbers)
     if isinstance(spec, DistanceSpec):
-        part(ends("distance_constraint"), "distance_constraint_distance", spec.length)
-        return True
+        return between("distance_constraint", distance=spec.length)
     if not isinstance(spec, CouplerSpec) or spec.law is not None or any(any(c[1:]) for _, _, c in spec.terms):
         return False
     if any((joint, index) not in names for joint, index, _ in spec.terms):

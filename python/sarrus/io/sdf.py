@@ -49,14 +49,9 @@ __all__ = ["read"]
 
 
 def read(
-    text: str | bytes,
-    *,
-    source: str = "<string>",
-    floating_base: bool | None = None,
-    beside: str = "",
-    package_dirs: Iterable[str] = (),
-    model: str | None = None,
-) -> Builder:
+    text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
+    package_dirs: Iterable[str] = (), model: str | None = None,
+) -> Builder:  # fmt: skip
     """Builder of the mechanism that an SDF document describes, which can be added to. A ModelError tells file, line and element.
 
     Parameters

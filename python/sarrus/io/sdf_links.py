@@ -11,7 +11,7 @@ from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError
 from ..spatial import Inertia, Transform
 from .document import Element, at, placed_inertia
-from .sdf_scene import Scene, pose_of, truth
+from .sdf_scene import Scene, base_name, pose_of, truth
 
 __all__ = ["WATER", "dress", "inertia_of"]
 
@@ -105,7 +105,7 @@ def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
     pose = next(iter(owner.all("pose")), None)
     if pose is None:
         return Transform()
-    frame_name = pose.get("relative_to") or pose.get("frame")
+    frame_name = base_name(pose)
     if not frame_name:
         return pose_of(pose)
     scope = key.rpartition("::")[0]

@@ -246,7 +246,7 @@ class Scene:
         pose = element.child("pose")
         if pose is None:
             return _Frame(owner, base, Transform(), on, placed)
-        frame_name = pose.get("relative_to") or pose.get("frame")
+        frame_name = base_name(pose)
         if frame_name:
             model = home or (scope.removesuffix("::") if scope else "world")
             in_world = scope == "" and frame_name == "world"
@@ -372,6 +372,11 @@ def truth(element: Element) -> bool:
     if text not in ("true", "1", "false", "0"):
         element.fail(f"is true or false, not {text[:60]!r}")
     return text in ("true", "1")
+
+
+def base_name(pose: Element) -> str | None:
+    """The frame that a <pose> names to be told in."""
+    return pose.get("relative_to") or pose.get("frame")
 
 
 def pose_of(element: Element) -> Transform:

@@ -79,14 +79,9 @@ WORLD = "world"  # where no link has this name, the ground
 
 
 def read(
-    text: str | bytes,
-    *,
-    source: str = "<string>",
-    floating_base: bool | None = None,
-    beside: str = "",
-    package_dirs: Iterable[str] = (),
-    loops: Loops = None,
-) -> Builder:
+    text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
+    package_dirs: Iterable[str] = (), loops: Loops = None,
+) -> Builder:  # fmt: skip
     """Builder of the mechanism that a URDF document describes, which can be added to. A ModelError tells file, line and element.
 
     Parameters

@@ -29,6 +29,7 @@ from ..description import Box, ConstraintSpec, CouplerSpec, Cylinder, DistanceSp
 from ..description.joints import PASSIVE
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
+from .document import Names
 from .formats import MJCF
 from .lowering import Step, Writer, has_bounds
 from .outline import Element, Link, Losses, add, listed, no_shape, tree_links
@@ -56,7 +57,7 @@ class _Writer(Writer):
         self.link_to: dict[str | None, Link] = {}
         self.inertia = {body.name: body.inertia for body in d.bodies}
         self.equality, self.tendon, self.actuator = (ET.Element(tag) for tag in ("equality", "tendon", "actuator"))
-        self.sites: set[str] = set()
+        self.sites = Names()
         self.thin = False
         below: dict[str, list[Link]] = {}
         for link in tree_links(robot).values():
@@ -179,9 +180,7 @@ class _Writer(Writer):
     # ---- what else ---------------------------------------------------------------------------------------------------
 
     def _site(self, body: str, name: str, place: Transform) -> str:
-        while name in self.sites:
-            name += "_"
-        self.sites.add(name)
+        name = self.sites.new(name)
         add(self.body[body], "site", name=name, **_placed(place))
         return name
 

@@ -28,6 +28,7 @@ from ..description import ConstraintSpec, JointSpec
 from ..errors import AssemblyError
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
+from .document import Names
 from .formats import SDF
 from .lowering import Step, Writer
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, link_of, listed, mimic_of
@@ -51,7 +52,7 @@ class _Writer(Writer):
             owner = add(self.root, "world", name="world")
             put(owner, "gravity", d.gravity)
         self.model = add(owner, "model", name=robot.name)
-        self.links = self.joints = self.links | self.joints  # which share their names
+        self.links = self.joints = Names(self.links | self.joints)  # which share their names
         self.axis_of: dict[str, Element] = {}
         self.followers = set[str]()
         q = self._zero()
@@ -150,7 +151,7 @@ class _Writer(Writer):
             at = at @ Transform.exp(twist * zero[step.index])
             joint_frame, child = at @ Transform(translation=p), spec.child
             if step.axis is not link.axes[-1]:
-                child = self.new(f"{step.name}_link", self.links)
+                child = self.links.new(f"{step.name}_link")
                 self.pose[child] = joint_frame
                 self._link(child, Inertia.zero())
             element = self._element(step.name, "revolute" if step.turns else "prismatic", near, child, joint_frame)

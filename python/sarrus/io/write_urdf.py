@@ -56,7 +56,7 @@ class _Writer(Writer):
         self.elements: dict[str, Element] = {}
         self.followers = set[str]()
         tree = tree_links(robot)
-        self.ground = self.new("world", self.links)  # a name that is free
+        self.ground = self.links.new("world")  # a name that is free
         bare = self._root_joint(tree)
         if bare is None:
             add(self.root, "link", name=self.ground)
@@ -123,7 +123,7 @@ class _Writer(Writer):
         for k, step in enumerate(self.steps(link)):
             point = Transform(translation=step.axis.point)
             last = k == len(link.axes) - 1 and _same(point.inverse() @ link.end)
-            child = link.far if last else self.new(f"{link.spec.name}_link{k + 1}", self.links)
+            child = link.far if last else self.links.new(f"{link.spec.name}_link{k + 1}")
             parts.append((step, near, child, place @ point))
             near, place = child, point.inverse()
             if child != link.far:
@@ -133,7 +133,7 @@ class _Writer(Writer):
             add(element, "axis", xyz=step.axis.direction)
             self._numbers(element, step, link.spec)
         if near != link.far:
-            self._element(self.new(f"{link.spec.name}_end", self.joints), "fixed", near, link.far, place @ link.end)
+            self._element(self.joints.new(f"{link.spec.name}_end"), "fixed", near, link.far, place @ link.end)
 
     def _numbers(self, element: Element, step: Step, spec: JointSpec) -> None:
         numbers = step.numbers
@@ -152,7 +152,7 @@ class _Writer(Writer):
         joint, name = link.joint, link.spec.name
         # a planar joint's constants are in `end` as nothing is held
         rest = IDENTITY if joint.nv == 0 else link.end
-        child = link.far if _same(rest) else self.new(f"{name}_link", self.links)
+        child = link.far if _same(rest) else self.links.new(f"{name}_link")
         origin = link.place if joint.nv == 0 else link.start
         element = self._element(name, URDF.joints[link.kind], self._called(link.near), child, origin)
         if joint.kind == "Planar":
@@ -170,7 +170,7 @@ class _Writer(Writer):
             self.afloat.add(name)
         if child != link.far:
             add(self.root, "link", name=child)
-            self._element(self.new(f"{name}_end", self.joints), "fixed", child, link.far, rest)
+            self._element(self.joints.new(f"{name}_end"), "fixed", child, link.far, rest)
 
     def _element(self, name: str, kind: str, parent: str, child: str, origin: Transform) -> Element:
         element = self.elements[name] = add(self.root, "joint", name=name, type=kind)
@@ -181,7 +181,7 @@ class _Writer(Writer):
 
     def _frame(self, frame: FrameSpec) -> str:
         add(self.root, "link", name=frame.name)
-        joint = self.new(f"{frame.name}_joint", self.joints)
+        joint = self.joints.new(f"{frame.name}_joint")
         self._element(joint, "fixed", self._called(frame.body), frame.name, frame.placement)
         return frame.name
 
@@ -205,7 +205,7 @@ class _Writer(Writer):
             return
         kind, turned = closes
         ends = [
-            self._frame(FrameSpec(self.new(f"{spec.name}_{letter}", self.links), body, place @ turned))
+            self._frame(FrameSpec(self.links.new(f"{spec.name}_{letter}"), body, place @ turned))
             for letter, body, place in (("A", spec.parent, spec.at_parent), ("B", spec.child, spec.at_child))
         ]
         if has_bounds(spec.joint):
