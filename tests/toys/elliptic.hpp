@@ -30,7 +30,7 @@ struct Elliptic : JointDefaults, VectorCoordinates<1> {
     q[0] = turns_near(atan2(T(X.p(1) / T(k.number[1])), T(X.p(0) / T(k.number[0]))), near[0]);
   }
   template <class T> static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
-    const T x = X.p(0) / T(k.number[0]), y = X.p(1) / T(k.number[1]), inverse = T(1.0) / sqrt(x * x + y * y);
+    const T x = X.p(0) / T(k.number[0]), y = X.p(1) / T(k.number[1]), inverse = T(1.0) / sqrt(x * x + y * y + T(1e-300));
     const T cos = x * inverse, sin = y * inverse;
     const Motion<T> off = off_by(X, {Mat3<T>(Mat3<T>::Identity()), along<T>(k, cos, sin)});
     const Vec3<T> tangent = along<T>(k, -sin, cos), o = zero3<T>();
@@ -38,7 +38,7 @@ struct Elliptic : JointDefaults, VectorCoordinates<1> {
     for (int r = 0; r < 3; ++r) out.row[r] = {unit_motion<T>(r).angular, o}, out.residual[r] = off.angular(r);
     out.row[3] = {o, unit_motion<T>(rz).angular}, out.residual[3] = off.linear(2);
     out.row[4] = {o, normal}, out.residual[4] = dot(normal, off.linear);
-    const T rate = dot(tangent, V.linear) / dot(tangent, tangent);
+    const T rate = dot(tangent, V.linear) / (dot(tangent, tangent) + T(1e-300));
     out.bias = {o, along<T>(k, -cos * rate * rate, -sin * rate * rate)};
   }
 };

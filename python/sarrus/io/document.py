@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -153,7 +153,7 @@ class Element:
     def text(self, attribute: str) -> str:
         return self.get(attribute) or self.fail(f"has no {attribute}")
 
-    def _told(self, attribute: str) -> str:
+    def _needed(self, attribute: str) -> str:
         return self.attributes.get(attribute) or self.fail(f"has no {attribute}")
 
     def words(self) -> str:
@@ -166,7 +166,7 @@ class Element:
         """The n numbers in an attribute, or in its text where that is None."""
         if default is not None and (attribute not in self.attributes if attribute else not self.content.strip()):
             return default
-        text, where = (self._told(attribute), f" in {attribute}") if attribute else (self.words(), "")
+        text, where = (self._needed(attribute), f" in {attribute}") if attribute else (self.words(), "")
         words = text.split(None, n)  # not all of them: a file may hold millions
         try:
             # Python reads 1_000, and digits of other scripts; nobody else does
@@ -187,7 +187,7 @@ class Element:
         """One number or more, at most so many."""
         if default is not None and attribute not in self.attributes:
             return default
-        text = self._told(attribute)
+        text = self._needed(attribute)
         if len(text) > LONGEST + 40 * most:
             self.fail(f"wants at most {most} numbers in {attribute}, not {text[:60]!r}")
         count = len(text.split())
@@ -338,6 +338,26 @@ def referred(element: Element, name: str, known: Collection[str], what: str) -> 
     if name not in known:
         element.fail(f"names an unknown {what} {name!r}{did_you_mean(name, known)}")
     return name
+
+
+class Connected:
+    """Bodies by the edges that connect them, and which of them were reached."""
+
+    def __init__(self, names: Iterable[str], edges: Iterable[Sequence[str]]) -> None:
+        self.near: dict[str, list[str]] = {name: [] for name in names}
+        self.reached: set[str] = set()
+        for parent, child in edges:
+            if parent in self.near and child in self.near:
+                self.near[parent].append(child)
+                self.near[child].append(parent)
+
+    def reach(self, *start: str) -> None:
+        """All that is connected with these."""
+        frontier = list(start)
+        while frontier:
+            if (name := frontier.pop()) not in self.reached:
+                self.reached.add(name)
+                frontier += self.near[name]
 
 
 class Names(set[str]):

@@ -147,6 +147,11 @@ class Writer:
             elif not self.tie(spec):
                 self.losses.motion.append(f"constraint '{spec}'")
 
+    def declare_drake(self) -> None:
+        """The namespace of Drake's tags, where there are some."""
+        if any(element.tag.startswith("drake:") for element in self.root.iter()):
+            self.root.set("xmlns:drake", "http://drake.mit.edu")
+
     def closing(self, spec: JointSpec) -> None:
         """Write a joint that closes a loop."""
         raise NotImplementedError

@@ -322,11 +322,8 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
             _numbers(model, model.joints[joint], link, follows, losses)
             frame = model.addJointFrame(joint, frame)
         inertia, I = pin.Inertia.Zero(), inertias[link.far]
-        inertia.mass, inertia.lever, inertia.inertia = (
-            I.mass,
-            np.array(I.com),
-            np.array(I.about_com),
-        )  # which no body need have
+        inertia.mass, inertia.lever = I.mass, np.array(I.com)
+        inertia.inertia = np.array(I.about_com)  # which no body need have
         frame = model.addFrame(pin.Frame(link.far, joint, frame, _se3(pin, place), pin.BODY, inertia))
         carried[link.far] = joint, place, frame
     for spec in d.frames:
@@ -408,9 +405,8 @@ def _numbers(model: Any, there: Any, link: Link, follows: dict[str, tuple[str, f
     joint, name = link.joint, link.spec.name
     if joint.stiffness.any():
         losses.motion.append(f"stiffness of joint '{name}'")
-    if (
-        name in follows
-    ):  # which has no place of its own: what acts on it acts on the one that leads, by the ratio of velocities
+    # a follower has no coordinate in the model: what acts on it acts on the one that leads, by the ratio of velocities
+    if name in follows:
         leader, scaling, _ = follows[name]
         k = model.joints[model.getJointId(leader)].idx_v
         model.armature[k] += scaling**2 * joint.armature[0]

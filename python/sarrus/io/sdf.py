@@ -40,7 +40,7 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import drake
-from .document import Element, Names, at, check_ties, free_name, mimic_circles
+from .document import Connected, Element, Names, at, check_ties, free_name, mimic_circles
 from .sdf_joints import Vector, axis_direction, axis_in_model, joint_type
 from .sdf_links import dress, inertia_of
 from .sdf_scene import Scene, SdfJoint, inside
@@ -275,26 +275,12 @@ def _gravity(world: Element | None) -> tuple[float, float, float] | None:
 
 def _afloat(scene: Scene, links: dict[str, Element], edges: list[tuple[str, ...]]) -> Iterator[str]:
     """A link of each part that no joint leads to from the ground: the model's canonical one, or its first."""
-    near: dict[str, list[str]] = {key: [] for key in ("world", *links)}
-    for parent, child in edges:
-        if parent in near and child in near:
-            near[parent].append(child)
-            near[child].append(parent)
-    reached: set[str] = set()
-
-    def reach(*start: str) -> None:
-        frontier = [key for key in start if key not in reached]
-        while frontier:
-            key = frontier.pop()
-            if key not in reached:
-                reached.add(key)
-                frontier += near[key]
-
-    reach("world", *(key for key in links if key in scene.static))
+    parts = Connected(("world", *links), edges)
+    parts.reach("world", *(key for key in links if key in scene.static))
     canonical = [scene.body(key, model) for key, model in scene.models.items() if scene.frames[key].on]
     for key in (*(key for key in canonical if key in links), *links):
-        if key not in reached:
-            reach(key)
+        if key not in parts.reached:
+            parts.reach(key)
             yield key
 
 

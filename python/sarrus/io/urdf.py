@@ -48,6 +48,7 @@ from ..errors import ModelError, did_you_mean, printable
 from ..spatial import Inertia, Transform
 from . import drake
 from .document import (
+    Connected,
     Element,
     Names,
     at,
@@ -259,37 +260,24 @@ def _roots(
     robot: Element, links: dict[str, Element], ends: dict[str, tuple[str, str]], anchored: bool, floating_base: bool
 ) -> list[str]:
     """A link of each part that hangs on no other: no joint's child, the first of several."""
-    near: dict[str, list[str]] = {name: [] for name in (*links, WORLD)}
-    for parent, child in ends.values():
-        near[parent].append(child)
-        near[child].append(parent)
-    reached: set[str] = set()
-
-    def reach(start: str) -> None:
-        frontier = [start]
-        while frontier:
-            name = frontier.pop()
-            if name not in reached:
-                reached.add(name)
-                frontier += near[name]
-
+    parts = Connected((*links, WORLD), ends.values())
     if anchored:
-        reach(WORLD)
+        parts.reach(WORLD)
         if floating_base:
             robot.fail("hangs on 'world', which is no link of it and so the ground: it cannot float")
     children = {child for _, child in ends.values()}
     roots: list[str] = []
     for name, link in links.items():
-        if name in children or name in reached:
+        if name in children or name in parts.reached:
             continue
         if anchored or roots:
             link.note(f"{link} is no joint's child, and not the first such link: it floats by itself")
         roots.append(name)
-        reach(name)
+        parts.reach(name)
     if not (roots or anchored):
         robot.fail("has no root: every link is the child of some joint")
     # one root does not yet mean connected: a ring of links hangs on nothing
-    if adrift := [name for name in links if name not in reached]:
+    if adrift := [name for name in links if name not in parts.reached]:
         before = WORLD if anchored else roots[0]
         links[adrift[0]].fail(f"is not connected to the root {before!r}; nor are others: {listed(adrift)}")
     return roots

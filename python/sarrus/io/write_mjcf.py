@@ -173,9 +173,8 @@ class _Writer(Writer):
         self.thin |= bool((moments < SMALLEST).any()) and inertia.mass > 0.0
         add(element, "inertial", pos=inertia.com, quat=turned, mass=inertia.mass, diaginertia=moments)
         if not inertia.is_physical():
-            self.losses.minor.append(
-                f"the inertia of body '{element.get('name')}', which no body has and MuJoCo itself refuses"
-            )
+            what = f"the inertia of body '{element.get('name')}'"
+            self.losses.minor.append(f"{what}, which no body has and MuJoCo itself refuses")
 
     # ---- what else ---------------------------------------------------------------------------------------------------
 
@@ -235,9 +234,9 @@ class _Writer(Writer):
             self.losses.minor.append(f"limits of joint '{name}', which closes a loop")
         if spec.actuated:
             self.losses.motion.append(f"that joint '{name}' is actuated, which closes a loop")
-        offsets = {"": np.zeros(3)} | (
-            {" axis": vars(joint)["axis"] * self._size(spec)} if joint.kind == "Revolute" else {}
-        )
+        offsets = {"": np.zeros(3)}
+        if joint.kind == "Revolute":
+            offsets[" axis"] = vars(joint)["axis"] * self._size(spec)
         for word, offset in offsets.items():
             there = Transform(translation=offset)
             sites = [
@@ -295,11 +294,9 @@ class _Writer(Writer):
             if joint.quaternion:
                 near, far = (Transform.from_matrix(self.robot.pose(q, body)) for body in (link.near, link.far))
                 moved = near.inverse() @ far
-                x += (
-                    [*far.translation, *_wxyz(far.rotation)]
-                    if joint.kind == "Free"
-                    else _wxyz(link.place.rotation.T @ moved.rotation)
-                )
+                floats = joint.kind == "Free"
+                x += [*far.translation] if floats else []
+                x += _wxyz(far.rotation if floats else link.place.rotation.T @ moved.rotation)
             elif joint.kind == "Helical":
                 x += [coordinates[0] * (1.0 if axis.turns else vars(joint)["pitch"]) for axis in link.axes]
             else:

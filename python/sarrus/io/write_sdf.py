@@ -77,8 +77,7 @@ class _Writer(Writer):
         for visual in d.visuals:
             link = next((x for x in self.model.findall("link") if x.get("name") == visual.body), None)
             self.visual(link, visual)
-        if any(child.tag.startswith("drake:") for child in self.model.iter()):
-            self.root.set("xmlns:drake", "http://drake.mit.edu")
+        self.declare_drake()
 
     def _zero(self) -> Array:
         """The configuration of the file's pose."""

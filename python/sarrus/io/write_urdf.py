@@ -76,8 +76,7 @@ class _Writer(Writer):
         self.constraints()
         for spring in d.springs:
             add_drake(self.root, spring, {}, words=False)
-        if any(child.tag.startswith("drake:") for child in self.root):
-            self.root.set("xmlns:drake", "http://drake.mit.edu")
+        self.declare_drake()
 
     def files(self) -> dict[Path, str]:
         """The document, and beside it what only a sidecar says; nothing where URDF alone is understood."""
