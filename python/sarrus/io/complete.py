@@ -1,4 +1,4 @@
-"""sarrus' own form: JSON that holds everything a description does. docs/files.md has an example, mechanism.schema.json the grammar.
+"""sarrus' own form: JSON that holds everything a description does. docs/files.md has an example, :func:`schema` is the grammar.
 
 Reading, writing and the schema all follow the fields of the dataclasses in `sarrus.description` and the types that these are declared
 with; there is no list of joints or constraints here. A field that is as the class has it by default is left out. An object whose class
@@ -402,7 +402,7 @@ def relative(folder: str, path: str) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of the documents, as mechanism.schema.json beside this file has it.
+    """JSON Schema (draft 2020-12) of the documents; `python -m sarrus.io.complete` prints it.
 
     >>> from sarrus.io import complete
     >>> complete.schema()["properties"]["format"]
@@ -462,3 +462,7 @@ def _defined(name: str, make: Callable[[], dict[str, Any]], definitions: dict[st
         definitions[name] = {}  # it may hold itself
         definitions[name] = make()
     return {"$ref": f"#/$defs/{name}"}
+
+
+if __name__ == "__main__":
+    print(_text(schema()))
