@@ -59,6 +59,7 @@ from .dynamics.loop_operations import LoopReactions
 from .errors import (
     AssemblyError,
     BranchEnd,
+    DriftWarning,
     IntegrationError,
     LimitWarning,
     ModelError,
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActuationMobility", "AssemblyError", "BodySpec", "Box", "BranchEnd", "Builder", "CogJacobians", "Constraint",
-    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "DynamicSingularityMap", "EndPoint",
+    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "DriftWarning", "DynamicSingularityMap", "EndPoint",
     "Event", "Factors", "Fixed", "FrameSpec", "Free", "FreeFloatingForm", "FreeFloatingMotion", "Gimbal", "Helical",
     "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning", "Linearization",
     "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",

@@ -110,6 +110,10 @@ class LimitWarning(UserWarning):
     """A simulation left limits of joints that nothing enforces."""
 
 
+class DriftWarning(UserWarning):
+    """A simulation ended off the loops, which nothing brought back, or not enough."""
+
+
 class StiffnessWarning(UserWarning):
     """A simulation's steps are too long for the forces that act."""
 

@@ -5,6 +5,7 @@ Orders are measured where truncation stands well above rounding: halving a step 
 
 import dataclasses
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -130,6 +131,7 @@ def test_order(case, method):
     assert np.log2(e[0] / e[1]) == pytest.approx(order, abs=0.17 if order < 4 else 0.35), e
 
 
+@pytest.mark.filterwarnings("ignore::sarrus.DriftWarning")
 @pytest.mark.parametrize("stabilisation", STABILISATIONS)
 @pytest.mark.parametrize("method", [m for m in ORDERS if m != "independent"])
 def test_order_with_every_stabilisation(method, stabilisation):
@@ -916,3 +918,30 @@ def test_steps_in_which_feet_slip_to_and_fro_are_warned_of(dt):
         acts.append(sarrus.control.PID(name, proportional=300.0, derivative=10.0, target=target))
     with pytest.warns(sarrus.StiffnessWarning, match="is unstable for the forces that act"):
         sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, acts, method="rk4", dt=dt, limits="ignore")
+
+
+@pytest.mark.parametrize("closing", ["rail", "crank pin"])
+def test_a_run_that_ends_off_the_loops_says_so(closing):
+    """Forces that correct are too stiff for the steps where they turn a slider that is light about its pin; and nothing is said where they hold."""
+    b = sarrus.Builder("slider-crank")
+    b.add_body("crank", sarrus.Inertia.rod(1.0, (0, 0, 0), (0.4, 0, 0), 0.01))
+    b.add_body("rod", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.01))
+    b.add_body("slider", sarrus.Inertia.sphere(1.0, 0.1))
+    how = {n: {"tree": n != closing, "loop": n == closing} for n in ("crank pin", "rod pin", "rail", "slider pin")}
+    b.add_joint("crank pin", sarrus.Revolute("y"), "ground", "crank", **how["crank pin"])
+    b.add_joint("rod pin", sarrus.Revolute("y"), "crank", "rod", at_parent=(0.4, 0, 0), **how["rod pin"])
+    b.add_joint("rail", sarrus.Prismatic("x"), "ground", "slider", **how["rail"])
+    b.add_joint("slider pin", sarrus.Revolute("y"), "rod", "slider", at_parent=(1.0, 0, 0), **how["slider pin"])
+    robot = b.build()
+    q = robot.assemble(near={n: x for n, x in (("crank pin", 0.7), ("rod pin", -1.0)) if n in robot.joints})
+    v = robot.project_velocity(q, np.linspace(1.0, -0.5, robot.nv), metric="plain")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        one = sarrus.simulate(robot, q, v, 0.01, method="rk4", dt=1e-3, stabilisation="corrective")
+        many = sarrus.simulate_many(robot, [q, q, q], v, 0.01, method="rk4", dt=1e-3, stabilisation="corrective")
+    open_ = one.loop_error[-1] > 1e-2
+    assert open_ == (closing == "rail")
+    assert np.abs(robot.loop_residual(many.q[:, -1])).max() > 1e-2 or not open_
+    messages = [str(w.message) for w in said if issubclass(w.category, sarrus.DriftWarning)]
+    assert len(messages) == 2 * open_
+    assert not open_ or ("the run ends off them" in messages[0] and "3 of 3 runs end off them" in messages[1])

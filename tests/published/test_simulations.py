@@ -102,6 +102,7 @@ def test_four_links_as_in_the_thesis(chain, example):
         assert_allclose(got, expected, rtol=tolerance, atol=0)
 
 
+@pytest.mark.filterwarnings("ignore::sarrus.DriftWarning")
 @pytest.mark.parametrize(
     ("method", "case"), [("euler", "explicit_analyticJdot"), ("semi_implicit", "semi_analyticJdot")]
 )

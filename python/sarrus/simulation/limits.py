@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays import Array
+from .._core import Status
 from ..control.coordinates import coordinate
 from ..control.elements import EndStop, ForceElement
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import LimitWarning, ModelError, StiffnessWarning
+from ..errors import DriftWarning, LimitWarning, ModelError, StiffnessWarning
 
 __all__ = ["Limit"]
 
@@ -112,6 +114,25 @@ class JointLimits:
             LimitWarning,
             stacklevel=3,
         )
+
+
+def ends_off_loops(robot: LoopFunctions, q: Array, v: Array, time: float) -> NDArray[np.bool_]:
+    """Whether accelerations mean anything where runs end (..., nq), (..., nv)."""
+    _, status = robot.forward_dynamics(q, v, np.zeros(robot.nv), time=time, return_status=True)
+    return np.asarray(status == Status.OFF_LOOPS)
+
+
+def warn_of_drift(stabilisation: str, off: NDArray[np.bool_]) -> None:
+    """Of runs that end off the loops; to the caller of simulate() or simulate_many()."""
+    if not off.any():
+        return
+    which = f"{off.sum()} of {off.size} runs end" if off.ndim else "the run ends"
+    warnings.warn(
+        f"stabilisation='{stabilisation}' has not held the loops: {which} off them, where accelerations mean nothing. Give "
+        "stabilisation='projection', a smaller dt, or other gains",
+        DriftWarning,
+        stacklevel=3,
+    )
 
 
 def warn_of_stiffness(

@@ -23,7 +23,7 @@ from .integration import (
     Stabilisation,
     check_choice,
 )
-from .limits import HEAD, LIMITS, OnLimits, warn_of_stiffness
+from .limits import HEAD, LIMITS, OnLimits, ends_off_loops, warn_of_drift, warn_of_stiffness
 from .trajectory import Trajectory
 
 __all__ = ["Event", "simulate"]
@@ -95,6 +95,8 @@ def simulate(
     -----
     LimitWarning
         See `limits`.
+    DriftWarning
+        The run ends off the loops, which no projection has held.
     StiffnessWarning
         Explicit steps of fixed length are unstable for the forces that act, or take more than a tenth of the energy of a motion that they make,
         though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
@@ -167,6 +169,9 @@ def simulate(
         integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0,
         eaten=float(integration.core.record[3:HEAD].sum()), steps=integration.steps,
     )  # fmt: skip
+    if mechanism.nc and integration.stabilisation != "projection":
+        end = ends_off_loops(mechanism, trajectory.q[-1], trajectory.v[-1], trajectory.t[-1])
+        warn_of_drift(integration.stabilisation, end)
     return trajectory
 
 

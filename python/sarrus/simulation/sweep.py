@@ -38,7 +38,7 @@ from .integration import (
     start_of,
     whole_steps,
 )
-from .limits import HEAD, LIMITS, JointLimits, OnLimits, warn_of_stiffness
+from .limits import HEAD, LIMITS, JointLimits, OnLimits, ends_off_loops, warn_of_drift, warn_of_stiffness
 from .runs import Sweep
 from .simulate import checked_gains, checked_times
 
@@ -122,7 +122,7 @@ def simulate_many(
 
     Warns
     -----
-    LimitWarning, StiffnessWarning
+    LimitWarning, StiffnessWarning, DriftWarning
         As :func:`~sarrus.simulate`, once for all runs.
 
     Raises
@@ -254,6 +254,12 @@ def simulate_many(
         chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)",
         eaten=float(eaten.max(initial=0.0)), steps=clock.steps,
     )  # fmt: skip
+    if stabilisation != "projection":
+        off = np.zeros(runs, dtype=bool)
+        for k, one in enumerate(robots):
+            these = (ended == Status.FINISHED) & (of_run is None or of_run == k) & (one.nc > 0)
+            off[these] = ends_off_loops(one, q_kept[these, -1], v_kept[these, -1], start + duration)
+        warn_of_drift(stabilisation, off)
     return Sweep(
         robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, counted=jobs[0].core().counted, limits=watches[0].watched,
         excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked,

@@ -48,6 +48,7 @@ def drives(gain):
 # ---- they are single runs --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::sarrus.DriftWarning")
 @pytest.mark.parametrize("stabilisation", ["none", "corrective", "baumgarte", "projection"])
 @pytest.mark.parametrize("method", FIXED)
 def test_many_runs_are_single_runs(states, method, stabilisation):
@@ -496,6 +497,7 @@ def test_a_quaternion_that_is_no_rotation():
     assert_allclose(runs.q[2], runs.q[0], atol=1e-15)
 
 
+@pytest.mark.filterwarnings("ignore::sarrus.DriftWarning")
 def test_loops_that_are_left_open_on_purpose(states):
     """stabilisation="none" starts where it is told to."""
     robot, q, v = states
