@@ -108,6 +108,10 @@ class _Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
 
+# a command of that name, function, brief and long description, and example; and what adds its arguments
+Command = Callable[[str, str, str, str, str], Callable[..., None]]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser("sarrus", description=DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"sarrus {__version__}")
@@ -130,6 +134,15 @@ def _parser() -> argparse.ArgumentParser:
 
         return argument
 
+    _add_demo(command)
+    _add_models(command)
+    _add_simulate(command)
+    _add_view(command)
+    _add_others(command)
+    return parser
+
+
+def _add_demo(command: Command) -> None:
     demo = command(
         "demo", "demo",
         "a demonstration: the valve, or any mechanism of the gallery",
@@ -145,6 +158,8 @@ def _parser() -> argparse.ArgumentParser:
     where = "where the figure goes; .png, .svg and .pdf are known (default: NAME.png)"
     demo("-o", "--output", type=_file(FIGURES), metavar="FILE", help=where)
 
+
+def _add_models(command: Command) -> None:
     info = command(
         "info", "info",
         "what a model holds",
@@ -179,6 +194,8 @@ def _parser() -> argparse.ArgumentParser:
         help="leave out what the format cannot say, with a warning, even if the motion changes",
     )
 
+
+def _add_simulate(command: Command) -> None:
     simulate = command(
         "simulate", "simulated",
         "let a model move: tables, figures, films",
@@ -206,6 +223,8 @@ def _parser() -> argparse.ArgumentParser:
     simulate("--save", type=_file((".npz",)), metavar="FILE", help=whole)
     simulate("--animate", type=_file(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)")
 
+
+def _add_view(command: Command) -> None:
     view = command(
         "view", "viewed",
         "a model in the browser",
@@ -220,6 +239,8 @@ def _parser() -> argparse.ArgumentParser:
     view("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look")
     view("--no-browser", action="store_true", help="print the address and open nothing")
 
+
+def _add_others(command: Command) -> None:
     new = command(
         "new", "new",
         "a commented script to start a model from",
@@ -244,7 +265,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="compare with the numbers of such a file instead of the earlier run",
     )
-    return parser
 
 
 class _Paragraphs(argparse.HelpFormatter):

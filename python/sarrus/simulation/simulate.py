@@ -157,12 +157,7 @@ def simulate(
     else:
         integration.restore(checkpoint)
     if METHODS[integration.method].adaptive:
-        latest = max(abs(integration.shown[0]), abs(integration.shown[0] + duration))
-        if latest + max_step == latest or duration > max_step * MOST_STEPS:
-            raise ValueError(
-                f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
-                "than 2^53 of it"
-            )
+        _check_longest_step(max_step, integration.shown[0], duration)
     trajectory = integration.go(duration, times, rtol, atol, max_step, progress)
     integration.limits.warn(trajectory.statistics["limits"])
     warn_of_stiffness(
@@ -178,6 +173,17 @@ def simulate(
 # ---- what callers give -----------------------------------------------------------------------------------------------
 
 MOST_STEPS = 2**53  # which a double still counts
+
+
+def _check_longest_step(max_step: float, start: float, duration: float) -> None:
+    latest = max(abs(start), abs(start + duration))
+    if latest + max_step == latest or duration > max_step * MOST_STEPS:
+        raise ValueError(
+            f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
+            "than 2^53 of it"
+        )
+
+
 IN_CHECKPOINT = {
     "mechanism", "method", "x", "start", "k", "dt", "t", "h", "shown", "stabilisation", "close_stages", "force_elements"
 }  # fmt: skip

@@ -155,15 +155,9 @@ def simulate_many(
     """
     robots, of_run = _robots(mechanism)
     robot = robots[0]
-    check_choice("method", method, ("auto", *METHODS))
-    check_choice("limits", limits, LIMITS)
-    check_choice("stabilisation", stabilisation, STABILISATIONS)
-    if method != "auto" and METHODS[method].adaptive:
-        raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
+    _check_choices(method, limits, stabilisation)
     gains = checked_gains(robot, stabilisation, gains)
     threads, every = checked_count("threads", threads, most=MOST_THREADS), checked_count("every", every)
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
     start, duration, dt = checked_times(start, duration, dt)
     check_advance(start, duration, dt)
     clock = _Clock.of(start, duration, dt, every)
@@ -174,12 +168,7 @@ def simulate_many(
         raise TypeError(
             "simulate_many() takes elements of sarrus.control; a Python function runs in simulate(), or as policy= over all runs at once"
         )
-    if policy is not None and not callable(cast(Any, policy)):
-        raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
-    if policy is not None and executor is not None:
-        raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
-    if policy is not None and len(robots) > 1:
-        raise TypeError("a policy is asked for all runs at once, which must be of one mechanism")
+    _check_callables(policy, executor, len(robots))
     chosen, watches = method_for(method, elements), [JointLimits(one, limits, elements) for one in robots]
     _check_alike(robots, watches)
     acts = [
@@ -210,23 +199,10 @@ def simulate_many(
         work = list(zip(np.split(sorted_runs, np.cumsum(counts)[:-1]), jobs, strict=True))
         for (rows, _), act in zip(work, acts, strict=True):
             parameters[rows] = act.parameters[rows] if act.parameters.ndim == 2 else act.parameters
-    runs, nq, nv = len(q), robot.nq, robot.nv
-    size = jobs[0].core().size
-    check_memory(clock.samples + 1, runs, size)
-    x = np.zeros((runs, size))
-    shape = runs, clock.samples + 1
-    q_kept, v_kept, z_kept = (np.full((*shape, k), np.nan) for k in (nq, nv, x.shape[1] - nq - nv))
-    ended, asked = np.full(runs, Status.INTERRUPTED, np.int8), None if policy is None else np.full((*shape, nv), np.nan)
-    records = np.full((runs, HEAD + 2 * len(watches[0].watched)), np.nan)
-    begun = np.full(runs, Status.FINISHED, np.int8)
+    kept = _Kept.of(robot, len(q), clock.samples + 1, jobs[0].core().size, len(watches[0].watched))
+    asked = None if policy is None else np.full((*kept.q.shape[:2], robot.nv), np.nan)
     try:
-        for rows, job in work:
-            part = x[rows]
-            begun[rows] = job.begin(q[rows], v[rows], part)
-            x[rows] = part
-        unsound = begun != Status.FINISHED
-        q_kept[:, 0], v_kept[:, 0], z_kept[:, 0] = x[:, :nq], x[:, nq : nq + nv], x[:, nq + nv :]
-        q_kept[unsound] = v_kept[unsound] = z_kept[unsound] = np.nan
+        x = kept.begin(work, q, v)
         if asked is not None:
             shares = _once(_by_policy(jobs[0], x, parameters, cast(Policy, policy), asked))
         elif executor is not None:
@@ -234,38 +210,107 @@ def simulate_many(
         else:
             shares = (_on_threads if threads > 1 and len(work) > 1 else _here)(work, x, parameters)
         with contextlib.closing(shares):
-            for share, kept, status, record in shares:
-                records[share] = record
-                kept[unsound[share]] = np.nan
-                q_kept[share, 1:], v_kept[share, 1:] = kept[..., :nq], kept[..., nq : nq + nv]
-                z_kept[share, 1:] = kept[..., nq + nv :]
-                ended[share] = np.where(unsound[share], begun[share], status)
-                if (status == Status.INTERRUPTED).any():
-                    break
+            kept.take(shares)
     except KeyboardInterrupt:
         pass  # what has not come back is marked as interrupted, as simulate() does
-    records[~np.isin(ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
-    watches[0].warn(*_exceeded(watches, of_run, records))
-    beyond = np.nan_to_num(records[:, 0])
-    eaten = np.nan_to_num(records[:, HEAD - 1])
-    worst = beyond if (beyond > METHODS[chosen].stable).any() else eaten
-    fast = int((worst > (METHODS[chosen].stable if worst is beyond else 0.0)).sum())
-    warn_of_stiffness(
-        chosen, min(dt, duration), float(beyond.max(initial=0.0)), f" (in {fast} of {runs} runs)",
-        eaten=float(eaten.max(initial=0.0)), steps=clock.steps,
-    )  # fmt: skip
+    kept.records[~np.isin(kept.ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
+    watches[0].warn(*_exceeded(watches, of_run, kept.records))
+    warn_of_stiffness(chosen, min(dt, duration), **_stiffest(chosen, kept.records), steps=clock.steps)
     if stabilisation != "projection":
-        off = np.zeros(runs, dtype=bool)
-        for k, one in enumerate(robots):
-            these = (ended == Status.FINISHED) & (of_run is None or of_run == k) & (one.nc > 0)
-            off[these] = ends_off_loops(one, q_kept[these, -1], v_kept[these, -1], start + duration)
-        warn_of_drift(stabilisation, off)
+        warn_of_drift(stabilisation, kept.ends_off_loops(robots, of_run, start + duration))
     return Sweep(
-        robot, clock.times(start + duration), q_kept, v_kept, ended, z=z_kept, counted=jobs[0].core().counted, limits=watches[0].watched,
-        excess=records[:, HEAD + 1 :: 2], stiffness=records[:, 0], efforts=asked,
+        robot, clock.times(start + duration), kept.q, kept.v, kept.ended, z=kept.z, counted=jobs[0].core().counted, limits=watches[0].watched,
+        excess=kept.records[:, HEAD + 1 :: 2], stiffness=kept.records[:, 0], efforts=asked,
         mechanisms=None if of_run is None else [robots[k] for k in of_run],
         acting=Acting(jobs[0], parameters) if of_run is None else [Acting(jobs[k], row) for k, row in zip(of_run, parameters, strict=True)],
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What has come back of the runs: samples (runs, n, ...), how each ended, and its record; `begun`: what became of its start."""
+
+    q: Array
+    v: Array
+    z: Array
+    ended: NDArray[np.int8]
+    records: Array
+    begun: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, robot: Mechanism, runs: int, samples: int, size: int, limits: int) -> _Kept:
+        check_memory(samples, runs, size)
+        q, v, z = (np.full((runs, samples, k), np.nan) for k in (robot.nq, robot.nv, size - robot.nq - robot.nv))
+        ended, begun = (np.full(runs, status, np.int8) for status in (Status.INTERRUPTED, Status.FINISHED))
+        return cls(q, v, z, ended, np.full((runs, HEAD + 2 * limits), np.nan), begun)
+
+    def begin(self, work: Work, q: Array, v: Array) -> Array:
+        """The states (runs, size) from which runs go on."""
+        nq, nv = self.q.shape[-1], self.v.shape[-1]
+        x = np.zeros((len(self.q), nq + nv + self.z.shape[-1]))
+        for rows, job in work:
+            part = x[rows]
+            self.begun[rows] = job.begin(q[rows], v[rows], part)
+            x[rows] = part
+        self.q[:, 0], self.v[:, 0], self.z[:, 0] = x[:, :nq], x[:, nq : nq + nv], x[:, nq + nv :]
+        unsound = self.begun != Status.FINISHED
+        self.q[unsound] = self.v[unsound] = self.z[unsound] = np.nan
+        return x
+
+    def take(self, shares: Generator[Result, None, None]) -> None:
+        """Of each share of the runs what it did, until one is interrupted."""
+        nq, nv = self.q.shape[-1], self.v.shape[-1]
+        unsound = self.begun != Status.FINISHED
+        for share, states, status, record in shares:
+            self.records[share] = record
+            states[unsound[share]] = np.nan
+            self.q[share, 1:], self.v[share, 1:] = states[..., :nq], states[..., nq : nq + nv]
+            self.z[share, 1:] = states[..., nq + nv :]
+            self.ended[share] = np.where(unsound[share], self.begun[share], status)
+            if (status == Status.INTERRUPTED).any():
+                break
+
+    def ends_off_loops(
+        self, robots: list[Mechanism], of_run: NDArray[np.intp] | None, time: float
+    ) -> NDArray[np.bool_]:
+        off = np.zeros(len(self.q), dtype=bool)
+        for k, robot in enumerate(robots):
+            these = (self.ended == Status.FINISHED) & (of_run is None or of_run == k) & (robot.nc > 0)
+            off[these] = ends_off_loops(robot, self.q[these, -1], self.v[these, -1], time)
+        return off
+
+
+def _stiffest(method: str, records: Array) -> dict[str, Any]:
+    """What :func:`warn_of_stiffness` is told of all runs."""
+    beyond, eaten = np.nan_to_num(records[:, 0]), np.nan_to_num(records[:, HEAD - 1])
+    stable = METHODS[method].stable
+    fast = (beyond > stable) if (beyond > stable).any() else (eaten > 0.0)
+    return {
+        "largest": float(beyond.max(initial=0.0)),
+        "runs": f" (in {int(fast.sum())} of {len(records)} runs)",
+        "eaten": float(eaten.max(initial=0.0)),
+    }
+
+
+def _check_choices(method: str, limits: str, stabilisation: str) -> None:
+    check_choice("method", method, ("auto", *METHODS))
+    check_choice("limits", limits, LIMITS)
+    check_choice("stabilisation", stabilisation, STABILISATIONS)
+    if method != "auto" and METHODS[method].adaptive:
+        raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
+
+
+def _check_callables(policy: Any, executor: Any, mechanisms: int) -> None:
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
+    if policy is None:
+        return
+    if not callable(policy):
+        raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
+    if executor is not None:
+        raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
+    if mechanisms > 1:
+        raise TypeError("a policy is asked for all runs at once, which must be of one mechanism")
 
 
 def _felt_at(robot: Mechanism, elements: Sequence[Any], q: ArrayLike) -> Array | None:
