@@ -127,8 +127,8 @@ def __getattr__(name: str) -> Any:
     """What a control loop does without is loaded when it is asked for: an import takes half the time."""
     for module, names in _ON_DEMAND.items():
         if name in names:
-            found = importlib.import_module(f".{module}", __name__)
-            value = globals()[name] = found if name == module else getattr(found, name)
+            imported = importlib.import_module(f".{module}", __name__)
+            value = globals()[name] = imported if name == module else getattr(imported, name)
             return value
     raise AttributeError(f"module 'sarrus' has no attribute '{name}'")
 

@@ -42,27 +42,27 @@ def real_numbers(x: ArrayLike) -> Array:
         raise ValueError(error) from None
 
 
-def real_array(what: str, given: ArrayLike) -> Array:
+def real_array(what: str, value: ArrayLike) -> Array:
     """Numbers as float64, not copied where they are; TypeError where imaginary parts would be dropped or masked values used."""
-    if is_masked(given):
+    if is_masked(value):
         raise TypeError(f"{what} has masked entries, whose hidden values would count; give {what}.filled(value)")
     try:
-        x = np.asarray(given)
+        x = np.asarray(value)
         if x.dtype.kind in "fiubO":
             return x.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         x = np.asarray("no array")
     if x.dtype.kind == "c":
-        raise TypeError(f"{what} must be real; got {given!r}, of which the imaginary part would be dropped")
-    raise ShapeError(f"{what} must be an array of real numbers; got {given!r}")
+        raise TypeError(f"{what} must be real; got {value!r}, of which the imaginary part would be dropped")
+    raise ShapeError(f"{what} must be an array of real numbers; got {value!r}")
 
 
-def real_rows(what: str, given: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
+def real_rows(what: str, value: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
     """Numbers (..., size), whose leading axes broadcast with `lead`; TypeError or ShapeError where they are something else.
 
     As the core has it, an unsound row is a StateError where it is the only one, and NaN among others; not where finite is False.
     """
-    x = real_array(what, given)
+    x = real_array(what, value)
     if x.ndim == 0 or x.shape[-1] != size:
         raise ShapeError(f"{what} has shape {x.shape}; its last axis must have {size} entries")
     common_axes({what: x.shape[:-1], "the states": lead})
@@ -98,72 +98,72 @@ def into(out: Array | None, result: Array) -> Array:
 # ---- names, files, functions -----------------------------------------------------------------------------------------
 
 
-def checked_names(what: str, given: Any) -> list[str]:
+def checked_names(what: str, value: Any) -> list[str]:
     """Names, of which one may stand alone; TypeError for anything else."""
-    names = [given] if isinstance(given, str) else list(given) if np.iterable(given) else [given]
+    names = [value] if isinstance(value, str) else list(value) if np.iterable(value) else [value]
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{what} must be names, each a str; got {given!r}")
+            raise TypeError(f"{what} must be names, each a str; got {value!r}")
     return names
 
 
-def checked_path(given: Any) -> Path:
+def checked_path(value: Any) -> Path:
     """The name of a file; TypeError for what is none, ModelError for one with a null character."""
-    if not isinstance(given, str | bytes | os.PathLike):
-        raise TypeError(f"path must be the name of a file; got {given!r}")
-    path = Path(os.fsdecode(given))
+    if not isinstance(value, str | bytes | os.PathLike):
+        raise TypeError(f"path must be the name of a file; got {value!r}")
+    path = Path(os.fsdecode(value))
     if "\0" in str(path):
         raise ModelError(f"path must be the name of a file; {str(path)!r} holds a null character")
     return path
 
 
-def check_callable(what: str, given: Any) -> None:
+def check_callable(what: str, value: Any) -> None:
     """Raise TypeError, which tells what it is called with, for what is no function."""
-    if not callable(given):
-        raise TypeError(f"{what} must be a function; got {given!r}")
+    if not callable(value):
+        raise TypeError(f"{what} must be a function; got {value!r}")
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def checked_number(name: str, given: Any, wanted: str = "positive", *, finite: bool = True) -> float:
+def checked_number(name: str, value: Any, kind: str = "positive", *, finite: bool = True) -> float:
     """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
-    x: Any = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if isinstance(x, bool) or not isinstance(x, Real) or is_masked(given):
-        raise TypeError(f"{name} must be a number; got {given!r}")
+    x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(x, bool) or not isinstance(x, Real) or is_masked(value):
+        raise TypeError(f"{name} must be a number; got {value!r}")
     try:
         number = float(x)
     except OverflowError:
-        raise ValueError(f"{name} must be a number that float64 can hold; got {given!r}") from None
-    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[wanted]
+        raise ValueError(f"{name} must be a number that float64 can hold; got {value!r}") from None
+    sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[kind]
     if not sound or (finite and not np.isfinite(number)):
-        raise ValueError(f"{name} must be {' and '.join([wanted] * bool(wanted) + ['finite'] * finite)}; got {given!r}")
+        raise ValueError(f"{name} must be {' and '.join([kind] * bool(kind) + ['finite'] * finite)}; got {value!r}")
     return number
 
 
-def checked_truth(name: str, given: Any) -> bool:
+def checked_truth(name: str, value: Any) -> bool:
     """True or False, or what Python takes for either; TypeError for arrays but those of one element."""
-    if isinstance(given, np.ndarray) and given.size != 1:
-        raise TypeError(f"{name} must be True or False; got {given!r}")
-    return bool(given)
+    if isinstance(value, np.ndarray) and value.size != 1:
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
 
 
-def checked_time(given: Any) -> float | None:
+def checked_time(value: Any) -> float | None:
     """[s], or None."""
-    return None if given is None else checked_number("time", given, "")
+    return None if value is None else checked_number("time", value, "")
 
 
-def checked_times(given: Any) -> float | Array | None:
+def checked_times(value: Any) -> float | Array | None:
     """[s] of one state or of each, or None."""
-    several: bool = np.iterable(given) and not isinstance(given, str)
-    return real_array("time", given) if several else checked_time(given)
+    several: bool = np.iterable(value) and not isinstance(value, str)
+    return real_array("time", value) if several else checked_time(value)
 
 
-def checked_count(name: str, given: Any, least: int = 1, most: float = np.inf) -> int:
+def checked_count(name: str, value: Any, least: int = 1, most: float = np.inf) -> int:
     """An integer of at least so many."""
-    if not isinstance(given, Integral) or isinstance(given, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer of at least {least}; got {given!r}")
-    count = int(given)
+    if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}")
+    count = int(value)
     if not least <= count <= most:
-        raise ValueError(f"{name} must be at {f'least {least}' if count < least else f'most {most}'}; got {given!r}")
+        raise ValueError(f"{name} must be at {f'least {least}' if count < least else f'most {most}'}; got {value!r}")
     return count

@@ -21,15 +21,15 @@ def _built() -> list[str]:
 
 
 def _choose() -> None:
-    wanted = os.environ.get("SARRUS_ISA", "")
-    if wanted not in ("", "baseline", *_LEVELS):
-        raise SarrusError(f"SARRUS_ISA={wanted} is not one of {', '.join([*_LEVELS, 'baseline'])}")
-    if wanted and wanted not in _built():
+    isa = os.environ.get("SARRUS_ISA", "")
+    if isa not in ("", "baseline", *_LEVELS):
+        raise SarrusError(f"SARRUS_ISA={isa} is not one of {', '.join([*_LEVELS, 'baseline'])}")
+    if isa and isa not in _built():
         cure = "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
-        raise SarrusError(f"SARRUS_ISA={wanted} was not built; this build holds {', '.join(_built())}: {cure}")
-    if wanted and not _core.processor_supports(wanted):
-        raise SarrusError(f"SARRUS_ISA={wanted} does not run on this processor: unset it")
-    for level in [wanted] if wanted else _built():
+        raise SarrusError(f"SARRUS_ISA={isa} was not built; this build holds {', '.join(_built())}: {cure}")
+    if isa and not _core.processor_supports(isa):
+        raise SarrusError(f"SARRUS_ISA={isa} does not run on this processor: unset it")
+    for level in [isa] if isa else _built():
         if level == "baseline" or _core.processor_supports(level):
             if level != "baseline":
                 _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)

@@ -17,11 +17,11 @@ __all__ = ["check_regular", "is_within", "read_bytes", "replacing"]
 
 def check_regular(path: str | os.PathLike[str], most: int) -> None:
     """OSError where a file is none (a pipe, a device: they need not end), or is longer than so many bytes."""
-    found = os.stat(path)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(0, "it is no regular file", os.fspath(path))
-    if found.st_size > most:
-        raise OSError(0, f"it has {found.st_size} bytes; at most {most} are read", os.fspath(path))
+    if status.st_size > most:
+        raise OSError(0, f"it has {status.st_size} bytes; at most {most} are read", os.fspath(path))
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:

@@ -155,13 +155,13 @@ def check_printable(what: str, name: str) -> None:
     """Raise ModelError for a name that cannot be shown as it is, or is longer than anybody shows."""
     if len(name) > LONGEST_NAME:
         raise ModelError(f"a {what} needs a name of at most {LONGEST_NAME} letters; got one of {len(name)}")
-    if found := UNPRINTABLE.search(name):
-        raise ModelError(f"a {what} needs a name that can be printed; {name!r} holds U+{ord(found[0]):04X}")
+    if match := UNPRINTABLE.search(name):
+        raise ModelError(f"a {what} needs a name that can be printed; {name!r} holds U+{ord(match[0]):04X}")
 
 
 def printable(text: str) -> str:
     """The text, with an escape for what cannot be shown."""
-    return UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
+    return UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 _core.hand_over(

@@ -313,10 +313,10 @@ class Part(NamedTuple):
 def parts_of(joint: Any, n: int, name: str) -> list[Part]:
     """What a joint of a model with n coordinates is here; ModelError where that is nothing."""
     kind = joint.shortname()
-    own = joint.extract() if hasattr(joint, "extract") else joint
+    model = joint.extract() if hasattr(joint, "extract") else joint
     if kind == "JointModelComposite":
         parts: list[Part] = []
-        for inner, place in zip(own.joints, own.jointPlacements, strict=True):
+        for inner, place in zip(model.joints, model.jointPlacements, strict=True):
             first, *others = parts_of(inner, n, name)
             parts += [Part((place, *first.places), first.type, first.nq), *others]
         return parts
@@ -331,18 +331,18 @@ def parts_of(joint: Any, n: int, name: str) -> list[Part]:
     if kind in whole:
         return [Part((), whole[kind], joint.nq)]
     if kind == "JointModelUniversal":
-        return [Part((), Universal(own.axis1, own.axis2), 2)]
+        return [Part((), Universal(model.axis1, model.axis2), 2)]
     cure = "make it of joints of one axis"
-    if kind == "JointModelMimic" and "JointModelH" in str(own):
+    if kind == "JointModelMimic" and "JointModelH" in str(model):
         kind, cure = f"{kind} of a screw", "Pinocchio's own algorithms leave its pitch out of velocities"
-    elif kind == "JointModelMimic" and own.scaling == 0.0:
+    elif kind == "JointModelMimic" and model.scaling == 0.0:
         cure = "its scaling must not be zero"
     elif (
         kind == "JointModelMimic" or joint.nv == 1
     ):  # aligned with an axis of the frame or not: its motion space says which
         data = joint.createData()
         joint.calc(data, np.zeros(n))
-        slide, turn = np.split(np.ravel(data.S) / getattr(own, "scaling", 1.0), 2)
+        slide, turn = np.split(np.ravel(data.S) / getattr(model, "scaling", 1.0), 2)
         if not turn.any():
             return [Part((), Prismatic(slide), joint.nq)]
         return [Part((), Helical(turn, float(slide @ turn)) if slide.any() else Revolute(turn), joint.nq)]
@@ -370,16 +370,16 @@ def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice,
         if name in moving and len(parts) > 1:  # a composite joint, which is one here
             parts = [Part((), moving[name].type, sum(part.nq for part in parts))]
         iq, iv = there.idx_q, there.idx_v
-        for own, part in zip(part_names(name, parts), parts, strict=True):
-            if own not in moving:
-                raise_no_such_name("joint", own, moving, "model")
-            joint = left.pop(own)
+        for part_name, part in zip(part_names(name, parts), parts, strict=True):
+            if part_name not in moving:
+                raise_no_such_name("joint", part_name, moving, "model")
+            joint = left.pop(part_name)
             angle_in_two = joint.kind == "Planar" or (joint.nq == 1 and part.nq == 2)
             if joint.nv != part.type.nv or part.nq != (0 if i in leader_of else joint.nq + angle_in_two):
-                fault = f"joint '{own}' is {joint.kind}, with {joint.nq} coordinates, and in Pinocchio a {there.shortname()}"
+                fault = f"joint '{part_name}' is {joint.kind}, with {joint.nq} coordinates, and in Pinocchio a {there.shortname()}"
                 raise ModelError(f"{fault}, with {part.nq}: the two are not the same model")
             if joint.reversed and (joint.type.quaternion or joint.kind == "Planar"):
-                fault = f"joint '{own}' ({joint.kind}) is passed from its child to its parent"
+                fault = f"joint '{part_name}' ({joint.kind}) is passed from its child to its parent"
                 raise ModelError(
                     f"{fault}, and Pinocchio has the coordinates of its inverse: exchange parent and child"
                 )

@@ -170,7 +170,7 @@ class Mechanism(
         return to_pinocchio(self, lossy=lossy)
 
 
-def checked_mechanism(given: Any, name: str = "mechanism") -> Mechanism:
-    if not isinstance(given, Mechanism):
-        raise TypeError(f"{name} must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {given!r}")
-    return given
+def checked_mechanism(robot: Any, name: str = "mechanism") -> Mechanism:
+    if not isinstance(robot, Mechanism):
+        raise TypeError(f"{name} must be a Mechanism, such as sarrus.mechanisms.four_bar(); got {robot!r}")
+    return robot

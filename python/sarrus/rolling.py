@@ -270,9 +270,9 @@ class Patch(Surface):
 
     def __post_init__(self) -> None:
         for name in ("place", "slopes", "bends"):
-            given = getattr(self, name)
-            if not callable(given) and (name == "place" or given is not None):
-                raise ModelError(f"a patch's {name} must be a function of u; got {given!r}")
+            defined = getattr(self, name)
+            if not callable(defined) and (name == "place" or defined is not None):
+                raise ModelError(f"a patch's {name} must be a function of u; got {defined!r}")
         checked_number("step", self.step)
 
     def point(self, u: ArrayLike) -> Array:
@@ -568,7 +568,7 @@ def _not_zero(surface: Surface, name: str, value: float) -> None:
 
 
 def _returned(name: str, value: Any, shape: tuple[int, ...]) -> Array:
-    found = real_array(f"what {name} returns", value)
-    if found.shape != shape:
-        raise ShapeError(f"{name} returned an array {found.shape} for u; it must be {shape}")
-    return found
+    values = real_array(f"what {name} returns", value)
+    if values.shape != shape:
+        raise ShapeError(f"{name} returned an array {values.shape} for u; it must be {shape}")
+    return values

@@ -104,10 +104,10 @@ def _pair(first: str, x: ArrayLike, second: str, y: ArrayLike) -> tuple[Array, .
         raise ShapeError(f"leading axes of {first} {a.shape} and {second} {b.shape} do not broadcast") from None
 
 
-def _pose(given: Any) -> Transform:
-    if not isinstance(given, Transform):
-        raise TypeError(f"pose must be a Transform, such as Transform.from_matrix(H); got {given!r}")
-    return given
+def _pose(pose: Any) -> Transform:
+    if not isinstance(pose, Transform):
+        raise TypeError(f"pose must be a Transform, such as Transform.from_matrix(H); got {pose!r}")
+    return pose
 
 
 def _mapped(matrix: Array, vectors: Array, shift: Array | float = 0.0) -> Array:
@@ -867,9 +867,9 @@ def _checked_rotations(name: str, R: Array) -> Array:
     return R
 
 
-def _poses(name: str, given: ArrayLike | Transform) -> Array:
+def _poses(name: str, poses: ArrayLike | Transform) -> Array:
     """(..., 4, 4) homogeneous matrices, those that are finite poses to four digits."""
-    H = given.matrix if isinstance(given, Transform) else _floats(name, given, ("...", 4, 4))
+    H = poses.matrix if isinstance(poses, Transform) else _floats(name, poses, ("...", 4, 4))
     if H.ndim < 2 or H.shape[-2:] != (4, 4):
         raise ShapeError(f"{name} has shape {H.shape}; it must be a Transform, or poses (..., 4, 4)")
     last = H[..., 3, :]

@@ -42,22 +42,22 @@ def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
     return robot.normalize(q)[..., robot.joint(name).q_slice]
 
 
-def coordinates(robot: LoopFunctions, given: JointCoordinates | None, *, many: bool = False) -> dict[str, Array]:
+def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many: bool = False) -> dict[str, Array]:
     """Coordinates (nq,) per joint; (..., nq) where `many` says so."""
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"joints to coordinates are a mapping; got {given!r}")
-    checked = {name: _coordinates_of(robot, name, value) for name, value in (given or {}).items()}
+    if by_joint is not None and not isinstance(by_joint, Mapping):
+        raise TypeError(f"joints to coordinates are a mapping; got {by_joint!r}")
+    checked = {name: _coordinates_of(robot, name, value) for name, value in (by_joint or {}).items()}
     for name, x in checked.items():
         if x.ndim > 1 and not many:
             raise ShapeError(f"joint '{name}' takes ({x.shape[-1]},) coordinates; got those of {x.shape[:-1]} states")
     return checked
 
 
-def velocities_of(robot: LoopFunctions, given: Mapping[str, ArrayLike], what: str) -> Array:
+def velocities_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], what: str) -> Array:
     """(..., nv) with joints' velocities, or accelerations, as given; zero for the others."""
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{what} are a mapping of joints to numbers; got {given!r}")
-    checked = {name: _of_joint(robot, name, value, what) for name, value in given.items()}
+    if not isinstance(by_joint, Mapping):
+        raise TypeError(f"{what} are a mapping of joints to numbers; got {by_joint!r}")
+    checked = {name: _of_joint(robot, name, value, what) for name, value in by_joint.items()}
     v = np.zeros((*common_axes({f"{what} of joint '{name}'": x.shape[:-1] for name, x in checked.items()}), robot.nv))
     for name, x in checked.items():
         v[..., robot.joint(name).v_slice] = x
@@ -65,7 +65,7 @@ def velocities_of(robot: LoopFunctions, given: Mapping[str, ArrayLike], what: st
 
 
 def start_near(
-    robot: LoopFunctions, near: ArrayLike | JointCoordinates | None, given: Mapping[str, Array], time: Any, lead: tuple[int, ...] = ()
+    robot: LoopFunctions, near: ArrayLike | JointCoordinates | None, by_joint: Mapping[str, Array], time: Any, lead: tuple[int, ...] = ()
 ) -> Array:  # fmt: skip
     """The configurations (*lead, nq) near which to look: given, or home, with the coordinates that are prescribed or given besides."""
     if near is None or isinstance(near, Mapping):
@@ -73,15 +73,15 @@ def start_near(
     else:
         q = real_array("near", near)
         if q.shape[-1:] != (robot.nq,):
-            wanted = f"it must be configurations, (..., {robot.nq}), or joints to coordinates"
-            raise ShapeError(f"near has shape {q.shape}; {wanted}")
+            expected = f"it must be configurations, (..., {robot.nq}), or joints to coordinates"
+            raise ShapeError(f"near has shape {q.shape}; {expected}")
         q = robot.normalize(q)
     q = np.broadcast_to(q, (*lead, robot.nq)).copy()
     for spec in robot.description.constraints:
         if coordinate := spec.prescribed(0.0 if time is None else time):  # by then it may have gone far
             joint, index, prescribed = coordinate
             q[..., robot.joint(joint).q_slice.start + index] = prescribed
-    for name, value in given.items():
+    for name, value in by_joint.items():
         q[..., robot.joint(name).q_slice] = value
     return q
 

@@ -102,8 +102,8 @@ class ScaledLoops:
         `steps` are the damping of the first step, how many are taken at most, and the residual up to which a start is tried at all.
         """
         scale = self.scale() if scale is None else scale
-        found, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
-        return found[:, :-1], np.where(np.isfinite(found[:, -1]), found[:, -1], np.inf)
+        closed, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
+        return closed[:, :-1], np.where(np.isfinite(closed[:, -1]), closed[:, -1], np.inf)
 
 
 def sliding_velocities(robot: LoopFunctions) -> Array:

@@ -192,8 +192,8 @@ class Builder(Changes):
         """
         name, what = self._new("spring", name)
         ends = self._two_points(first, second, what)
-        given = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
-        numbers = [checked_number(value, f"{what}: {label}") for label, value in given.items()]
+        numbers_of = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
+        numbers = [checked_number(value, f"{what}: {label}") for label, value in numbers_of.items()]
         if min(numbers) < 0.0:
             raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
         self._springs[name] = SpringSpec(name, *ends, *numbers)
@@ -389,8 +389,8 @@ class Builder(Changes):
                 fault = f"normal is a plane's, and on_radius = {on_radius!r} makes it a sphere"
                 raise ModelError(f"{what}: {fault}; got both")
             if other == 0.0:
-                wanted = "positive, or negative for the inside of a sphere"
-                raise ModelError(f"{what}: on_radius must be {wanted}; got {on_radius!r}")
+                expected = "positive, or negative for the inside of a sphere"
+                raise ModelError(f"{what}: on_radius must be {expected}; got {on_radius!r}")
             if -size <= other < 0.0:
                 raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
         if self._known_body(body, what) == self._known_body(on, what):
@@ -524,9 +524,9 @@ class Builder(Changes):
         return mechanism
 
     def _check_home(self, mechanism: Mechanism) -> None:
-        named = {f"configuration '{name}'": given for name, given in self._configurations.items()}
-        for of, given in {"home": self._home, **named}.items():
-            for name in given:
+        named = {f"configuration '{name}'": coordinates for name, coordinates in self._configurations.items()}
+        for of, coordinates in {"home": self._home, **named}.items():
+            for name in coordinates:
                 if mechanism.joint(name).closes_loop:
                     what = f"{of} gives joint '{name}', which closes a loop and so has no coordinates"
                     raise ModelError(f"{what}: leave it out, or add it with tree=True")
@@ -552,8 +552,8 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
         one, two = (_returned(function, called, *(x[i] for x in arguments)) for i in (0, 1))
         k = k or len(one)
         if one.shape != (k, n) or not k:
-            wanted = f"({'k' if label == 'rows' else k}, {n})"
-            raise ModelError(f"{called} must return {wanted} for q of shape ({tree.nq},); got {one.shape}")
+            expected = f"({'k' if label == 'rows' else k}, {n})"
+            raise ModelError(f"{called} must return {expected} for q of shape ({tree.nq},); got {one.shape}")
         try:
             # a function that takes q[i] for q[..., i], or makes one number of all states, shows here
             both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))

@@ -194,10 +194,10 @@ class Changes(Parts):
         >>> b.build().nv
         10
         """
-        given: object = prefix
-        if not isinstance(given, str) or not given:
-            wanted = "a prefix for the names of what is attached, such as 'left_'"
-            raise ModelError(f"attach needs {wanted}; got {given!r}")
+        text: object = prefix
+        if not isinstance(text, str) or not text:
+            expected = "a prefix for the names of what is attached, such as 'left_'"
+            raise ModelError(f"attach needs {expected}; got {text!r}")
         if not isinstance(other, Mechanism | Changes):
             raise ModelError(f"attach takes a Mechanism or a Builder; got {other!r}")
         d, mine = other.description if isinstance(other, Mechanism) else other._described(), self._described()
@@ -216,15 +216,15 @@ class Changes(Parts):
             return prefix + name
 
         merged = {key: (*getattr(base, key), *renamed(getattr(d, key), with_prefix)) for key in PARTS}
-        named = {name: dict(given) for name, given in mine.configurations}
-        for name, given in d.configurations:
-            named[name] = named.get(name, {}) | dict(renamed(given, with_prefix))
+        named = {name: dict(text) for name, text in mine.configurations}
+        for name, text in d.configurations:
+            named[name] = named.get(name, {}) | dict(renamed(text, with_prefix))
         warnings = [*mine.warnings, *(f"{prefix}*: {warning}" for warning in d.warnings)]
         if d.gravity != mine.gravity:
             warnings.append(
                 f"the gravity {d.gravity} of '{d.name}' is not used: that of '{self.name}' is {mine.gravity}"
             )
-        listed = [(name, tuple(given.items())) for name, given in named.items()]
+        listed = [(name, tuple(text.items())) for name, text in named.items()]
         self._become(**merged, configurations=listed, warnings=warnings)
 
     # ---- how ---------------------------------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ class Changes(Parts):
     def _coordinates_without(self, joints: set[str]) -> dict[str, Any]:
         """Home and configurations, these joints left out."""
 
-        def left(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-            return tuple((name, q) for name, q in given.items() if name not in joints)
+        def left(coordinates: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+            return tuple((name, q) for name, q in coordinates.items() if name not in joints)
 
         return {
             "home": left(self._home),
-            "configurations": [(name, left(given)) for name, given in self._configurations.items()],
+            "configurations": [(name, left(coordinates)) for name, coordinates in self._configurations.items()],
         }
 
     def _there(self, kind: str, name: object, known: Mapping[str, Any]) -> str:

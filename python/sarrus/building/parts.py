@@ -48,10 +48,10 @@ class Parts:
         d, made = description, cls(description.name, description.gravity)
         parts: tuple[Part, ...] = (*d.bodies, *d.joints, *d.frames, *d.springs, *d.constraints, *d.visuals)
         for part in parts:
-            method, given = part._written()
+            method, arguments = part._written()
             if not hasattr(made, method):
                 raise ModelError(f"no Builder can write {part}")
-            getattr(made, method)(**given)
+            getattr(made, method)(**arguments)
         made._home = made._joint_coordinates(dict(d.home), "home")
         for name, coordinates in d.configurations:
             made._configurations[name] = made._joint_coordinates(dict(coordinates), f"configuration '{name}'")
@@ -70,7 +70,9 @@ class Parts:
             springs=tuple(self._springs.values()),
             warnings=tuple(self.warnings),
             visuals=tuple(self._visuals),
-            configurations=tuple((name, tuple(given.items())) for name, given in self._configurations.items()),
+            configurations=tuple(
+                (name, tuple(coordinates.items())) for name, coordinates in self._configurations.items()
+            ),
         )
 
     # ---- names -------------------------------------------------------------------------------------------------------
@@ -122,21 +124,19 @@ class Parts:
 
     def _two_points(self, first: object, second: object, what: str) -> tuple[tuple[str, Point], tuple[str, Point]]:
         """Of different bodies."""
-        found = []
+        ends = []
         for which, end in (("first", first), ("second", second)):
             if not isinstance(end, tuple | list) or len(end) != 2:
                 raise ModelError(f"{what}: {which} end must be a pair (body, point); got {end!r}")
-            found.append(
-                (self._known_body(end[0], f"{what}: {which}"), checked_point(end[1], f"{what}: {which} point"))
-            )
-        one, other = found
+            ends.append((self._known_body(end[0], f"{what}: {which}"), checked_point(end[1], f"{what}: {which} point")))
+        one, other = ends
         if one[0] == other[0]:
             raise ModelError(f"{what} ties body '{one[0]}' to itself")
         return one, other
 
-    def _joint_coordinates(self, given: Mapping[str, ArrayLike], of: str) -> dict[str, tuple[float, ...]]:
-        check_mapping(given, of, "joints to coordinates", least=0)
+    def _joint_coordinates(self, by_joint: Mapping[str, ArrayLike], of: str) -> dict[str, tuple[float, ...]]:
+        check_mapping(by_joint, of, "joints to coordinates", least=0)
         checked = {}
-        for name, coordinates in given.items():
+        for name, coordinates in by_joint.items():
             checked[name] = joint_coordinates(self._tree_joint(name, of).joint, coordinates, f"{of}: joint {name!r}")
         return checked

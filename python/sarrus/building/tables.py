@@ -419,8 +419,8 @@ def _numbers(value: object, where: str) -> np.ndarray:
 def _table(name: str, value: object, n: int, *shape: int) -> np.ndarray:
     """(n, *shape) float64; an error names the row. Tensors (3, 3) may be told by their principal moments (3,)."""
     rows = []
-    for i, given in enumerate(_each(name, value, n), start=1):
-        row = _numbers(given, f"{name}, row {i}")
+    for i, entry in enumerate(_each(name, value, n), start=1):
+        row = _numbers(entry, f"{name}, row {i}")
         row = np.diag(row) if (row.shape, shape) == ((3,), (3, 3)) else row
         if row.shape != shape:
             raise ShapeError(f"{name}, row {i} has shape {row.shape}; wanted {shape}")

@@ -28,8 +28,8 @@ def checked_placement(value: Placement, what: str) -> Transform:
     try:
         placed = value if isinstance(value, Transform) else Transform(translation=value)
     except ValueError as error:
-        wanted = "a Transform or a translation of three numbers"
-        raise ModelError(f"{what} must be {wanted}; got {value!r} ({error})") from None
+        expected = "a Transform or a translation of three numbers"
+        raise ModelError(f"{what} must be {expected}; got {value!r} ({error})") from None
     if np.abs(placed.translation).max() > LARGEST:
         raise ModelError(f"{what} lies {np.abs(placed.translation).max():g} m away: at most {LARGEST:g} m")
     return placed
@@ -57,16 +57,16 @@ def checked_shape(shape: Shape, what: str) -> Shape:
 
 
 def checked_color(value: str | ArrayLike, what: str) -> tuple[float, float, float, float]:
-    what, wanted = f"{what}: color", "three or four numbers from 0 to 1, or text such as '#4477aa'"
+    what, expected = f"{what}: color", "three or four numbers from 0 to 1, or text such as '#4477aa'"
     if isinstance(value, str):
         try:
             numbers = np.frombuffer(bytes.fromhex(value.removeprefix("#")), np.uint8) / 255
         except ValueError:
             numbers = np.empty(0)
     else:
-        numbers = checked_numbers(value, what, wanted, 1)
+        numbers = checked_numbers(value, what, expected, 1)
     if numbers.shape not in ((3,), (4,)) or numbers.min() < 0.0 or numbers.max() > 1.0:
-        raise ModelError(f"{what} needs {wanted}; got {value!r}")
+        raise ModelError(f"{what} needs {expected}; got {value!r}")
     red, green, blue, opacity = [*numbers.tolist(), 1.0][:4]
     return red, green, blue, opacity
 
@@ -102,7 +102,7 @@ def checked_names(names: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def checked_numbers(
-    value: ArrayLike, what: str, wanted: str, axes: int, *shapes: tuple[int, ...]
+    value: ArrayLike, what: str, expected: str, axes: int, *shapes: tuple[int, ...]
 ) -> NDArray[np.float64]:
     """Finite numbers in that many axes, or fewer; of one of these shapes where any are told."""
     try:
@@ -111,7 +111,7 @@ def checked_numbers(
             return array
     except (TypeError, ValueError):  # also rows of unequal lengths
         pass
-    raise ModelError(f"{what} needs {wanted}; got {value!r}")
+    raise ModelError(f"{what} needs {expected}; got {value!r}")
 
 
 def checked_number(value: ArrayLike, what: str) -> float:
@@ -153,9 +153,9 @@ def per_row(c: tuple[float, ...], k: int, what: str) -> tuple[float, ...]:
 
 def joint_coordinates(joint: JointType, value: ArrayLike, what: str) -> tuple[float, ...]:
     """(nq,) of a joint; a number will do for one."""
-    wanted = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
+    expected = "one finite number" if joint.nq == 1 else f"{joint.nq} finite numbers"
     shapes = ((), (1,)) if joint.nq == 1 else ((joint.nq,),)
-    q = np.atleast_1d(checked_numbers(value, what, wanted, 1, *shapes))
+    q = np.atleast_1d(checked_numbers(value, what, expected, 1, *shapes))
     if joint.quaternion:
         length = np.linalg.norm(q[:4])
         if length == 0.0:

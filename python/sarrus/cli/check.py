@@ -27,8 +27,8 @@ def suspicious(robot: Mechanism) -> Iterator[str]:
     yield from _of_masses(robot)
     start = start_near(robot, None, {}, 0.0)
     for name in robot.joints:
-        limits, own = robot.joint(name).type.limits, start[robot.joint(name).q_slice]
-        if limits is not None and not ((limits[0] <= own) & (own <= limits[1])).all():
+        limits, home = robot.joint(name).type.limits, start[robot.joint(name).q_slice]
+        if limits is not None and not ((limits[0] <= home) & (home <= limits[1])).all():
             yield f"joint '{name}' starts outside of its limits"
     if robot.nc:
         yield from _of_loops(robot)
@@ -60,9 +60,9 @@ def _of_loops(robot: Mechanism) -> Iterator[str]:
         q = robot.assemble(time=0.0)
     except SarrusError as error:
         yield f"open loops: {error}"
-        found, status = robot.assemble(time=0.0, tolerance=ROUNDED, return_status=True)
+        closed, status = robot.assemble(time=0.0, tolerance=ROUNDED, return_status=True)
         if status == 0:
-            yield from _of_rounding(robot, found)
+            yield from _of_rounding(robot, closed)
         return
     report = robot.mobility(q, time=0.0)
     if report.redundant:

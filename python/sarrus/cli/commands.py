@@ -268,12 +268,15 @@ def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
     facts["loops"] = f"{_counted(len(robot.constraints), 'constraint')} of nc = {robot.nc} rows"
     if q is None:
         return {"degrees of freedom": f"unknown ({sizes})", **facts}
-    found = robot.mobility(q)
-    finite = found.finite_degrees_of_freedom
-    here = "" if finite == found.degrees_of_freedom else f" here, {'?' if finite is None else finite} finite"
-    if found.redundant:
-        facts["loops"] += f", {found.redundant} of them redundant"
-    return {"degrees of freedom": f"{found.degrees_of_freedom}{here} ({sizes}; Kutzbach {found.kutzbach})", **facts}
+    mobility = robot.mobility(q)
+    finite = mobility.finite_degrees_of_freedom
+    here = "" if finite == mobility.degrees_of_freedom else f" here, {'?' if finite is None else finite} finite"
+    if mobility.redundant:
+        facts["loops"] += f", {mobility.redundant} of them redundant"
+    return {
+        "degrees of freedom": f"{mobility.degrees_of_freedom}{here} ({sizes}; Kutzbach {mobility.kutzbach})",
+        **facts,
+    }
 
 
 def _tree(robot: Mechanism) -> str:
@@ -309,10 +312,10 @@ def check(arguments: argparse.Namespace) -> int:
     from .check import suspicious
 
     robot = model(arguments)
-    found = [printable(text) for text in suspicious(robot)]
-    print(f"{robot.name}: {_counted(len(found), 'suspicious thing') if found else 'nothing suspicious'}")
-    print("".join(f"  {text}\n" for text in found), end="")
-    return 1 if found else 0
+    faults = [printable(text) for text in suspicious(robot)]
+    print(f"{robot.name}: {_counted(len(faults), 'suspicious thing') if faults else 'nothing suspicious'}")
+    print("".join(f"  {text}\n" for text in faults), end="")
+    return 1 if faults else 0
 
 
 def converted(arguments: argparse.Namespace) -> int:
@@ -466,17 +469,17 @@ def bench(arguments: argparse.Namespace) -> int:
         numbers = list(rows[name].values())[2:]
         print(f"{name:<16}{robot.nv:>3}{robot.nc:>4}" + "".join(f"{x:9,.0f}" for x in numbers), flush=True)
     print("\nForward dynamics satisfy the loops (nc rows).")
-    found = {**machine, "unit": "ns", "date": time.strftime("%Y-%m-%d %H:%M"), "models": rows}
+    measured = {**machine, "unit": "ns", "date": time.strftime("%Y-%m-%d %H:%M"), "models": rows}
     if before is not None:
-        _compare(before, found)
+        _compare(before, measured)
     with contextlib.suppress(OSError):  # a machine that keeps nothing is measured all the same
         kept.parent.mkdir(parents=True, exist_ok=True)
         with replacing(kept) as file:
-            file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            file.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
     print("The comparison with other libraries is `python -m benchmarks` in a checkout.")
     if path is not None:
         with replacing(path) as file:
-            file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            file.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
         print(f"wrote {path}")
     return 0
 
@@ -489,11 +492,11 @@ def _cache() -> Path:
 def _earlier(path: Path, asked: bool) -> dict[str, Any] | None:
     """An earlier run's numbers; None where there are none, an error where they were asked for by name."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        for row in found["models"].values():
+        measured = json.loads(path.read_text(encoding="utf-8"))
+        for row in measured["models"].values():
             if not all(isinstance(x, (int, float)) and x >= 0.0 for x in row.values()):
                 raise ValueError("a number is none")
-        return dict(found)
+        return dict(measured)
     except OSError:
         if asked:
             raise

@@ -331,8 +331,8 @@ def _number(zero: bool = False) -> Callable[[str], float]:
     def number(text: str) -> float:
         x = _float(text)
         if not (math.isfinite(x) and (x > 0.0 or (zero and x == 0.0))):
-            wanted = "number that is not negative" if zero else "positive number"
-            raise argparse.ArgumentTypeError(f"'{text}' is not a {wanted}")
+            expected = "number that is not negative" if zero else "positive number"
+            raise argparse.ArgumentTypeError(f"'{text}' is not a {expected}")
         return x
 
     return number

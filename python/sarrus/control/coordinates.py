@@ -24,10 +24,10 @@ def coordinate(mechanism: LoopFunctions, name: str, index: int, what: str) -> tu
     return joint._all_q.start + k, joint._all_v.start + k
 
 
-def one_a_coordinate(given: Any, count: int) -> list[Any]:
+def one_a_coordinate(value: Any, count: int) -> list[Any]:
     """Targets of a joint's coordinates; of a single coordinate a longer sequence is one a run."""
-    several = isinstance(given, (tuple, list)) and (count != 1 or len(given) == 1)
-    return list(given) if several else [given]
+    several = isinstance(value, (tuple, list)) and (count != 1 or len(value) == 1)
+    return list(value) if several else [value]
 
 
 def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:

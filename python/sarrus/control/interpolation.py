@@ -39,10 +39,10 @@ class Chart:
         self.plain = np.setdiff1d(np.arange(robot.nv), self.balls)
         self.of_q = np.setdiff1d(np.arange(robot.nq), [j.q_slice.start + np.arange(4) for j in balls])
         # displacements that the body's own axes measure, three of all joints that have such: where they stand in x, and in q
-        own = [j for j in joints if not all(j.type.rates) and j.nv != 3 * j.type.quaternion]
+        in_body_axes = [j for j in joints if not all(j.type.rates) and j.nv != 3 * j.type.quaternion]
         self._own_axes, self._own_in_q = (
             np.array([np.arange(end - 3, end) for end in ends], dtype=np.intp).reshape(-1, 3)
-            for ends in ([j.v_slice.stop for j in own], [j.q_slice.stop for j in own])
+            for ends in ([j.v_slice.stop for j in in_body_axes], [j.q_slice.stop for j in in_body_axes])
         )
 
     def _of_q(self, in_q: Array, in_v: Array) -> Array:
@@ -69,11 +69,11 @@ class Chart:
     def velocities(self, q: Array, rates: Array) -> Array:
         """v = E^T x-dot (m, nv)."""
         v = rates.copy()
-        for own in self._own_axes.T if len(self._own_axes) else ():
+        for columns in self._own_axes.T if len(self._own_axes) else ():
             along = np.zeros(self.robot.nv)
-            along[own] = 1.0
+            along[columns] = 1.0
             axis = self.robot._coordinate_rate(q, along)[:, self._own_in_q]
-            v[:, own] = (axis * rates[:, self._own_axes]).sum(axis=-1)
+            v[:, columns] = (axis * rates[:, self._own_axes]).sum(axis=-1)
         return v
 
     def second_rates(self, q: Array, v: Array, a: Array) -> Array:

@@ -40,18 +40,18 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
     )
     if friction < 0.0 or damping < 0.0:
         raise ModelError(f"friction and damping of {what} must not be negative; got {friction!r} and {damping!r}")
-    told: dict[str, Any] = {"frame": contact.frame, "friction": friction, "damping": damping, "half": (0.0, 0.0)}
+    term: dict[str, Any] = {"frame": contact.frame, "friction": friction, "damping": damping, "half": (0.0, 0.0)}
     if isinstance(contact, PointContact):
         axes = np.asarray(_core.axis_frame(tuple(unit_axis(contact.normal))))
-        told |= {"in_world": True, "rows": contact_rows(contact), "torsion": 0.0}
-        return told | {"axes": [*axes.ravel().tolist(), 0.0, 0.0, 0.0]}
+        term |= {"in_world": True, "rows": contact_rows(contact), "torsion": 0.0}
+        return term | {"axes": [*axes.ravel().tolist(), 0.0, 0.0, 0.0]}
     size = real_array(f"size of {what}", contact.size)
     torsion = friction * 0.5 * float(size.min(initial=np.inf)) if contact.torsion is None else contact.torsion
     torsion = checked_number(f"torsion of {what}", torsion, "")
     if size.shape != (2,) or not (size > 0.0).all() or torsion < 0.0:
         raise ModelError(f"size of {what} is two positive lengths, and torsion not negative; got {contact!r}")
-    told |= {"in_world": False, "rows": contact_rows(contact), "torsion": torsion, "half": tuple((0.5 * size).tolist())}
-    return told | {"axes": [*np.eye(3).ravel().tolist(), 0.0, 0.0, 0.0]}
+    term |= {"in_world": False, "rows": contact_rows(contact), "torsion": torsion, "half": tuple((0.5 * size).tolist())}
+    return term | {"axes": [*np.eye(3).ravel().tolist(), 0.0, 0.0, 0.0]}
 
 
 def limit_terms(
@@ -64,14 +64,14 @@ def limit_terms(
     lower, upper, power, names = [], [], [], []
     for name in actuated:
         joint = robot.joint(name)
-        own = np.inf if joint.type.effort_limit is None else joint.type.effort_limit
-        own = np.broadcast_to(real_array("effort limit", own), (joint.type.nv,))
-        given = _of_joint(limits.effort, name, None)
-        low, high = (-own, own) if given is None else _both("effort", name, given)
+        rated = np.inf if joint.type.effort_limit is None else joint.type.effort_limit
+        rated = np.broadcast_to(real_array("effort limit", rated), (joint.type.nv,))
+        asked = _of_joint(limits.effort, name, None)
+        low, high = (-rated, rated) if asked is None else _both("effort", name, asked)
         strong = _of_joint(limits.power, name, np.inf)
         if not (np.all(np.asarray(low) <= 0.0) and np.all(np.asarray(high) >= 0.0) and np.all(np.asarray(strong) >= 0)):
             raise ModelError(
-                f"limits of effort and power of '{name}' must leave 0 between them; got {given!r}, {strong!r}"
+                f"limits of effort and power of '{name}' must leave 0 between them; got {asked!r}, {strong!r}"
             )
         for k in range(joint.type.nv):
             lower.append(max(float(np.broadcast_to(low, (joint.type.nv,))[k]), -FAR))
@@ -99,21 +99,21 @@ def limit_terms(
             f"friction of '{contact.frame}' along {s}" if len(s) == 1 else f"{s} of '{contact.frame}'"
             for s in sides[: 10 if surface else 4]
         ]
-    told = {"effort_lower": lower, "effort_upper": upper, "power": power, "joints": joints, "horizon": horizon}
-    return told, names
+    term = {"effort_lower": lower, "effort_upper": upper, "power": power, "joints": joints, "horizon": horizon}
+    return term, names
 
 
 def _limits_of(robot: Mechanism, name: str, limits: Limits, names: list[str]) -> list[tuple[Any, ...]]:
     joint, made = robot.joint(name), []
-    own = np.inf if joint.type.velocity_limit is None else joint.type.velocity_limit
-    own = np.broadcast_to(real_array("velocity limit", own), (joint.type.nv,))
-    fast = np.broadcast_to(_of_joint(limits.velocity, name, own), (joint.type.nv,))
+    rated = np.inf if joint.type.velocity_limit is None else joint.type.velocity_limit
+    rated = np.broadcast_to(real_array("velocity limit", rated), (joint.type.nv,))
+    fast = np.broadcast_to(_of_joint(limits.velocity, name, rated), (joint.type.nv,))
     braking = checked_number(f"braking of '{name}'", _of_joint(limits.braking, name, 10.0))
     low, high = np.full(joint.type.nv, -np.inf), np.full(joint.type.nv, np.inf)
-    given = limits.position.get(name) if isinstance(limits.position, Mapping) else None
-    if given is not None:
+    position = limits.position.get(name) if isinstance(limits.position, Mapping) else None
+    if position is not None:
         low, high = (
-            np.broadcast_to(real_array("position", x), (joint.type.nv,)) for x in _both("position", name, given)
+            np.broadcast_to(real_array("position", x), (joint.type.nv,)) for x in _both("position", name, position)
         )
     elif limits.position is None and joint.limits is not None and not joint.type.quaternion:
         low, high = joint.limits
@@ -137,20 +137,20 @@ def _limits_of(robot: Mechanism, name: str, limits: Limits, names: list[str]) ->
     return made
 
 
-def _of_joint(given: Any, name: str, default: Any) -> Any:
-    if given is None:
+def _of_joint(value: Any, name: str, default: Any) -> Any:
+    if value is None:
         return default
-    if isinstance(given, Mapping):
-        return given.get(name, default)
-    return given
+    if isinstance(value, Mapping):
+        return value.get(name, default)
+    return value
 
 
-def _both(what: str, name: str, given: Any) -> tuple[Any, Any]:
+def _both(what: str, name: str, value: Any) -> tuple[Any, Any]:
     """(lower, upper) of a number that holds both ways, or of two."""
-    if isinstance(given, (tuple, list)):
-        if len(given) != 2:
-            raise ShapeError(f"{what} of '{name}' is a number or (lower, upper); got {given!r}")
-        return given[0], given[1]
+    if isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise ShapeError(f"{what} of '{name}' is a number or (lower, upper); got {value!r}")
+        return value[0], value[1]
     if what == "position":
-        raise ShapeError(f"position of '{name}' is (lower, upper); got {given!r}")
-    return -np.asarray(given, dtype=float), np.asarray(given, dtype=float)
+        raise ShapeError(f"position of '{name}' is (lower, upper); got {value!r}")
+    return -np.asarray(value, dtype=float), np.asarray(value, dtype=float)

@@ -97,10 +97,10 @@ def path_through(
     if status.any():
         raise StateError(f"way-point {int(status.argmax())}: a quaternion is [0, 0, 0, 0], which is no rotation")
     chart, q = Chart(mechanism), _same_signs(mechanism, unit)
-    given: Any = np.zeros((2, mechanism.nv)) if v is None else v
-    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
+    end_velocities: Any = np.zeros((2, mechanism.nv)) if v is None else v
+    if not isinstance(end_velocities, (tuple, list, np.ndarray)) or len(end_velocities) != 2:
         raise ShapeError(f"v of a path is two velocities, at its first and at its last way-point; got {v!r}")
-    ends = [_numbers("v", one, "two velocities of (nv,)", (mechanism.nv,)) for one in given]
+    ends = [_numbers("v", one, "two velocities of (nv,)", (mechanism.nv,)) for one in end_velocities]
     if not mechanism.nc:
         return Path(mechanism, t, q, _velocities(chart, t, q, ends))
     q, loops, K = _on_loops(mechanism, t, q, ends if v is not None else None)
@@ -160,8 +160,8 @@ class Path:
         ShapeError, StateError
             Times that are no numbers, or not finite; or where the loops cannot close, as they may before and after the way-points.
         """
-        given = _numbers("t", t)
-        times = given.reshape(-1)
+        instants = _numbers("t", t)
+        times = instants.reshape(-1)
         start = np.searchsorted(self.t[1:-1], times, side="right")
         # beyond the last way-point is before it, seen backwards
         beyond = times > self.t[-1]
@@ -173,7 +173,7 @@ class Path:
                 part = self._guide.follow(times[some], start[some], end[some], answer[0][some])
                 for all_of_it, values in zip(answer, part, strict=True):
                     all_of_it[some] = values
-        q, v, a = (x.reshape(*given.shape, x.shape[-1]) for x in answer)
+        q, v, a = (x.reshape(*instants.shape, x.shape[-1]) for x in answer)
         return q, v, a
 
     def law(self, joint: str, index: int = 0) -> Law:
@@ -226,14 +226,14 @@ def _quintics(t: Array, known: Array) -> Law:
 
 def _velocities(chart: Chart, t: Array, q: Array, ends: Sequence[Array]) -> Array:
     """(n, nv) with which the accelerations of all joints are continuous."""
-    given, turns = chart.rates(q[[0, -1]], np.array(ends)), chart.difference(q[:-1], q[1:])
+    end_rates, turns = chart.rates(q[[0, -1]], np.array(ends)), chart.difference(q[:-1], q[1:])
     rates = np.empty((len(t), chart.robot.nv))
     for x, k in zip(chart.plain, chart.of_q, strict=True):
-        first, last = given[:, x].tolist()
+        first, last = end_rates[:, x].tolist()
         rates[:, x] = spline(t, q[:, k], slopes=(first, last)).derivatives(t)[1]
     names = [name for name in chart.robot.joints if chart.robot.joint(name).type.quaternion]
     for name, ball in zip(names, chart.balls, strict=True):
-        rates[:, ball] = _spins(name, t, turns[:, ball], given[:, ball])
+        rates[:, ball] = _spins(name, t, turns[:, ball], end_rates[:, ball])
     v = chart.velocities(q, rates)
     v[0], v[-1] = ends
     return v
@@ -419,11 +419,11 @@ def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[A
     return t, _numbers("q", q, "a way-point for each time, (n, nq)", (len(t), mechanism.nq))
 
 
-def _numbers(name: str, value: ArrayLike, wanted: str = "", shape: tuple[int, ...] = ()) -> Array:
+def _numbers(name: str, value: ArrayLike, expected: str = "", shape: tuple[int, ...] = ()) -> Array:
     """An array of finite numbers, of that shape where one is wanted; TypeError, ShapeError or StateError where it is none."""
     array = real_array(f"{name} of a path", value)
-    if wanted and array.shape != shape:
-        raise ShapeError(f"{name} of a path is {wanted} = {shape}; got shape {array.shape}")
+    if expected and array.shape != shape:
+        raise ShapeError(f"{name} of a path is {expected} = {shape}; got shape {array.shape}")
     if not np.isfinite(array).all():
         wrong = np.argwhere(~np.isfinite(array))[0]
         at = f"[{', '.join(map(str, wrong))}]" if wrong.size else ""

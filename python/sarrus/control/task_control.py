@@ -95,8 +95,8 @@ class TaskControl:
     ) -> None:
         checked_mechanism(robot)
         self.robot = robot
-        given: Any = tasks
-        self.tasks: tuple[Task, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+        several: Any = tasks
+        self.tasks: tuple[Task, ...] = tuple(several) if isinstance(several, (list, tuple)) else (several,)
         self.contacts = tuple(contacts) if isinstance(contacts, (list, tuple)) else (contacts,)
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"limits of TaskControl are control.Limits(...) or None; got {limits!r}")
@@ -112,9 +112,9 @@ class TaskControl:
         if force_arm is None:
             force_arm = characteristic_length(robot.description) / 30.0
         self._weighs: tuple[Any, float] = effort_weights, checked_number("force_arm", force_arm)
-        self._told, self._limit_names = self._describe(*self._weighs)
+        self._core_terms, self._limit_names = self._describe(*self._weighs)
         row = self.parameters
-        self._core = _core.TaskController(robot, self._told, row if row.ndim == 1 else row[0])
+        self._core = _core.TaskController(robot, self._core_terms, row if row.ndim == 1 else row[0])
         self._none = np.zeros(self._terms.states)
 
     def _describe(self, effort_weights: ArrayLike, force_arm: float) -> tuple[dict[str, Any], list[str]]:
@@ -138,11 +138,15 @@ class TaskControl:
             for kind in types
             for k, turns in enumerate(turning(kind))
         ]
-        touched = [*self._motors, *(j[1] for j in limits["joints"]), *(iv for term in terms.told for iv in term["iv"])]
+        touched = [
+            *self._motors,
+            *(j[1] for j in limits["joints"]),
+            *(iv for term in terms.descriptors for iv in term["iv"]),
+        ]
         return {
-            "motors": self._motors, "angular": angular, "together": together, "effort_weight": weights.tolist(), "force_arm": force_arm, "tasks": terms.told,
+            "motors": self._motors, "angular": angular, "together": together, "effort_weight": weights.tolist(), "force_arm": force_arm, "tasks": terms.descriptors,
             "contacts": contacts, "limits": limits, "limited": self.limits is not None, "levels": terms.depth,
-            "parameters": len(terms.columns), "given": terms.given, "states": terms.states,
+            "parameters": len(terms.columns), "given": terms.call_size, "states": terms.states,
             "drives_loop_joints": any(iv >= robot.nv for iv in touched),
         }, names  # fmt: skip
 
@@ -174,13 +178,13 @@ class TaskControl:
     def solve(self, t: float, q: ArrayLike, v: ArrayLike, *, check: bool = False) -> TaskSolution:
         """What it does in a state, with all that there is to know of it; as a call raises StateError, and with `check` NotRealizableError."""
         check, t = checked_truth("check", check), checked_number("t", t, "", finite=False)
-        given = np.zeros(self._terms.given)
+        poses = np.zeros(self._terms.call_size)
         for start, function, what in self._terms.functions:
-            given[start : start + 24] = pose_numbers(function, t, what)
-        found = TaskSolution._of(self, self._core.report(t, q, v, given, self._none))
-        if check and found.status != "solved":
-            raise NotRealizableError(f"the tasks cannot be had within the limits: {found.status}")
-        return found
+            poses[start : start + 24] = pose_numbers(function, t, what)
+        solution = TaskSolution._of(self, self._core.report(t, q, v, poses, self._none))
+        if check and solution.status != "solved":
+            raise NotRealizableError(f"the tasks cannot be had within the limits: {solution.status}")
+        return solution
 
     @property
     def native(self) -> bool:

@@ -49,9 +49,9 @@ class TaskSolution:
     _tasks: tuple[str, ...]
 
     @classmethod
-    def _of(cls, law: TaskControl, found: dict[str, Any]) -> TaskSolution:
+    def _of(cls, law: TaskControl, report: dict[str, Any]) -> TaskSolution:
         robot, names = law.robot, [task_name(task) for task in law.tasks]
-        status = found["status"]
+        status = report["status"]
         if status == _core.Status.UNSOUND:
             raise StateError("q, v and t must be finite, and quaternions rotations")
         if status == _core.Status.OFF_LOOPS:
@@ -71,30 +71,30 @@ class TaskSolution:
             )
         if status != _core.Status.FINE:
             raise StateError("the quadratic programme of the limits found no answer in this state")
-        x, k, efforts = found["x"], 0, {}
+        x, k, efforts = report["x"], 0, {}
         for name in law.actuated:
             n = robot.joint(name).type.nv
             efforts[name] = float(x[k]) if n == 1 else x[k : k + n]
             k += n
         forces = {}
-        for contact in law._told["contacts"]:
+        for contact in law._core_terms["contacts"]:
             forces[contact["frame"]] = x[k : k + contact["rows"]]
             k += contact["rows"]
         order = sorted(range(len(law.tasks)), key=lambda i: (law._terms.levels[i], i))
         sizes = [law._terms.sizes[i] for i in order]
         split = np.cumsum([0, *sizes])
         where = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
-        active = found["active"]
+        active = report["active"]
         missed = tuple(n for n, a in zip(law._limit_names, active, strict=False) if abs(a) > 1)
         said = {
             0: "solved",
             1: f"limits of motion given up: {', '.join(missed) or 'none'}",
             2: f"what must hold is missed, held back by {', '.join(law._limit_names[i] for i in np.flatnonzero(active))}",
-        }[found["conflict"]]
+        }[report["conflict"]]
         return cls(
-            found["tau"], efforts, found["acceleration"], forces,
-            tuple(found["error"][where[i]] for i in range(len(law.tasks))), tuple(found["missed"][where[i]] for i in range(len(law.tasks))),
-            tuple(n for n, a in zip(law._limit_names, active, strict=False) if a), missed, float(found["damping"]), said, tuple(names),
+            report["tau"], efforts, report["acceleration"], forces,
+            tuple(report["error"][where[i]] for i in range(len(law.tasks))), tuple(report["missed"][where[i]] for i in range(len(law.tasks))),
+            tuple(n for n, a in zip(law._limit_names, active, strict=False) if a), missed, float(report["damping"]), said, tuple(names),
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -44,11 +44,11 @@ class TaskTerms:
 
     Attributes
     ----------
-    told : a dict a task, by level, which the core reads
+    descriptors : a dict a task, by level, which the core reads
     levels, sizes : of each task as it was given, its level (0: hard) and number of rows; depth : how many priorities there are
     columns : parameters, () or (runs,) each
-    functions : targets that are functions: where their 24 numbers start among the `given`, the function, what to call it in messages
-    given, states : how many numbers a call brings along, and internal states there are
+    functions : targets that are functions: where their 24 numbers start among the numbers of a call, the function, what to call it in messages
+    call_size, states : how many numbers a call brings along, and internal states there are
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class TaskTerms:
         self.robot, self.contacts = robot, contacts
         self.columns: list[Numbers] = []
         self.functions: list[tuple[int, Callable[[float], Any], str]] = []
-        self.given = self.states = 0
+        self.call_size = self.states = 0
         for task in tasks:
             if type(task) not in WRITERS:
                 raise TypeError(f"no task: {task!r}; tasks are those of sarrus.control, such as FrameTask")
@@ -69,7 +69,7 @@ class TaskTerms:
         levels = sorted({task.priority for task in tasks if not task.hard})
         self.depth = len(levels)
         self.levels = [0 if task.hard else 1 + levels.index(task.priority) for task in tasks]
-        told = []
+        terms = []
         for task, level in zip(tasks, self.levels, strict=True):
             term: dict[str, Any] = {
                 "kind": "frame", "level": level, "component": [], "beside": [], "frames": [], "target_axes": False, "iq": [], "iv": [],
@@ -77,9 +77,9 @@ class TaskTerms:
                 "given": -1, "iz": -1,
             }  # fmt: skip
             WRITERS[type(task)](self, task, term)
-            told.append(term)
-        self.sizes = [len(term["component"]) for term in told]
-        self.told = sorted(told, key=lambda term: int(term["level"]))
+            terms.append(term)
+        self.sizes = [len(term["component"]) for term in terms]
+        self.descriptors = sorted(terms, key=lambda term: int(term["level"]))
 
     def gains(self, task: Any, rows: int, first: Any, second: Any) -> None:
         """kp, kd and weight of each row."""
@@ -98,20 +98,20 @@ class TaskTerms:
             self.columns += row
 
     @staticmethod
-    def _per_row(what: str, given: Any, rows: int, *, negative: bool = False) -> list[Numbers]:
-        x = real_array(what, given)
+    def _per_row(what: str, value: Any, rows: int, *, negative: bool = False) -> list[Numbers]:
+        x = real_array(what, value)
         if x.shape not in ((), (rows,)) and not (x.ndim == 2 and x.shape[1] in (1, rows)):
             raise ShapeError(
                 f"{what} is a number, ({rows},) for its rows, or of many runs (runs, {rows}) or (runs, 1); got shape {x.shape}"
             )
         if not np.isfinite(x).all() or (not negative and (x < 0.0).any()):
-            raise ModelError(f"{what} must be finite and not negative; got {given!r}")
+            raise ModelError(f"{what} must be finite and not negative; got {value!r}")
         return list(np.moveaxis(np.broadcast_to(x, (*x.shape[:-1], rows)), -1, 0))
 
-    def targets(self, term: dict[str, Any], what: str, given: Sequence[Any]) -> None:
+    def targets(self, term: dict[str, Any], what: str, laws: Sequence[Any]) -> None:
         """Laws and numbers, of which each run may have its own."""
-        first, whose = len(self.columns) + len(given), list[Numbers]()
-        for target in given:
+        first, whose = len(self.columns) + len(laws), list[Numbers]()
+        for target in laws:
             if _has_laws(target):
                 law, number = law_terms_of_runs(target, what, first + len(whose))
                 term["target"].append(law)
@@ -152,7 +152,7 @@ def _frame(terms: TaskTerms, task: Any, term: dict[str, Any]) -> None:
     slots: list[Any] = [0.0] * 6
     target: Any = task.target
     if callable(target) and not isinstance(target, Law):
-        term["given"], terms.given = terms.given, terms.given + 24
+        term["given"], terms.call_size = terms.call_size, terms.call_size + 24
         terms.functions.append((term["given"], target, what))
     elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == 6:
         slots = list(target)
@@ -217,9 +217,9 @@ def _posture_targets(robot: Mechanism, task: PostureTask) -> list[tuple[str, int
         return [(name, k, targets.law(name, k)) for name in _plain_joints(robot) for k in range(robot.joint(name).nv)]
     if isinstance(targets, Mapping):
         all_of = []
-        for name, given in targets.items():
+        for name, target in targets.items():
             n = robot.joint(name).type.nv
-            several = one_a_coordinate(given, n)
+            several = one_a_coordinate(target, n)
             if len(several) != n:
                 raise ShapeError(f"joint '{name}' has {n} coordinates; PostureTask gives {len(several)} targets")
             all_of += [(name, k, one) for k, one in enumerate(several)]
@@ -293,10 +293,10 @@ def _force(terms: TaskTerms, task: ForceTask, term: dict[str, Any]) -> None:
         if np.any(real_array("integral", task.integral)):
             term["iz"], terms.states = terms.states, terms.states + len(rows)
     terms.gains(task, len(rows), task.integral, 0.0)
-    given = task.target if isinstance(task.target, (list, tuple)) else [task.target] * len(rows)
-    if len(given) != len(rows):
+    targets = task.target if isinstance(task.target, (list, tuple)) else [task.target] * len(rows)
+    if len(targets) != len(rows):
         raise ShapeError(f"target of {task_name(task)} is one number or law, or {len(rows)}; got {task.target!r}")
-    terms.targets(term, f"target of {task_name(task)}", given)
+    terms.targets(term, f"target of {task_name(task)}", targets)
 
 
 def _force_rows(robot: Mechanism, task: ForceTask, contacts: Sequence[Any]) -> tuple[list[int], int]:
@@ -355,14 +355,16 @@ def task_name(task: Any) -> str:
 
 
 def _components(task: Any) -> list[int]:
-    given: Any = task.components
-    if given is None:
+    components: Any = task.components
+    if components is None:
         target = task.target
         translates = not callable(target) and _shape(target)[-1:] == (3,)
-        given = "tx ty tz" if translates else "rx ry rz tx ty tz"
-    names = given.split() if isinstance(given, str) else []
+        components = "tx ty tz" if translates else "rx ry rz tx ty tz"
+    names = components.split() if isinstance(components, str) else []
     if not names or len(set(names)) != len(names) or any(name not in COMPONENTS for name in names):
-        raise ModelError(f"components of {task_name(task)} are some of 'rx ry rz tx ty tz', each once; got {given!r}")
+        raise ModelError(
+            f"components of {task_name(task)} are some of 'rx ry rz tx ty tz', each once; got {components!r}"
+        )
     return [COMPONENTS.index(name) for name in names]
 
 
@@ -383,11 +385,11 @@ def _shape(target: Any) -> tuple[int, ...]:
     return () if isinstance(target, Law) else (len(target),)
 
 
-def _has_laws(given: Any, deepest: int = 4) -> bool:
+def _has_laws(target: Any, deepest: int = 4) -> bool:
     """Whether there are laws among targets; of lists in lists no deeper than any target goes, as a list may stand in itself."""
-    if isinstance(given, (list, tuple)) and deepest > 0:
-        return any(_has_laws(one, deepest - 1) for one in given)
-    return isinstance(given, Law)
+    if isinstance(target, (list, tuple)) and deepest > 0:
+        return any(_has_laws(one, deepest - 1) for one in target)
+    return isinstance(target, Law)
 
 
 def _pose_vector(pose: Numbers, what: str) -> Numbers:
@@ -404,29 +406,29 @@ def _pose_vector(pose: Numbers, what: str) -> Numbers:
 def pose_numbers(function: Callable[[float], Any], t: float, what: str) -> Numbers:
     """R, p, V and A of a function's target."""
 
-    def pose(at: float, given: Any) -> Numbers:
-        x = real_array(f"{what} at t = {at:.6g}", given)
+    def pose(at: float, value: Any) -> Numbers:
+        x = real_array(f"{what} at t = {at:.6g}", value)
         if x.shape != (4, 4):
             raise ShapeError(
-                f"{what} at t = {at:.6g} is a pose (4, 4), or (pose, velocity (6,), acceleration (6,)); got {given!r}"
+                f"{what} at t = {at:.6g} is a pose (4, 4), or (pose, velocity (6,), acceleration (6,)); got {value!r}"
             )
         _pose_vector(x, what)
         return x
 
-    given = function(t)
-    if isinstance(given, tuple):
-        if len(given) != 3 or np.shape(given[1]) != (6,) or np.shape(given[2]) != (6,):
+    returned = function(t)
+    if isinstance(returned, tuple):
+        if len(returned) != 3 or np.shape(returned[1]) != (6,) or np.shape(returned[2]) != (6,):
             raise ShapeError(
-                f"{what} at t = {t:.6g} is a pose, or (pose, velocity (6,), acceleration (6,)); got {given!r}"
+                f"{what} at t = {t:.6g} is a pose, or (pose, velocity (6,), acceleration (6,)); got {returned!r}"
             )
-        now, V, A = pose(t, given[0]), real_array(what, given[1]), real_array(what, given[2])
+        now, V, A = pose(t, returned[0]), real_array(what, returned[1]), real_array(what, returned[2])
     else:
-        now, h = pose(t, given), DIFFERENCE
+        now, h = pose(t, returned), DIFFERENCE
         before, after = (pose(at, function(at)) for at in (t - h, t + h))
         turn = [Rotation.from_matrix(x[:3, :3] @ now[:3, :3].T).log() for x in (before, after)]
         V = np.concatenate([turn[1] - turn[0], after[:3, 3] - before[:3, 3]]) / (2.0 * h)
         A = np.concatenate([turn[1] + turn[0], after[:3, 3] - 2.0 * now[:3, 3] + before[:3, 3]]) / h**2
     numbers = np.concatenate([now[:3, :3].ravel(), now[:3, 3], V, A])
     if not np.isfinite(numbers).all():
-        raise StateError(f"{what} at t = {t:.6g} must be finite; got {given!r}")
+        raise StateError(f"{what} at t = {t:.6g} must be finite; got {returned!r}")
     return numbers

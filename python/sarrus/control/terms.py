@@ -71,9 +71,9 @@ class ForceElements:
         return self.terms, self.parameters.tolist()
 
 
-def functions_and_elements(given: Any) -> tuple[list[Function], list[Any]]:
+def functions_and_elements(controller: Any) -> tuple[list[Function], list[Any]]:
     """Of one controller, or several in a list: functions of the caller, and what may be elements."""
-    several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    several = list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
     for kind in (c for c in several if isinstance(c, type)):
         raise TypeError(f"{kind.__name__} is a class: give one of it, {kind.__name__}(...)")
     functions = [c for c in several if _is_function(c)]
@@ -113,8 +113,8 @@ def force_elements(mechanism: LoopFunctions, elements: Sequence[ForceElement], r
                 f"no element of control: {element!r}; a controller is a function (t, q, v) -> tau, an element such as "
                 "sarrus.control.PID, or a list of these"
             )
-        kind, told = row
-        term, numbers = told(mechanism, element, run)
+        kind, describe = row
+        term, numbers = describe(mechanism, element, run)
         if kind in ONE_A_VELOCITY and term[0] in [other[0] for other in made.terms[kind]]:
             named = getattr(element, "joint", "")
             raise ModelError(f"joint '{named}' has one {type(element).__name__}; there are several")
@@ -153,8 +153,8 @@ def _stiction(mechanism: LoopFunctions, element: Stiction, run: Run) -> tuple[Te
         element = replace(element, sticking=element.sliding)
     numbers = _numbers(element, sliding=POSITIVE, sticking=POSITIVE, stribeck_velocity=POSITIVE, stiffness=POSITIVE)
     if _less(numbers[1], numbers[0]):
-        wanted = "no less than sliding"
-        raise ModelError(f"sticking of Stiction must be {wanted}; got {element.sticking!r} and {element.sliding!r}")
+        expected = "no less than sliding"
+        raise ModelError(f"sticking of Stiction must be {expected}; got {element.sticking!r} and {element.sliding!r}")
     if element.damping is None:
         return term, [*numbers, 2.0 * np.sqrt(numbers[3] * _felt_inertia(mechanism, term[0], run.start))]
     return term, numbers + _numbers(element, damping=NOT_NEGATIVE)
@@ -220,9 +220,9 @@ def _tracking(mechanism: LoopFunctions, element: ComputedTorque | PDPlus, law: s
     names: list[tuple[str, int]] = []
     if not mechanism.nc:  # all joints, in their order
         targets = {(k, k): law_terms_of_runs(0.0, "a target") for k in range(mechanism.nv)}
-    for name, given in element.targets.items():
+    for name, asked in element.targets.items():
         joint = mechanism._tree_joint(name, f"target of {what}")
-        laws = one_a_coordinate(given, joint.nv)
+        laws = one_a_coordinate(asked, joint.nv)
         if len(laws) != joint.nv:
             raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
         for k, target in enumerate(laws):
@@ -239,8 +239,10 @@ def _tracking(mechanism: LoopFunctions, element: ComputedTorque | PDPlus, law: s
     for name in ("proportional", "derivative"):
         gain, n = _array(f"{name} of {what}", getattr(element, name)), len(targets)
         if gain.shape not in ((), (n,)) and not (gain.ndim == 2 and gain.shape[1] in (1, n)):
-            wanted = f"a number, ({'n' if mechanism.nc else 'nv'},) = ({n},), or of many runs (runs, {n}) or (runs, 1)"
-            raise ShapeError(f"{name} of {what} is {wanted}; got {gain.shape}")
+            expected = (
+                f"a number, ({'n' if mechanism.nc else 'nv'},) = ({n},), or of many runs (runs, {n}) or (runs, 1)"
+            )
+            raise ShapeError(f"{name} of {what} is {expected}; got {gain.shape}")
         gains += list(np.moveaxis(np.broadcast_to(gain, (*gain.shape[:-1], n)), -1, 0))
     iq, iv = zip(*targets, strict=True)
     motors = _motors(mechanism, what) if mechanism.nc else []
@@ -353,18 +355,18 @@ def _sampled(mechanism: LoopFunctions, element: Sampled, run: Run) -> tuple[Term
     return (period, delay, bool(functions), *quanta, made.terms), made.parameters
 
 
-def _steps(mechanism: LoopFunctions, quantity: str, given: Any) -> list[float]:
+def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]:
     """Of every coordinate or velocity, in the order of the tree's and of those of joints that close loops; none where all are zero."""
     what = f"{quantity} of Quantisation"
     names = (*mechanism.joints, *mechanism.loop_joints)
     places = {name: getattr(mechanism.joint(name), "_all_q" if quantity == "position" else "_all_v") for name in names}
     steps = np.zeros(max((place.stop for place in places.values()), default=0))
-    for name, step in given.items() if isinstance(given, Mapping) else ((name, given) for name in names):
+    for name, step in periods.items() if isinstance(periods, Mapping) else ((name, periods) for name in names):
         joint, size = mechanism.joint(name), finite(what, step)
         if size < 0.0:
             raise ModelError(f"{what} must not be negative; got {step!r}")
         if quantity == "position" and joint.type.quaternion:
-            if isinstance(given, Mapping):
+            if isinstance(periods, Mapping):
                 raise ModelError(f"{what} needs coordinates that add up; '{name}' is {joint.type}")
             continue
         steps[places[name]] = size
@@ -377,7 +379,7 @@ def _task_control(mechanism: LoopFunctions, element: TaskControl, _: object) -> 
             f"this TaskControl was made for another mechanism, '{element.robot.name}'; as a controller of '{mechanism.name}' it is a function: "
             "give lambda t, q, v: law(t, q, v)"
         )
-    return (element._told,), element._terms.columns
+    return (element._core_terms,), element._terms.columns
 
 
 Told = Callable[[LoopFunctions, Any, Run], tuple[Term, list[Numbers] | Numbers]]

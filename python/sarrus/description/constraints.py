@@ -153,8 +153,8 @@ class RollingSpec(ConstraintSpec):
         return tuple((self.center, normal, self.radius) for normal in normals)
 
     def _written(self) -> tuple[str, dict[str, Any]]:
-        method, given = super()._written()
-        return method, given | ({} if self.on_radius is None else {"normal": None})
+        method, arguments = super()._written()
+        return method, arguments | ({} if self.on_radius is None else {"normal": None})
 
     def _core_terms(self) -> dict[str, Any]:
         """Frames whose z is the plane's normal and the disc's axle, and radii."""
@@ -208,9 +208,9 @@ class CouplerSpec(ConstraintSpec):
             return replace(self, terms=left, offset=offset)
         if self.law is None and abs(offset) <= 1e-9 * max(1.0, abs(self.offset)):
             return None
-        wanted = "drives it by a law" if self.law else f"is off by {offset:.3g} then"
+        reason = "drives it by a law" if self.law else f"is off by {offset:.3g} then"
         raise ModelError(
-            f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {wanted}; remove that first"
+            f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {reason}; remove that first"
         )
 
     def _written(self) -> tuple[str, dict[str, Any]]:

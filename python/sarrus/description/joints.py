@@ -181,12 +181,12 @@ class JointType:
             self._set(name, unit_axis(getattr(self, name)))
         self._set_numbers()
         for name in (*PASSIVE, *BOUNDS):
-            given, bound = getattr(self, name), name in BOUNDS
-            if given is None and bound:
+            number, bound = getattr(self, name), name in BOUNDS
+            if number is None and bound:
                 continue
-            values = self._per(name, given, self.nv, infinite=bound)
+            values = self._per(name, number, self.nv, infinite=bound)
             if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
-                raise ModelError(f"{self.kind}: {name} cannot be negative; got {given!r}")
+                raise ModelError(f"{self.kind}: {name} cannot be negative; got {number!r}")
             self._set(name, values)
         if self.limits is not None:
             self._set("limits", self._checked_limits())
@@ -259,8 +259,8 @@ class JointType:
         return hash(self._content())
 
     def __repr__(self) -> str:
-        own = [f.name for f in fields(self) if not f.kw_only]
-        shown = [_text(getattr(self, name)) for name in own]
+        names = [f.name for f in fields(self) if not f.kw_only]
+        shown = [_text(getattr(self, name)) for name in names]
         for name in PASSIVE:
             values = getattr(self, name)
             if values.any():
@@ -432,8 +432,8 @@ class Gimbal(JointType):
             raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
         self._set("free", tuple(name for name in PARAMETERS if name in names))
         self._set("fixed", _frozen(np.where(np.isin(PARAMETERS, names), 0.0, self._per("fixed", self.fixed, 6))))
-        own = tuple(c for c in type(self).coordinates if c[0] in names)
-        for name, value in {"coordinates": own, "velocities": own, "nq": len(names), "nv": len(names)}.items():
+        letters = tuple(c for c in type(self).coordinates if c[0] in names)
+        for name, value in {"coordinates": letters, "velocities": letters, "nq": len(names), "nv": len(names)}.items():
             self._set(name, value)
         super().__post_init__()
 

@@ -12,8 +12,8 @@ class Part:
 
     def _written(self) -> tuple[str, dict[str, Any]]:
         """The Builder's method that adds it, and what that is given: add_NAME and the fields, unless a part knows better."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return f"add_{type(self).__name__.removesuffix('Spec').lower()}", given
+        arguments = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return f"add_{type(self).__name__.removesuffix('Spec').lower()}", arguments
 
 
 def renamed(value: Any, name: Callable[[str], str]) -> Any:
@@ -23,6 +23,6 @@ def renamed(value: Any, name: Callable[[str], str]) -> Any:
     if isinstance(value, tuple):
         return tuple(renamed(x, name) for x in value)
     if isinstance(value, Part):
-        own = [field.name for field in fields(value)]  # type: ignore[arg-type]
-        return replace(value, **{key: renamed(getattr(value, key), name) for key in own})  # type: ignore[type-var]
+        names = [field.name for field in fields(value)]  # type: ignore[arg-type]
+        return replace(value, **{key: renamed(getattr(value, key), name) for key in names})  # type: ignore[type-var]
     return value

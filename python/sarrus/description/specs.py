@@ -60,13 +60,13 @@ class JointSpec(Part):
         return (self.parent, self.child)
 
     def _written(self) -> tuple[str, dict[str, Any]]:
-        method, given = super()._written()
-        laws = {name: law for name, law in zip(PARAMETERS, given.pop("laws"), strict=False) if law is not None}
+        method, arguments = super()._written()
+        laws = {name: law for name, law in zip(PARAMETERS, arguments.pop("laws"), strict=False) if law is not None}
         if not self.laws:
-            return method, given
-        given |= {"body": self.child, "relative_to": self.parent, "laws": laws}
+            return method, arguments
+        arguments |= {"body": self.child, "relative_to": self.parent, "laws": laws}
         return "add_prescribed_frame", {
-            k: x for k, x in given.items() if k not in ("parent", "child", "actuated", "tree", "loop")
+            k: x for k, x in arguments.items() if k not in ("parent", "child", "actuated", "tree", "loop")
         }
 
     def __str__(self) -> str:
@@ -198,9 +198,9 @@ def core_terms(d: Description) -> tuple[Any, ...]:
     if not isinstance(d, Description):
         raise TypeError(f"a Mechanism is made of a description, as Builder.build() makes one; got {d!r}")
     for name, kind in _PARTS.items():
-        given = getattr(d, name)
-        if not isinstance(given, Sequence) or not all(isinstance(part, kind) for part in given):
-            raise ModelError(f"a description's {name} are a tuple of such parts; got {given!r}")
+        parts = getattr(d, name)
+        if not isinstance(parts, Sequence) or not all(isinstance(part, kind) for part in parts):
+            raise ModelError(f"a description's {name} are a tuple of such parts; got {parts!r}")
     return (
         d.name,
         list(d.gravity),

@@ -257,8 +257,8 @@ class LoopFunctions(StateFunctions):
         for name, x in ({} if near is None else near).items():
             joint = self.joint(name)
             if joint.closes_loop:
-                own = slice(joint._all_q.start - self.nq, joint._all_q.stop - self.nq)
-                start[..., own] = real_rows(f"near['{name}']", x, joint.type.nq, q.shape[:-1])
+                coordinates = slice(joint._all_q.start - self.nq, joint._all_q.stop - self.nq)
+                start[..., coordinates] = real_rows(f"near['{name}']", x, joint.type.nq, q.shape[:-1])
         return start
 
     def joint_velocities(
@@ -459,10 +459,10 @@ class LoopFunctions(StateFunctions):
         >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
         True
         """
-        wanted = checked_truth("return_status", options.get("return_status", False))
-        found, status = self._open_reactions(q, v, a, **options)
+        with_status = checked_truth("return_status", options.get("return_status", False))
+        wrenches, status = self._open_reactions(q, v, a, **options)
         if not self.nc:
-            return (found, status) if wanted else found
+            return (wrenches, status) if with_status else wrenches
         if multipliers is None:
             across, state = self._carried_across(q, v, a, time, options)
             status = np.maximum(status, state)
@@ -470,8 +470,8 @@ class LoopFunctions(StateFunctions):
             multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
             across = self.loop_wrenches(q, multipliers, time=time, return_status=True)[0]
         # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
-        found |= {name: found[name] - wrench for name, wrench in carried_by_tree(self, q, across).items()}
-        return (found, status) if wanted else found
+        wrenches |= {name: wrenches[name] - wrench for name, wrench in carried_by_tree(self, q, across).items()}
+        return (wrenches, status) if with_status else wrenches
 
     def _carried_across(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: ArrayLike | None, options: Mapping[str, Any]
@@ -615,19 +615,19 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
         rows = mechanism.constraint_velocity(q, time=time) if a is None else mechanism.constraint_bias(q, v, time=time)
-        J, wanted = J * moving, rows - J @ (v if a is None else np.asarray(a))
+        J, required = J * moving, rows - J @ (v if a is None else np.asarray(a))
         held = [f"'{name}'" for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
         operation, what = f"this motion of {', '.join(held) or 'nothing'}", "motion of the others"
     elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):
-        wanted, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
+        required, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
     else:
-        wanted, what = mechanism.constraint_velocity(q, time=time), "velocity"
-        if operation.startswith("velocity_") and not wanted.any():  # which rest satisfies
+        required, what = mechanism.constraint_velocity(q, time=time), "velocity"
+        if operation.startswith("velocity_") and not required.any():  # which rest satisfies
             raise StateError(
                 f"{operation} has no answer: this configuration is so near to a singular one that rounding decides which velocities "
                 "the constraints allow; a little away from there they tell"
             )
-    name, left = _worst(mechanism, wanted - J @ np.linalg.lstsq(J, wanted, rcond=1e-9)[0], 2)
+    name, left = _worst(mechanism, required - J @ np.linalg.lstsq(J, required, rcond=1e-9)[0], 2)
     raise StateError(
         f"{operation} has no answer: no {what} satisfies all constraints in this state; they contradict one another, "
         f"most at '{name}' ({left:.3g} is left)"

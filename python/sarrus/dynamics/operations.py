@@ -173,11 +173,11 @@ class StateFunctions(_core.Mechanism):
         super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
         made, all_q, all_v = {}, self.nq, self.nv
         for j, (iq, nq, iv, nv, closes, *rest) in zip(description.joints, self._placed_joints, strict=True):
-            own = among_all = slice(iq, iq + nq), slice(iv, iv + nv)
+            of_joint = among_all = slice(iq, iq + nq), slice(iv, iv + nv)
             if closes:
                 among_all = slice(all_q, all_q + j.joint.nq), slice(all_v, all_v + j.joint.nv)
                 all_q, all_v = among_all[0].stop, among_all[1].stop
-            where = nq, nv, *own, closes, *rest, *among_all
+            where = nq, nv, *of_joint, closes, *rest, *among_all
             made[j.name] = Joint(j.name, j.joint, j.parent, j.child, j.actuated, *where)
         massless = (
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
@@ -561,14 +561,14 @@ class StateFunctions(_core.Mechanism):
         """
         tau = self.inverse_dynamics(q, v, a, **options)
         options.pop("out", None)
-        wanted = checked_truth("return_reactions", return_reactions)
-        return self._with_reactions(tau, q, v, a, **options) if wanted else tau
+        with_reactions = checked_truth("return_reactions", return_reactions)
+        return self._with_reactions(tau, q, v, a, **options) if with_reactions else tau
 
     def _with_reactions(self, answer: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, **options: Any) -> Any:
         """(answer, reactions) of a motion, and the status if it is asked for; where a is None the answer is the acceleration."""
         result, *status = answer if options.get("return_status") else (answer,)
-        found = cast(Any, self).reactions(q, v, result if a is None else a, **options)
-        return result, *(found if status else [found])
+        reactions = cast(Any, self).reactions(q, v, result if a is None else a, **options)
+        return result, *(reactions if status else [reactions])
 
     @_operation
     def mass_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:

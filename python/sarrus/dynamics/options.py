@@ -112,8 +112,8 @@ def keywords_behind(function: Callable[..., Any]) -> dict[str, Any]:
 def shows_options(function: F) -> F:
     """Let help() list the options by name."""
     signature = inspect.signature(function)
-    *own, _ = signature.parameters.values()
+    *leading, _ = signature.parameters.values()
     behind = keywords_behind(function).items()
     shared = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in behind]
-    cast(Any, function).__signature__ = signature.replace(parameters=[*own, *shared])
+    cast(Any, function).__signature__ = signature.replace(parameters=[*leading, *shared])
     return function

@@ -49,8 +49,8 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
     panels: dict[str, dict[str, Array]] = {}  # by unit
     labels: dict[str, dict[str, None]] = {}
     for name in names:
-        label, found = _curves(run, name)
-        for text, unit, y in found:
+        label, curves = _curves(run, name)
+        for text, unit, y in curves:
             panels.setdefault(unit, {})[text] = y
             labels.setdefault(unit, {})[label] = None
     titled = {}
@@ -137,14 +137,14 @@ def _bundles(sweep: Sweep, what: str) -> list[Curve]:
     if what not in ("q", "v", *robot.joints):
         raise_no_such_name("quantity, joint or frame", what, ("q", "v", "energy", *robot.joints, *robot.frames))
     space = "v" if what == "v" else "q"
-    found: list[Curve] = []
+    bundles: list[Curve] = []
     for name in robot.joints if what in ("q", "v") else (what,):
         joint = robot.joint(name)
         parts = joint.type.coordinates if space == "q" else joint.type.velocities
         of_joint = q[..., joint.q_slice] if space == "q" else v[..., joint.v_slice]
         for k, (part, unit) in enumerate(parts):
-            found.append((f"{name} {part}" if len(parts) > 1 else name, _SPACES[space][2][unit], of_joint[..., k]))
-    return found
+            bundles.append((f"{name} {part}" if len(parts) > 1 else name, _SPACES[space][2][unit], of_joint[..., k]))
+    return bundles
 
 
 def film(
@@ -268,8 +268,10 @@ def _of_effort(run: Trajectory, name: str, u: Array) -> list[Curve]:
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
     """Of all joints, those of the tree before those that close loops, and of the other constraints."""
-    found = run.reactions
-    if not isinstance(found, LoopReactions):
-        return found
-    of_tree: dict[str, Array] = run.mechanism.reactions(run.q, run.v, run.a, multipliers=found.multipliers, time=run.t)
-    return of_tree | found.wrenches
+    reactions = run.reactions
+    if not isinstance(reactions, LoopReactions):
+        return reactions
+    of_tree: dict[str, Array] = run.mechanism.reactions(
+        run.q, run.v, run.a, multipliers=reactions.multipliers, time=run.t
+    )
+    return of_tree | reactions.wrenches

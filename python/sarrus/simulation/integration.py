@@ -77,20 +77,20 @@ class Event:
 
     def _value(self, t: float, q: Array, v: Array) -> float:
         """Of the function; TypeError or StateError where it is no finite number."""
-        given: Any = self.function(t, q, v)
-        if is_masked(given):
+        returned: Any = self.function(t, q, v)
+        if is_masked(returned):
             raise TypeError(
                 f"event '{self.name}' returned a masked number; it must return one that is not, such as q[0] - 1.0"
             )
-        x = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+        x = returned.item() if isinstance(returned, np.ndarray) and returned.ndim == 0 else returned
         if isinstance(x, bool) or not isinstance(x, Real):
-            raise TypeError(f"event '{self.name}' returned {given!r}; it must return one number, such as q[0] - 1.0")
+            raise TypeError(f"event '{self.name}' returned {returned!r}; it must return one number, such as q[0] - 1.0")
         try:
             number = float(x)
         except OverflowError:  # of an integer
             number = np.inf
         if not np.isfinite(number):
-            raise StateError(f"event '{self.name}' returned {given!r} at t = {t:.9g}: it must be finite")
+            raise StateError(f"event '{self.name}' returned {returned!r} at t = {t:.9g}: it must be finite")
         return number
 
 
@@ -178,11 +178,11 @@ class Integration:
             self.core.sample(self.x, self.t)
             self.shown = self.t, self.x.copy()
 
-    def _state_of_checkpoint(self, name: str, given: Any, time: float, counted: int) -> Array:
+    def _state_of_checkpoint(self, name: str, value: Any, time: float, counted: int) -> Array:
         """A copy of a state, in which something or nothing counts turns of joints that close loops, as something or nothing does now."""
-        if counted == self.core.counted or np.ndim(given) != 1:
-            return _state_of_checkpoint(name, given, self.core.size)
-        x = _state_of_checkpoint(name, given, self.core.size - self.core.counted + counted)
+        if counted == self.core.counted or np.ndim(value) != 1:
+            return _state_of_checkpoint(name, value, self.core.size)
+        x = _state_of_checkpoint(name, value, self.core.size - self.core.counted + counted)
         x = np.append(x[: len(x) - counted], np.zeros(self.core.counted))
         self._begin_counting(x, time)
         return x
@@ -283,36 +283,36 @@ class Integration:
         """Of states at the steps t, what is to be kept."""
         if samples is None:
             return t[1:], x[1:], status
-        wanted = samples[(samples > t[0]) & (samples <= t[-1])]
+        times = samples[(samples > t[0]) & (samples <= t[-1])]
         ended = self.ended_by is not None
-        if ended and not (len(wanted) and wanted[-1] == t[-1]):
-            wanted = np.append(wanted, t[-1])
+        if ended and not (len(times) and times[-1] == t[-1]):
+            times = np.append(times, t[-1])
         nq, nv = self.mechanism.nq, self.mechanism.nv
-        if len(t) < 2 or not len(wanted):
-            return wanted[:0], x[:0], status
+        if len(t) < 2 or not len(times):
+            return times[:0], x[:0], status
         steps = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv])
-        q, v = steps.at(wanted)
+        q, v = steps.at(times)
         integrated, counted = self.core.integrated, self.core.size - self.core.counted
-        held = x[np.searchsorted(t, wanted, side="right") - 1, integrated:counted]
+        held = x[np.searchsorted(t, times, side="right") - 1, integrated:counted]
         z, turned = (
-            [np.interp(wanted, t, one) for one in some.T] for some in (x[:, nq + nv : integrated], x[:, counted:])
+            [np.interp(times, t, one) for one in some.T] for some in (x[:, nq + nv : integrated], x[:, counted:])
         )
         rows = np.column_stack([q, v, *z, held, *turned])
         if ended:
             rows[-1] = x[-1]
-        return wanted, rows, status
+        return times, rows, status
 
     def _adaptive(
         self, end: float, samples: Array | None, tolerance: tuple[float, float], longest: float, keep: Keep
     ) -> None:
         """Chunks of steps of their own length."""
-        begin, given = self.shown[0], None if samples is None else samples[samples > self.shown[0]]
+        begin, later = self.shown[0], None if samples is None else samples[samples > self.shown[0]]
         whole, rest = whole_steps(begin, end, self.dt)
-        total = whole + (rest > 0.0) if given is None else len(given)
+        total = whole + (rest > 0.0) if later is None else len(later)
         had, finished, last = 0, self.shown[0] >= end, self.shown[1]
         while not finished:
             upto = min(had + CHUNK, total)
-            ask = _grid(begin, end, self.dt, had, upto, total) if given is None else given[had:upto]
+            ask = _grid(begin, end, self.dt, had, upto, total) if later is None else later[had:upto]
             pause = ask[-1] if len(ask) else end
             out, last = np.empty((max(upto - had, 1), self.core.size)), np.empty(self.core.size)
             self.t, self.h, status, more, taken, rejected, beyond, finished = self.core.run_adaptive(
@@ -350,9 +350,9 @@ class Integration:
             "stiffness": float(record[:1].sum()) if np.isfinite(method.stable) else None,
             "energy_eaten": float(-np.expm1(-record[3:HEAD].sum())) if np.isfinite(method.stable) else None, "limits": self.limits.exceeded(record),
         }  # fmt: skip
-        found = self.core.found
+        zeros = self.core.found
         events = {
-            event.name: np.array([when for which, when in found if which == k]) for k, event in enumerate(self.events)
+            event.name: np.array([when for which, when in zeros if which == k]) for k, event in enumerate(self.events)
         }
         said = "finished" if self.ended_by is None else f"terminated: {self.ended_by}"
         if status:
@@ -366,7 +366,7 @@ class Integration:
             return core.friction(t, np.concatenate([q, v, z], axis=-1), step)
 
         step = self.dt
-        acts = core.calls or any(given for kind, given in self.forces.terms.items() if kind != "effort_limits")
+        acts = core.calls or any(terms for kind, terms in self.forces.terms.items() if kind != "effort_limits")
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
             loop_q=x[:, core.size - core.counted :] if core.counted else None,
@@ -386,9 +386,9 @@ class Integration:
 # ---- what callers give -----------------------------------------------------------------------------------------------
 
 
-def check_choice(what: str, given: object, known: Iterable[str]) -> None:
-    if not isinstance(given, str) or given not in known:
-        raise ValueError(f"{what} must be one of {', '.join(repr(name) for name in known)}; got {given!r}")
+def check_choice(what: str, value: object, known: Iterable[str]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{what} must be one of {', '.join(repr(name) for name in known)}; got {value!r}")
 
 
 # of a checkpoint, besides the state x
@@ -417,9 +417,9 @@ def _check_fields(checkpoint: Mapping[str, Any]) -> None:
             raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {x!r}")
 
 
-def _state_of_checkpoint(name: str, given: Any, size: int) -> Array:
+def _state_of_checkpoint(name: str, value: Any, size: int) -> Array:
     """A copy of a state (size,)."""
-    x = real_array(f"'{name}' of the checkpoint", given).copy()
+    x = real_array(f"'{name}' of the checkpoint", value).copy()
     if x.shape != (size,):
         raise ModelError(
             f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, with other internal states"
@@ -484,10 +484,10 @@ def loop_coordinates(robot: Mechanism, q: Array, time: float) -> Array:
     return np.concatenate([x[joint.name] for joint in robot._closing_joints], axis=-1)
 
 
-def method_for(given: str, elements: Iterable[Any]) -> str:
+def method_for(method: str, elements: Iterable[Any]) -> str:
     """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps."""
-    if given != "auto":
-        return given
+    if method != "auto":
+        return method
     return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
 
 
@@ -545,14 +545,14 @@ def _sampled_force(mechanism: Mechanism, functions: Sequence[Controller]) -> Con
     return lambda t, q, v: force(t, q, v)[0]
 
 
-def _returned(given: Any, size: int, what: str) -> Array:
+def _returned(value: Any, size: int, what: str) -> Array:
     """What a controller returned, as (size,) numbers; one number will do where size is 1."""
-    if given is None:
+    if value is None:
         raise TypeError(f"the controller returned None; it must return {what} ({size},)")
     try:
-        x = real_array(f"{what} of the controller", given)
+        x = real_array(f"{what} of the controller", value)
     except ValueError:
-        raise ShapeError(f"the controller returned {given!r}; it must return {what} ({size},)") from None
+        raise ShapeError(f"the controller returned {value!r}; it must return {what} ({size},)") from None
     if x.shape != (size,) and not (size == 1 and x.shape == ()):
         raise ShapeError(f"the controller returned shape {x.shape}; it must return {what} ({size},)")
     return x
@@ -610,8 +610,8 @@ def _grid(start: float, end: float, dt: float, first: int, last: int, total: int
     return t
 
 
-def _bar(total: float, wanted: bool) -> Any:
-    if not wanted:
+def _bar(total: float, shown: bool) -> Any:
+    if not shown:
         return None
     try:
         from tqdm.auto import tqdm

@@ -90,12 +90,12 @@ class JointLimits:
 
     def exceeded(self, record: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Limits that were exceeded, as a record says: which, when first [s], and how far."""
-        found = []
+        left = []
         for limit, term, (time, excess) in zip(self.watched, self.terms, record[HEAD:].reshape(-1, 2), strict=True):
             if excess:
                 reached = term[3 if excess > 0.0 else 2] + excess
-                found.append({**asdict(limit), "time": float(time), "reached": float(reached)})
-        return found
+                left.append({**asdict(limit), "time": float(time), "reached": float(reached)})
+        return left
 
     def warn(self, exceeded: Sequence[dict[str, Any]], runs: str = "") -> None:
         """Of limits that were left though nothing enforces them; to the caller of simulate() or simulate_many()."""

@@ -151,7 +151,7 @@ class Sweep:
         """
         path = checked_path(path)
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
-            storage.write_sweep(path, self._given() | {"acting": self._acting})
+            storage.write_sweep(path, self._fields() | {"acting": self._acting})
         elif self.mechanisms is not None:
             raise ModelError(
                 "each of the runs has a mechanism of its own, which a .parquet cannot hold: save them as .npz"
@@ -161,7 +161,7 @@ class Sweep:
             with replacing(path) as file:
                 frame.to_parquet(file, index=False)
 
-    def _given(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         names = ("mechanism", "mechanisms", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
         return {name: getattr(self, name) for name in names} | {"counted": self._counted}
 

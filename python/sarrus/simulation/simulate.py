@@ -201,7 +201,7 @@ def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, flo
     return start, duration, step
 
 
-def checked_gains(mechanism: Mechanism, stabilisation: str, given: Any) -> tuple[float, float]:
+def checked_gains(mechanism: Mechanism, stabilisation: str, asked: Any) -> tuple[float, float]:
     """The two gains of a stabilisation, its own where none are given."""
     if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
         raise ModelError(
@@ -209,29 +209,29 @@ def checked_gains(mechanism: Mechanism, stabilisation: str, given: Any) -> tuple
             f"'{mechanism._without_inertia[0]}': take 'projection' or 'baumgarte', or give a body that it carries a mass"
         )
     defaults = STABILISATIONS[stabilisation]
-    if given is None:
+    if asked is None:
         return defaults
     if not any(defaults):
         takes = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
-        raise ValueError(f"stabilisation '{stabilisation}' takes no gains, as {takes} do; got {given!r}")
+        raise ValueError(f"stabilisation '{stabilisation}' takes no gains, as {takes} do; got {asked!r}")
     try:
-        gains = real_array("gains", given)
+        gains = real_array("gains", asked)
         sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
     except (TypeError, ValueError):
         sound = False
     if not sound:
         raise ValueError(
-            f"gains must be two finite numbers that are not negative, (of velocities, of positions); got {given!r}"
+            f"gains must be two finite numbers that are not negative, (of velocities, of positions); got {asked!r}"
         )
     return float(gains[0]), float(gains[1])
 
 
-def _as_events(given: Any) -> list[Event]:
-    if isinstance(given, Event) or callable(given):
-        given = [given]
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"events must be Event or functions (t, q, v), one or several; got {given!r}")
-    events = list(given)
+def _as_events(value: Any) -> list[Event]:
+    if isinstance(value, Event) or callable(value):
+        value = [value]
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"events must be Event or functions (t, q, v), one or several; got {value!r}")
+    events = list(value)
     for event in events:
         if not isinstance(event, Event) and not callable(event):
             raise TypeError(f"events must be Event or functions (t, q, v); one of them is {event!r}")
@@ -244,14 +244,14 @@ def _as_events(given: Any) -> list[Event]:
     return events
 
 
-def _as_checkpoint(given: Any) -> dict[str, Any]:
-    checkpoint = given.checkpoint if isinstance(given, Trajectory) else given
-    if isinstance(given, Trajectory) and checkpoint is None:
+def _as_checkpoint(value: Any) -> dict[str, Any]:
+    checkpoint = value.checkpoint if isinstance(value, Trajectory) else value
+    if isinstance(value, Trajectory) and checkpoint is None:
         raise ModelError(
             "this Trajectory has no checkpoint to resume from: it was not simulated, or was loaded without it"
         )
     if not isinstance(checkpoint, Mapping):
-        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {given!r}")
+        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {value!r}")
     missing = sorted(IN_CHECKPOINT - checkpoint.keys())
     if missing:
         raise ModelError(f"resume must be the checkpoint of a Trajectory; this one lacks {', '.join(missing)}")

@@ -43,20 +43,25 @@ def suffix(path: Path, known: tuple[str, ...] = (".npz", ".csv"), what: str = "t
     return ending
 
 
-def write_npz(path: Path, given: Mapping[str, Any]) -> None:
+def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     """Write the arguments of a trajectory; `efforts` is an array or None."""
-    mechanism: Mechanism = given["mechanism"]
+    mechanism: Mechanism = contents["mechanism"]
     try:
-        pickled = _pickled(path, (mechanism.description, given["checkpoint"]))
+        pickled = _pickled(path, (mechanism.description, contents["checkpoint"]))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ModelError(
             f"'{mechanism.name}' holds a function that cannot be pickled ({error}): save as .csv, "
             "or define the function at the top of a module"
         ) from error
-    events = given["events"]
-    notes = {"format": FORMAT, "statistics": given["statistics"], "status": given["status"], "events": list(events)}
-    samples = {name: given[name] for name in ("t", "q", "v", "a", "z", "loop_q", "friction")} | {
-        "tau": given["efforts"]
+    events = contents["events"]
+    notes = {
+        "format": FORMAT,
+        "statistics": contents["statistics"],
+        "status": contents["status"],
+        "events": list(events),
+    }
+    samples = {name: contents[name] for name in ("t", "q", "v", "a", "z", "loop_q", "friction")} | {
+        "tau": contents["efforts"]
     }
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
@@ -99,19 +104,24 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_sweep(path: Path, given: Mapping[str, Any]) -> None:
+def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
     """Write the arguments of a sweep, and what acts in it."""
-    mechanism: Mechanism = given["mechanism"]
+    mechanism: Mechanism = contents["mechanism"]
     try:
-        own = () if given["mechanisms"] is None else (given["mechanisms"],)
-        pickled = _pickled(path, (mechanism.description, given["acting"], *own))
+        of_runs = () if contents["mechanisms"] is None else (contents["mechanisms"],)
+        pickled = _pickled(path, (mechanism.description, contents["acting"], *of_runs))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ModelError(
             f"'{mechanism.name}' holds a function that cannot be pickled ({error}): define it at the top of a module"
         ) from error
-    arrays = {name: given[name] for name in (*IN_SWEEP, "efforts") if given[name] is not None}
-    limits = [asdict(limit) for limit in given["limits"]]
-    notes = {"format": SWEEP_FORMAT, "limits": limits, "several mechanisms": bool(own), "counted": given["counted"]}
+    arrays = {name: contents[name] for name in (*IN_SWEEP, "efforts") if contents[name] is not None}
+    limits = [asdict(limit) for limit in contents["limits"]]
+    notes = {
+        "format": SWEEP_FORMAT,
+        "limits": limits,
+        "several mechanisms": bool(of_runs),
+        "counted": contents["counted"],
+    }
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
@@ -133,10 +143,10 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         limits, counted = [Limit(**limit) for limit in notes["limits"]], int(notes.get("counted", 0))
     except Exception as error:  # whatever a foreign file brings about
         raise ValueError(f"not a sweep that sarrus saved: {error}") from error
-    acting, own = None, []
+    acting, of_runs = None, []
     if mechanism is None:
         try:
-            description, acting, *own = _unpickled(path, arrays["pickled"].tobytes())
+            description, acting, *of_runs = _unpickled(path, arrays["pickled"].tobytes())
             mechanism = Mechanism(description)
         except Exception as error:  # whatever a pickle brings about
             fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
@@ -147,10 +157,10 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         )
     elif different := _difference(described, _described(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
-    given = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
-    _check_sweep(mechanism, given)
+    contents = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
+    _check_sweep(mechanism, contents)
     return {
-        "mechanism": mechanism, **given, "counted": counted, "limits": limits, "acting": acting, "mechanisms": own[0] if own else None
+        "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": of_runs[0] if of_runs else None
     }  # fmt: skip
 
 
@@ -173,8 +183,8 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(file)
         self.folder = folder
 
-    def persistent_load(self, told: tuple[Any, ...]) -> Mesh:
-        file, scale, *folders, package_dirs = told
+    def persistent_load(self, identity: tuple[Any, ...]) -> Mesh:
+        file, scale, *folders, package_dirs = identity
         beside, *package_dirs = (
             os.path.normpath(os.path.join(self.folder, x)) if x else x for x in (*folders, *package_dirs)
         )
@@ -195,14 +205,14 @@ def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:
     import pandas
 
     frame = pandas.read_parquet(path)
-    wanted = ["run", "status", "t", *columns(mechanism, False, False)[1:-2]]
-    if list(frame.columns) != wanted:
-        raise ValueError(f"its columns are not those of '{mechanism.name}', {', '.join(wanted)}")
+    expected = ["run", "status", "t", *columns(mechanism, False, False)[1:-2]]
+    if list(frame.columns) != expected:
+        raise ValueError(f"its columns are not those of '{mechanism.name}', {', '.join(expected)}")
     table = frame.to_numpy(np.float64)
     runs = int(table[-1, 0]) + 1 if len(table) else 0
     if not runs or len(table) % runs or (table[:, 0] != np.repeat(np.arange(runs), len(table) // runs)).any():
         raise ValueError("its rows are not those of runs one after the other, each of as many samples")
-    table = table.reshape(runs, -1, len(wanted))
+    table = table.reshape(runs, -1, len(expected))
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     return {
@@ -215,11 +225,11 @@ def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def _check_sweep(mechanism: Mechanism, given: Mapping[str, Any]) -> None:
-    runs, n = len(given["status"]), len(given["t"])
+def _check_sweep(mechanism: Mechanism, contents: Mapping[str, Any]) -> None:
+    runs, n = len(contents["status"]), len(contents["t"])
     for name, size in (("q", mechanism.nq), ("v", mechanism.nv), ("efforts", mechanism.nv)):
-        if given[name] is not None and given[name].shape != (runs, n, size):
-            raise ValueError(f"{name} must be ({runs}, {n}, {size}); it has {given[name].shape}")
+        if contents[name] is not None and contents[name].shape != (runs, n, size):
+            raise ValueError(f"{name} must be ({runs}, {n}, {size}); it has {contents[name].shape}")
 
 
 def _arrays(data: bytes) -> dict[str, Any]:
@@ -286,11 +296,11 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
             head = next(csv.reader(file), [])
         except csv.Error as error:
             raise ValueError(f"its first line is no table's: {error}") from error
-        given, known = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
-        wanted = columns(mechanism, known, given)
-        if head != wanted:
-            missing = [f"column '{name}' is missing" for name in wanted if name not in head]
-            fault = next(iter(missing), f"they must be {', '.join(wanted)}")
+        with_a, known = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
+        expected = columns(mechanism, known, with_a)
+        if head != expected:
+            missing = [f"column '{name}' is missing" for name in expected if name not in head]
+            fault = next(iter(missing), f"they must be {', '.join(expected)}")
             raise ValueError(f"its columns are not those of '{mechanism.name}'; {fault}")
         lines = file.read()
     table = np.empty((0, len(head)))
@@ -299,16 +309,16 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
     if table.shape[1] != len(head):
         raise ValueError(f"its rows have {table.shape[1]} numbers for {len(head)} columns")
     nq, nv = mechanism.nq, mechanism.nv
-    ends = np.cumsum([1, nq, nv, known * nv, given * nv, 1])
+    ends = np.cumsum([1, nq, nv, known * nv, with_a * nv, 1])
     t, q, v, tau, a, energy, _ = np.split(table, ends, axis=1)
-    samples = {"t": t[:, 0], "q": q, "v": v, "efforts": tau if known else None, "a": a if given else None}
+    samples = {"t": t[:, 0], "q": q, "v": v, "efforts": tau if known else None, "a": a if with_a else None}
     return {"mechanism": mechanism, **samples, "status": "unknown"}, energy[:, 0]
 
 
-def columns(mechanism: Mechanism, known: bool, given: bool) -> list[str]:
+def columns(mechanism: Mechanism, known: bool, with_a: bool) -> list[str]:
     """Of the table; those of tau only where it is known, those of a where it was given."""
     named = []
-    for space in ("q", "v", *["tau"] * known, *["a"] * given):
+    for space in ("q", "v", *["tau"] * known, *["a"] * with_a):
         for name in mechanism.joints:
             joint = mechanism.joint(name)
             size = joint.nq if space == "q" else joint.nv

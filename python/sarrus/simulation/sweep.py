@@ -320,12 +320,12 @@ def _felt_at(robot: Mechanism, elements: Sequence[Any], q: ArrayLike) -> Array |
     return start_of(robot, q)
 
 
-def _robots(given: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
+def _robots(mechanisms: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
     """What moves; of several, one a run, each once, and which of them a run has."""
-    if not isinstance(given, (list, tuple)) or not given:
-        return [checked_mechanism(given)], None
-    numbered = {one: k for k, one in enumerate(dict.fromkeys(checked_mechanism(one) for one in given))}
-    return list(numbered), np.array([numbered[one] for one in given], dtype=np.intp)
+    if not isinstance(mechanisms, (list, tuple)) or not mechanisms:
+        return [checked_mechanism(mechanisms)], None
+    numbered = {one: k for k, one in enumerate(dict.fromkeys(checked_mechanism(one) for one in mechanisms))}
+    return list(numbered), np.array([numbered[one] for one in mechanisms], dtype=np.intp)
 
 
 def _check_alike(robots: Sequence[Mechanism], watches: Sequence[JointLimits]) -> None:
@@ -467,14 +467,16 @@ class Acting:
 
     def efforts(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
         """Generalised force (n, nv) in states of one run, in which a policy asked for what is held."""
-        return self._told(lambda core, t, x: core.efforts(t, x), run, held, t, np.concatenate([q, v, z], axis=-1))
+        return self._evaluated(lambda core, t, x: core.efforts(t, x), run, held, t, np.concatenate([q, v, z], axis=-1))
 
     def friction(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
         """Dry friction (n, all nv) along all joints there."""
         dt = self.job.clock.dt
-        return self._told(lambda core, t, x: core.friction(t, x, dt), run, held, t, np.concatenate([q, v, z], axis=-1))
+        return self._evaluated(
+            lambda core, t, x: core.friction(t, x, dt), run, held, t, np.concatenate([q, v, z], axis=-1)
+        )
 
-    def _told(
+    def _evaluated(
         self, ask: Callable[[_core.Simulation, Array, Array], Array], run: int, held: Array | None, t: Array, x: Array
     ) -> Array:
         numbers = _of(self.parameters, run)
@@ -541,9 +543,9 @@ def _by_policy(sweep: _Job, x: Array, parameters: Array, policy: Policy, asked: 
     return slice(None), kept, ended, record
 
 
-def _answer(given: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> Array:
+def _answer(returned: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> Array:
     """Efforts (runs, nv) of a policy, zero for runs that have failed."""
-    efforts = real_array("what the policy returned", given)
+    efforts = real_array("what the policy returned", returned)
     if efforts.shape != shape:
         raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}")
     answer = np.zeros(shape)
@@ -667,14 +669,14 @@ def _equally_many(
     """States (runs, nq), (runs, nv), and numbers (runs, parameters) or (parameters,)."""
     nq, nv = mechanism.nq, mechanism.nv
     arrays = []
-    for name, given, width in (("q", q, nq), ("v", v, nv)):
+    for name, values, width in (("q", q, nq), ("v", v, nv)):
         try:
-            x = np.asarray(given)
-            if x.dtype.kind not in "fiub" or is_masked(given):
+            x = np.asarray(values)
+            if x.dtype.kind not in "fiub" or is_masked(values):
                 raise TypeError
             x = x.astype(np.float64, copy=False)
         except (TypeError, ValueError):
-            raise TypeError(f"{name} must be numbers (runs, {width}); got {given!r}") from None
+            raise TypeError(f"{name} must be numbers (runs, {width}); got {values!r}") from None
         arrays.append(x)
     q, v = arrays
     if q.ndim not in (1, 2) or v.ndim not in (1, 2) or q.shape[-1] != nq or v.shape[-1] != nv:

@@ -122,8 +122,8 @@ class Trajectory:
             raise TypeError(f"statistics are a mapping of names to values; got {statistics!r}")
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
 
-        def rows(name: str, given: Any, wide: int | str) -> Array:
-            x = _kept(real_array(name, given))
+        def rows(name: str, values: Any, wide: int | str) -> Array:
+            x = _kept(real_array(name, values))
             if x.ndim != 2 or len(x) != n or wide not in (x.shape[1], "m"):
                 raise ShapeError(f"{name} must be ({n}, {wide}), a row a time; got {x.shape}")
             return x
@@ -207,7 +207,7 @@ class Trajectory:
                 raise type(error)(f"sample {k} at t = {plan.t[k]:.9g} s: {error}") from None
         if mechanism.nc:
             tau = (mechanism.actuation_jacobian(plan.q, actuated) @ tau[..., None])[..., 0]
-        return cls(**plan._given() | {"efforts": tau})
+        return cls(**plan._fields() | {"efforts": tau})
 
     def __setattr__(self, name: str, value: object = None) -> None:
         raise AttributeError(f"a Trajectory does not change; cannot set or delete '{name}'")
@@ -230,9 +230,9 @@ class Trajectory:
         return trajectory(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Trajectory, **self._given()), ()
+        return partial(Trajectory, **self._fields()), ()
 
-    def _given(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         """What it is made from."""
         names = ("mechanism", "t", "q", "v", "z", "loop_q", "statistics", "status", "events", "checkpoint")
         # a function of the controllers does not travel; what it says does
@@ -256,7 +256,7 @@ class Trajectory:
                 "what acts in this Trajectory is unknown, and with it tau, a and reactions: it was made of t, q and v alone. "
                 "Trajectory.from_motion(mechanism, t, q, v, a) tells what a given motion needs; with efforts=np.zeros_like(v) nothing acts"
             )
-        return self._told("efforts", self.efforts, self.mechanism.nv)
+        return self._evaluated("efforts", self.efforts, self.mechanism.nv)
 
     @cached_property
     def friction(self) -> Array | None:
@@ -265,15 +265,15 @@ class Trajectory:
         None where it is unknown: in a motion that was not simulated, or comes from a .csv. Then it is what forward dynamics takes it for, its
         limit against each velocity, and zero at rest.
         """
-        given = self._given_friction
-        return None if given is None else self._told("friction", given, self.mechanism._all_nv)
+        known = self._given_friction
+        return None if known is None else self._evaluated("friction", known, self.mechanism._all_nv)
 
-    def _told(self, what: str, given: Efforts | Array, wide: int) -> Array:
+    def _evaluated(self, what: str, values: Efforts | Array, wide: int) -> Array:
         """Forces (n, wide), or what their function says."""
-        if not callable(given):
-            return given
+        if not callable(values):
+            return values
         z = np.empty((len(self), 0)) if self.z is None else self.z
-        forces = _kept(given(self.t, self.q, self.v, z)) if len(self) else _kept(np.empty((0, wide)))
+        forces = _kept(values(self.t, self.q, self.v, z)) if len(self) else _kept(np.empty((0, wide)))
         if forces.shape != (len(self), wide):
             raise ShapeError(f"{what} returned shape {forces.shape}; it must return {(len(self), wide)}")
         return forces
@@ -340,16 +340,16 @@ class Trajectory:
         if not self.mechanism.nc:
             wrenches = self.mechanism.reactions(self.q, self.v, self.a)
             return {name: _kept(wrench) for name, wrench in wrenches.items()}
-        found: LoopReactions
+        carried: LoopReactions
         state: Any = {"time": self.t, "check": False}
         robot, tau = self._acting
-        _, found = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
+        _, carried = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
         if self._passive is not None:
             for name, wrench in self.mechanism._by_friction(self.q, self._passive, self.t).items():
-                found.wrenches[name] = found.wrenches[name] + wrench
-        for x in (found.multipliers, found.residual, *found.wrenches.values()):
+                carried.wrenches[name] = carried.wrenches[name] + wrench
+        for x in (carried.multipliers, carried.residual, *carried.wrenches.values()):
             x.setflags(write=False)
-        return found
+        return carried
 
     def pin_loads(self, *, actuated: Sequence[str] | None = None) -> PinLoadHistory:
         """What every joint carries along the motion, and the efforts of motors and prescribed motions; printed, a table.
@@ -472,7 +472,7 @@ class Trajectory:
         """
         path = checked_path(path)
         if storage.suffix(path) == ".npz":
-            storage.write_npz(path, self._given())
+            storage.write_npz(path, self._fields())
             return
         starts = range(0, len(self), 65536)  # numbers as objects take a multiple of their memory
         storage.write_csv(path, self._columns, (self._table(slice(first, first + 65536)) for first in starts))
@@ -495,8 +495,8 @@ class Trajectory:
             if storage.suffix(path) == ".npz":
                 return cls(**storage.read_npz(path, mechanism))
             if mechanism is not None:
-                given, energy = storage.read_csv(path, mechanism)
-                return cls(**given)._with_energy(energy)
+                fields, energy = storage.read_csv(path, mechanism)
+                return cls(**fields)._with_energy(energy)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
         raise TypeError("a .csv does not hold the mechanism: Trajectory.load(path, mechanism=...)")

@@ -73,28 +73,30 @@ class Labels:
     def _place(self, client: Any) -> None:
         with self._lock, client.atomic():
             drawn, camera = self._drawn.setdefault(client.client_id, {}), client.camera
-            wanted = [k for k, label in enumerate(self.all) if label.kind in self.shown]
-            for k in set(drawn) - set(wanted):
+            visible = [k for k, label in enumerate(self.all) if label.kind in self.shown]
+            for k in set(drawn) - set(visible):
                 for node in drawn.pop(k):
                     node.remove()
-            if not wanted:
+            if not visible:
                 return
             w, x, y, z = camera.wxyz
             axes = Rotation.from_quaternion([x, y, z, w]).matrix.T  # rows: right, down, ahead
-            seen = (self._points[wanted] - camera.position) @ axes.T
+            seen = (self._points[visible] - camera.position) @ axes.T
             depth = np.maximum(seen[:, 2], 1e-9)
             pixels = camera.image_height / (2 * math.tan(camera.fov / 2)) / depth  # a metre there
             middle = np.array([camera.image_width, camera.image_height]) / 2
             at = seen[:, :2] * pixels[:, None] + middle
-            widths = np.array([LETTER * len(self.all[k].text) + PADDING for k in wanted])
+            widths = np.array([LETTER * len(self.all[k].text) + PADDING for k in visible])
             ahead = seen[:, 2] > 0.0
             centres = spread(np.where(ahead[:, None], at, np.inf), widths, 2 * middle)
-            for k, centre, was, per_metre, point in zip(wanted, centres, at, pixels, self._points[wanted], strict=True):
+            for k, centre, was, per_metre, point in zip(
+                visible, centres, at, pixels, self._points[visible], strict=True
+            ):
                 if k not in drawn:
                     drawn[k] = self._draw(client, k)
                 text, line = drawn[k]
-                text.visible = line.visible = found = bool(np.isfinite(centre).all())
-                if found:
+                text.visible = line.visible = placed = bool(np.isfinite(centre).all())
+                if placed:
                     text.position = point + (centre - was) / per_metre @ axes[:2]
                     line.points = np.array([[point, text.position]], dtype=np.float32)
 

@@ -65,13 +65,13 @@ class Inputs:
         part = 0.0
         while part < 1.0:
             there = min(1.0, part + part_step)
-            found = self._close(q, rows, start + there * way)
-            if found is None:
+            closed = self._close(q, rows, start + there * way)
+            if closed is None:
                 part_step /= 2
                 if part_step < longest / 256:
                     return q, False
             else:
-                q, part, part_step = found, there, min(longest, 2 * part_step)
+                q, part, part_step = closed, there, min(longest, 2 * part_step)
         return q, True
 
     def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:
@@ -90,8 +90,8 @@ class Inputs:
         for _ in range(60):
             x = self.coordinates(now)
             x[rows] = target
-            found, left = loops.close(self._chart.moved(self.mechanism.neutral()[None], x[None]), scale, STEPS)
-            now = np.asarray(found[0])
+            closed, left = loops.close(self._chart.moved(self.mechanism.neutral()[None], x[None]), scale, STEPS)
+            now = np.asarray(closed[0])
             if not left[0] < CLOSED or not np.abs(loops.difference(q, now)).max() < 0.6:
                 return None
             if np.abs(self.coordinates(now)[rows] - target).max() < CLOSED:

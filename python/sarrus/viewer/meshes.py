@@ -69,21 +69,21 @@ def find(mesh: Mesh) -> Path:
     beside = mesh.beside or "the working directory"
     if not separator or scheme == "file":
         path = Path(url2pathname(name) if separator else mesh.file)
-        found: Iterable[tuple[Path, list[Path]]] = [(mesh.beside / path, _own(mesh))]
+        candidates: Iterable[tuple[Path, list[Path]]] = [(mesh.beside / path, _own(mesh))]
         cure = "there is no such file" + ("" if path.is_absolute() else f" in {beside}")
     elif scheme in ("package", "model"):
         package, _, inside = name.lstrip("/").partition("/")
         inside = os.path.normpath(inside.lstrip("/"))
         if package in ("", ".", "..") or inside.split(os.sep)[0] == "..":
             raise MeshError(mesh.file, "it leads out of its package")
-        found = ((path / inside, allowed) for path, allowed in _packages(mesh, package))
+        candidates = ((path / inside, allowed) for path, allowed in _packages(mesh, package))
         cure = (
             f"there is no folder '{package}' with that file above {beside}: "
             "load(..., package_dirs=[...]), or the variable ROS_PACKAGE_PATH, says where it is"
         )
     else:
         raise MeshError(mesh.file, f"{scheme}:// is not fetched: a path, package:// and file:// are read")
-    for path, allowed in found:
+    for path, allowed in candidates:
         if allowed and not is_within(path, allowed):
             cure = f"it leads out of {beside}: load(..., package_dirs=[...]) names other folders that it may lie in"
         elif path.exists():

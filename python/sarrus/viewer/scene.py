@@ -160,8 +160,8 @@ class Scene:
         for body in self.mechanism.bodies:
             path = self._paths[body]
             self.nodes[body] = self._scene.add_frame(path, show_axes=False)
-            own = [bar for bar in self.skeleton.bars if bar.first[0] == bar.second[0] == bar.owner == body]
-            ends = [(bar.first[1], bar.second[1]) for bar in own]
+            bars = [bar for bar in self.skeleton.bars if bar.first[0] == bar.second[0] == bar.owner == body]
+            ends = [(bar.first[1], bar.second[1]) for bar in bars]
             parts = self._bars(body, ends)
             if self._draw_bare(body, f"{path}/bars", parts, self.colors[body]):
                 self.bare[body] = together(parts)

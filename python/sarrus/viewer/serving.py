@@ -25,23 +25,23 @@ def serve(host: str, port: int) -> tuple[Any, str]:
     names = {host.lower(), "localhost"}
     if not ip.is_loopback:
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-    gate, found = Gate(names), list[Any]()
+    gate, outcome = Gate(names), list[Any]()
 
     def start() -> None:
         try:
-            found.append(guarded(gate, address, free))
+            outcome.append(guarded(gate, address, free))
         except Exception as error:
-            found.append(error)
+            outcome.append(error)
 
     # its constructor waits without end for a thread that may have failed
     starting = threading.Thread(target=start, name="sarrus-view-start", daemon=True)
     starting.start()
     starting.join(PATIENCE)
-    if not found:
+    if not outcome:
         raise RuntimeError(f"the view's server did not come up at {host} port {free} within {PATIENCE:g} s")
-    if isinstance(found[0], Exception):
-        raise found[0]
-    server = found[0]
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    server = outcome[0]
     shown = ("[::1]" if ip.version == 6 else "127.0.0.1") if ip.is_unspecified else f"[{host}]" if ":" in host else host
     return server, f"http://{shown}:{server.get_port()}/{gate.key}"
 

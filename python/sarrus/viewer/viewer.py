@@ -233,9 +233,9 @@ class View:
 
     def seek(self, time: float) -> None:
         """Show the trajectory, and those beside it, at a time [s], each at its ends beyond them."""
-        run, wanted = self._run(), checked_number("time", time, "")
+        run, moment = self._run(), checked_number("time", time, "")
         with self._lock:
-            self._time = float(np.clip(wanted, *self._span))
+            self._time = float(np.clip(moment, *self._span))
             q = run.at(np.clip(self._time, run.t[0], run.t[-1]))[0]
             # a run that diverged may end in numbers that are none
             self._q = q if np.isfinite(q).all() else self._q
@@ -350,13 +350,13 @@ class View:
                 self._panel.show(now, self._time)
                 forces = self._scene.forces
                 forces.shown = bool(self._panel.forces.value)
-                told = forces.show(self._q, self.trajectory, self._time)
+                text = forces.show(self._q, self.trajectory, self._time)
                 if ghosts := self._scene.ghosts:
                     ghosts.show(self._time)
-                    told += f"\n\nBeside it {len(ghosts.runs)} of {len(self.runs)} runs."
+                    text += f"\n\nBeside it {len(ghosts.runs)} of {len(self.runs)} runs."
                 if self.trajectory is None:
                     self._scene.traces.go_on(self._q)
-                self._panel.explain(told)
+                self._panel.explain(text)
         finally:
             self._showing = False
 
@@ -385,22 +385,22 @@ class View:
         return self.trajectory
 
     def _checked(self, q: ArrayLike) -> Array:
-        given = real_array("q", q)
-        if given.shape != (self.mechanism.nq,):
-            raise ShapeError(f"q has shape {given.shape}; a view shows one configuration, ({self.mechanism.nq},)")
-        if not np.isfinite(given).all():
+        array = real_array("q", q)
+        if array.shape != (self.mechanism.nq,):
+            raise ShapeError(f"q has shape {array.shape}; a view shows one configuration, ({self.mechanism.nq},)")
+        if not np.isfinite(array).all():
             raise StateError("q must be finite to be shown")
-        return np.asarray(self.mechanism.normalize(given))
+        return np.asarray(self.mechanism.normalize(array))
 
 
-def _checked_runs(mechanism: Mechanism, given: Any) -> Sweep | Sequence[Trajectory]:
+def _checked_runs(mechanism: Mechanism, trajectory: Any) -> Sweep | Sequence[Trajectory]:
     """What can be played back of it."""
-    if given is None:
+    if trajectory is None:
         return ()
-    runs = (given,) if isinstance(given, Trajectory) else given
+    runs = (trajectory,) if isinstance(trajectory, Trajectory) else trajectory
     several = isinstance(runs, Sequence) and all(isinstance(run, Trajectory) for run in runs)
     if not several and not isinstance(runs, Sweep):
-        raise TypeError(f"trajectory must be a Trajectory, a list of them or a Sweep; got {given!r}")
+        raise TypeError(f"trajectory must be a Trajectory, a list of them or a Sweep; got {trajectory!r}")
     if isinstance(runs, Sweep) and runs.mechanisms is not None:
         _check_alike(mechanism, runs)
         return runs
@@ -414,10 +414,10 @@ def _check_alike(mechanism: Mechanism, runs: Sweep) -> None:
     """ModelError where a run's own mechanism is drawn in other lines: masses may differ, lengths may not."""
     q = np.stack([mechanism.random(seed) for seed in (0, 1)])
     lines = Skeleton(mechanism).segments_flat(q)
-    for own in {id(own): own for own in runs.mechanisms or ()}.values():
-        drawn = Skeleton(own).segments_flat(q) if own.joints == mechanism.joints else lines[:0]
+    for robot in {id(robot): robot for robot in runs.mechanisms or ()}.values():
+        drawn = Skeleton(robot).segments_flat(q) if robot.joints == mechanism.joints else lines[:0]
         if drawn.shape != lines.shape or not np.allclose(drawn, lines):
-            k = next(k for k, one in enumerate(runs.mechanisms or ()) if one is own)
+            k = next(k for k, one in enumerate(runs.mechanisms or ()) if one is robot)
             raise ModelError(
                 f"the mechanism of run {k} has other lengths than '{mechanism.name}': view it alone, view(runs.mechanisms[{k}], trajectory=runs[{k}])"
             )

@@ -212,8 +212,8 @@ class Actuation(LoopFunctions):
                 if (low <= high).all():  # u is the least: what else brings the motion about differs by internal efforts
                     u, missing = within_limits(u, self.internal_efforts(q, time=known.get("time")), low, high)
                 return share(out=out) if missing else into(out, u)  # the first says what is wrong
-            narrowed, found = share(return_status=True)
-            u, status = np.where(within[..., None], u, narrowed), np.where(within, status, found)
+            narrowed, narrowed_status = share(return_status=True)
+            u, status = np.where(within[..., None], u, narrowed), np.where(within, status, narrowed_status)
         result = into(out, np.broadcast_to(u, (*within.shape, self.nu)))
         return (result, np.broadcast_to(status, within.shape)) if return_status else result
 
@@ -393,8 +393,8 @@ def _rows(
     return lead, rows
 
 
-def _per_motor(name: str, given: ArrayLike, nu: int) -> Array:
-    x = real_array(_ARGUMENT.get(name, name), given)
+def _per_motor(name: str, value: ArrayLike, nu: int) -> Array:
+    x = real_array(_ARGUMENT.get(name, name), value)
     return np.full(nu, float(x)) if x.ndim == 0 else real_rows(_ARGUMENT.get(name, name), x, nu, finite=False)
 
 
@@ -402,15 +402,15 @@ def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
     try:
         low, high = limits
     except (TypeError, ValueError):
-        wanted = "two, (lower, upper), each a number or one for each motor"
-        raise ShapeError(f"limits must be {wanted}; got {limits!r}") from None
+        expected = "two, (lower, upper), each a number or one for each motor"
+        raise ShapeError(f"limits must be {expected}; got {limits!r}") from None
     return low, high
 
 
-def _off(J: Array, x: Array, wanted: Array) -> Array:
+def _off(J: Array, x: Array, required: Array) -> Array:
     """How far J x is from what it must be, in units of what is still tolerated."""
-    size = applied(np.abs(J), np.abs(x)) + np.abs(wanted)
-    return np.abs(applied(J, x) - wanted) / (TOLERANCE * size + AT_REST)
+    size = applied(np.abs(J), np.abs(x)) + np.abs(required)
+    return np.abs(applied(J, x) - required) / (TOLERANCE * size + AT_REST)
 
 
 def _back(

@@ -64,11 +64,11 @@ class PinLoads(dict[str, Array]):
         q = q.reshape(-1, robot.nq)
         when = None if time is None else np.broadcast_to(time, self._at[1].shape[:-1]).ravel()
         sound = np.flatnonzero(np.isfinite(q).all(axis=1))
-        found: dict[str, NDArray[np.bool_]] = {}
+        loose_of: dict[str, NDArray[np.bool_]] = {}
         for k in np.unique(sound[np.linspace(0, len(sound) - 1, LOOKED_AT).astype(int)]) if len(sound) else ():
             for name, loose in _loose(robot, q[k], None if when is None else float(when[k])).items():
-                found[name] = found.get(name, False) | loose
-        named = {name: tuple(c for c, one in zip(COMPONENTS, found[name], strict=True) if one) for name in self}
+                loose_of[name] = loose_of.get(name, False) | loose
+        named = {name: tuple(c for c, one in zip(COMPONENTS, loose_of[name], strict=True) if one) for name in self}
         return {name: components for name, components in named.items() if components}
 
     def __repr__(self) -> str:

@@ -120,20 +120,20 @@ def _loop_limits(robot: LoopFunctions, length: float) -> tuple[Array, Array, Arr
     if all(joint.limits is None or not np.isfinite(joint.limits).any() for joint in joints):
         return None
     free = [(np.full(joint.type.nq, -np.inf), np.full(joint.type.nq, np.inf)) for joint in joints]
-    given = [joint.limits if joint.limits is not None else none for joint, none in zip(joints, free, strict=True)]
-    low, high = (np.concatenate([limits[side] for limits in given]) for side in (0, 1))
+    ranges = [joint.limits if joint.limits is not None else none for joint, none in zip(joints, free, strict=True)]
+    low, high = (np.concatenate([limits[side] for limits in ranges]) for side in (0, 1))
     near = np.array([middle(*both) for both in zip(low.tolist(), high.tolist(), strict=True)])
     return low, high, near, LIMIT_MARGIN * np.concatenate([coordinate_scale(joint.type, length) for joint in joints])
 
 
 def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> Kept:
     """What is made once for a mechanism and such a question, and kept for the next call."""
-    found = robot._prepared.get(key)
-    if found is None:
+    kept = robot._prepared.get(key)
+    if kept is None:
         if len(robot._prepared) > 100:
             robot._prepared.clear()
-        found = robot._prepared[key] = make()
-    return cast("Kept", found)
+        kept = robot._prepared[key] = make()
+    return cast("Kept", kept)
 
 
 def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closing:
@@ -201,12 +201,12 @@ def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fix
                 return None
             q[place] = value
     try:
-        found = how.robot._close(q, how.scale, NEAR, time=time, pfaffian_values=numbers)
+        solution = how.robot._close(q, how.scale, NEAR, time=time, pfaffian_values=numbers)
     except SarrusError:
         return None
-    if not found[-1] <= tolerances.closed:
+    if not solution[-1] <= tolerances.closed:
         return None
-    q = found[:-1].copy()
+    q = solution[:-1].copy()
     return None if how.limited and not how.within(q, 0.0, time) else q
 
 
@@ -226,14 +226,14 @@ def from_each(
             start[which], how.scale, way, **loops.data(start[which]), threads=threads, return_status=True
         )
 
-    found, status = steps(slice(None), first)
-    again = np.flatnonzero((status == 0) & ~(found[:, -1] <= min(tolerance, tolerances.closed)))
+    solution, status = steps(slice(None), first)
+    again = np.flatnonzero((status == 0) & ~(solution[:, -1] <= min(tolerance, tolerances.closed)))
     if nearby:
         status[again] = 2
     elif again.size:
-        found[again] = steps(again, FAR)[0]
-    status[(status == 0) & ~(found[:, -1] <= tolerance)] = 2
-    q = how.unwound(found[:, :-1], start)
+        solution[again] = steps(again, FAR)[0]
+    status[(status == 0) & ~(solution[:, -1] <= tolerance)] = 2
+    q = how.unwound(solution[:, :-1], start)
     if nearby:
         status[(status == 0) & ~how.within(q, time=time)] = 2
     q[status != 0] = np.nan

@@ -45,7 +45,7 @@ class Branch:
         self.bases: tuple[Array, Array] | None = None  # U and V, where inputs determine the motion
         self.last = np.zeros(search.robot.nv), np.ones(1)  # tangent, and the inputs' velocities that it belongs to
 
-    def tangent(self, q: Array, given: Array, seconds: float, led: Array) -> Array:
+    def tangent(self, q: Array, rates: Array, seconds: float, led: Array) -> Array:
         """Scaled velocity along the branch with which the held joints move as given, and targets lead the rows' residuals by `led`."""
         search, loops = self.search, self.search.loops
         J = loops.jacobian(q)[loops.holonomic]
@@ -53,15 +53,15 @@ class Branch:
         U, s, V = np.linalg.svd(J * search.moving, full_matrices=False)
         kept = s > SMALL * s.max(initial=0.0)
         self.bases = (U[:, kept], V[kept]) if kept.sum() == search.moving.sum() else None
-        pace = np.concatenate([given, [seconds], led])
-        onward = np.zeros_like(given)
+        pace = np.concatenate([rates, [seconds], led])
+        onward = np.zeros_like(rates)
         if kept.sum() < self.rank:  # branches meet: straight on
             before, pace_before = self.last
             onward = before * search.moving * float(pace @ pace_before) / max(float(pace_before @ pace_before), 1e-300)
         else:
             self.rank = int(kept.sum())
-        missing = c - J @ (given + onward)
-        x = given + onward + V[kept].T @ ((U[:, kept].T @ missing) / s[kept])
+        missing = c - J @ (rates + onward)
+        x = rates + onward + V[kept].T @ ((U[:, kept].T @ missing) / s[kept])
         self.last = x, pace
         return np.asarray(x)
 
@@ -85,14 +85,14 @@ class Branch:
             loops.targets = lead(part)
             return np.asarray((there[0] - there[1]) / 2e-4)
 
-        given = loops.difference(q, goal) * ~search.moving
+        displacement = loops.difference(q, goal) * ~search.moving
         at_goal = np.zeros(search.robot.nq, bool)
         for name in search.held:
             at_goal[search.robot.joint(name).q_slice] = True
         done, step = 0.0, 1.0
         while done < 1.0:
             loops.time = time + done * (end - time)
-            x = self.tangent(q, given, end - time, led(done))
+            x = self.tangent(q, displacement, end - time, led(done))
             fastest = float(np.abs(x).max(initial=0.0))
             step = min(step, 1.0 - done, self.max_step / max(fastest, self.max_step))
             predicted = loops.step(q, step * x)
@@ -100,23 +100,23 @@ class Branch:
                 predicted = np.where(at_goal, goal, predicted)
             loops.time = end if last else time + (done + step) * (end - time)
             loops.targets = lead(1.0 if last else done + step)
-            found, left = search.close(predicted[None], ONTO)
-            aside = float(np.abs(loops.difference(predicted, found[0])).max(initial=0.0))
-            stays = step < self.min_step or not self.changes_over(found)
+            corrected, left = search.close(predicted[None], ONTO)
+            aside = float(np.abs(loops.difference(predicted, corrected[0])).max(initial=0.0))
+            stays = step < self.min_step or not self.changes_over(corrected)
             if left[0] <= self.tolerance and aside <= ASIDE * step * fastest + self.tolerance and stays:
-                q, done, step = found[0], 1.0 if last else done + step, 2.0 * step
+                q, done, step = corrected[0], 1.0 if last else done + step, 2.0 * step
             elif step < self.min_step:
                 break
             else:
                 step /= 2.0
         return q, done
 
-    def changes_over(self, found: Array) -> bool:
+    def changes_over(self, q: Array) -> bool:
         """Whether the configuration found (1, nq) is on another branch than the one to which the last tangent belongs."""
         if self.bases is None:
             return False
         U, V = self.bases
-        return bool(np.linalg.slogdet(U.T @ self.search.jacobian(found)[0] @ V.T)[0] < 0.0)
+        return bool(np.linalg.slogdet(U.T @ self.search.jacobian(q)[0] @ V.T)[0] < 0.0)
 
     def why(self, q: Array) -> str:
         """Where it ends, and why it does not go on."""

@@ -115,12 +115,12 @@ def nearly_singular(J: Array) -> NDArray[np.bool_]:
     return np.asarray(((relative > ZERO) & (relative < SMALL)).any(axis=-1))
 
 
-def checked_tolerance(given: float) -> float:
+def checked_tolerance(value: float) -> float:
     """Of residuals, which the search does not make smaller than rounding, however many starts it has."""
-    tolerance = checked_number("tolerance", given)
+    tolerance = checked_number("tolerance", value)
     if tolerance < tolerances.rounding:
         raise ValueError(
-            f"tolerance must be at least {tolerances.rounding:g}, which rounding leaves of a closed loop; got {given!r}"
+            f"tolerance must be at least {tolerances.rounding:g}, which rounding leaves of a closed loop; got {value!r}"
         )
     return tolerance
 

@@ -88,9 +88,9 @@ class Position(LoopFunctions):
         """Configurations with loops closed, joints held and frames where they should be."""
         options = {name: x for name, x in options.items() if not _is_default(name, x)}
         if not options.keys() - {"time"}:
-            found = from_nearby(self, targets, near, fixed, options.get("time"))
-            if found is not None:
-                return found
+            closed = from_nearby(self, targets, near, fixed, options.get("time"))
+            if closed is not None:
+                return closed
         tree, near = searched(self, targets, fixed, near=near)
         if tree is None:
             return self._looked_for(targets, near, fixed, **options)
@@ -105,10 +105,10 @@ class Position(LoopFunctions):
         ours = recut(self, targets, fixed) is None  # whether all that is held stands in this tree too
 
         def nearby(near: Any) -> tuple[Array, Array]:
-            found: tuple[Array, Array] = self._looked_for(
+            answer: tuple[Array, Array] = self._looked_for(
                 targets, near, fixed, nearby=True, return_status=True, **options
             )
-            return found
+            return answer
 
         q = state = None
         if ours and near is not None and not isinstance(near, Mapping):
@@ -128,8 +128,8 @@ class Position(LoopFunctions):
             more = self._looked_for(targets, near, fixed, return_status=return_status, **options)
             more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
             q, state = _merged(q, state, more, other)
-        found = into(out, np.asarray(q))
-        return (found, state) if return_status else found
+        result = into(out, np.asarray(q))
+        return (result, state) if return_status else result
 
     def _looked_for(
         self, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
@@ -318,8 +318,8 @@ class Position(LoopFunctions):
         frames, joints = _told_apart(self, inputs)
         for (name, turned), x in frames.items():
             if x.ndim != 2 + turned or not np.isfinite(x).all():
-                wanted = "is led through poses (n, 4, 4) or points (n, 3), all finite"
-                raise ShapeError(f"frame '{name}' {wanted}; got shape {x.shape}")
+                expected = "is led through poses (n, 4, 4) or points (n, 3), all finite"
+                raise ShapeError(f"frame '{name}' {expected}; got shape {x.shape}")
         ways, times = paths(self, joints, time, {name: len(x) for (name, _), x in frames.items()})
         poses = {
             name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
@@ -409,9 +409,9 @@ class Position(LoopFunctions):
         answer = self._least_motion(q, v, a, self._others(given), **options)
         return answer
 
-    def _others(self, given: Mapping[str, Any]) -> Array:
+    def _others(self, names: Mapping[str, Any]) -> Array:
         """Of each velocity, 1 where it is no given joint's, or 0."""
-        return closing(self, (), tuple(given)).scale[: self.nv]
+        return closing(self, (), tuple(names)).scale[: self.nv]
 
     def random(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, closed: bool = False
@@ -438,11 +438,11 @@ class Position(LoopFunctions):
         q = drawn.reshape(-1, self.nq)
         left = np.arange(len(q))
         for attempt in range(100):
-            found, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
-            good = (status == 0) & how.within(found)
+            candidates, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
+            good = (status == 0) & how.within(candidates)
             if attempt < REGULAR:
-                good[good] = ~nearly_singular(how.loops.jacobian(found[good])[:, how.loops.holonomic])
-            q[left[good]] = found[good]
+                good[good] = ~nearly_singular(how.loops.jacobian(candidates[good])[:, how.loops.holonomic])
+            q[left[good]] = candidates[good]
             left = left[~good]
             if not left.size:
                 return q.reshape(drawn.shape)
@@ -503,8 +503,8 @@ def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> A
         return value.matrix
     where = real_array(f"the target of frame '{frame}'", value)
     if where.shape[-1:] != (3,) and where.shape[-2:] != (4, 4):
-        wanted = "a pose (..., 4, 4) or a point (..., 3)"
-        raise ShapeError(f"the target of frame '{frame}' is {wanted}; got shape {where.shape}")
+        expected = "a pose (..., 4, 4) or a point (..., 3)"
+        raise ShapeError(f"the target of frame '{frame}' is {expected}; got shape {where.shape}")
     if where.ndim > 2 or (where.shape[-1] == 3 and where.ndim > 1):
         return where  # each is looked at where it is used
     if not np.isfinite(where).all():

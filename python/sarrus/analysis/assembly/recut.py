@@ -77,8 +77,8 @@ class Recut:
         guess = near if isinstance(near, Mapping) else {}
         guess = coordinates(self.of, {name: x for name, x in guess.items() if name in self.of.joints}, many=True)
         start = start_near(self.of, near, guess, time, there.shape[:-1])
-        found = self.robot.joint_coordinates(sound, near=self._meant(start, sound), time=time)
-        q = self._with_nan(found, "q_slice", unsound)
+        of_joints = self.robot.joint_coordinates(sound, near=self._meant(start, sound), time=time)
+        q = self._with_nan(of_joints, "q_slice", unsound)
         return closing(self.of, (), held).unwound(q, start)
 
     def start(self, near: Any, time: Any) -> Any:
@@ -90,11 +90,11 @@ class Recut:
     def path_back(self, path: Array, near: Any, time: Any) -> Array:
         """A path (n, nq) of the other one, each of whose configurations is told near the one before."""
         times = [None] * len(path) if time is None else np.asarray(time)
-        told = []
+        configurations = []
         for there, when in zip(path, times, strict=True):
             near = self.back(there, near, when)
-            told.append(near)
-        return np.array(told)
+            configurations.append(near)
+        return np.array(configurations)
 
     def velocity_there(self, q: ArrayLike, v: ArrayLike, time: Any = None) -> Array:
         """Velocities (..., nv) in the other coordinates."""
@@ -105,10 +105,16 @@ class Recut:
         return _in_order(self.robot, self.of.joint_accelerations(q, v, a, time=time), "v_slice")
 
     def rates_back(
-        self, found: Any, q: ArrayLike, there: Array, v: Array | None = None, time: Any = None, out: Array | None = None
+        self,
+        answer: Any,
+        q: ArrayLike,
+        there: Array,
+        v: Array | None = None,
+        time: Any = None,
+        out: Array | None = None,
     ) -> Any:
         """Velocities (..., nv) of the other one, or where its own v is given accelerations, as those of the mechanism at q; with their status."""
-        x, state = found if isinstance(found, tuple) else (found, None)
+        x, state = answer if isinstance(answer, tuple) else (answer, None)
         unsound = np.asarray(np.isnan(x).any(axis=-1))
         x, near = np.where(unsound[..., None], 0.0, x), self._meant(q, there)
         if v is None:
@@ -124,28 +130,28 @@ class Recut:
         return {name: q[..., self.of.joint(name).q_slice] for name in self.of.joints}
 
     def _with_nan(self, of_joints: Mapping[str, Array], place: str, unsound: NDArray[np.bool_]) -> Array:
-        found = _in_order(self.of, of_joints, place)
-        found[unsound] = np.nan
-        return found
+        values = _in_order(self.of, of_joints, place)
+        values[unsound] = np.nan
+        return values
 
 
-def recut(robot: LoopFunctions, *given: Any) -> Recut | None:
+def recut(robot: LoopFunctions, *by_joint: Any) -> Recut | None:
     """With the joints in the tree that these mappings name; None where they are there."""
-    names = _names(robot, *given)
+    names = _names(robot, *by_joint)
     if not any(robot.joint(name).closes_loop for name in names):
         return None
     return _with_in_tree(robot, names)
 
 
-def searched(robot: LoopFunctions, *given: Any, near: Any = None) -> tuple[Recut | None, Any]:
+def searched(robot: LoopFunctions, *by_joint: Any, near: Any = None) -> tuple[Recut | None, Any]:
     """The tree in whose coordinates configurations are looked for, None where it is the mechanism's; and `near`.
 
     It has the joints that these mappings name, and of those that are guessed in `near` as many as do not close a loop among themselves. What
     is found from afar depends on the tree: so this one depends on what is asked, and not on which joints happen to close the loops.
     """
-    names = _names(robot, *given)
+    names = _names(robot, *by_joint)
     if not robot.constraints or robot._asks_for_rows:
-        return recut(robot, *given, near if isinstance(near, Mapping) else None), near
+        return recut(robot, *by_joint, near if isinstance(near, Mapping) else None), near
     if isinstance(near, Mapping):
         fitting = _fitting(robot, (*_needed(robot), *names), _names(robot, near))
         near = {name: x for name, x in near.items() if name in fitting or name not in robot._joints}
@@ -153,13 +159,13 @@ def searched(robot: LoopFunctions, *given: Any, near: Any = None) -> tuple[Recut
     try:
         tree = _with_in_tree(robot, names)
     except ModelError:  # some kinds of joints cannot close a loop, and stand in the tree by a hint only
-        return recut(robot, *given), near
+        return recut(robot, *by_joint), near
     return (None if tree.same_tree else tree), near
 
 
-def _names(robot: LoopFunctions, *given: Any) -> tuple[str, ...]:
+def _names(robot: LoopFunctions, *by_joint: Any) -> tuple[str, ...]:
     """Joints that these mappings name, by name."""
-    return tuple(sorted({x for of in given if isinstance(of, Mapping) for x in of if x in robot._joints}))
+    return tuple(sorted({x for of in by_joint if isinstance(of, Mapping) for x in of if x in robot._joints}))
 
 
 def _needed(robot: LoopFunctions) -> list[str]:

@@ -28,7 +28,7 @@ class ChainAnswer:
     N, start : (..., m, n), (..., m) of a = start + N qdd, which satisfies the joint that closes on the chain's way: a of its m columns
     jacobian : (..., 6, m) of the tip frame for these; J = jacobian N
     firm : (..., n_c, n_c) orthogonal projector on the directions in which the tip does not give way: 1 - M M^-1
-    psi, given, rate : (..., 6, k), (..., 6), (..., k) of an end joint with coordinates: qdd = psi^T (relative acceleration) + rate; given
+    psi, end_force, rate : (..., 6, k), (..., 6), (..., k) of an end joint with coordinates: qdd = psi^T (relative acceleration) + rate; end_force
         is the force along it that is known, phi_k h_k of 6.18
     """
 
@@ -52,7 +52,7 @@ class ChainAnswer:
     jacobian: Array
     firm: Array
     psi: Array
-    given: Array
+    end_force: Array
     rate: Array
 
 
@@ -86,7 +86,7 @@ def answer(robot: LoopFunctions, cut: TakenApart, s: States, c: Chain) -> ChainA
     # 6.18: along an end joint with coordinates the force is its motor's, but for what its armature takes of it
     psi, force, rate = _motor(robot, cut, s, c, to_tip)
     soft, give = c.armature > 0.0, 1.0 / c.armature[c.armature > 0.0]
-    given = applied(psi[..., ~soft], force[..., ~soft])
+    end_force = applied(psi[..., ~soft], force[..., ~soft])
     phi_c = np.concatenate([phi_c, psi[..., soft]], axis=-1)
     g = np.concatenate([g, give * force[..., soft] - rate[..., soft]], axis=-1)
 
@@ -99,14 +99,14 @@ def answer(robot: LoopFunctions, cut: TakenApart, s: States, c: Chain) -> ChainA
     M = (U * inverse_where(sizes**2, felt)[..., None, :]) @ transposed(U)
 
     # 6.20: with accelerations of coordinates for open_accelerations, what velocities add to the tip's and the member's stands in gamma
-    tip = applied(jacobian, a[..., D]) - applied(Lambda_inverse, given) + applied(X, s.turning)
+    tip = applied(jacobian, a[..., D]) - applied(Lambda_inverse, end_force) + applied(X, s.turning)
     S = g + applied(transposed(phi_c), tip)
-    P, R = given + applied(phi_c @ M, S), phi_c @ M @ transposed(phi_c) @ X
+    P, R = end_force + applied(phi_c @ M, S), phi_c @ M @ transposed(phi_c) @ X
     firm = np.eye(W.shape[-2]) - (U * felt[..., None, :]) @ transposed(U)
     open_tip_acceleration = cut.pieces.acceleration(s.x, s.u, a, c.frame)
     return ChainAnswer(
         H, bias_forces, J, open_accelerations, open_tip_acceleration, Omega, Lambda_inverse, X, phi, phi_c, W @ transposed(W), M, S, P, R,
-        N, start, jacobian, firm, psi, given, rate,
+        N, start, jacobian, firm, psi, end_force, rate,
     )  # fmt: skip
 
 

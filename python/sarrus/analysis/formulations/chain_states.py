@@ -72,15 +72,15 @@ def states(
     """All of them as arrays with the same leading axes; StateError or ShapeError where they are not what they must be."""
     return_status = checked_truth("return_status", return_status)
     force, when = real_rows("tau", tau, robot.nv, finite=False), real_array("time", 0.0 if time is None else time)
-    found = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[1]
-    lead = common_axes({"q, v and wrenches": found.shape, "tau": force.shape[:-1], "time": when.shape})
+    bias_status = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[1]
+    lead = common_axes({"q, v and wrenches": bias_status.shape, "tau": force.shape[:-1], "time": when.shape})
     explain = lead == () and not return_status
-    if explain and found:
+    if explain and bias_status:
         robot.bias_forces(q, v, wrenches=wrenches)  # says what is wrong with it
     unsound = ~np.isfinite(force).all(axis=-1) | ~np.isfinite(when)
     if explain and unsound:
         raise StateError("tau and time must be finite")
-    status = np.where(unsound, Status.UNSOUND, found).astype(np.int8)
+    status = np.where(unsound, Status.UNSOUND, bias_status).astype(np.int8)
 
     s = _states(robot, cut, q, v, force, wrenches, None if time is None else when, status, explain)
     sizes = [np.abs(x).max(axis=-1, initial=0.0) for x in (s.tau, s.bias, s.gamma)]

@@ -84,8 +84,8 @@ class CogJacobians(Brief):
 
     def forces(self, acceleration: ArrayLike) -> Array:
         """F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity, for theta-ddot (10)."""
-        given = real_rows("acceleration", acceleration, len(self.coordinates), self.G.shape[:-3])
-        motion = applied(self.G, given[..., None, :]) + self.bias_acceleration
+        rates = real_rows("acceleration", acceleration, len(self.coordinates), self.G.shape[:-3])
+        motion = applied(self.G, rates[..., None, :]) + self.bias_acceleration
         return applied(self.mass, motion) + self.b
 
     def efforts(self, acceleration: ArrayLike) -> Array:
@@ -131,8 +131,8 @@ class CogDynamics(LoopFunctions):
         links = [_link(state, body, self.gravity, motion) for body in self.description.bodies]
         # one after the other along a new axis before those of their own
         G, G_dot, mass, b, rest = (
-            np.stack(np.broadcast_arrays(*each), axis=-1 - own)
-            for each, own in zip(zip(*links, strict=True), (2, 2, 2, 1, 1), strict=True)
+            np.stack(np.broadcast_arrays(*each), axis=-1 - axes)
+            for each, axes in zip(zip(*links, strict=True), (2, 2, 2, 1, 1), strict=True)
         )
         return CogJacobians(names, self.bodies, G, G_dot, mass, b, rest)
 

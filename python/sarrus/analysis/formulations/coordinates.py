@@ -49,23 +49,23 @@ class Dependence:
         else:  # no state says how many freedoms there are
             freedom, N = len(names), np.full((*N.shape[:-1], len(names)), np.nan)
         seen = E @ N
-        found = solutions(seen, np.linalg.norm(E, axis=(-2, -1)))
-        lost = found.freedom > 0
+        solution = solutions(seen, np.linalg.norm(E, axis=(-2, -1)))
+        lost = solution.freedom > 0
         listed = ", ".join(names) or "no coordinates"
         if independent and len(names) > freedom:
             raise StateError(f"{listed} are not independent: there are {freedom} degrees of freedom")
         if len(names) < freedom or (lost.ndim == 0 and lost):
-            held = freedom - int(found.freedom.max(initial=0))
+            held = freedom - int(solution.freedom.max(initial=0))
             raise StateError(
                 f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
             )
         self.names, self.E, self.E_dot = names, E, E_dot
         self.inverse = free.inverse
-        self.G = np.where(lost[..., None, None], np.nan, N @ found.inverse)
+        self.G = np.where(lost[..., None, None], np.nan, N @ solution.inverse)
         # G-dot = K + N (...): K solves the constraints' part, the rest follows from E G = P and the rate of P, D + D^T
         K = -free.inverse @ (J_dot @ self.G)
         change = E @ K + E_dot @ self.G
-        D = change - seen @ (found.inverse @ change)
+        D = change - seen @ (solution.inverse @ change)
         self.derivative = K + self.G @ (transposed(D) - change)
 
     def solve(self, g: Array, rates: Array) -> Array:
@@ -79,13 +79,13 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) ->
     if coordinates is None:
         columns = showing(free)
     else:
-        wanted = "coordinates are 'actuated', or a sequence of joints' names"
+        expected = "coordinates are 'actuated', or a sequence of joints' names"
         if isinstance(coordinates, str):
             if coordinates != "actuated":
-                raise ModelError(f"{wanted}, such as ['{coordinates}']")
+                raise ModelError(f"{expected}, such as ['{coordinates}']")
             coordinates = robot.actuated
         elif not np.iterable(coordinates):
-            raise TypeError(f"{wanted}; got {coordinates!r}")
+            raise TypeError(f"{expected}; got {coordinates!r}")
         columns = [k for which in coordinates for k in _columns(robot, which)]
     names = velocity_names(robot)
     if len(set(columns)) < len(columns):
@@ -113,13 +113,13 @@ def of_task(
     return tuple(f"{frame} {PARAMETERS[k]}" for k in rows), E, E_dot
 
 
-def frame_components(what: str, given: str | tuple[str, str]) -> tuple[str, list[int]]:
+def frame_components(what: str, value: str | tuple[str, str]) -> tuple[str, list[int]]:
     """A frame, and the places of the components of its velocity that were named: all six where it stands alone."""
-    if isinstance(given, str):
-        return given, list(range(6))
-    if not isinstance(given, Sequence) or len(given) != 2 or not isinstance(given[0], str):  # type: ignore[redundant-expr]
-        raise TypeError(f"{what} is a frame, or (frame, components) such as ('tip', 'tx tz'); got {given!r}")
-    return given[0], component_rows(given[1])
+    if isinstance(value, str):
+        return value, list(range(6))
+    if not isinstance(value, Sequence) or len(value) != 2 or not isinstance(value[0], str):  # type: ignore[redundant-expr]
+        raise TypeError(f"{what} is a frame, or (frame, components) such as ('tip', 'tx tz'); got {value!r}")
+    return value[0], component_rows(value[1])
 
 
 def component_rows(components: str) -> list[int]:
@@ -163,7 +163,7 @@ def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
     return columns[index : index + 1]
 
 
-def showing(free: FreeMotions, given: Sequence[int] = ()) -> list[int]:
+def showing(free: FreeMotions, first: Sequence[int] = ()) -> list[int]:
     """Velocities in which the free motions show best, those given among them: a Cholesky factorisation of their projection.
 
     Those given first, then the largest pivots.
@@ -173,7 +173,7 @@ def showing(free: FreeMotions, given: Sequence[int] = ()) -> list[int]:
     P = np.nan_to_num(P).sum(axis=tuple(range(P.ndim - 2)))
     columns: list[int] = []
     for _ in range(count):
-        k = given[len(columns)] if len(columns) < len(given) else int(np.diagonal(P).argmax())
+        k = first[len(columns)] if len(columns) < len(first) else int(np.diagonal(P).argmax())
         columns.append(k)
         P = P - np.outer(P[:, k], P[k]) / P[k, k]
     return sorted(columns)

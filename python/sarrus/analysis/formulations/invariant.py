@@ -191,13 +191,13 @@ class InvariantForm(LoopFunctions):
         M, ad_S, ad_V, h_V, V = empty(n, n), empty(n, n), empty(n, n), empty(n, n), empty(n)
         rows = {name: slice(6 * i, 6 * i + 6) for i, name in enumerate(names)}
         for name, here in rows.items():
-            own = self.joint(joint_of[name]).v_slice
-            S[..., here, own] = motion.jacobian(name)[..., own]
-            S_dot[..., here, own] = motion.jacobian_derivative(name)[..., own]
+            columns = self.joint(joint_of[name]).v_slice
+            S[..., here, columns] = motion.jacobian(name)[..., columns]
+            S_dot[..., here, columns] = motion.jacobian_derivative(name)[..., columns]
             G[..., here, here] = np.eye(6)
             V[..., here] = motion.velocity(name)
             M[..., here, here] = inertia[name]
-            ad_S[..., here, here] = -spatial.ad(applied(S[..., here, own], v[..., own]))
+            ad_S[..., here, here] = -spatial.ad(applied(S[..., here, columns], v[..., columns]))
             ad_V[..., here, here] = -spatial.ad(V[..., here])
             momentum = V[..., here] @ inertia[name]
             # -ad of (f, n) has -f~ and -n~ in these places

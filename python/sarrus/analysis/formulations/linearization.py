@@ -292,14 +292,14 @@ def _dependence(free: FreeMotions, E: Array, names: tuple[str, ...]) -> Array:
     if len(names) != freedom:
         raise StateError(f"there are {freedom} degrees of freedom, and {len(names)} coordinates: {listed}")
     N = free.basis[..., :freedom]
-    found = solutions(E @ N, np.ones(N.shape[:-2]))
-    lost = found.freedom > 0
+    solution = solutions(E @ N, np.ones(N.shape[:-2]))
+    lost = solution.freedom > 0
     if lost.ndim == 0 and lost:
-        held = freedom - int(found.freedom)
+        held = freedom - int(solution.freedom)
         raise StateError(
             f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
         )
-    return np.where(lost[..., None, None], np.nan, N @ found.inverse)
+    return np.where(lost[..., None, None], np.nan, N @ solution.inverse)
 
 
 def _largest(basis: Array, unit: Array) -> Array:

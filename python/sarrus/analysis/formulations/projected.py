@@ -122,12 +122,12 @@ def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
     """What solves J x = g of the mechanism's constraints, whose rank is decided where radians and metres compare: in any units."""
     loops = closing(robot, (), ()).loops
     R, C = loops.row_scale[:, None], loops.column_scale[:, None]
-    found, idle = _solutions(R * J * C[:, 0], None)
-    basis, idle = orthonormal(C * found.basis)[0], orthonormal(R * idle)[0]
+    solution, idle = _solutions(R * J * C[:, 0], None)
+    basis, idle = orthonormal(C * solution.basis)[0], orthonormal(R * idle)[0]
     # of all x that solve it the shortest, and nothing for what no x gives
-    inverse = C * found.inverse * R[:, 0]
+    inverse = C * solution.inverse * R[:, 0]
     inverse = inverse - basis @ (transposed(basis) @ inverse)
-    return FreeMotions(basis, found.freedom, inverse - (inverse @ idle) @ transposed(idle))
+    return FreeMotions(basis, solution.freedom, inverse - (inverse @ idle) @ transposed(idle))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

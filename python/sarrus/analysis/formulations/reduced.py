@@ -63,7 +63,7 @@ class ReducedForm(Brief):
 
     def forward(self, force: ArrayLike) -> Array:
         """y-ddot (..., k) under forces (..., k) along y; StateError where the coordinates move nothing with mass."""
-        need = self._given("force", force) - self.bias
+        need = self._checked("force", force) - self.bias
         try:
             return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
         except np.linalg.LinAlgError:
@@ -72,17 +72,17 @@ class ReducedForm(Brief):
 
     def inverse(self, acceleration: ArrayLike) -> Array:
         """Forces (..., k) along y for y-ddot (..., k)."""
-        return applied(self.mass_matrix, self._given("acceleration", acceleration)) + self.bias
+        return applied(self.mass_matrix, self._checked("acceleration", acceleration)) + self.bias
 
     def full_velocity(self, velocity: ArrayLike) -> Array:
         """v (..., nv) for y-dot (..., k)."""
-        return applied(self.jacobian, self._given("velocity", velocity)) + self.drift
+        return applied(self.jacobian, self._checked("velocity", velocity)) + self.drift
 
     def full_acceleration(self, acceleration: ArrayLike) -> Array:
         """The mechanism's acceleration (..., nv), at the velocity of the state, for y-ddot (..., k)."""
-        return applied(self.jacobian, self._given("acceleration", acceleration)) + self.bias_acceleration
+        return applied(self.jacobian, self._checked("acceleration", acceleration)) + self.bias_acceleration
 
-    def _given(self, what: str, x: ArrayLike) -> Array:
+    def _checked(self, what: str, x: ArrayLike) -> Array:
         return real_rows(what, x, len(self.coordinates), self.bias.shape[:-1])
 
 
@@ -151,8 +151,8 @@ class ReducedDynamics(CogDynamics):
         time = cast("dict[str, Any]", options).pop("time", None)
         if not self.nc:
             return self._tree_operational_inertia_inverse(q, frame, **options)
-        out, wanted = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
-        if not wanted:
+        out, with_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
+        if not with_status:
             cast("Any", self.jacobian)(q, frame, **options)  # which says what is wrong
         J, status = cast("Any", self.jacobian)(q, frame, **options, return_status=True)
         M = self.mass_matrix(q, return_status=True)[0]
@@ -161,7 +161,7 @@ class ReducedDynamics(CogDynamics):
         M, A = np.where(bad[..., None, None], np.eye(self.nv), M), np.where(bad[..., None, None], 0.0, A)
         answer = J @ loop_motions(self, A).constrained_inverse(M) @ transposed(J)
         answer = into(out, np.where(bad[..., None, None], np.nan, answer))
-        return cast("Array", (answer, np.maximum(status, rows)) if wanted else answer)
+        return cast("Array", (answer, np.maximum(status, rows)) if with_status else answer)
 
     def operational_inertia(
         self, q: ArrayLike, frame: str, components: str = "rx ry rz tx ty tz", *, expressed_in: ExpressedIn = "frame",

@@ -170,8 +170,8 @@ class ReferenceMember(LoopFunctions):
         multipliers = applied(inverse, needed - s.tau)
         carried = self.loop_wrenches(s.q, multipliers, time=s.time)
 
-        def sound(found: Array) -> Array:
-            return np.where(s.status.reshape(s.lead + (1,) * (found.ndim - len(s.lead))), np.nan, found)
+        def sound(x: Array) -> Array:
+            return np.where(s.status.reshape(s.lead + (1,) * (x.ndim - len(s.lead))), np.nan, x)
 
         # a joint straight to the ground that blocks nothing is no chain
         shown = [n for n, c in enumerate(cut.chains) if c.joints or chains[n].S.size]
@@ -263,12 +263,15 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
     # 6.30 and 6.22. Chains that are nearly singular are so stiff that digits get lost: the first pass is the algorithm, the others
     # take up what it leaves
     a_r, h_c = np.zeros((*s.lead, 6)), np.zeros(S.shape)
-    given = sum((applied(transposed(k.X), k.given) for k in chains), np.zeros(6))
+    end_forces = sum((applied(transposed(k.X), k.end_force) for k in chains), np.zeros(6))
     for _ in range(PASSES):
         left = S - applied(B, a_r) - applied(M_inverse, h_c)
         # with classical a_r the bias forces on the member are b_r - g_r
         force = (
-            given + applied(transposed(B), h_c + applied(M, left)) - s.bias[..., s.r] - applied(I_r, a_r - s.turning)
+            end_forces
+            + applied(transposed(B), h_c + applied(M, left))
+            - s.bias[..., s.r]
+            - applied(I_r, a_r - s.turning)
         )
         a_p = applied(blocked, applied(firm, left))
         more = a_p + applied(response, force - applied(effective, a_p))
@@ -283,7 +286,7 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
 
     ends = np.cumsum([k.S.shape[-1] for k in chains])[:-1]
     shares = np.split(h_c, ends, axis=-1)
-    tip_forces = [k.given + applied(k.phi_c, h) for k, h in zip(chains, shares, strict=True)]  # 6.23
+    tip_forces = [k.end_force + applied(k.phi_c, h) for k, h in zip(chains, shares, strict=True)]  # 6.23
     return _Met(effective, motion_space, a_r, tip_forces)
 
 

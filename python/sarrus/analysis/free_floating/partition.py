@@ -277,12 +277,12 @@ class FreeFloating(LoopFunctions):
         >>> bool(form.generalized_inertia[0, 0] < form.joint_inertia[0, 0])      # the base gives way
         True
         """
-        own = base_joint(self, "free_floating")
+        floating = base_joint(self, "free_floating")
         q = real_array("q", q)
         v = np.zeros(self.nv) if v is None else real_rows("v", v, self.nv, q.shape[:-1])
         motions = _motions(self, q, v, independent, time)
         Y, Y_dot, free = motions.basis, motions.derivative, motions.bias_acceleration
-        frame = (own.parent if own.reversed else own.child) if base is None else base
+        frame = (floating.parent if floating.reversed else floating.child) if base is None else base
 
         J = self.jacobian(q, frame, expressed_in=expressed_in)
         J_dot = self.jacobian_derivative(q, v, frame, expressed_in=expressed_in)
@@ -381,13 +381,13 @@ class FreeFloating(LoopFunctions):
         >>> b.build().base_reaction([0, 0, 0, 1, 0, 0, 0, 0], np.zeros(7), [0, 0, 0, 0, 0, 0, 2.0])[3:].round(12) + 0.0
         array([-2.,  0.,  0.])
         """
-        own = base_joint(self, "base_reaction")
-        base = _welded_to_base(self, own)
+        floating = base_joint(self, "base_reaction")
+        base = _welded_to_base(self, floating)
         if sprung := [s.name for s in self.description.springs if "ground" in (s.first[0], s.second[0])]:
             raise ModelError(
                 f"spring '{sprung[0]}' ties the mechanism to the ground: its force would count as a reaction"
             )
-        frame = (own.parent if own.reversed else own.child) if frame is None else frame
+        frame = (floating.parent if floating.reversed else floating.child) if frame is None else frame
         hosts = {f.name: f.body for f in self.description.frames}
         check_name("frame", frame, self.frames)
         if hosts.get(frame, frame) not in base:
@@ -395,15 +395,15 @@ class FreeFloating(LoopFunctions):
         # what moves the other bodies is what the base exerts on them, with what acts on them from outside: virtual work of a motion of all
         others = np.repeat([name not in base for name in self.bodies], 10)
         pi = np.concatenate([body.inertia.parameters for body in self.description.bodies])
-        needed = applied(self.regressor(q, v, a)[..., own.v_slice, :], pi * others)
+        needed = applied(self.regressor(q, v, a)[..., floating.v_slice, :], pi * others)
         if wrenches is not None and not isinstance(wrenches, Mapping):
             raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
         for name, wrench in (wrenches or {}).items():
             check_name("frame", name, self.frames, "wrenches")
             if hosts.get(name, name) not in base:
-                given = real_rows(f"wrenches['{name}']", wrench, 6, needed.shape[:-1])
-                needed = needed - applied(transposed(self.jacobian(q, name)[..., own.v_slice]), given)
-        J = transposed(self.jacobian(q, frame, expressed_in=expressed_in)[..., own.v_slice])
+                wrench_rows = real_rows(f"wrenches['{name}']", wrench, 6, needed.shape[:-1])
+                needed = needed - applied(transposed(self.jacobian(q, name)[..., floating.v_slice]), wrench_rows)
+        J = transposed(self.jacobian(q, frame, expressed_in=expressed_in)[..., floating.v_slice])
         return -_solved(J, needed[..., None])[..., 0]
 
 
@@ -444,10 +444,10 @@ class _Motions:
 
 def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates, time: ArrayLike | None) -> _Motions:
     base = base_joint(robot, "this")
-    own = np.arange(robot.nv)[base.v_slice]
+    of_base = np.arange(robot.nv)[base.v_slice]
     if robot.nc == 0 and independent is None:
         joints = joint_columns(robot, base)
-        Y = np.eye(robot.nv)[:, np.concatenate([own, joints])]
+        Y = np.eye(robot.nv)[:, np.concatenate([of_base, joints])]
         names = velocity_names(robot)
         return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
     if not q.size:
@@ -456,15 +456,15 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
         listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
         if not isinstance(listed, str) and isinstance(listed, Iterable):
             independent = [base.name, *(c for c in listed if not (isinstance(c, str) and c == base.name))]
-    found = Dependence(robot, q, v, independent, time, independent=True)
-    shown = found.E.argmax(axis=-1)  # which velocity each coordinate is
-    order = np.concatenate([np.flatnonzero(np.isin(shown, own)), np.flatnonzero(~np.isin(shown, own))])
+    dependence = Dependence(robot, q, v, independent, time, independent=True)
+    shown = dependence.E.argmax(axis=-1)  # which velocity each coordinate is
+    order = np.concatenate([np.flatnonzero(np.isin(shown, of_base)), np.flatnonzero(~np.isin(shown, of_base))])
     return _Motions(
-        tuple(found.names[k] for k in order[6:]),
+        tuple(dependence.names[k] for k in order[6:]),
         shown[order[6:]],
-        found.G[..., order],
-        found.derivative[..., order],
-        found.solve(found.gamma, np.zeros(len(shown))),
+        dependence.G[..., order],
+        dependence.derivative[..., order],
+        dependence.solve(dependence.gamma, np.zeros(len(shown))),
     )
 
 
@@ -475,9 +475,9 @@ def _reduced(
     """J* or, where v is given, its rate, by the velocities of independent coordinates."""
     if independent is None:
         return function(*arguments, **options)
-    out, told = options.pop("out", None), options.pop("return_status", False)
-    J = function(*arguments, **options, return_status=told)
-    J, status = J if told else (J, None)
+    out, with_status = options.pop("out", None), options.pop("return_status", False)
+    J = function(*arguments, **options, return_status=with_status)
+    J, status = J if with_status else (J, None)
     q = real_array("q", arguments[0])
     moving = np.zeros(robot.nv) if v is None else real_rows("v", v, robot.nv, q.shape[:-1])
     motions = _motions(robot, q, moving, independent, time)
@@ -488,7 +488,7 @@ def _reduced(
         still = robot.generalized_jacobian(q, arguments[2], **bare)  # type: ignore[attr-defined]
         result = result + still @ motions.derivative[..., columns, 6:]
     result = into(out, result)
-    return (result, status) if told else result
+    return (result, status) if with_status else result
 
 
 def _inverse(W: Array, frame: str) -> Array:

@@ -132,13 +132,13 @@ class FreeFloatingPlanning(FreeFloating):
         columns = joint_columns(self, base)
         C = _column_scale(self)[columns]
         rows = [*_loop_rows(self, q, columns, time), _base_rows(self, q, components, base)]
-        found = solutions(np.concatenate([_normal(A * C) for A in rows], axis=-2))
-        N = C[:, None] * found.basis
+        solution = solutions(np.concatenate([_normal(A * C) for A in rows], axis=-2))
+        N = C[:, None] * solution.basis
         joints = np.zeros((*N.shape[:-2], N.shape[-1], self.nv))
         joints[..., columns] = transposed(N)
         whole = self.momentum_velocity(real_array("q", q)[..., None, :], joints)
-        projector = N @ transposed(found.basis) / C
-        return ReactionNullSpace(transposed(whole), np.asarray(found.freedom), projector)
+        projector = N @ transposed(solution.basis) / C
+        return ReactionNullSpace(transposed(whole), np.asarray(solution.freedom), projector)
 
     def resolved_rate(
         self, q: ArrayLike, motions: Mapping[str | tuple[str, str], ArrayLike], *, still: str = "",
@@ -188,14 +188,14 @@ class FreeFloatingPlanning(FreeFloating):
         rest = self.momentum_velocity(q, np.zeros(self.nv), momentum)
         A = list(_loop_rows(self, q, columns, time))
         b = [self.constraint_velocity(q, time=time)] if A else []
-        for which, given in motions.items():
+        for which, motion in motions.items():
             frame, rows = frame_components("motions", which)
             scale = six(1.0, 1.0 / length)[rows]
-            wanted = real_rows(f"motions[{which!r}]", given, len(rows), q.shape[:-1])
+            velocity = real_rows(f"motions[{which!r}]", motion, len(rows), q.shape[:-1])
             drift = self.velocity(q, rest, frame, expressed_in="world_aligned")[..., rows]
             J = self.generalized_jacobian(q, frame, expressed_in="world_aligned")[..., rows, :]
             A.append(scale[:, None] * J)
-            b.append(scale * (wanted - drift))
+            b.append(scale * (velocity - drift))
         if held := _still_rows(still):
             body = base.parent if base.reversed else base.child
             A.append(_base_rows(self, q, still, base))
@@ -323,7 +323,7 @@ class FreeFloatingPlanning(FreeFloating):
         if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
             raise ValueError(f"times must be the times of the way-points, rising and after 0; got {times!r}")
         _check_steps(arrivals, longest)
-        paths = {name: _Path(self, start, name, given, arrivals) for name, given in way_points.items()}
+        paths = {name: _Path(self, start, name, points, arrivals) for name, points in way_points.items()}
         held = _still_rows(still)
         body = base.parent if base.reversed else base.child
         gain = 1.0 / (2.0 * longest)  # halves in two steps what steps leave of errors
@@ -417,14 +417,14 @@ class FreeFloatingPlanning(FreeFloating):
             return _singular_values(both[0]), _singular_values(both[1])
 
         q = real_array("q", q)
-        found = values(q)
+        here = values(q)
         try:
             drawn: Any = self
             usual = values(drawn.random(0, size=8, closed=True))
         except SarrusError:  # as of a mechanism that closes in one configuration
-            usual = found
+            usual = here
         ranks, least, lost = [], [], []
-        for s, u in zip(found, usual, strict=True):
+        for s, u in zip(here, usual, strict=True):
             size = np.nan_to_num(s[..., :1]) if s.shape[-1] else np.zeros((*s.shape[:-1], 1))
             rank = (s > tolerances.present * np.maximum(size, np.nan_to_num(u[..., 0]).max(initial=0.0))).sum(axis=-1)
             most = int((u > tolerances.present * u[..., :1]).sum(axis=-1).max(initial=0)) if u.shape[-1] else 0
@@ -432,7 +432,7 @@ class FreeFloatingPlanning(FreeFloating):
             least.append(s[..., most - 1] if most else np.zeros(s.shape[:-1]))
             lost.append(ranks[-1] < most)
         bad = ranks[0] < 0
-        s = found[0]
+        s = here[0]
         full = np.where(lost[0], 0.0, least[0])
         with np.errstate(divide="ignore"):
             condition = np.where(bad, np.nan, (s[..., 0] if s.shape[-1] else 0.0 * full) / full)
@@ -505,8 +505,8 @@ def _singular_values(A: Array) -> Array:
 class _Path:
     """Of a frame from way-point to way-point, from rest to rest: 10 s^3 - 15 s^4 + 6 s^5 of the way."""
 
-    def __init__(self, robot: FreeFloating, start: Array, name: str, given: ArrayLike, times: Array) -> None:
-        x, count = real_array(f"way_points['{name}']", given), len(times) - 1
+    def __init__(self, robot: FreeFloating, start: Array, name: str, points: ArrayLike, times: Array) -> None:
+        x, count = real_array(f"way_points['{name}']", points), len(times) - 1
         if x.shape not in ((count, 3), (count, 4, 4)):
             shapes = f"({count}, 3) or ({count}, 4, 4)"
             raise ShapeError(f"way_points['{name}'] has shape {x.shape}; it wants {shapes}: one for each time")

@@ -29,12 +29,12 @@ class Neighbour:
 
 def finite_mobility(loops: ScaledLoops, q: Array, tolerance: float) -> tuple[int | None, str, list[Neighbour]]:
     """Dimension of the motions through q, how it was found, and configurations nearby."""
-    dimension, because, found = _branches(loops, q, tolerance)
+    dimension, because, neighbours = _branches(loops, q, tolerance)
     if dimension and not loops.holonomic.all():  # velocities are held besides
-        held = [(n, loops.jacobian(n.q)[~loops.holonomic] @ n.tangent) for n in found]
-        found = [Neighbour(n.q, n.tangent @ null_space(A, PRESENT)) for n, A in held]
-        dimension = max((n.tangent.shape[1] for n in found), default=None)
-    return dimension, because, [n for n in found if n.tangent.shape[1] == dimension]
+        held = [(n, loops.jacobian(n.q)[~loops.holonomic] @ n.tangent) for n in neighbours]
+        neighbours = [Neighbour(n.q, n.tangent @ null_space(A, PRESENT)) for n, A in held]
+        dimension = max((n.tangent.shape[1] for n in neighbours), default=None)
+    return dimension, because, [n for n in neighbours if n.tangent.shape[1] == dimension]
 
 
 def _branches(loops: ScaledLoops, q: Array, tolerance: float) -> tuple[int | None, str, list[Neighbour]]:
@@ -52,11 +52,11 @@ def _branches(loops: ScaledLoops, q: Array, tolerance: float) -> tuple[int | Non
     straight = known & (np.abs(went - aim).max(axis=1) < 0.2)
     independent = len(J) + d == loops.robot.nv
     if independent or straight.all():
-        found = [
+        neighbours = [
             Neighbour(end, np.linalg.svd(loops.jacobian(end)[loops.holonomic])[2][-d:].T) for end in ends[straight]
         ]
         steps = f"{count} random steps along possible velocities could be taken"
-        return d, "the constraints are independent here" if independent else steps, found[:4]
+        return d, "the constraints are independent here" if independent else steps, neighbours[:4]
 
     for _ in range(2):  # once more, where the steps led: a branch is followed, a dead end is left
         ends, went, known = _walk(loops, q, _largest_one(went @ N @ N.T), step)
@@ -65,12 +65,12 @@ def _branches(loops: ScaledLoops, q: Array, tolerance: float) -> tuple[int | Non
         return 0, f"{count} random steps along possible velocities all led back", []
     moved = known & (far > 0.8) & (far < 1.25)
     per_size = [[_tangent(loops, end, rng) for end in ends[moved & (step == size)][:4]] for size in (STEP, STEP / 4)]
-    found = [n for there in per_size for n in there if n is not None and n.tangent.shape[1] > 0]
+    neighbours = [n for there in per_size for n in there if n is not None and n.tangent.shape[1] > 0]
     most = [max((n.tangent.shape[1] for n in there if n is not None), default=0) for there in per_size]
-    if None in (*per_size[0], *per_size[1]) or most[0] != most[1] or not found:
-        return None, "undecided: steps of different sizes and directions do not agree", found
+    if None in (*per_size[0], *per_size[1]) or most[0] != most[1] or not neighbours:
+        return None, "undecided: steps of different sizes and directions do not agree", neighbours
     what = "bifurcation: of" if most[0] < d else "of"
-    return most[0], f"{what} the largest branch, from {len(found)} configurations nearby", found
+    return most[0], f"{what} the largest branch, from {len(neighbours)} configurations nearby", neighbours
 
 
 def _largest_one(v: Array) -> Array:

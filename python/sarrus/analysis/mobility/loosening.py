@@ -204,12 +204,12 @@ def _has_terms(joint: JointType) -> bool:
 
 def _looser(robot: Loosening, spec: JointSpec, free: list[str], rows: int, q: Array) -> Iterator[JointSpec | None]:
     """Joints in its place with that many rows; None: none at all."""
-    joint, given = spec.joint, vars(spec.joint)
+    joint, numbers = spec.joint, vars(spec.joint)
     if rows == 0:
         if not _has_terms(joint):
             yield None
         return
-    axis = next((given[key] for key in ("axis", "normal") if key in given), None)
+    axis = next((numbers[key] for key in ("axis", "normal") if key in numbers), None)
     in_parent = in_child = Transform() if axis is None else Transform(axis_frame(axis))
     if (
         joint.kind == "Spherical"

@@ -61,8 +61,8 @@ def mobility_map(
     moved = np.concatenate(
         [np.zeros(0), *(np.where(sliding(robot.joint(name).type), l, 1.0) for name in robot.actuated)]
     )
-    wanted = np.isin(np.arange(6), rows)
-    gains = np.concatenate([1.0 / moved, wanted / six(1.0, l)])
+    of_output = np.isin(np.arange(6), rows)
+    gains = np.concatenate([1.0 / moved, of_output / six(1.0, l)])
     scale = np.concatenate([loops.column_scale, loops.row_scale])
 
     def counted(q: Array) -> tuple[Array, NDArray[np.int8], NDArray[np.int64]]:
@@ -86,8 +86,8 @@ def mobility_map(
 
     def drawn() -> Any:
         try:
-            _, state, found = counted(cast(Any, robot).random(0, size=8, closed=True))
-            return found[state == 0]
+            _, state, q = counted(cast(Any, robot).random(0, size=8, closed=True))
+            return q[state == 0]
         except SarrusError:  # as of a mechanism that closes in one configuration
             return np.zeros((0, each.shape[-1]), np.int64)
 
@@ -95,7 +95,7 @@ def mobility_map(
     if len(usual) == 0:
         usual = each[fine]
     best, least = usual.max(axis=0, initial=0), usual.min(axis=0, initial=robot.nv + 6)
-    lost, stuck = fine & (locked > least[4]), fine & (unfelt > least[5]) & wanted.any()
+    lost, stuck = fine & (locked > least[4]), fine & (unfelt > least[5]) & of_output.any()
     condition = np.where(fine & (lost | stuck | (gained < best[2])), np.inf, x[..., 6])
     kinds = np.array(["regular", "output", "input", "both", ""])
     return MobilityMap(
@@ -104,7 +104,7 @@ def mobility_map(
         degrees_of_freedom=np.where(fine, robot.nv - rank, -1),
         actuation=np.where(fine & (seen < best[1]), 0.0, x[..., 3]),
         locked_freedoms=locked,
-        condition=condition if wanted.any() else np.full(status.shape, np.nan),
+        condition=condition if of_output.any() else np.full(status.shape, np.nan),
         singularity=kinds[np.where(fine, lost + 2 * stuck, 4)],
         status=status,
     )

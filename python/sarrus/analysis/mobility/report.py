@@ -398,10 +398,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def _table(head: str, found: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
+def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
     """Lines that say what was found of which joint, joints of which the same is to be said together."""
     said: dict[str, list[str]] = {}
-    for name, what in found:
+    for name, what in entries:
         said.setdefault(name, []).append(what)
     alike: dict[str, list[str]] = {}
     for name, parts in said.items():
