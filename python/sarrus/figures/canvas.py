@@ -305,24 +305,16 @@ def film(
     # a notebook would show a figure of pyplot's as well as the film; a file needs no window
     window = path is None and get_backend().lower().rsplit("_", 1)[-1] not in ("inline", "agg")
     figure = (pyplot.figure if window else Figure)(figsize=(6.4, 4.8), layout="constrained")
-    ax = figure.add_subplot()
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-    low, high = _box(lines, dots, fixed, paths, forces)
-    margin = 0.06 * float((high - low).max()) or 1.0
-    ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
+    ax = _stage(figure, *_box(lines, dots, fixed, paths, forces))
     drawn = LineCollection(list(lines[0]), colors="black", linewidths=2.2, capstyle="round")
     ax.add_collection(drawn)
     support = [(0.0, 0.0), (-0.7, -1.2), (0.7, -1.2), (0.0, 0.0)]
     ax.plot(*fixed.T, marker=support, linestyle="", color="0.55", markersize=24, zorder=0)
     (marks,) = ax.plot(*dots[0].T, "o", color="black", markerfacecolor="white", markersize=5.5)
     trails = [ax.plot([], [], color=COLOURS[n % 6], linewidth=1.2, zorder=1)[0] for n in range(traced.shape[1])]
-    quiver = ax.quiver(
-        *forces[0, :, 0].T, *(forces[0, :, 1] - forces[0, :, 0]).T, color=COLOURS[1], angles="xy", scale_units="xy", scale=1.0,
-        width=0.006, zorder=3,
-    ) if pushed.shape[1] else None  # fmt: skip
+    quiver = _quiver(ax, forces[0]) if pushed.shape[1] else None
     clock = ax.set_title("", fontsize=FONT, loc="left")
-    places = int(np.clip(np.ceil(-np.log10((t[-1] - t[0]) / 100.0)), 0, 6)) if t[-1] > t[0] else 3
+    places = _decimals(t)
 
     def draw(k: int) -> list[Any]:
         drawn.set_segments(list(lines[k]))
@@ -335,12 +327,14 @@ def film(
             quiver.set_UVC(*(forces[k, :, 1] - forces[k, :, 0]).T)
         return [drawn, marks, clock, *trails, *([] if quiver is None else [quiver])]
 
+    def page() -> str:
+        return player(t, bars, joints, anchors, title, frames_per_second, traced, pushed)
+
     class Film(animation.FuncAnimation):
         """A matplotlib animation that a notebook shows as a player."""
 
         def _repr_html_(self) -> str:
-            page = html.escape(player(t, bars, joints, anchors, title, frames_per_second, traced, pushed))
-            return f'<iframe srcdoc="{page}" style="width:100%;max-width:44em;height:34em;border:0"></iframe>'
+            return f'<iframe srcdoc="{html.escape(page())}" style="width:100%;max-width:44em;height:34em;border:0"></iframe>'
 
         def __del__(self) -> None:  # matplotlib warns here of films that it did not draw; the player is drawn elsewhere
             pass
@@ -348,14 +342,37 @@ def film(
     draw(0)
     made: FuncAnimation = Film(figure, draw, frames=len(t), interval=1000.0 / frames_per_second, cache_frame_data=False)
     if path is not None and ending == ".html":
-        page = player(t, bars, joints, anchors, title, frames_per_second, traced, pushed)
+        text = page()
         with replacing(path) as file:
-            file.write_text(page, encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
     elif path is not None:
         writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
         with replacing(path) as file:
             made.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
     return made
+
+
+def _stage(figure: Any, low: Array, high: Array) -> Axes:
+    """Axes without marks around all that moves between two corners."""
+    ax: Axes = figure.add_subplot()
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    margin = 0.06 * float((high - low).max()) or 1.0
+    ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
+    return ax
+
+
+def _quiver(ax: Axes, arrows: Array) -> Any:
+    """Arrows (m, 2, 2) from tails to tips."""
+    return ax.quiver(
+        *arrows[:, 0].T, *(arrows[:, 1] - arrows[:, 0]).T, color=COLOURS[1], angles="xy", scale_units="xy", scale=1.0,
+        width=0.006, zorder=3,
+    )  # fmt: skip
+
+
+def _decimals(t: Array) -> int:
+    """Of a clock that shows a hundredth of the time that passes."""
+    return int(np.clip(np.ceil(-np.log10((t[-1] - t[0]) / 100.0)), 0, 6)) if t[-1] > t[0] else 3
 
 
 def check_film(path: str | os.PathLike[str]) -> str:

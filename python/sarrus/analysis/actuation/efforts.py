@@ -257,34 +257,42 @@ class Actuation(LoopFunctions):
         sound = np.flatnonzero(status == Status.FINE)
         q, v, a, time = q[sound], v[sound], a[sound], time[sound]
         J = self.constraint_jacobian(q, time=time)
-        if any_motion:  # as the core has it
-            known: dict[str, Any] = {
-                "wrenches": {name: w[sound] for name, w in loads.items()},
-                "time": time,
-                "threads": threads,
-            }
-            found = self.actuator_efforts(q, v, a, check=check, return_status=True, **known)[1]
-            impossible, refused = found == Status.OFF_LOOPS, Status.OFF_LOOPS
-            if explain and impossible.any():
-                raise_off_loops(self, "actuator_efforts", {"q": q[0], "v": v[0], "time": time[0]})
+        if any_motion:
+            loads_there = {name: w[sound] for name, w in loads.items()}
+            known: dict[str, Any] = {"wrenches": loads_there, "time": time, "threads": threads, "check": check}
+            impossible, refused = self._off_loops(q, v, a, explain, known), Status.OFF_LOOPS
         else:
-            off = np.stack([_off(J, v, self.constraint_velocity(q, time=time)), _off(J, a, gamma[sound])], axis=1)
-            impossible, refused = off.max(axis=(1, 2), initial=0.0) > 1.0, Status.CONTRADICTORY
-            if explain and impossible.any():
-                raise StateError(self._motion_fault(*off[0]))
+            impossible, refused = self._contradictory(J, q, v, a, gamma[sound], time, explain), Status.CONTRADICTORY
 
         choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
         S = self.actuation_jacobian(q, names)
         if weights is None:
             choice["weights"] = np.broadcast_to(self._units(names) ** 2, choice["weights"].shape)
-        u, multipliers, found = self._share(names, J, S, tau[sound], **choice, explain=explain)
-        status[sound] = np.where(impossible, refused, found)
+        u, multipliers, shared = self._share(names, J, S, tau[sound], **choice, explain=explain)
+        status[sound] = np.where(impossible, refused, shared)
         answers = [_back(u, sound, status, lead, out)]
         if return_reactions:
             answers.append(_back(multipliers, sound, status, lead))
         if return_status:
             answers.append(status.reshape(lead))
         return answers[0] if len(answers) == 1 else tuple(answers)
+
+    def _off_loops(self, q: Array, v: Array, a: Array, explain: bool, known: dict[str, Any]) -> NDArray[np.bool_]:
+        """Which states the core takes to be off the loops; with `explain` an error instead."""
+        off: NDArray[np.bool_] = self.actuator_efforts(q, v, a, return_status=True, **known)[1] == Status.OFF_LOOPS
+        if explain and off.any():
+            raise_off_loops(self, "actuator_efforts", {"q": q[0], "v": v[0], "time": known["time"][0]})
+        return off
+
+    def _contradictory(
+        self, J: Array, q: Array, v: Array, a: Array, gamma: Array, time: Array, explain: bool
+    ) -> NDArray[np.bool_]:
+        """Which motions the loops do not allow; with `explain` an error instead."""
+        off = np.stack([_off(J, v, self.constraint_velocity(q, time=time)), _off(J, a, gamma)], axis=1)
+        contradictory: NDArray[np.bool_] = off.max(axis=(1, 2), initial=0.0) > 1.0
+        if explain and contradictory.any():
+            raise StateError(self._motion_fault(*off[0]))
+        return contradictory
 
     def _share(
         self, names: Sequence[str], J: Array, S: Array, tau: Array, *, preload: Array, weights: Array, low: Array, high: Array,

@@ -6,7 +6,7 @@ loads on the joints are in equilibrium without any other. What becomes of these 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -238,22 +238,8 @@ class MobilityAnalysis(Actuation):
             through = wrenches[name] * six(1.0, loops.length) @ self.joint_bases(q, name)[1]
             unique[name] = bool((np.abs(through) < PRESENT).all())
 
-        moving, warnings = _moving(self, N), []
-        gap = np.inf  # a factor beyond floats is as clear
-        if 0 < rank < len(s) and s[rank] > s[rank - 1] * 1e-300:
-            gap = float(s[rank - 1] / s[rank])
-        if gap < 1.0 / NEARLY:
-            warnings.append(f"the rank is not clear: where it ends, singular values fall by a factor of {gap:.2g} only")
-        if rank > 0 and s[rank - 1] < NEARLY:
-            few = int((s[:rank] < NEARLY).sum())
-            warnings.append(
-                f"nearly singular: the smallest singular value that counts is {s[rank - 1]:.1g}"
-                + (
-                    f", {few} are under {NEARLY:g}: numbers that a file rounds can hold fast what was meant to move"
-                    if few > 1
-                    else ""
-                )
-            )
+        moving, gap = _moving(self, N), _gap(s, rank)
+        warnings = list(_warnings_of_rank(s, rank, gap))
         if finite is not None and finite < self.nv - rank:
             warnings.append(f"singular: {self.nv - rank} degrees of freedom here, of which {finite} are finite")
         if loops.contradicted(q, U[:, :rank]):
@@ -386,6 +372,23 @@ def _actuation(
 
 def _rank(A: Array) -> int:
     return int((np.linalg.svd(A, compute_uv=False) > PRESENT).sum())
+
+
+def _gap(s: Array, rank: int) -> float:
+    """The last singular value that counts over the first that does not."""
+    if 0 < rank < len(s) and s[rank] > s[rank - 1] * 1e-300:
+        return float(s[rank - 1] / s[rank])
+    return np.inf  # a factor beyond floats is as clear
+
+
+def _warnings_of_rank(s: Array, rank: int, gap: float) -> Iterator[str]:
+    """What is not clear about the rank by the singular values s."""
+    if gap < 1.0 / NEARLY:
+        yield f"the rank is not clear: where it ends, singular values fall by a factor of {gap:.2g} only"
+    if rank > 0 and s[rank - 1] < NEARLY:
+        few = int((s[:rank] < NEARLY).sum())
+        rounded = f", {few} are under {NEARLY:g}: numbers that a file rounds can hold fast what was meant to move"
+        yield f"nearly singular: the smallest singular value that counts is {s[rank - 1]:.1g}" + rounded * (few > 1)
 
 
 def _moving(robot: LoopFunctions, motions: Array) -> tuple[str, ...]:
