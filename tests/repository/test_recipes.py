@@ -35,7 +35,8 @@ class Copy:
 
     def compile(self, source):
         """Whether the compiler takes a file of the core's, every template that it uses among it."""
-        command = ["c++", "-std=c++17", "-fsyntax-only", f"-I{eigen()}", str(self.folder / source)]
+        options = ["-std=c++17", "-fsyntax-only", "-DSARRUS_FALLBACK", "-DEIGEN_DONT_VECTORIZE", f"-I{eigen()}"]
+        command = ["c++", *options, str(self.folder / source)]
         return subprocess.run(command, capture_output=True, text=True)
 
     def run(self, program):
@@ -75,8 +76,13 @@ def with_a_joint(folder):
 def test_a_joint_is_its_file_and_a_line(tmp_path):
     copy = with_a_joint(tmp_path)
     assert shutil.which("c++"), "a C++ compiler"
-    said = copy.compile("cpp/mechanism/mechanism.cpp")
+    every_question = "cpp/kernels/shared_joints.cpp"
+    said = copy.compile(every_question)
     assert said.returncode == 0, said.stderr
+    whole = (TOYS / "elliptic.hpp").read_text()
+    for question in ("read", "close", "subspace_rate"):
+        copy.add("cpp/joints/elliptic.hpp", whole.replace(f" {question}(", f" {question}_of_another_name("))
+        assert copy.compile(every_question).returncode != 0, question
 
 
 @soak
@@ -85,7 +91,7 @@ def test_a_joint_that_was_added_works(tmp_path):
 
 
 def test_no_file_but_its_own_knows_a_joint():
-    """In C++, but for those that are inlined, and what a joint can be looser as."""
+    """In C++ outside of cpp/joints; a Gimbal carries frames along there, and a Spherical leads points."""
     names = {
         re.search(r'name = "(\w+)"', f.read_text())[1]
         for f in (ROOT / "cpp" / "joints").glob("*.hpp")
@@ -96,7 +102,4 @@ def test_no_file_but_its_own_knows_a_joint():
         if file.parent.name != "joints":
             code = re.sub(r"//.*", "", file.read_text())
             known = {n for n in names - {"Fixed", "Free"} if re.search(rf"\b{n}\b|JointKind::{n.lower()}\b", code)}
-            assert known <= {"Gimbal", "Spherical"}, (
-                file,
-                known,
-            )  # Gimbal<6> carries frames along, a Spherical aims at points
+            assert known <= {"Gimbal", "Spherical"}, (file, known)
