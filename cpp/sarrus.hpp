@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "elements/list.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/operation_sizes.hpp"
 #include "mechanism/mechanism.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
-#include "simulation/force_element_list.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 

@@ -18,6 +18,7 @@ CPP = (
     "dynamics",
     "loops",
     "control",
+    "elements",
     "simulation",
     "kernels",
     "sarrus.hpp",

@@ -9,6 +9,7 @@
 #include "../mechanism/status.hpp"
 #include "control.hpp"
 #include "described.hpp"
+#include "force_elements.hpp"
 #include "from_python.hpp"
 #include "processor.hpp"
 #include "simulation.hpp"
@@ -327,6 +328,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   bind_tolerances(m);
 
   bind_simulation(m);
+  bind_force_elements(m);
   bind_control(m);
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");

@@ -7,13 +7,12 @@
 #include <thread>
 #include <tuple>
 
+#include "../elements/list.hpp"
 #include "../simulation/driver.hpp"
 #include "../simulation/events.hpp"
-#include "../simulation/force_element_list.hpp"
 #include "../simulation/turns.hpp"
 #include "../simulation/without_friction.hpp"
-#include "control.hpp"
-#include "described.hpp"
+#include "force_elements.hpp"
 #include "gil.hpp"
 #include "state.hpp"
 
@@ -33,56 +32,6 @@ template <class Facts, std::size_t n> int named(const Facts (&all)[n], const std
   for (std::size_t k = 0; k < n; ++k)
     if (name == all[k].name) return static_cast<int>(k);
   throw py::value_error("'" + name + "' is not known");
-}
-
-std::vector<Law> to_laws(const py::handle& h) {
-  std::vector<Law> laws;
-  for (const py::handle& law : h.cast<py::tuple>()) laws.push_back(to_law(law));
-  return laws;
-}
-
-/// Kind by kind, as they read the parameters.
-void add_force_elements(const Mechanism& m, const py::dict& of, ForceElementList& list) {
-  using Indices = std::vector<int>;
-  using Times = std::vector<double>;
-  const int width = m.tree().nv + m.tree().loop_nv;
-  const auto for_each = [&](const char* kind, auto&& add) {
-    for (const py::handle& h : of[kind].cast<py::list>()) add(h.cast<py::tuple>());
-  };
-  for_each("controllers", [&](const py::tuple& t) { list.add_controller(t[0].cast<int>(), t[1].cast<int>(), to_law(t[2])); });
-  for_each("efforts", [&](const py::tuple& t) { list.add_effort(t[0].cast<int>(), to_law(t[1])); });
-  for_each("stictions", [&](const py::tuple& t) { list.add_stiction(t[0].cast<int>()); });
-  for_each("contacts", [&](const py::tuple& t) {
-    const auto& frame = m.frames().at(t[0].cast<std::string>());
-    const auto offset = t[3].cast<double>(), radius = t[4].cast<double>();
-    if (t[5].is_none()) return list.add_contact(frame, to_vec3(t[1]), to_vec3(t[2]), offset, radius);
-    list.add_contact(frame, to_vec3(t[1]), to_vec3(t[2]), offset, radius, to_law(t[5]), to_vec3(t[6]));
-  });
-  for_each("end_stops", [&](const py::tuple& t) { list.add_end_stop(t[0].cast<int>(), t[1].cast<int>()); });
-  for_each("thrusters",
-           [&](const py::tuple& t) { list.add_thruster(m.frames().at(t[0].cast<std::string>()), to_vec3(t[1]), to_law(t[2])); });
-  for_each("wheels", [&](const py::tuple& t) { list.add_wheel(t[0].cast<int>(), t[1].cast<double>(), to_law(t[2])); });
-  for_each("model_laws", [&](const py::tuple& t) {
-    list.add_model_law(static_cast<ModelLawKind>(named(model_laws, t[0].cast<std::string>())), t[1].cast<Indices>(),
-                       t[2].cast<Indices>(), to_laws(t[3]), t[4].cast<Indices>());
-  });
-  for_each("drives", [&](const py::tuple& t) { list.add_drive(t[0].cast<int>(), t[1].cast<int>()); });
-  for_each("tables", [&](const py::tuple& t) {
-    const auto times = t[0].cast<Times>();
-    t[2].cast<bool>() ? list.add_held_table(times, t[1].cast<Indices>(), width) : list.add_table(times, t[1].cast<Indices>());
-  });
-  for_each("task_controls", [&](const py::tuple& t) { list.add_task_control(to_task_control(m, t[0].cast<py::dict>())); });
-  for_each("sampled", [&](const py::tuple& t) {
-    const ForceElementList::Clocked clocked = {t[0].cast<double>(),
-                                               t[1].cast<double>(),
-                                               t[2].cast<bool>(),
-                                               t[3].cast<Times>(),
-                                               t[4].cast<Times>(),
-                                               t[5].cast<Times>(),
-                                               width};
-    list.add_sampled(clocked, [&](ForceElementList& own) { add_force_elements(m, t[6].cast<py::dict>(), own); });
-  });
-  list.limit_efforts(of["effort_limits"].cast<std::vector<double>>());
 }
 
 /// Whether a signal ends the simulation.
@@ -196,12 +145,10 @@ class PySimulation {
     velocity_unit_.assign(unit.data(), unit.data() + unit.size());
     row_unit_.resize(tree_.loops.rows), z_unit_.assign(plan_.force_elements.nz, 1.0);
     if (tree_.loops.rows > 0) simulation_.kernels.row_units(tree_, 0.0, q.data(), velocity_unit_.data(), row_unit_.data());
-    const auto effort = [&](int iv) { return power / velocity_unit_[iv]; };
-    const ForceElements& elements = plan_.force_elements;
-    for (const Controller& c : elements.all<Controller>()) z_unit_[c.iz] = effort(c.iv);
-    for (const Stiction& s : elements.all<Stiction>()) z_unit_[s.iz] = velocity_unit_[s.iv];
-    for (const Drive& d : elements.all<Drive>())
-      for (int k = 0; k < d.order; ++k) z_unit_[d.iz + k] = effort(d.iv);
+    const StateUnits units = {velocity_unit_.data(), power};
+    plan_.force_elements.each([&](const auto& element) {
+      for (int k = 0; k < element.states(); ++k) z_unit_[element.iz + k] = element.state_unit(units);
+    });
     plan_.velocity_unit = velocity_unit_.data(), plan_.row_unit = row_unit_.data(), plan_.z_unit = z_unit_.data();
   }
 
@@ -219,8 +166,8 @@ class PySimulation {
 
  public:
   PySimulation(const py::object& mechanism, const std::string& method, const std::string& stabilisation,
-               const std::array<double, 2>& gains, const py::dict& force_elements, const Numbers& parameters,
-               py::object controller, std::vector<py::object> sampled, py::object pfaffian,
+               const std::array<double, 2>& gains, const py::list& force_elements, const std::vector<double>& effort_limits,
+               const Numbers& parameters, py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
                const std::vector<std::tuple<int, int, double, double>>& limits, const std::tuple<Numbers, Numbers, double>& units,
                bool records)
@@ -241,7 +188,9 @@ class PySimulation {
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     add_force_elements(built(mechanism), force_elements, force_elements_);
+    force_elements_.limit_efforts(effort_limits);
     plan_.force_elements = force_elements_.all();
+    plan_.force_elements.parameters = static_cast<int>(parameters_.size());
     const auto& springs = without_springs_.springs();
     std::get<Elements<LoopSpring>>(plan_.force_elements.kinds) = {springs.data(), static_cast<int>(springs.size())};
     std::vector<Event> kinds;
@@ -350,6 +299,7 @@ class PySimulation {
   /// (n, samples, size), the status of each and its record.
   py::tuple run_many(const Numbers& x, const Numbers& parameters, double start, double h, Count count, double rest, Count every,
                      Count threads) {
+    plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     const Count many = x.shape(0), n = size(), recorded = static_cast<Count>(carried_.size()) - guard_size,
                 wide = n + guard_size + recorded;
     if (x.shape(1) != n) throw std::length_error("simulation: wrong sizes");
@@ -421,7 +371,7 @@ class PySimulation {
   std::atomic<bool> stopped_{false};
   std::thread::id caller_{};
   Interrupts interrupts_;
-  ForceElementList force_elements_;
+  ForceElementList force_elements_{tree_.nv + tree_.loop_nv};
   std::vector<py::object> event_functions_;
   EventFinder events_;
   double since_ = 0.0;
@@ -449,13 +399,13 @@ void bind_simulation(py::module_& m) {
 
   py::class_<PySimulation>(m, "Simulation")
       .def(
-          py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::dict&,
-                   const Numbers&, py::object, std::vector<py::object>, py::object,
+          py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
+                   const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,
                    const std::vector<std::tuple<py::object, int, bool>>&,
                    const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, double>&, bool>(),
           py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
-          py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"), py::arg("events"),
-          py::arg("limits"), py::arg("units"), py::arg("records"), py::keep_alive<1, 2>())
+          py::arg("effort_limits"), py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"),
+          py::arg("events"), py::arg("limits"), py::arg("units"), py::arg("records"), py::keep_alive<1, 2>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("integrated", &PySimulation::integrated)

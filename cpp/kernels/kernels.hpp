@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "../control/tasks.hpp"
-#include "../simulation/plan.hpp"
+#include "../simulation/simulation_kernels.hpp"
 #include "operation_list.hpp"
 
 namespace sarrus {

@@ -19,6 +19,7 @@
 
 #include "record.hpp"
 #include "sampling.hpp"
+#include "simulation_kernels.hpp"
 #include "step_length.hpp"
 
 namespace sarrus {
@@ -295,7 +296,7 @@ class AdaptiveRun {
 
  private:
   double sample(double time, double* x) const {
-    return s_.plan.force_elements.any<Sampling>() ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
+    return s_.plan.force_elements.hold() ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
   }
 
   void note_state(double time, const double* x, double* record) const {

@@ -85,9 +85,9 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     const Arena::Scope inside(arena);
     s.accelerations(time, q, v, f, to);
   };
-  const int contacts = s.plan.force_elements.template all<Contact>().count;
-  s.chords = {take(contacts), take(s.plan.force_elements.template all<EndStop>().count), false};
-  for (int i = 0; i < contacts; ++i) s.chords.slip[i] = T(1.0);  // of those that do not touch
+  const int chords = s.plan.force_elements.chords();
+  s.chords = {take(chords), false};
+  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // of what does not touch
   forces(q, v, z, tau, z_dot);
   s.chords.known = true;
   accelerations(tau, a);

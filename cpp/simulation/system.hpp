@@ -17,8 +17,8 @@
 #include "../dynamics/ltdl.hpp"
 #include "../loops/loop_joints.hpp"
 #include "../loops/projection.hpp"
-#include "force_elements.hpp"
 #include "record.hpp"
+#include "sampling.hpp"
 
 namespace sarrus {
 
@@ -84,7 +84,7 @@ template <class T> struct System {
   /// Of what is integrated; and of a state with what samplings hold.
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held; }
-  bool samples() const { return plan.force_elements.any<Sampling>(); }
+  bool samples() const { return plan.force_elements.hold(); }
   bool projects() const {
     return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   }
@@ -115,8 +115,8 @@ template <class T> struct System {
     T* tau = arena.template take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) tau[k] = T(0.0);
     for (const LoopSpring& s : springs) {
-      const T force = T(s.stiffness) * (T(s.rest) - all.q[s.iq]);
-      for (int k = 0; k < tree.nv; ++k) tau[k] += all.J[(s.iv - tree.nv) * tree.nv + k] * force;
+      const T force = T(s.stiffness) * (T(s.rest) - all.q[s.joint.iq]);
+      for (int k = 0; k < tree.nv; ++k) tau[k] += all.J[(s.joint.iv - tree.nv) * tree.nv + k] * force;
     }
     return tau;
   }
@@ -132,17 +132,14 @@ template <class T> struct System {
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = joints(time, q, v);
     const T* springs = loop_springs(all);
-    T *along = all.J ? arena.template take<T>(all.nv) : tau, lacking;
-    T* motor =
-        limit || demanded || elements.any<ReactionWheel>() || elements.any<Drive>() ? arena.template take<T>(all.nv) : along;
+    T* along = all.J ? arena.template take<T>(all.nv) : tau;
+    T* motor = limit || demanded || elements.deliver() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
-    apply(described(), arena, elements, parameter, time, all.q, all.v, z, motor, along, z_dot, pressing, lacking, springs,
-          chords);
-    if (elements.any<ModelLaw>()) flag_contradiction(lacking);
-    add_held(elements, held, all.nv, motor);
-    if (elements.any<TaskElement>())
-      control_tasks(described(), arena, elements, parameter, time, all.q, all.v, z, motor, static_cast<const T*>(along),
-                    turns(all.q, springs), z_dot, all.nv, status);
+    ElementCall<T> e = {described(), arena, parameter, time, all.q, all.v, z, all.nv, motor, along, z_dot};
+    e.springs = springs, e.held = held, e.chords = chords, e.turns = turns(all.q, springs);
+    apply(elements, e);
+    pressing = e.pressing;
+    take_verdict(e);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;
@@ -151,8 +148,7 @@ template <class T> struct System {
         for (int k = 0; k < all.nv; ++k) demanded[k] = motor[k];
         kept = plan.method != Method::implicit_midpoint;
       }
-      deliver(elements, parameter, all.v, z, motor, z_dot);
-      saturate(elements, parameter, all.v, motor);
+      deliver(elements, e);
       for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
     }
     for (int k = 0; all.J && k < tree.nv; ++k) {
@@ -166,31 +162,30 @@ template <class T> struct System {
   SARRUS_NOINLINE void sample(double time, T* x) {
     const auto at = SimulationState<T>::of(tree, x);
     take_samples(plan.force_elements, parameter, time, x + integrated(),
-                 [&](const Sampling& s, int which, T* z, T* effort) { ask(s, which, T(time), at.q, at.v, z, effort); });
+                 [&](const Sampled& s, int which, T* z, T* effort) { ask(s, which, T(time), at.q, at.v, z, effort); });
   }
 
   /// What controllers answer at a sample, and their z after it.
-  void ask(const Sampling& s, int which, const T& time, const T* q, const T* v, T* z, T* effort) {
+  void ask(const Sampled& s, int which, const T& time, const T* q, const T* v, T* z, T* effort) {
     const Arena::Scope scope(arena);
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = joints(time, q, v);
     const T* springs = loop_springs(all);
     const int nq = plan.drives_loop_joints ? tree.nq + tree.loop_nq : tree.nq;
     T *q_seen = arena.template take<T>(nq), *v_seen = arena.template take<T>(all.nv), *others = arena.template take<T>(all.nv);
-    T *z_dot = arena.template take<T>(s.elements.nz), pressed, lacking;
+    const ForceElements& controllers = *s.controllers;
+    T* z_dot = arena.template take<T>(controllers.nz);
     std::copy(all.q, all.q + nq, q_seen), std::copy(all.v, all.v + all.nv, v_seen);
     quantise(s.position_step, nq, q_seen), quantise(s.velocity_step, all.nv, v_seen);
     for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
     for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
-    apply(described(), arena, s.elements, parameter, time, q_seen, v_seen, z, effort, others, z_dot, pressed, lacking, springs);
-    if (s.elements.any<ModelLaw>()) flag_contradiction(lacking);
-    if (s.elements.any<TaskElement>())
-      control_tasks(described(), arena, s.elements, parameter, time, static_cast<const T*>(q_seen), static_cast<const T*>(v_seen),
-                    static_cast<const T*>(z), effort, static_cast<const T*>(others), turns(q_seen, springs), z_dot, all.nv,
-                    status);
+    ElementCall<T> e = {described(), arena, parameter, time, q_seen, v_seen, z, all.nv, effort, others, z_dot};
+    e.springs = springs, e.turns = turns(q_seen, springs), e.unwinding = std::min(e.unwinding, 1.0 / s.period);
+    apply(controllers, e);
+    take_verdict(e);
     if constexpr (std::is_same_v<T, double>)
       if (s.calls && status == 0.0 && !plan.sampled(plan.self, which, time, q_seen, v_seen, effort)) status = caller_failed;
-    for (int k = 0; k < s.elements.nz; ++k) z[k] += T(s.period) * z_dot[k];
+    for (int k = 0; k < controllers.nz; ++k) z[k] += T(s.period) * z_dot[k];
     quantise(s.effort_step, all.nv, effort);
   }
 
@@ -248,6 +243,12 @@ template <class T> struct System {
     if constexpr (std::is_same_v<T, double>)
       if (status == 0.0 && !plan.pfaffian(plan.self, q, v, numbers)) status = caller_failed;
     return numbers;
+  }
+
+  /// Of elements: what no motor gives, and what has become of tasks.
+  SARRUS_INLINE void take_verdict(const ElementCall<T>& e) {
+    flag_contradiction(e.lacking);
+    status = sarrus::most(status, e.status);
   }
 
   SARRUS_INLINE void flag_contradiction(const T& residual) {

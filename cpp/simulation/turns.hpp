@@ -63,7 +63,10 @@ class WithoutLoopSprings {
     PassiveTerms& terms = joint.terms[k];
     const auto acts_on = [&](const LoopAngle& angle) { return terms.iq >= 0 && angle.iq == joint.iq + terms.iq; };
     if (terms.stiffness == 0.0 || std::none_of(angles_.begin(), angles_.end(), acts_on)) return;
-    springs_.push_back({tree_.nq + joint.iq + terms.iq, tree_.nv + joint.iv + k, terms.stiffness, terms.rest});
+    LoopSpring spring;
+    spring.joint = {tree_.nq + joint.iq + terms.iq, tree_.nv + joint.iv + k};
+    spring.stiffness = terms.stiffness, spring.rest = terms.rest;
+    springs_.push_back(spring);
     terms.stiffness = 0.0;
   }
 

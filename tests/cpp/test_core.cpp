@@ -9,11 +9,13 @@
 #include <random>
 #include <thread>
 
+#include "../../cpp/elements/list.hpp"
 #include "../../cpp/kernels/kernels.hpp"
 #include "../../cpp/kernels/operation_sizes.hpp"
 #include "../../cpp/mechanism/mechanism.hpp"
 #include "../../cpp/simulation/record.hpp"
 #include "../../cpp/simulation/sampling.hpp"
+#include "../../cpp/simulation/simulation_kernels.hpp"
 #include "../../cpp/simulation/turns.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
@@ -475,51 +477,38 @@ void simulations(const Mechanism& m, const States& states) {
   const PassiveTerms* freedom = t.passive;
   int iv = 0;  // a velocity whose coordinate adds up
   while (iv < t.nv && freedom[iv].iq < 0) ++iv;
-  const Controller controller = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0, 0, &law, 0};
-  const Controller sampled = {controller.iq, controller.iv, 0, &law, 0};
-  const Law of_runs = {{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30};  // of which the parameters choose one
-  const PrescribedEffort effort = {0, &of_runs};
-  const Stiction stiction = {t.nv - 1, 1, 5};
-  const Contact contact = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 0.0, 1.0), -1.0, 0.1, 10,
-                           &law,        vec3<double>(1.0, 0.0, 0.0)};
-  const Thruster thruster = {t.links - 1, vec3<double>(0.1, 0.0, 0.2), vec3<double>(0.0, 1.0, 0.0), &law, 19};
-  const ReactionWheel wheel = {t.nv - 1, 0.1, &law, 21};
-  const EndStop end_stop = {controller.iq, controller.iv, 15};
+  const JointCoordinate joint = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0};
+  const BodyFrame frame = {t.links - 1, {Mat3<double>::Identity(), vec3<double>(0.1, 0.0, 0.2)}};
+  const Direction e_x = {vec3<double>(1.0, 0.0, 0.0)}, e_y = {vec3<double>(0.0, 1.0, 0.0)}, e_z = {vec3<double>(0.0, 0.0, 1.0)};
+  const double times[] = {-1.0, 5e-6, 1.0};
+  ForceElementList list(t.nv + t.loop_nv);
+  const Law* kept = list.keep(law);
+  const Law* of_runs = list.keep({{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30});  // of which the parameters choose one
+  const PID controller = {{}, joint, kept, {0}, {1}, {2}, {{3}, {4}}};
+  list.add(controller);
+  list.add(PrescribedEffort{{}, {0}, of_runs});
+  list.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
+  list.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
+  list.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
+  list.add(ReactionWheel{{}, {t.nv - 1}, 0.1, kept, {21}, {22}});
+  list.add(EndStop{{}, joint, {{15}, {16}}, {17}, {18}});
+  list.add(ActuatorDynamics{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
+  list.add(Efforts{{}, {times, times + 3}, {{0}}, {27}});
+  list.add(HeldEfforts{{}, {times, times + 3}, {{0}}, {27}});
+  Sampled late{};  // a controller that acts late
+  late.controllers = list.keep_inner([&](ForceElementList& inner) { inner.add(controller); });
+  late.period = 1.5e-5, late.delay = 1e-5;
+  list.add(late);
+  list.limit_efforts(std::vector<double>(t.nv + t.loop_nv, 0.2));
   const double parameter[] = {3.0, 2.0,  1.0, -1.0, 1.0, 0.2, 0.3,  0.01, 50.0, 1.0, 1e3,  1.5, 0.3,  0.5, 1e-2, -0.5,
                               0.5, 50.0, 2.0, 0.0,  0.2, 0.1, 0.05, 80.0, 0.7,  0.5, 20.0, 0.1, -0.2, 0.3, 1.0};
-  const std::vector<double> effort_limit(t.nv + t.loop_nv, 0.2);
-  const Limit limits[] = {{Quantity::position, controller.iq, -0.5, 0.5}, {Quantity::effort, controller.iv, -0.1, 0.1}};
+  const Limit limits[] = {{Quantity::position, joint.iq, -0.5, 0.5}, {Quantity::effort, joint.iv, -0.1, 0.1}};
   Plan plan{};
-  const Drive drive = {t.nv - 1, 2, 2, 23};
-  const double times[] = {-1.0, 5e-6, 1.0};
-  const int motors[] = {0};
-  const EffortTable table = {3, 1, times, motors, 27};
-  const int width = t.nv + t.loop_nv;
-  Sampling clocked{}, held{};  // a controller that acts late, and a table
-  std::get<Elements<Controller>>(clocked.elements.kinds) = {&sampled, 1}, clocked.elements.nz = 1;
-  clocked.period = 1.5e-5, clocked.delay = 1e-5, clocked.pending = 1, clocked.width = width;
-  held.period = 1.0, held.at = held_size(clocked), held.width = width;
-  held.times = 3, held.motors = 1, held.time = times, held.motor = motors, held.parameter = 27;
-  const Sampling samplings[] = {clocked, held};
   const std::vector<LoopAngle> angles = loop_angles(t);  // of joints that close loops, with a spring along each
-  std::vector<LoopSpring> springs;
-  for (const auto& [loop_q, loop_v] : angles) springs.push_back({t.nq + loop_q, t.nv + loop_v, 0.5, 0.1});
+  for (const auto& [loop_q, loop_v] : angles) list.add(LoopSpring{{}, {t.nq + loop_q, t.nv + loop_v}, 0.5, 0.1});
   ForceElements& all = plan.force_elements;
-  all.kinds = EveryKind<Elements>{{&controller, 1},
-                                  {&effort, 1},
-                                  {&stiction, 1},
-                                  {&contact, 1},
-                                  {&end_stop, 1},
-                                  {&thruster, 1},
-                                  {&wheel, 1},
-                                  {},
-                                  {&drive, 1},
-                                  {&table, 1},
-                                  {samplings, 2},
-                                  {},
-                                  {springs.data(), static_cast<int>(springs.size())}};
-  all.effort_limit = effort_limit.data();
-  all.nz = 4, all.parameters = 31, all.held = held.at + held_size(held);
+  all = list.all();
+  all.parameters = 31;
   plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held;
   if (plan.counts()) all.held += t.loop_nq, plan.drives_loop_joints = true;
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;

@@ -12,7 +12,6 @@ import pkgutil
 import random
 import re
 import types
-import typing
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,9 @@ def _tables() -> dict[str, tuple[str, ...]]:
 
 
 RIGHT = _tables()
+ELEMENTS = [name for name in sarrus.control.__all__ if hasattr(getattr(sarrus.control, name), "_kind")] + [
+    "TaskControl"
+]
 SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
 # a great number asks for great work here, which is no hang
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
@@ -213,7 +215,7 @@ class Calls:
         words = re.findall(r"\w+", annotation)
         keys += ("bool",) if words == ["bool"] else (p.name, *words)
         if p.name == "controller" and self.rng.random() < 0.5:
-            return self.call(self.targets[self.rng.choice(typing.get_args(sarrus.control.ForceElement)).__name__])
+            return self.call(self.targets[self.rng.choice(ELEMENTS)])
         for key in keys:
             if key in RIGHT and not (key == p.name and "float" in words and isinstance(p.default, float)):
                 return self.rng.choice(RIGHT[key])

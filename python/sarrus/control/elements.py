@@ -15,18 +15,20 @@ numbers. For :func:`~sarrus.simulate_many` numbers may be arrays (runs,), and a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import checked_number
-from ..errors import ModelError
+from ..description.joints import Revolute, unit_axis
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError, ShapeError
 from ..laws import Law
 from .actuators import ActuatorDynamics
+from .coordinates import check_independent, coordinate, felt_inertia, motors, one_a_coordinate, velocity
+from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, numbers_of
 from .path import Path, path_through
 from .sampling import Efforts, Quantisation, Sampled
 from .task_control import TaskControl
@@ -56,7 +58,7 @@ Laws = Law | Number | Sequence[Law | float]  # the last: one a run
 
 
 @dataclass(frozen=True, eq=False)
-class PID:
+class PID(Element):
     """Proportional, integral and derivative control of one joint coordinate, within limits.
 
     u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. Towards a limit z
@@ -78,18 +80,76 @@ class PID:
     limits: tuple[Number, Number] = (-np.inf, np.inf)
     index: int = 0
 
+    can_be_sampled = True
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        if not run.effort_limits:
+            return {}
+        most = run.effort_limits[coordinate(mechanism, self.joint, self.index, "PID")[1]]  # beyond it z would wind up
+        return {"limits": [np.clip(x, -most, most) for x in bounds("limits of PID", self.limits)]}
+
 
 @dataclass(frozen=True, eq=False)
-class PrescribedEffort:
+class PrescribedEffort(Element):
     """An effort that is a law of time, along one velocity of a joint [N m or N]."""
 
     joint: str
     law: Laws
     index: int = 0
 
+    can_be_sampled = True
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        return {"effort": self.law}
+
 
 @dataclass(frozen=True, eq=False)
-class ComputedTorque:
+class _Tracking(Element):
+    """By the motors, with a law that knows the mechanism."""
+
+    targets: Mapping[str, Any]
+    proportional: Number = 100.0
+    derivative: Number = 20.0
+
+    can_be_sampled = True
+
+    def _values(self, mechanism: Any, run: Run) -> dict[str, Any]:
+        """Targets of coordinates, in the order in which gains are theirs."""
+        what = type(self).__name__
+        if not isinstance(self.targets, Mapping):
+            raise ModelError(f"targets of {what} map joints to laws or numbers; got {self.targets!r}")
+        if not mechanism.nc and mechanism.nq != mechanism.nv:
+            raise ModelError(f"{what} needs joints whose coordinates are as many as their velocities")
+        # on a tree all joints have one, in their order
+        targets: dict[tuple[int, int], Any] = {} if mechanism.nc else {(k, k): (0.0, "") for k in range(mechanism.nv)}
+        names: list[tuple[str, int]] = []
+        for name, asked in self.targets.items():
+            joint = mechanism._tree_joint(name, f"target of {what}")
+            laws = one_a_coordinate(asked, joint.nv)
+            if len(laws) != joint.nv:
+                raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
+            for k, target in enumerate(laws):
+                on_tree = (joint.v_slice.start + k,) * 2
+                at = coordinate(mechanism, name, k, f"a target of {what}") if mechanism.nc else on_tree
+                targets[at] = target, name
+                names.append((name, k))
+        if mechanism.nc:
+            check_independent(mechanism, what, names)
+        n = len(targets)
+        gains = {}
+        for key in ("proportional", "derivative"):
+            gain = array(f"{key} of {what}", getattr(self, key))
+            if gain.shape not in ((), (n,)) and not (gain.ndim == 2 and gain.shape[1] in (1, n)):
+                of = "n" if mechanism.nc else "nv"
+                expected = f"a number, ({of},) = ({n},), or of many runs (runs, {n}) or (runs, 1)"
+                raise ShapeError(f"{key} of {what} is {expected}; got {gain.shape}")
+            gains[key] = np.broadcast_to(gain, (*gain.shape[:-1], n))
+        driven = motors(mechanism, what) if mechanism.nc else []
+        return {"targets": [(*at, *target) for at, target in targets.items()], "motors": driven, **gains}
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedTorque(_Tracking):
     """tau = M a + h with a = g'' + kd (g' - v) + kp (g - q): errors die as those of linear oscillators.
 
     On a tree all joints have a target, and a motor. Where loops close, as many independent coordinates as there are degrees of freedom
@@ -118,13 +178,9 @@ class ComputedTorque:
     1.0
     """
 
-    targets: Mapping[str, Any]
-    proportional: Number = 100.0
-    derivative: Number = 20.0
-
 
 @dataclass(frozen=True, eq=False)
-class PDPlus:
+class PDPlus(_Tracking):
     """tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v): PD that tracks, with n what gravity and springs do (Paden and Panja 1988).
 
     The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2, never grows: it is lost to kd and to friction. Stable for any
@@ -141,13 +197,9 @@ class PDPlus:
     Paden and Panja, Globally asymptotically stable PD+ controller for robot manipulators, Int. J. Control 47, 1988.
     """
 
-    targets: Mapping[str, Any]
-    proportional: Number = 100.0
-    derivative: Number = 20.0
-
 
 @dataclass(frozen=True, eq=False)
-class GravityCompensation:
+class GravityCompensation(Element):
     """The efforts with which motors hold gravity and springs at rest, beside other controllers.
 
     Where loops close motors share them, redundant ones so that they are least, and the simulation fails where they cannot hold the
@@ -169,9 +221,15 @@ class GravityCompensation:
 
     scale: Number = 1.0
 
+    can_be_sampled = True
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        driven = mechanism.nc or mechanism.actuated
+        return {"motors": motors(mechanism, "GravityCompensation") if driven else []}
+
 
 @dataclass(frozen=True, eq=False)
-class Stiction:
+class Stiction(Element):
     """Friction of a joint that sticks: bristles that bend by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
 
     s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
@@ -194,9 +252,21 @@ class Stiction:
     damping: Number | None = None
     index: int = 0
 
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        whole = self if self.sticking is not None else replace(self, sticking=self.sliding)
+        sliding, sticking, stiffness = numbers_of(whole, sliding="positive", sticking="positive", stiffness="positive")
+        if less(sticking, sliding):
+            expected = "no less than sliding"
+            raise ModelError(f"sticking of Stiction must be {expected}; got {whole.sticking!r} and {self.sliding!r}")
+        values = {"sticking": sticking}
+        if self.damping is None:
+            felt = felt_inertia(mechanism, velocity(mechanism, self.joint, self.index), run.start)
+            values["damping"] = 2.0 * np.sqrt(stiffness * felt)
+        return values
+
 
 @dataclass(frozen=True, eq=False)
-class Contact:
+class Contact(Element):
     """A point or sphere of a body against the ground: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
 
     Attributes
@@ -223,9 +293,15 @@ class Contact:
     height: Law | Sequence[Law] | None = None
     along: Any = "x"
 
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        if self.height is not None and not abs(unit_axis(self.along) @ unit_axis(self.normal)) < 1e-9:
+            got = f"{self.along!r} and {self.normal!r}"
+            raise ModelError(f"along of Contact must be across its normal; got {got}")
+        return {}
+
 
 @dataclass(frozen=True, eq=False)
-class EndStop:
+class EndStop(Element):
     """A spring and a damper where a joint coordinate is beyond its limits: k d + c d', with |c d'| no more than k d.
 
     So it never pulls, sets in without a jump and takes energy out at every impact. What its spring holds is no part of
@@ -253,9 +329,25 @@ class EndStop:
     damping: Number | None = None
     index: int = 0
 
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        _, iv = coordinate(mechanism, self.joint, self.index, "an end stop")
+        if self.limits is None:
+            limits = mechanism.joint(self.joint).limits
+            if limits is None:
+                raise ModelError(f"joint '{self.joint}' has no limits: give limits=(lower, upper) to its EndStop")
+            values["limits"] = [bound[self.index] for bound in limits]
+        if self.stiffness is None or self.damping is None:
+            felt = felt_inertia(mechanism, iv, run.start)
+            stiffness = 2.5e5 * felt if self.stiffness is None else numbers_of(self, stiffness="positive")[0]
+            values["stiffness"] = stiffness
+            if self.damping is None:
+                values["damping"] = np.sqrt(stiffness * felt)
+        return values
+
 
 @dataclass(frozen=True, eq=False)
-class Thruster:
+class Thruster(Element):
     """A force along an axis of a frame, at its origin: it goes with the body, and pushes to one side only.
 
     Attributes
@@ -283,7 +375,7 @@ class Thruster:
 
 
 @dataclass(frozen=True, eq=False)
-class ReactionWheel:
+class ReactionWheel(Element):
     """A wheel's motor, of limited torque, on a wheel of limited momentum.
 
     Whatever is asked of the joint's motor, by this element, others or a function of the caller, is kept within ``torque_limit``. Towards its
@@ -313,23 +405,25 @@ class ReactionWheel:
     torque_limit: Number = np.inf
     momentum_limit: Number = np.inf
 
+    one_a_velocity = True
 
-ForceElement = (
-    PID
-    | PrescribedEffort
-    | Efforts
-    | ComputedTorque
-    | PDPlus
-    | GravityCompensation
-    | Sampled
-    | ActuatorDynamics
-    | Stiction
-    | Contact
-    | EndStop
-    | Thruster
-    | ReactionWheel
-    | TaskControl
-)
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        """Its inertia about the joint's axis."""
+        joint = mechanism.joint(self.joint)
+        spec = next(j for j in mechanism.description.joints if j.name == self.joint)
+        if not isinstance(spec.joint, Revolute):
+            raise ModelError(f"a ReactionWheel needs a Revolute joint; '{self.joint}' is {joint.type}")
+        wheel = next(b for b in mechanism.description.bodies if b.name == spec.child)
+        about = wheel.inertia.transformed(spec.at_child.inverse()).about_origin
+        return {"inertia": float(spec.joint.axis @ about @ spec.joint.axis)}
+
+
+for _kind, _rows in KINDS.items():
+    if _kind not in globals() and all(sort in TYPED for _, sort, _ in _rows):
+        globals()[_kind] = declared(_kind, __name__)
+        __all__ += [_kind]
+
+ForceElement = Element | TaskControl
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
@@ -343,7 +437,7 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
     if not isinstance(order, Integral) or order not in (3, 5):
         raise ModelError(f"rest_to_rest is cubic (order=3) or quintic (order=5); got order={order!r}")
     start, end, duration, begin = (
-        finite(f"{name} of rest_to_rest", x)
+        constant(f"{name} of rest_to_rest", x)
         for name, x in (("start", start), ("end", end), ("duration", duration), ("begin", begin))
     )
     if not duration > 0.0:
@@ -360,9 +454,3 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
         )
     hold = [0.0] * 5
     return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))
-
-
-def finite(what: str, value: Any) -> float:
-    with suppress(TypeError, ValueError):
-        return checked_number(what, value, "")
-    raise ModelError(f"{what} must be a finite number; got {value!r}")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
+
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError, ShapeError
+from .coordinates import velocities
+from .element import Element, Run, array, constant, number
 
 Steps = float | Mapping[str, float]
 
@@ -26,9 +32,31 @@ class Quantisation:
     velocity: Steps = 0.0
     effort: Steps = 0.0
 
+    def _values(self, mechanism: LoopFunctions) -> dict[str, list[float]]:
+        names = ("position", "velocity", "effort")
+        return {f"{name}_step": _steps(mechanism, name, getattr(self, name)) for name in names}
+
+
+def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]:
+    """Of every coordinate or velocity, in the order of the tree's and of those of joints that close loops; none where all are zero."""
+    what = f"{quantity} of Quantisation"
+    names = (*mechanism.joints, *mechanism.loop_joints)
+    places = {name: getattr(mechanism.joint(name), "_all_q" if quantity == "position" else "_all_v") for name in names}
+    steps = np.zeros(max((place.stop for place in places.values()), default=0))
+    for name, step in periods.items() if isinstance(periods, Mapping) else ((name, periods) for name in names):
+        joint, size = mechanism.joint(name), constant(what, step)
+        if size < 0.0:
+            raise ModelError(f"{what} must not be negative; got {step!r}")
+        if quantity == "position" and joint.type.quaternion:
+            if isinstance(periods, Mapping):
+                raise ModelError(f"{what} needs coordinates that add up; '{name}' is {joint.type}")
+            continue
+        steps[places[name]] = size
+    return steps.tolist() if steps.any() else []
+
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class Sampled(Element):
     """Controllers that are asked every ``period``, and whose efforts are held in between (zero-order hold).
 
     The first sample is at the start of the run. The efforts of the sample at t act from t + ``delay`` on, until those of the next one do;
@@ -61,9 +89,22 @@ class Sampled:
     delay: float = 0.0
     quantisation: Quantisation | float | None = None
 
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        """All but its controllers."""
+        period, delay = (constant(f"{name} of Sampled", getattr(self, name)) for name in ("period", "delay"))
+        number("period of Sampled", period, "positive")
+        if not 0.0 <= delay <= 1e4 * period:
+            raise ModelError(
+                f"delay of Sampled must be from 0 to 10000 periods; got {delay!r} s, the period being {period!r} s"
+            )
+        steps = self.quantisation
+        if not isinstance(steps, Quantisation):
+            steps = Quantisation(position=0.0 if steps is None else steps)
+        return steps._values(mechanism)
+
 
 @dataclass(frozen=True, eq=False)
-class Efforts:
+class Efforts(Element):
     """Efforts of motors that were computed beforehand: an optimal trajectory's, a recording's.
 
     Before the first time there are none, after the last one they stay. Steps end at the times of efforts that are held.
@@ -89,3 +130,23 @@ class Efforts:
     u: ArrayLike
     joints: Sequence[str] | None = None
     hold: bool = True
+
+    @property
+    def _kind(self) -> str:
+        return "HeldEfforts" if self.hold else "Efforts"
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        times, u = array("times of Efforts", self.times), array("u of Efforts", self.u)
+        if times.ndim != 1 or not len(times):
+            raise ShapeError(f"times of Efforts are (n,), the same in all runs; got {times.shape}")
+        if not (np.diff(times) > 0.0).all():
+            raise ModelError("times of Efforts must increase")
+        if isinstance(self.joints, str) or not (self.joints is None or isinstance(self.joints, Iterable)):
+            raise TypeError(f"joints of Efforts are a sequence of names; got {self.joints!r}")
+        names = tuple(mechanism.actuated or mechanism.joints) if self.joints is None else tuple(self.joints)
+        motors = velocities(mechanism, names)
+        if u.ndim not in (2, 3) or u.shape[-2:] != (len(times), len(motors)):
+            raise ShapeError(
+                f"u of Efforts is (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
+            )
+        return {"times": times.tolist(), "motors": motors, "u": u.reshape(*u.shape[:-2], -1)}

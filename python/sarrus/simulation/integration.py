@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, is_masked, real_array
 from .._core import Status, tolerances
+from ..control.element import Run
 from ..control.elements import Contact, Stiction
-from ..control.terms import Run, force_elements, functions_and_elements
+from ..control.terms import force_elements, functions_and_elements
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism
@@ -112,11 +113,11 @@ class Integration:
         if self.forces.parameters.ndim > 1:
             raise ShapeError("numbers, laws or targets that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None
-        sampled: list[Controller | None] = [None for *_, held in self.forces.terms["tables"] if held]
-        sampled += [_sampled_force(mechanism, asked) if asked else None for asked in self.forces.sampled]
+        sampled = [_sampled_force(mechanism, asked) if asked else None for asked in self.forces.sampled]
         pfaffian = mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None
         self.core = _core.Simulation(
-            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.parameters, call, sampled, pfaffian,
+            mechanism, method, stabilisation, gains, self.forces.terms, self.forces.effort_limits,
+            self.forces.parameters, call, sampled, pfaffian,
             [(e._value, e.direction, e.terminal) for e in events], self.limits.terms, mechanism._units_of_motion, True,
         )  # fmt: skip
         self.events = events
@@ -366,7 +367,7 @@ class Integration:
             return core.friction(t, np.concatenate([q, v, z], axis=-1), step)
 
         step = self.dt
-        acts = core.calls or any(terms for kind, terms in self.forces.terms.items() if kind != "effort_limits")
+        acts = core.calls or bool(self.forces.terms)
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
             loop_q=x[:, core.size - core.counted :] if core.counted else None,
@@ -440,10 +441,10 @@ def check_advance(start: float, duration: float, dt: float) -> None:
         )
 
 
-def check_periods(terms: Mapping[str, Sequence[Any]], duration: float, dt: float) -> None:
+def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:
     """ValueError for a Sampled period so short that a step, or the whole run, would be nothing but samples."""
     least = max(SHORTEST_PERIOD * duration, SHORTEST_PART * dt) * (1.0 - 1e-9)
-    for period, *_ in terms["sampled"]:
+    for period in (term["period"] for term in terms if term["kind"] == "Sampled"):
         if period < least:
             raise ValueError(
                 f"period = {period!r} s of Sampled is too short for {duration!r} s in steps of dt = {dt!r} s: it must be at least {least:.3g} s. "

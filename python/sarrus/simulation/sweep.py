@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count, is_masked, real_array
 from .._core import Status
+from ..control.element import Run
 from ..control.elements import EndStop, ForceElement, Stiction
-from ..control.terms import ForceElements, Run, force_elements, functions_and_elements
+from ..control.terms import ForceElements, force_elements, functions_and_elements
 from ..errors import ModelError, ShapeError, StateError
-from ..laws import as_law, law_terms
 from ..mechanism import Mechanism, checked_mechanism
 from .integration import (
     METHODS,
@@ -48,6 +48,7 @@ LANES = 8  # the most of any instruction set: in shares of whole packets each ru
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
 MOST_THREADS = 2**16  # more than any machine has
 BLOCK = 1024  # runs a thread of which all is kept at once
+EVER = 1e300  # before all times: kernels know no infinity
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
@@ -190,7 +191,7 @@ def simulate_many(
         parameters = np.array(np.broadcast_to(parameters, (len(q), parameters.shape[-1])))
 
     jobs = [
-        _Job(one, chosen, stabilisation, gains, act.terms, watch.terms, clock, threads)
+        _Job(one, chosen, stabilisation, gains, act.terms, act.effort_limits, watch.terms, clock, threads)
         for one, act, watch in zip(robots, acts, watches, strict=True)
     ]
     work: Work = [(slice(0, len(q)), jobs[0])]
@@ -403,15 +404,16 @@ class _Job:
     method: str
     stabilisation: str
     gains: tuple[float, float]
-    terms: dict[str, list[Any]]
+    terms: list[dict[str, Any]]
+    effort_limits: list[float]
     limits: list[tuple[int, int, float, float]]
     clock: _Clock
     threads: int
 
     def core(self, parameters: ArrayLike = ()) -> _core.Simulation:
         return _core.Simulation(
-            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, parameters, None, [], None, [], self.limits,
-            self.mechanism._units_of_motion, True,
+            self.mechanism, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits,
+            parameters, None, [], None, [], self.limits, self.mechanism._units_of_motion, True,
         )  # fmt: skip
 
     def begin(self, q: Array, v: Array, x: Array) -> Ended:
@@ -489,20 +491,17 @@ class Acting:
         return np.concatenate(forces)
 
 
-# ---- a policy: for each velocity a controller without gains, whose limits are both what it is to give -----------------
+# ---- a policy: efforts of all velocities, at the end of the parameters -------------------------------------------------
 
 
 def _hold(forces: ForceElements, nv: int) -> None:
-    """Put them before all others, of which controllers come first."""
-    none = law_terms(as_law(0.0, "an effort"))
-    forces.terms["controllers"] = [(0, k, none) for k in range(nv)] + forces.terms["controllers"]
-    forces.numbers = [[np.zeros(5 * nv)], *forces.numbers]
+    """What it asks for acts at all times, whatever its last value."""
+    u = forces.add(np.zeros(nv))
+    forces.terms.append({"kind": "Efforts", "times": [-EVER], "motors": list(range(nv)), "u": u})
 
 
 def _set(parameters: Array, efforts: Array) -> None:
-    """Of the numbers (..., parameters) the limits, lower and upper."""
-    n = 5 * efforts.shape[-1]
-    parameters[..., 3:n:5] = parameters[..., 4:n:5] = efforts
+    parameters[..., -efforts.shape[-1] :] = efforts
 
 
 def _once(result: Result) -> Generator[Result, None, None]:

@@ -421,7 +421,7 @@ BAD_ELEMENTS = [
     (Contact("tip", friction=-1.0), sarrus.ModelError, "friction of Contact must not be negative"),
     (Contact("tip", slip_velocity=0.0), sarrus.ModelError, "slip_velocity of Contact must be positive"),
     (Contact("tip", normal=(0.0, 0.0, np.nan)), sarrus.ModelError, "three finite numbers"),
-    (Contact("tip", height=np.nan), sarrus.ModelError, "height of Contact .*nan"),
+    (Contact("tip", height=np.nan), sarrus.ModelError, "height of 'tip' .*nan"),
     (Contact("tip", height=0.1, along=(1, 0, 1)), sarrus.ModelError, "along of Contact must be across its normal"),
     (Thruster("nozzle", 1.0), sarrus.NameNotFoundError, "nozzle"),
     (Thruster("tip", "full"), sarrus.ModelError, "thrust of 'tip' .*'full'"),

@@ -1,0 +1,18 @@
+// Force elements, as Python describes them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace sarrus {
+class ForceElementList;
+class Mechanism;
+}  // namespace sarrus
+
+namespace sarrus::bindings {
+
+/// Dictionaries with the name of a kind, and its fields by their names.
+void add_force_elements(const Mechanism& mechanism, const pybind11::list& described, ForceElementList& list);
+
+void bind_force_elements(pybind11::module_& m);
+
+}  // namespace sarrus::bindings

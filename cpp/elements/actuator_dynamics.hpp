@@ -1,0 +1,38 @@
+// What a drive makes of the effort u that is asked for along a velocity: a lag of first or second order,
+//   z-dot = b (u - z)   or   z-double-dot = b^2 (u - z) - 2 d b z-dot,
+// of which z is delivered, or u where there is none; within s (1 - |v|/v_0) where it drives and s where it brakes, stall effort s and no-load speed
+// v_0.
+#pragma once
+
+#include "element.hpp"
+
+namespace sarrus {
+
+struct ActuatorDynamics : ForceElement {
+  static constexpr const char* name = "ActuatorDynamics";
+  static constexpr bool has_rates = true, delivers = true;
+  JointVelocity joint;
+  int order;  // of the lag; it has as many internal states
+  Number bandwidth, damping_ratio, stall, no_load_speed;  // bandwidth: 1/time constant, or the natural frequency
+
+  template <class F> void fields(F field) {
+    field("joint", joint), field("order", order);
+    field("bandwidth", bandwidth, Sign::positive), field("damping_ratio", damping_ratio, Sign::not_negative);
+    field("stall", stall, Sign::positive), field("no_load_speed", no_load_speed, Sign::positive);
+  }
+  int states() const { return order; }
+  double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
+
+  template <class T> void deliver(ElementCall<T>& e) const {
+    const T &b = e[bandwidth], *lag = e.z + iz;
+    T &effort = e.motor[joint.iv], *z_dot = e.z_dot + iz;
+    if (order == 1) z_dot[0] = b * (effort - lag[0]);
+    if (order == 2) z_dot[0] = lag[1], z_dot[1] = b * (b * (effort - lag[0]) - T(2.0) * e[damping_ratio] * lag[1]);
+    if (order > 0) effort = lag[0];
+    const T slower = e.v[joint.iv] / e[no_load_speed], forth = most(least(T(1.0) - slower, T(1.0)), T(0.0)),
+            back = most(least(T(1.0) + slower, T(1.0)), T(0.0));
+    effort = least(most(effort, -e[stall] * back), e[stall] * forth);
+  }
+};
+
+}  // namespace sarrus

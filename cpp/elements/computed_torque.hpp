@@ -1,0 +1,29 @@
+// Computed torque: tau = M a + h,   a = g-double-dot + kd (g-dot - v) + kp (g - q)      (Li and Wu 4.4; Murray, Li and Sastry 4.5)
+#pragma once
+
+#include "model_based.hpp"
+
+namespace sarrus {
+
+struct ComputedTorque : TrackingLaw {
+  static constexpr const char* name = "ComputedTorque";
+
+  template <class T> void apply(ElementCall<T>& e) const {
+    const Arena::Scope scope(e.arena);
+    ModelBased<T> model(*this, e);
+    model.factorise();
+    const Tree& tree = e.tree;
+    T *asked = model.take(model.targets()), *a = model.take(tree.nv), *gamma = model.take(tree.loops.rows),
+      *size = model.take(tree.loops.rows), *tau = model.take(tree.nv), g[3];
+    for (int k = 0; k < model.targets(); ++k) {
+      const auto& [iq, iv, law] = targets[k];
+      e.follow(law, g);
+      asked[k] = g[2] + e[derivative][k] * (g[1] - e.v[iv]) + e[proportional][k] * (g[0] - e.q[iq]);
+    }
+    if (tree.loops.rows > 0) constraint_bias(tree, e.arena, e.q, e.v, &e.time, static_cast<const T*>(nullptr), gamma, size);
+    const T off = model.complete(asked, gamma, size, a);
+    e.lacking = most(e.lacking, most(off, model.share(model.inverse_dynamics(e.v, a, tau), tau)));
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,70 @@
+// A sphere (or, of no radius, a point) of a body against a plane of the world, or ground that is higher than it by a law. Along the normal
+// k d^n (1 + c d-dot), d how deep it is (Hunt and Crossley 1975); across it Coulomb friction, made smooth at slip speed v_s.
+#pragma once
+
+#include "element.hpp"
+
+namespace sarrus {
+
+struct Contact : ForceElement {
+  static constexpr const char* name = "Contact";
+  static constexpr bool has_rates = true, has_chord = true;  // the chord: the speed at which it slips, with its v_s
+  BodyFrame frame;  // the centre is its origin
+  Direction normal;
+  double offset, radius;  // the plane is at normal . x = offset
+  const Law* height;  // of the distance along . x; null: the plane
+  Direction along;
+  Number stiffness, exponent, dissipation, friction, slip_velocity;
+
+  template <class F> void fields(F field) {
+    field("frame", frame), field("normal", normal);
+    field("offset", offset, Sign::any), field("radius", radius, Sign::not_negative);
+    field("height", height), field("along", along);
+    field("stiffness", stiffness, Sign::positive), field("exponent", exponent, Sign::positive);
+    field("dissipation", dissipation, Sign::not_negative), field("friction", friction, Sign::not_negative);
+    field("slip_velocity", slip_velocity, Sign::positive);
+  }
+
+  template <class T> void apply(ElementCall<T>& e) const {
+    const LoopState<T>& state = e.bodies();
+    const Transform<T>& X = state.X[frame.link];
+    Vec3<T> n = cast<T>(normal.n);
+    const Vec3<T> center = X.p + X.R * cast<T>(frame.X.p);
+    T above = dot(n, center) - T(offset);  // of the centre, above the plane or along the ground's normal
+    if (height) above = above_ground(e.parameter, above, center, n);
+    const T depth = T(radius) - above;
+    const auto touches = depth > T(0.0);
+    e.press(touches);
+    if (!any(touches)) return;
+    const Vec3<T> p = center - n * T(radius);
+    const Vec3<T> u = point_velocity(e.tree, state, frame.link, p, e.v);
+    const T rate = -dot(n, u);
+    const T pressed = power(select(touches, depth, T(0.0)), e[exponent]) * e[stiffness] * (T(1.0) + e[dissipation] * rate);
+    const T pressure = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
+    const Vec3<T> slip = u + n * rate;
+    T speed = sqrt(dot(slip, slip) + e[slip_velocity] * e[slip_velocity]);
+    if (e.chord) e.chords.known ? speed = *e.chord : * e.chord = speed;
+    add_point_force(e.tree, state, frame.link, p, Vec3<T>(n * pressure - slip * (e[friction] * pressure / speed)), e.tau);
+  }
+
+ private:
+  /// How far a point at this height over the plane is from ground that rises from it, z = h(s); n becomes the ground's normal. The nearest
+  /// place on the ground is where the way there is across its slope, (s - at) + (h - height) h' = 0, by Newton's method from below the point.
+  template <class T> T above_ground(const T* parameter, const T& above, const Vec3<T>& center, Vec3<T>& n) const {
+    const Vec3<T> forward = cast<T>(along.n);
+    const T at = dot(forward, center);
+    T s = at, g[3];
+    for (int k = 0; k < 8; ++k) {
+      evaluate(*height, parameter, &s, g);
+      const T steep = T(1.0) + g[1] * g[1];
+      // in a valley as narrow as the way there two places are equally near: then without the curvature
+      s -= ((s - at) + (g[0] - above) * g[1]) / most(steep + (g[0] - above) * g[2], T(0.5) * steep);
+    }
+    evaluate(*height, parameter, &s, g);
+    const T cosine = T(1.0) / sqrt(T(1.0) + g[1] * g[1]);
+    n = (n - forward * g[1]) * cosine;
+    return (above - g[0] + (s - at) * g[1]) * cosine;
+  }
+};
+
+}  // namespace sarrus

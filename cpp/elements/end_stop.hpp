@@ -1,0 +1,37 @@
+// A spring and a damper where a coordinate is beyond its limits by d: k d + c d-dot, with |c d-dot| at most k d. So it never pulls, and sets in
+// without a jump.
+#pragma once
+
+#include "element.hpp"
+
+namespace sarrus {
+
+struct EndStop : ForceElement {
+  static constexpr const char* name = "EndStop";
+  static constexpr bool has_rates = true, has_chord = true;
+  JointCoordinate joint;
+  Range limits;
+  Number stiffness, damping;
+
+  template <class F> void fields(F field) {
+    field("joint", joint), field("limits", limits);
+    field("stiffness", stiffness, Sign::positive), field("damping", damping, Sign::not_negative);
+  }
+
+  template <class T> void apply(ElementCall<T>& e) const {
+    const T &at = e.q[joint.iq], &v = e.v[joint.iv];
+    const T spring = e[stiffness] * (most(at - e[limits.upper], T(0.0)) + least(at - e[limits.lower], T(0.0))),
+            room = abs(spring);
+    T damper = least(most(e[damping] * v, -room), room);
+    if (e.chord) {
+      const auto moves = abs(v) > T(0.0);
+      if (!e.chords.known)
+        *e.chord = select(moves, abs(damper) / select(moves, abs(v), T(1.0)), select(room > T(0.0), e[damping], T(0.0)));
+      damper = *e.chord * v;
+    }
+    e.tau[joint.iv] -= spring + damper;
+    e.press(room > T(0.0));
+  }
+};
+
+}  // namespace sarrus

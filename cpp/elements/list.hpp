@@ -1,0 +1,69 @@
+// Force elements as a caller adds them, in storage of their own: what fields point to is kept here.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <utility>
+
+#include "set.hpp"
+
+namespace sarrus {
+
+class ForceElementList {
+ public:
+  /// For runs of so many velocities, those of joints that close loops too.
+  explicit ForceElementList(int width) : width_(width) {}
+  ForceElementList(const ForceElementList&) = delete;
+  ForceElementList& operator=(const ForceElementList&) = delete;
+
+  template <class Kind> void add(Kind element) {
+    element.settle();
+    element.iz = std::exchange(all_.nz, all_.nz + element.states());
+    if constexpr (Kind::holds) {
+      element.width = width_;
+      element.place = std::exchange(all_.held, all_.held + element.held_size());
+    }
+    std::get<std::vector<Kind>>(elements_).push_back(std::move(element));
+  }
+  const Law* keep(Law law) { return &laws_.emplace_back(std::move(law)); }
+  const TaskControl* keep(TaskControl law) { return &laws_of_tasks_.emplace_back(std::move(law)); }
+  /// Elements within one: fill(list) adds them.
+  template <class Fill> const ForceElements* keep_inner(Fill&& fill) {
+    ForceElementList& inner = inner_.emplace_back(width_);
+    fill(inner);
+    return inner.kept_ = std::make_unique<ForceElements>(inner.all()), inner.kept_.get();
+  }
+
+  /// Tells controllers of tasks that elements act on joints that close loops, whose state they are to read then.
+  void drive_loop_joints() {
+    for (TaskControl& law : laws_of_tasks_) law.drives_loop_joints = true;
+    for (ForceElementList& list : inner_) list.drive_loop_joints();
+  }
+  /// Of every velocity: what controllers give in all is kept within it.
+  void limit_efforts(std::vector<double> limits) { effort_limits_ = std::move(limits); }
+
+  ForceElements all() const {
+    ForceElements a = all_;
+    point_to(a.kinds, std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
+    a.effort_limit = effort_limits_.empty() ? nullptr : effort_limits_.data();
+    return a;
+  }
+
+ private:
+  template <class E> using Storage = std::vector<E>;
+  template <std::size_t... k> void point_to(EveryKind<Elements>& kinds, std::index_sequence<k...>) const {
+    ((std::get<k>(kinds) = {std::get<k>(elements_).data(), static_cast<int>(std::get<k>(elements_).size())}), ...);
+  }
+
+  int width_;
+  ForceElements all_{};
+  EveryKind<Storage> elements_;
+  std::deque<Law> laws_;  // what it holds stays where it is
+  std::deque<TaskControl> laws_of_tasks_;
+  std::list<ForceElementList> inner_;
+  std::unique_ptr<ForceElements> kept_;  // all(), of a list within another one
+  std::vector<double> effort_limits_;
+};
+
+}  // namespace sarrus

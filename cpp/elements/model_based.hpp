@@ -1,0 +1,170 @@
+// Control laws that know the mechanism: what motors must do so that it accelerates as it should.
+//
+// On loops targets are those of independent coordinates. The loops complete a, v_d and a_d to those of all joints,
+//
+//   J a = gamma,   J v_d = c,   J a_d = c-dot - J-dot v_d  (so that a_d is the rate of v_d along the motion at hand),
+//
+// and motors share tau as ../loops/efforts.hpp says. Where the motors are those of the targets, one factor does all of it: with W = 1 along the
+// other velocities and nothing along these, and the columns of J accordingly,
+//
+//   [W J^T; J 0] [x; 0] = [0; rows - J given]   completes a motion,   and [0; z] of [tau; 0] leaves u = tau - J^T z to the motors.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "../loops/answers.hpp"
+#include "../loops/efforts.hpp"
+#include "../loops/projection.hpp"
+#include "element.hpp"
+
+namespace sarrus {
+
+/// What such laws have in common: motors, and coordinates with a target.
+struct ModelLaw : ForceElement {
+  static constexpr bool has_rates = true;
+  std::vector<JointTarget> targets;  // all coordinates of a tree, or as many as a mechanism with loops has freedoms
+  std::vector<JointVelocity> motors;  // those of the mechanism; none: every velocity of the tree has one
+  bool own_motors = false;  // whether they are those of the targets
+
+  void settle() {
+    own_motors = std::is_permutation(targets.begin(), targets.end(), motors.begin(), motors.end(),
+                                     [](const auto& x, const auto& y) { return x.iv == y.iv; });
+  }
+};
+
+/// With a target a coordinate, and gains: kp of every target, and kd.
+struct TrackingLaw : ModelLaw {
+  NumberArray proportional, derivative;
+
+  template <class F> void fields(F field) {
+    field("targets", targets), field("motors", motors);
+    field("proportional", proportional), field("derivative", derivative);
+  }
+};
+
+template <class T> class ModelBased {
+ public:
+  ModelBased(const ModelLaw& law, ElementCall<T>& e)
+      : law_(law), e_(e), tree_(e.tree), arena_(e.arena), time_(e.time), q_(e.q), v_(e.v) {}
+
+  int targets() const { return static_cast<int>(law_.targets.size()); }
+  int motors() const { return static_cast<int>(law_.motors.size()); }
+  T* take(int size) { return arena_.template take<T>(size); }
+
+  RneaWork<T> inverse_dynamics(const T* v, const T* a, T* tau) {
+    RneaWork<T> work = rnea(tree_, arena_, RneaInput<T>{q_, v, a}, tau);
+    for (int k = 0; e_.springs && k < tree_.nv; ++k) tau[k] -= e_.springs[k];
+    return work;
+  }
+
+  /// The matrix in which velocities with a target are held, and its factor; and J as it is.
+  void factorise() {
+    if (tree_.loops.rows == 0) return;
+    T* others = take(tree_.nv);
+    for (int k = 0; k < tree_.nv; ++k) others[k] = T(1.0);
+    for (int k = 0; k < targets(); ++k) others[law_.targets[k].iv] = T(0.0);
+    equation_.emplace(
+        metric_equation(tree_, arena_, q_, static_cast<const T*>(others), &time_, static_cast<const T*>(nullptr), true));
+    factor_ = factorise_tightly(*equation_, arena_);
+    J_ = take(tree_.loops.entries);
+    ConstraintRows<T> asked;
+    asked.J = J_;
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, static_cast<const T*>(nullptr)), asked, 0,
+                    tree_.loops.constraints);
+  }
+
+  /// x (nv) with J x = rows, which are differences of numbers of that size (squares; or null), in which velocities with a target are what
+  /// is given.
+  T complete(const T* given, const T* rows, const T* size, T* x) {
+    for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
+    for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = given[k];
+    if (!equation_) return T(0.0);
+    T *missing = equation_->b + tree_.nv, error;
+    std::fill(equation_->b, missing, T(0.0)), std::copy(rows, rows + tree_.loops.rows, missing);
+    add_motion_along_rows(tree_, static_cast<const T*>(J_), static_cast<const T*>(x), T(-1.0), missing);
+    const T* found = solve(size_of_motion<T>(*equation_, x, rows, size), error);
+    for (int k = 0; k < tree_.nv; ++k) x[k] += found[k];
+    for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = given[k];
+    return error;
+  }
+
+  void targets_of_rows(T* c) {
+    if (tree_.loops.rows == 0) return;
+    ConstraintRows<T> asked;
+    asked.target = c;
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, static_cast<const T*>(nullptr)), asked, 0,
+                    tree_.loops.constraints);
+  }
+
+  /// c-dot - J-dot x along the motion at hand, x being fixed: the rate of c - J x at q + epsilon q-dot, t + epsilon. NumberArray that it is the
+  /// difference of are no larger than those of gamma where joints move as fast as in both motions.
+  void rates_of_rows(const T* x, T* c_dot, T* size) {
+    if (tree_.loops.rows == 0) return;
+    T* both_motions = take(tree_.nv);
+    for (int k = 0; k < tree_.nv; ++k) both_motions[k] = sqrt(v_[k] * v_[k] + x[k] * x[k]);
+    constraint_bias(tree_, arena_, q_, static_cast<const T*>(both_motions), &time_, static_cast<const T*>(nullptr), c_dot, size);
+    using D = Dual<T>;
+    T* q_dot = take(tree_.nq);
+    coordinate_rate(tree_, q_, v_, q_dot);
+    const D now = {time_, T(1.0)}, *there = moving(arena_, tree_.nq, q_, q_dot);
+    D *J = arena_.template take<D>(tree_.loops.entries), *slip = arena_.template take<D>(tree_.loops.rows);
+    ConstraintRows<D> asked;
+    asked.J = J, asked.target = slip;
+    constraint_rows(tree_, arena_, place<D>(tree_, arena_, there, &now, static_cast<const D*>(nullptr)), asked, 0,
+                    tree_.loops.constraints);
+    add_motion_along_rows(tree_, J, moving(arena_, tree_.nv, x, zeros<T>(arena_, tree_.nv)), D(-1.0), slip);
+    for (int r = 0; r < tree_.loops.rows; ++r) c_dot[r] = slip[r].rate;
+  }
+
+  /// tau by the motors; returns the part of it that nobody gives, relative.
+  T share(const RneaWork<T>& work, T* tau) {
+    T* motor = e_.motor;
+    if (law_.motors.empty()) {  // all joints of a tree have one
+      for (int k = 0; k < tree_.nv; ++k) motor[k] += tau[k];
+      return T(0.0);
+    }
+    T size = transmitted(tree_, work) + squared_size(tree_, static_cast<const T*>(tau)), missing = T(0.0), *u = take(motors());
+    if (tree_.loops.rows + tree_.loops.motor_rows == 0) {
+      for (int k = 0; k < motors(); ++k) u[k] = std::exchange(tau[law_.motors[k].iv], T(0.0));
+      missing = squared_size(tree_, static_cast<const T*>(tau));
+    } else if (equation_ && law_.own_motors && !equation_->pieces) {
+      for (int k = 0; k < tree_.nv; ++k) equation_->b[k] = tau[k];
+      for (int k = 0; k < targets(); ++k) equation_->b[law_.targets[k].iv] = T(0.0);
+      for (int r = 0; r < equation_->matrix.rows; ++r) equation_->b[tree_.nv + r] = T(0.0);
+      T error, *z = take(tree_.loops.rows);
+      const T* found = solve(size, error);
+      for (int r = 0; r < tree_.loops.rows; ++r) z[r] = -found[tree_.nv + r];
+      add_constraint_forces(tree_, static_cast<const T*>(J_), static_cast<const T*>(z), tau);
+      for (int k = 0; k < motors(); ++k) u[k] = std::exchange(tau[law_.motors[k].iv], T(0.0));
+      missing = squared_size(tree_, static_cast<const T*>(tau));
+    } else {
+      LoopState<T> state = {q_, v_, &time_, nullptr, nullptr, nullptr, nullptr};
+      place(tree_, arena_, work.poses(), work.columns, state);
+      missing = share_out(tree_, arena_, state, work.poses(), work.columns, tau, u, static_cast<OffLoops<T>*>(nullptr));
+    }
+    for (int k = 0; k < motors(); ++k) motor[law_.motors[k].iv] += u[k];
+    return sqrt(missing / select(size > T(0.0), size, T(1.0)));
+  }
+
+ private:
+  /// x with the right-hand side that stands in the equation, whose size, squared, is `terms`; `error`: the relative residual.
+  const T* solve(const T& terms, T& error) {
+    T* own = take(equation_->solved().plan.unknowns);
+    equation_->terms = terms;
+    error = equation_->relative(refine(equation_->solved(), arena_, *factor_, equation_->lifted(arena_, equation_->b), own, 60));
+    return equation_->lowered(arena_, own);
+  }
+
+  const ModelLaw& law_;
+  ElementCall<T>& e_;
+  const Tree& tree_;
+  Arena& arena_;
+  const T& time_;
+  const T *q_, *v_;
+  std::optional<LoopEquation<T>> equation_{};  // on loops
+  std::optional<Factor<T>> factor_{};
+  T* J_ = nullptr;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,18 @@
+// An effort that is a law of time.
+#pragma once
+
+#include "element.hpp"
+
+namespace sarrus {
+
+struct PrescribedEffort : ForceElement {
+  static constexpr const char* name = "PrescribedEffort";
+  static constexpr bool has_rates = false;
+  JointVelocity joint;
+  const Law* law;
+
+  template <class F> void fields(F field) { field("joint", joint), field("effort", law); }
+  template <class T> void apply(ElementCall<T>& e) const { e.motor[joint.iv] += e.value(law); }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,32 @@
+// A motor that turns a wheel of limited momentum h: u(t), and what others ask of it, within limits. Towards the greatest momentum the wheel goes
+// no faster than it would reach it in 10 ms; beyond, it is braked.
+#pragma once
+
+#include "element.hpp"
+
+namespace sarrus {
+
+struct ReactionWheel : ForceElement {
+  static constexpr const char* name = "ReactionWheel";
+  static constexpr bool has_rates = true, delivers = true;
+  JointVelocity joint;
+  double inertia;  // about its axis
+  const Law* torque;
+  Number torque_limit, momentum_limit;
+
+  template <class F> void fields(F field) {
+    field("joint", joint), field("inertia", inertia, Sign::any), field("torque", torque);
+    field("torque_limit", torque_limit, Sign::not_negative_or_infinite);
+    field("momentum_limit", momentum_limit, Sign::not_negative_or_infinite);
+  }
+
+  template <class T> void apply(ElementCall<T>& e) const { e.motor[joint.iv] += e.value(torque); }
+  template <class T> void deliver(ElementCall<T>& e) const {
+    const T h = e.v[joint.iv] * T(inertia), &greatest = e[momentum_limit], &limit = e[torque_limit];
+    T& motor = e.motor[joint.iv];
+    const T within = least(most(motor, (-greatest - h) * T(100.0)), (greatest - h) * T(100.0));
+    motor = least(most(within, -limit), limit);
+  }
+};
+
+}  // namespace sarrus

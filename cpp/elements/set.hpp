@@ -1,0 +1,138 @@
+// The set of all kinds of force element, a line each, in the order in which they act, and what is asked of all of them.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+
+#include "actuator_dynamics.hpp"
+#include "computed_torque.hpp"
+#include "contact.hpp"
+#include "efforts.hpp"
+#include "end_stop.hpp"
+#include "gravity_compensation.hpp"
+#include "held_efforts.hpp"
+#include "loop_spring.hpp"
+#include "pd_plus.hpp"
+#include "pid.hpp"
+#include "prescribed_effort.hpp"
+#include "reaction_wheel.hpp"
+#include "sampled.hpp"
+#include "stiction.hpp"
+#include "tasks.hpp"
+#include "thruster.hpp"
+
+namespace sarrus {
+
+template <template <class> class Of>
+using EveryKind = std::tuple<  //
+    Of<PID>,                   //
+    Of<PrescribedEffort>,      //
+    Of<Stiction>,              //
+    Of<ComputedTorque>,        //
+    Of<PDPlus>,                //
+    Of<GravityCompensation>,   //
+    Of<Efforts>,               //
+    Of<EndStop>,               //
+    Of<ActuatorDynamics>,      //
+    Of<ReactionWheel>,         //
+    Of<Contact>,               //
+    Of<Thruster>,              //
+    Of<HeldEfforts>,           //
+    Of<Sampled>,               //
+    Of<Tasks>,                 //
+    Of<LoopSpring>             //
+    >;
+
+/// Elements of one kind, which somebody keeps.
+template <class E> struct Elements {
+  using Kind = E;
+  const E* first = nullptr;
+  int count = 0;
+  const E* begin() const { return first; }
+  const E* end() const { return first + count; }
+  bool empty() const { return count == 0; }
+};
+
+struct ForceElements {
+  EveryKind<Elements> kinds;
+  const double* effort_limit =
+      nullptr;  // of every velocity, those of joints that close loops too: what controllers give in all is kept
+                                         // within it; or null
+  int nz = 0, parameters = 0;  // internal states that are integrated, and the numbers that all of them read
+  int held = 0;  // numbers that are held, and behind them the coordinates whose turns are counted
+
+  template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }
+
+  /// visit(elements) of each kind, one after the other.
+  template <class Visit> SARRUS_INLINE void each_kind(Visit&& visit) const {
+    std::apply([&](const auto&... some) { (visit(some), ...); }, kinds);
+  }
+  /// visit(element) of every element.
+  template <class Visit> SARRUS_INLINE void each(Visit&& visit) const {
+    each_kind([&](const auto& some) {
+      for (const auto& element : some) visit(element);
+    });
+  }
+  /// Whether there is one whose kind `says` so.
+  template <class Says> SARRUS_INLINE bool any(Says&& says) const {
+    return std::apply([&](const auto&... some) { return ((says(some) && !some.empty()) || ...); }, kinds);
+  }
+
+  /// Whether any force can be stiff at all.
+  bool have_rates() const {
+    return any([](const auto& some) { return std::decay_t<decltype(some)>::Kind::has_rates; });
+  }
+  bool hold() const {
+    return any([](const auto& some) { return std::decay_t<decltype(some)>::Kind::holds; });
+  }
+  bool deliver() const {
+    return any([](const auto& some) { return std::decay_t<decltype(some)>::Kind::delivers; });
+  }
+  int chords() const {
+    int n = 0;
+    each_kind([&](const auto& some) { n += std::decay_t<decltype(some)>::Kind::has_chord ? some.count : 0; });
+    return n;
+  }
+  /// Whether one of them is at a velocity beyond so many.
+  bool beyond(int nv) const;
+};
+
+inline int Sampled::inner_states() const { return controllers->nz; }
+
+/// Whether a field is at a velocity beyond so many.
+template <class X> bool is_beyond(const X&, int) { return false; }
+inline bool is_beyond(const JointCoordinate& x, int nv) { return x.iv >= nv; }
+inline bool is_beyond(const JointVelocity& x, int nv) { return x.iv >= nv; }
+inline bool is_beyond(const JointTarget& x, int nv) { return x.iv >= nv; }
+inline bool is_beyond(const TaskControl* const& law, int) { return law->drives_loop_joints; }
+inline bool is_beyond(const ForceElements* const& elements, int nv) { return elements->beyond(nv); }
+template <class X> bool is_beyond(const std::vector<X>& all, int nv) {
+  return std::any_of(all.begin(), all.end(), [nv](const X& x) { return is_beyond(x, nv); });
+}
+inline bool ForceElements::beyond(int nv) const {
+  bool any = false;
+  each([&](const auto& element) {
+    using Kind = std::decay_t<decltype(element)>;
+    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { any |= is_beyond(x, nv); });  // only looked at
+  });
+  return any;
+}
+
+/// Adds the forces of all elements, but for what they make of those of others.
+template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) {
+  const Arena::Scope scope(e.arena);
+  int chords = 0;
+  elements.each([&](const auto& element) {
+    if constexpr (std::decay_t<decltype(element)>::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
+    element.apply(e);
+  });
+  e.placed.reset();
+  elements.each([&](const auto& element) { element.respond(e); });
+}
+
+/// What motors deliver of what has been asked of them.
+template <class T> void deliver(const ForceElements& elements, ElementCall<T>& e) {
+  elements.each([&](const auto& element) { element.deliver(e); });
+}
+
+}  // namespace sarrus

@@ -1,0 +1,27 @@
+// Motors that bring tasks about: see ../control/task_control.hpp. They know what all others do.
+#pragma once
+
+#include "element.hpp"
+
+namespace sarrus {
+
+struct Tasks : ForceElement {
+  static constexpr const char* name = "TaskControl";
+  static constexpr bool has_rates = true;
+  const TaskControl* law;
+  NumberArray numbers;
+
+  template <class F> void fields(F field) { field("law", law), field("numbers", numbers); }
+  int states() const { return law->states; }
+
+  template <class T> void respond(ElementCall<T>& e) const {
+    const Arena::Scope scope(e.arena);
+    T* others = e.arena.template take<T>(e.width);
+    for (int k = 0; k < e.width; ++k) others[k] = e.motor == e.tau ? e.tau[k] : e.tau[k] + e.motor[k];
+    const T outcome = task_control(e.tree, e.arena, *law, e[numbers], static_cast<const T*>(nullptr), e.time, e.q, e.v, e.z + iz,
+                                   static_cast<const T*>(others), e.motor, e.z_dot + iz, e.turns);
+    e.status = most(e.status, outcome);
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,135 @@
+"""What every force element is: a dataclass, of whose fields the core's struct of the same name says of which sort each is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .._arrays import checked_number, is_masked
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError, ShapeError
+
+Numbers = NDArray[np.float64]
+Function = Callable[..., Any]
+KINDS: dict[str, tuple[tuple[str, str, str], ...]] = (
+    _core.element_table()
+)  # of each kind (key, sort, sign) of its fields
+TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")  # sorts that say it all
+
+
+@dataclass(frozen=True)
+class Run:
+    """What elements are told of the run besides the mechanism.
+
+    Attributes
+    ----------
+    effort_limits : (nv,) or none; what they give in all along a velocity is kept within them
+    start : configuration (nq,), or (runs, nq) of many, in which the run begins, from which defaults take the inertia that they feel; None: the
+        neutral one
+    """
+
+    effort_limits: Sequence[float] = ()
+    start: Any = None
+
+
+class Element:
+    """A force element; its fields are those that its kind has in the core, or `_values` makes these of them."""
+
+    one_a_velocity: ClassVar[bool] = False
+    can_be_sampled: ClassVar[bool] = False  # whether a clock may ask it
+
+    @property
+    def _kind(self) -> str:
+        """Its name in the core."""
+        return next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in KINDS)
+
+    @property
+    def _place(self) -> str:
+        """The joint or frame at which it is."""
+        return str(getattr(self, "joint", getattr(self, "frame", "")))
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        """Of fields in the core that are none of its own, or have no value yet."""
+        return {}
+
+
+def declared(kind: str, module: str) -> type[Element]:
+    """The class of a kind that has none in Python: its fields, as the core's struct names them."""
+    rows = KINDS[kind]
+    described = ", ".join(" ".join(filter(None, (sign, key, f"({sort})"))) for key, sort, sign in rows)
+    return make_dataclass(
+        kind,
+        [*((key, Any) for key, _, _ in rows), ("index", int, field(default=0, kw_only=True))],
+        bases=(Element,),
+        namespace={"__doc__": f"Fields: {described}.", "__module__": module},
+        frozen=True,
+        eq=False,
+    )
+
+
+# ---- numbers that may differ from run to run -------------------------------------------------------------------------
+
+
+def array(what: str, value: Any, *, finite: bool = True) -> Numbers:
+    if is_masked(value):
+        raise TypeError(f"{what} has masked entries, whose hidden values would count; give .filled(value)")
+    try:
+        x = np.asarray(value)
+    except ValueError:  # rows of unequal lengths
+        x = np.asarray(None)
+    if x.dtype.kind not in "fiu" and x.size:
+        raise ModelError(f"{what} must be a number, or one a run; got {value!r}")
+    if finite and not np.isfinite(x.astype(np.float64)).all():
+        raise ModelError(f"{what} must be finite; got {value!r}")
+    return x.astype(np.float64)
+
+
+def number(what: str, value: Any, sign: str = "") -> Numbers:
+    """() or (runs,), of a sign that the core knows; ModelError says what is wrong."""
+    sign, _, infinite = sign.partition(" or ")
+    x = array(what, value, finite=not infinite)
+    if x.ndim > 1:
+        raise ShapeError(f"{what} is a number, or (runs,); got {x.shape}")
+    if sign and not ((x > 0.0) if sign == "positive" else (x >= 0.0)).all():  # so that NaN fails too
+        raise ModelError(f"{what} must {'be positive' if sign == 'positive' else 'not be negative'}; got {value!r}")
+    return x
+
+
+def numbers_of(element: Any, **signs: str) -> list[Numbers]:
+    """Some of an element's numbers, by their names."""
+    return [number(f"{name} of {type(element).__name__}", getattr(element, name), sign) for name, sign in signs.items()]
+
+
+def constant(what: str, value: Any, sign: str = "") -> float:
+    """The same in all runs."""
+    try:
+        x = checked_number(what, value, "")
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be a finite number; got {value!r}") from None
+    return float(number(what, x, sign))
+
+
+def bounds(what: str, value: Any) -> list[Numbers]:
+    """Lower and upper, each a number or (runs,), or infinite."""
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+        raise ModelError(f"{what} are two, (lower, upper); got {value!r}")
+    lower, upper = (array(what, x, finite=False) for x in value)
+    if max(lower.ndim, upper.ndim) > 1:
+        raise ShapeError(f"{what} are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
+    # so that NaN fails too; an effort must be left between them
+    if not ((lower < np.inf).all() and (upper > -np.inf).all()) or less(upper, lower):
+        raise ModelError(f"{what} are (lower, upper), the one no greater than the other; got {value!r}")
+    return [lower, upper]
+
+
+def less(x: Numbers, y: Numbers) -> bool:
+    """Whether some x is less than its y; where they are not equally many, ForceElements.parameters says so."""
+    try:
+        return bool((x < y).any())
+    except ValueError:
+        return False
