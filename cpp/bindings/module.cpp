@@ -177,11 +177,19 @@ py::list placed_joints(const py::object& self) {
   return all;
 }
 
-/// Names of all kinds of constraint.
-std::vector<std::string> constraint_kinds() {
-  std::vector<std::string> names;
-  each_constraint([&](const auto& kind) { names.push_back(kind.name); });
-  return names;
+/// Of each kind of constraint its numbers by their names, or None: those of the kinds whose description says more than two frames and numbers.
+py::dict constraint_kinds() {
+  py::dict all;
+  each_constraint([&](auto kind) {
+    bool plain = kind.between_bodies;
+    py::list numbers;
+    kind.fields([&](const char* key, auto& x) {
+      plain = plain && std::is_same_v<decltype(x), double&>;
+      numbers.append(key);
+    });
+    all[kind.name] = plain ? py::object(py::tuple(numbers)) : py::object(py::none());
+  });
+  return all;
 }
 
 std::string compiler() {

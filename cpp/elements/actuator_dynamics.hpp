@@ -23,6 +23,7 @@ struct ActuatorDynamics : ForceElement {
   int states() const { return order; }
   double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
 
+  template <class T> void apply(ElementCall<T>&) const {}  // it makes something of what others add
   template <class T> void deliver(ElementCall<T>& e) const {
     const T &b = e[bandwidth], *lag = e.z + iz;
     T &effort = e.motor[joint.iv], *z_dot = e.z_dot + iz;

@@ -5,10 +5,10 @@
 //   fields(field)      field("key", member) for each of its members, as a description has them, with the sign that numbers must have. The
 //                      member's type says what it is, and how it is read: see "What fields are" below
 //   has_rates          whether its force follows the state at once, so that it can be too stiff for a step
+//   apply(e)           adds its force, and writes the rates of its internal states
 //
 // and, where it has them (ForceElement answers for the others):
 //
-//   apply(e)           adds its force, and writes the rates of its internal states
 //   respond(e)         the same, where it has to know what all others do
 //   deliver(e)         changes what has been asked of the motors in all (`delivers` says so)
 //   states()           how many internal states it has; they stand from `iz` on
@@ -160,7 +160,6 @@ struct ForceElement {
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}
-  template <class T> void apply(ElementCall<T>&) const {}
   template <class T> void respond(ElementCall<T>&) const {}
   template <class T> void deliver(ElementCall<T>&) const {}
 };

@@ -15,6 +15,7 @@ struct LoopSpring : ForceElement {
   template <class F> void fields(F field) {
     field("joint", joint), field("stiffness", stiffness, Sign::any), field("rest", rest, Sign::any);
   }
+  template <class T> void apply(ElementCall<T>&) const {}  // with the mechanism's other forces, which control laws know
 };
 
 }  // namespace sarrus

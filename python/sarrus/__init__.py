@@ -42,6 +42,7 @@ from .description import (
     SpringSpec,
     VisualSpec,
 )
+from .description.constraints import DECLARED
 from .description.joints import (
     JOINT_TYPES,
     Cylindrical,
@@ -102,8 +103,9 @@ __all__ = [
     "simulate_many", "view",
 ]  # fmt: skip
 
-globals().update(JOINT_TYPES)  # those of the core's that have no class of their own in description/joints.py
-__all__ += [name for name in JOINT_TYPES if name not in __all__]
+# those of the core's that have no class of their own in description/joints.py and constraints.py
+globals().update(JOINT_TYPES | DECLARED)
+__all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _ON_DEMAND = {
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),

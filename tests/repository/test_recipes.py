@@ -19,7 +19,7 @@ class Copy:
     """Of the project, in which files are changed; which ones, it keeps."""
 
     def __init__(self, folder):
-        self.folder, self.changed = folder, set()
+        self.folder, self.installed, self.changed = folder, folder / "installed", set()
         for name in COPIED:
             here = ROOT / name
             (shutil.copytree if here.is_dir() else shutil.copy)(here, folder / name)
@@ -39,13 +39,24 @@ class Copy:
         command = ["c++", *options, str(self.folder / source)]
         return subprocess.run(command, capture_output=True, text=True)
 
-    def run(self, program):
-        """Build and install the copy, and run a program with it."""
-        there = self.folder / "installed"
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--target", there]
+    def install(self):
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-build-isolation",
+            "--no-deps",
+            "--target",
+            self.installed,
+        ]
         subprocess.run([*pip, self.folder], check=True)
+
+    def run(self, program):
+        """With what was installed."""
         # -S: nothing of site-packages' own paths, where an editable install would come first
-        paths = os.pathsep.join([str(there), str(Path(numpy.__file__).parents[1])])
+        paths = os.pathsep.join([str(self.installed), str(Path(numpy.__file__).parents[1])])
         command = [sys.executable, "-S", program]
         subprocess.run(command, check=True, cwd=self.folder, env=os.environ | {"PYTHONPATH": paths})
 
@@ -63,31 +74,73 @@ soak = pytest.mark.skipif(
 )
 
 
-def with_a_joint(folder):
-    copy = Copy(folder)
-    copy.add("cpp/joints/elliptic.hpp", (TOYS / "elliptic.hpp").read_text())
-    path = "cpp/joints/joint_set.hpp"
-    copy.put_before(path, '#include "fixed.hpp"', '#include "elliptic.hpp"\n')
-    copy.put_before(path, "  X(gimbal, Gimbal<1>", "  X(elliptic, Elliptic)       \\\n")
-    assert len(copy.changed) == 2
-    return copy
+class Toy:
+    """What is added by its file and a line beside an include: `include` comes before another one, `line` before another line of the list."""
+
+    def __init__(self, name, folder, listed_in, include, line):
+        self.file, self.listed_in = f"cpp/{folder}/{name}.hpp", f"cpp/{folder}/{listed_in}"
+        self.text = (TOYS / f"{name}.hpp").read_text()
+        self.program = TOYS / f"use_{name}.py"
+        self.include, self.line = (include, f'#include "{name}.hpp"\n'), line
+
+    def add_to(self, copy):
+        before = set(copy.changed)
+        copy.add(self.file, self.text)
+        copy.put_before(self.listed_in, *self.include)
+        copy.put_before(self.listed_in, *self.line)
+        assert len(copy.changed - before) == 2
+
+    def lacks(self, copy, question, source):
+        """Whether the compiler misses a question that the toy does not answer."""
+        copy.add(self.file, re.sub(rf"\b{question}\b", f"{question}_of_another_name", self.text))
+        return copy.compile(source).returncode != 0
 
 
-def test_a_joint_is_its_file_and_a_line(tmp_path):
-    copy = with_a_joint(tmp_path)
+JOINT = Toy(
+    "elliptic",
+    "joints",
+    "joint_set.hpp",
+    '#include "fixed.hpp"',
+    ("  X(gimbal, Gimbal<1>", "  X(elliptic, Elliptic)       \\\n"),
+)
+ELEMENT = Toy(
+    "van_der_pol", "elements", "set.hpp", '#include "thruster.hpp"', ("    Of<LoopSpring>", "    Of<VanDerPol>,  //\n")
+)
+CONSTRAINT = Toy(
+    "paraboloid", "constraints", "set.hpp", '#include "pfaffian.hpp"', ("    Pfaffian    ", "    Paraboloid,  //\n")
+)
+# with the source in which the compiler meets every question, and some of these
+TOYS_AND_QUESTIONS = [
+    (JOINT, "cpp/kernels/shared_joints.cpp", ("read", "close", "subspace_rate")),
+    (ELEMENT, "cpp/kernels/simulation_kernels.cpp", ("fields", "has_rates", "apply")),
+    (CONSTRAINT, "cpp/kernels/shared_one.cpp", ("evaluate",)),
+    (CONSTRAINT, "cpp/mechanism/closing.cpp", ("rows",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("toy", "source", "questions"),
+    TOYS_AND_QUESTIONS,
+    ids=["joint", "force element", "constraint", "constraint's size"],
+)
+def test_a_toy_is_its_file_and_a_line(tmp_path, toy, source, questions):
     assert shutil.which("c++"), "a C++ compiler"
-    every_question = "cpp/kernels/shared_joints.cpp"
-    said = copy.compile(every_question)
+    copy = Copy(tmp_path)
+    toy.add_to(copy)
+    said = copy.compile(source)
     assert said.returncode == 0, said.stderr
-    whole = (TOYS / "elliptic.hpp").read_text()
-    for question in ("read", "close", "subspace_rate"):
-        copy.add("cpp/joints/elliptic.hpp", whole.replace(f" {question}(", f" {question}_of_another_name("))
-        assert copy.compile(every_question).returncode != 0, question
+    for question in questions:
+        assert toy.lacks(copy, question, source), question
 
 
 @soak
-def test_a_joint_that_was_added_works(tmp_path):
-    with_a_joint(tmp_path).run(TOYS / "use_elliptic.py")
+def test_toys_that_were_added_work(tmp_path):
+    copy = Copy(tmp_path)
+    for toy in (JOINT, ELEMENT, CONSTRAINT):
+        toy.add_to(copy)
+    copy.install()
+    for toy in (JOINT, ELEMENT, CONSTRAINT):
+        copy.run(toy.program)
 
 
 def test_no_file_but_its_own_knows_a_joint():
@@ -103,3 +156,16 @@ def test_no_file_but_its_own_knows_a_joint():
             code = re.sub(r"//.*", "", file.read_text())
             known = {n for n in names - {"Fixed", "Free"} if re.search(rf"\b{n}\b|JointKind::{n.lower()}\b", code)}
             assert known <= {"Gimbal", "Spherical"}, (file, known)
+
+
+def test_no_file_but_its_own_knows_a_force_element():
+    """In C++ outside of cpp/elements; but for controllers behind a clock, which System asks, and springs that a run takes from the mechanism."""
+    files = [f for f in (ROOT / "cpp" / "elements").glob("*.hpp") if "name = " in f.read_text()]
+    names = {re.search(r"struct (\w+) [^{]*{\n  static constexpr const char\* name", f.read_text())[1] for f in files}
+    assert len(names) == 16
+    allowed = {"Sampled": {"system.hpp"}, "LoopSpring": {"system.hpp", "turns.hpp", "simulation.cpp"}}
+    for file in (ROOT / "cpp").rglob("*.[ch]pp"):
+        if file.parent.name != "elements":
+            code = re.sub(r"//.*", "", file.read_text())
+            known = {n for n in names if re.search(rf"\b{n}\b", code) and file.name not in allowed.get(n, ())}
+            assert not known, (file, known)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..analysis.joint_targets import start_near
-from ..description.constraints import CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
+from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Fixed, JointType
 from ..description.specs import BodySpec, FrameSpec, JointSpec, Shape, SpringSpec, VisualSpec, without_effect
 from ..errors import ModelError, check_printable, did_you_mean, warn_of_model
@@ -403,6 +403,56 @@ class Builder(Changes):
         self._constraints[name] = RollingSpec(
             name, body, size, checked_point(center, f"{what}: center"), along, on, *on_plane, other
         )
+
+    def add_constraint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        *,
+        at_parent: Placement = None,
+        at_child: Placement = None,
+        **numbers: float,
+    ) -> None:
+        """Tie a frame of one body to a frame of another by a kind of constraint that has no method of its own.
+
+        That is what a file in cpp/constraints adds to the library: CONTRIBUTING.md says how.
+
+        Parameters
+        ----------
+        kind : as the core calls it
+        parent, child : bodies
+        at_parent, at_child : the frame on each; what it is of the child is told relative to that of the parent
+        **numbers : of the kind
+
+        Raises
+        ------
+        ModelError
+            No such kind, or one with a method of its own; other numbers than it has.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> sarrus.Builder("swing").add_constraint("rod", "Distance", "ground", "bar", length=1.0)
+        Traceback (most recent call last):
+            ...
+        sarrus.errors.ModelError: constraint 'rod': 'Distance' is no kind that add_constraint() knows: none is
+        """
+        name, what = self._new("constraint", name)
+        if f"{kind}Spec" not in DECLARED:
+            raise ModelError(
+                f"{what}: {kind!r} is no kind that add_constraint() knows: {', '.join(DECLARED) or 'none is'}"
+            )
+        if set(numbers) != set(KINDS[kind] or ()):
+            raise ModelError(
+                f"{what}: {kind} has the numbers {', '.join(KINDS[kind] or ())}; got {', '.join(numbers) or 'none'}"
+            )
+        ends = self._known_body(parent, what), self._known_body(child, what)
+        _, *bodies, on_parent, on_child = joined(what, _WELD, *ends, at_parent, at_child)
+        values: dict[str, Any] = {key: checked_number(value, f"{what}: {key}") for key, value in numbers.items()}
+        values |= {"at_parent": on_parent, "at_child": on_child}
+        self._constraints[name] = DECLARED[f"{kind}Spec"](name, *bodies, **values)
 
     def add_pfaffian(
         self,

@@ -6,7 +6,7 @@ Plain data, which pickles, compares and hashes. The mathematics of each kind is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from ..laws import Law, law_terms
 from ..spatial import Transform
 from .part import Part
 
+KINDS: dict[str, tuple[str, ...] | None] = (
+    _core.constraint_kinds()
+)  # and their numbers, where that is all that a kind has
 Array = NDArray[np.float64]
 Point = tuple[float, float, float]
 
@@ -262,6 +265,36 @@ class PfaffianSpec(ConstraintSpec):
 
 
 @dataclass(frozen=True)
+class _BetweenFrames:
+    """What is a frame on either body, and numbers: kinds that have no class of their own."""
+
+    parent: str
+    child: str
+    at_parent: Transform = field(default=Transform(), kw_only=True)
+    at_child: Transform = field(default=Transform(), kw_only=True)
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        return (self.parent, self.child)
+
+    @property
+    def points(self) -> tuple[tuple[str, Point], ...]:
+        ends = (self.parent, self.at_parent), (self.child, self.at_child)
+        return tuple((body, tuple(place.translation.tolist())) for body, place in ends)
+
+    def _written(self: Any) -> tuple[str, dict[str, Any]]:
+        return "add_constraint", {f.name: getattr(self, f.name) for f in fields(self)} | {"kind": self.kind}
+
+    def _core_terms(self: Any) -> dict[str, Any]:
+        frames = self._between_bodies(twelve(self.at_parent), twelve(self.at_child))
+        return frames | {key: getattr(self, key) for key in KINDS[self.kind] or ()}  # type: ignore[no-any-return]
+
+    def __str__(self: Any) -> str:
+        numbers = ", ".join(f"{key}={getattr(self, key):g}" for key in KINDS[self.kind] or ())
+        return f"{self.name}: {self.kind}({numbers}) ─ from {self.parent} to {self.child}"
+
+
+@dataclass(frozen=True)
 class TargetSpec(ConstraintSpec):
     """A frame that calls lead to a point of the world, or (`turned`) to a pose; only mechanisms that close loops for others have any."""
 
@@ -279,13 +312,35 @@ class TargetSpec(ConstraintSpec):
         return f"{self.name}: {'pose' if self.turned else 'point'}"
 
 
+def twelve(placement: Transform) -> list[float]:
+    """Rotation, row by row, and origin."""
+    return [*placement.rotation.ravel().tolist(), *placement.translation.tolist()]
+
+
 def _frame(origin: Point, *, z: Point | None = None) -> list[float]:
-    """Rotation, row by row, and origin: in the body's axes, or turned so that its third axis is z."""
-    rotation = np.eye(3) if z is None else _core.axis_frame(list(z))
-    return [*np.ravel(rotation).tolist(), *origin]
+    """In the body's axes, or turned so that its third axis is z."""
+    return twelve(Transform(np.eye(3) if z is None else _core.axis_frame(list(z)), origin))
 
 
 def _polynomial(joint: str, index: int, coefficients: Sequence[float]) -> str:
     q = joint if index == 0 else f"{joint}[{index}]"
     powers = [f"{c:g} {q}{'' if k == 0 else f'^{k + 1}'}" for k, c in enumerate(coefficients) if c != 0.0]
     return " + ".join(powers) or f"0 {q}"
+
+
+def _declared(kind: str) -> type[ConstraintSpec]:
+    """The class of a kind that has none above."""
+    numbers = KINDS[kind] or ()
+    return make_dataclass(
+        f"{kind}Spec",
+        [(key, float) for key in numbers],
+        bases=(_BetweenFrames, ConstraintSpec),
+        namespace={"__doc__": f"{kind} of {', '.join(numbers)}, between frames of two bodies.", "__module__": __name__},
+        frozen=True,
+    )
+
+
+DECLARED = {
+    f"{kind}Spec": _declared(kind) for kind, numbers in KINDS.items() if numbers and f"{kind}Spec" not in globals()
+}
+globals().update(DECLARED)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Inertia, Transform
-from .constraints import ConstraintSpec
+from .constraints import ConstraintSpec, twelve
 from .joints import PARAMETERS, PASSIVE, JointType
 from .part import Part
 
@@ -206,7 +206,7 @@ def core_terms(d: Description) -> tuple[Any, ...]:
         list(d.gravity),
         [(b.name, _inertia(b.inertia)) for b in d.bodies],
         [_joint(j) for j in d.joints],
-        [(f.name, f.body, _twelve(f.placement)) for f in d.frames],
+        [(f.name, f.body, twelve(f.placement)) for f in d.frames],
         [c._core_terms() for c in d.constraints],
         [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
         characteristic_length(d),
@@ -246,8 +246,8 @@ def _joint(j: JointSpec) -> dict[str, Any]:
         "kind": j.joint.kind,
         "parent": j.parent,
         "child": j.child,
-        "at_parent": _twelve(j.at_parent),
-        "at_child": _twelve(j.at_child),
+        "at_parent": twelve(j.at_parent),
+        "at_child": twelve(j.at_child),
         "actuated": j.actuated,
         "nq": j.joint.nq,
         "nv": j.joint.nv,
@@ -255,10 +255,6 @@ def _joint(j: JointSpec) -> dict[str, Any]:
         "loop": j.loop,
         "laws": tuple(law_terms(law) for law in j.laws),
     }
-
-
-def _twelve(placement: Transform) -> list[float]:
-    return [*placement.rotation.ravel().tolist(), *placement.translation.tolist()]
 
 
 def _inertia(inertia: Inertia) -> list[float]:

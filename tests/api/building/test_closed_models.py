@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -212,6 +214,7 @@ def test_what_cannot_be_added_leaves_nothing_behind():
         lambda: b.add_prescribed_motion("new", "turn", "fast"),
         lambda: b.add_prescribed_frame("new", "turn_body", {"tx": 1.0}, at_child=(1, 2)),
         lambda: b.add_rolling("new", "ball_body", radius=-1.0),
+        lambda: b.add_constraint("new", "Distance", "ground", "turn_body", length=1.0),
         lambda: b.add_pfaffian("new", [[1.0]], ["slide", "turn"]),
         lambda: b.set_home({"turn": 0.0, "slide": (1, 2)}),
     ]
@@ -220,6 +223,39 @@ def test_what_cannot_be_added_leaves_nothing_behind():
             attempt()
     assert b.build() == before
     b.add_distance("new", ("ground", (0, 0, 0)), ("turn_body", (0, 0, 0)), length=1.0)
+
+
+OF_THE_CORE = """
+import pytest, sarrus
+from sarrus.description import constraints
+constraints.DECLARED["DistanceSpec"] = made = constraints._declared("Distance")
+
+def swing():
+    b = sarrus.Builder("swing")
+    b.add_body("bar", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+    b.add_joint("float", sarrus.Planar("y"), "ground", "bar")
+    return b
+
+for length in ({}, {"length": 1.0, "width": 1.0}, {"length": float("nan")}):
+    with pytest.raises(sarrus.ModelError, match="constraint 'rod'"):
+        swing().add_constraint("rod", "Distance", "ground", "bar", **length)
+with pytest.raises(sarrus.NameNotFoundError, match="bat"):
+    swing().add_constraint("rod", "Distance", "ground", "bat", length=1.0)
+ends = {"at_parent": (0, 0, 2), "at_child": sarrus.Transform.from_rpy(0.1, 0.2, 0.3, (0.4, 0, 0))}
+b, by_hand = swing(), swing()
+b.add_constraint("rod", "Distance", "ground", "bar", length=2.0, **ends)
+by_hand.add_distance("rod", ("ground", (0, 0, 2)), ("bar", (0.4, 0, 0)), length=2.0)
+spec = b.build().description.constraints[0]
+assert str(spec) == "rod: Distance(length=2) ─ from ground to bar" and spec.points[1] == ("bar", (0.4, 0.0, 0.0))
+q = by_hand.build().assemble()
+assert abs(b.build().constraint_jacobian(q) - by_hand.build().constraint_jacobian(q)).max() < 1e-15
+assert sarrus.Mechanism(b.build().description) == b.build()
+"""
+
+
+def test_a_kind_without_a_class_gets_one_from_the_core():
+    """By add_constraint; here a kind that has a class, for which this one stands in a process of its own."""
+    subprocess.run([sys.executable, "-c", OF_THE_CORE], check=True)
 
 
 # ---- hints -----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from sarrus.control import (
     Stiction,
     Thruster,
 )
+from sarrus.control.element import declared
 from tests.oracles.steps import rk4
 from tests.small_mechanisms import METHODS, double_pendulum, four_bar, slider, table
 
@@ -373,6 +374,53 @@ def test_exceptions_of_a_controller_come_unchanged(method):
         sarrus.simulate(robot, q, v, 1.0, controller, method=method)
     assert caught.value is mine
     assert sarrus.simulate(robot, q, v, 0.04, controller, method=method).status == "finished"
+
+
+def test_a_kind_without_a_class_gets_one_from_the_core():
+    """Its fields read the same as those of the class written by hand: numbers and laws of each run, joints, limits."""
+    made = declared("PID", __name__)
+    robot, target = sarrus.mechanisms.pendulum(), sarrus.laws.harmonic(0.3, rate=2.0)
+    by_hand = PID("pivot", [20.0, 30.0], 1.0, 5.0, [target, 0.2], (-3.0, [1.0, 2.0]))
+    fields = {name: getattr(by_hand, name) for name in ("target", "proportional", "integral", "derivative", "limits")}
+    runs = [
+        sarrus.simulate_many(robot, [0.1], [0.0], 1.0, element, method="rk4")
+        for element in (by_hand, made(joint="pivot", **fields))
+    ]
+    assert_array_equal(runs[1].q, runs[0].q)
+    with pytest.raises(sarrus.ModelError, match="integral of PID must be finite; got nan"):
+        sarrus.simulate(robot, [0.1], [0.0], 1.0, made("pivot", 0.0, 1.0, np.nan, 1.0, (-1.0, 1.0)))
+    with pytest.raises(sarrus.ModelError, match="index=2"):
+        sarrus.simulate(robot, [0.1], [0.0], 1.0, made("pivot", 0.0, 1.0, 0.0, 1.0, (-1.0, 1.0), index=2))
+
+
+def test_the_core_takes_no_other_fields_than_a_kind_has():
+    robot = sarrus.mechanisms.pendulum()
+
+    def simulation(**term):
+        return sarrus._core.Simulation(
+            robot,
+            "rk4",
+            "none",
+            (0.0, 0.0),
+            [term],
+            [],
+            np.zeros(1),
+            None,
+            [],
+            None,
+            [],
+            [],
+            robot._units_of_motion,
+            True,
+        )
+
+    law = sarrus.laws.law_terms(sarrus.laws.polynomial(1.0))
+    assert simulation(kind="PrescribedEffort", joint=0, effort=law).size == 2
+    for wrong in ({"kind": "PID2"}, {"kind": "PrescribedEffort", "joint": 0, "effort": law, "index": 0}):
+        with pytest.raises(ValueError, match=wrong["kind"]):
+            simulation(**wrong)
+    with pytest.raises(KeyError, match="effort"):
+        simulation(kind="PrescribedEffort", joint=0)
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
