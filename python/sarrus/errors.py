@@ -115,7 +115,7 @@ class DriftWarning(UserWarning):
 
 
 class StiffnessWarning(UserWarning):
-    """A simulation's steps are too long for the forces that act."""
+    """A simulation's steps are too long for the forces that act, or for the motion: its energy comes from nowhere."""
 
 
 def warn_of_model(message: str) -> None:

@@ -537,6 +537,7 @@ def test_bennetts_linkage_driven(method):
     assert_allclose(np.tan(run.q[:, 0] / 2) * np.tan(run.q[:, 1] / 2), -1.0 - np.sqrt(3.0), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::sarrus.StiffnessWarning")  # loops that nothing closes lose energy
 def test_stages_are_closed_also_where_a_run_goes_on():
     """How loops are kept may change from piece to piece; the second one is what it would be from the start."""
     robot, q, v = in_motion(sarrus.mechanisms.bennett(), 1.0)
@@ -661,6 +662,7 @@ def test_tolerances_where_forces_jump(build):
 # ---- what must be said -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::sarrus.StiffnessWarning")
 @pytest.mark.parametrize("method", ["euler", "semi_implicit", "rk4", "implicit_midpoint"])
 @pytest.mark.parametrize("dt", [0.05, 0.3])
 def test_loops_that_steps_cannot_close_are_an_error(method, dt):
@@ -869,6 +871,34 @@ def test_steps_that_keep_a_motion_are_not_warned_of():
     hold = sarrus.control.PID("slide", proportional=1e6, derivative=1e3)  # rate h = 1, damped by a half
     sarrus.simulate(slider(), [0.01], [0.0], 1.0, hold, method="rk4")
     sarrus.simulate(slider(), [0.0], [1.0], 1.0, sarrus.control.EndStop("slide", (-0.1, 0.1)), method="rk4")
+
+
+def in_free_motion(robot):
+    q = robot.assemble()
+    return robot, q, robot.project_velocity(q, 3.0 * np.random.default_rng(0).standard_normal(robot.nv))
+
+
+@pytest.mark.parametrize(("method", "what"), [("implicit_midpoint", "gains"), ("rk4", "loses")])
+def test_energy_that_comes_from_nowhere_is_warned_of(method, what):
+    """Of a free motion, in steps too long for it; a tenth of the step keeps it, and is not warned of. Nor is a motor's work."""
+    robot, q, v = in_free_motion(sarrus.mechanisms.four_bar())
+    with pytest.warns(
+        sarrus.StiffnessWarning, match=f"{what} .* of its largest kinetic energy, though nothing .* it: the"
+    ):
+        sarrus.simulate(robot, q, v, 3.0, method=method, dt=0.1)
+    with pytest.warns(sarrus.StiffnessWarning, match=r"nothing .* it \(in 3 of 3 runs\)"):
+        sarrus.simulate_many(robot, q, np.array([v, 0.1 * v, v]), 3.0, method=method, dt=0.1)
+    sarrus.simulate(robot, q, v, 3.0, method=method, dt=0.01)
+    sarrus.simulate(robot, q, v, 1.5, sarrus.control.PrescribedEffort("motor", 0.1), method=method, dt=0.1)
+    sarrus.simulate(robot, q, v, 1.5, lambda t, q, v: [0.1, 0.0, 0.0], method=method, dt=0.1)
+
+
+def test_energy_of_what_is_pressed_in_the_beginning_comes_from_somewhere():
+    robot = slider()
+    stop = sarrus.control.EndStop("slide", (-0.1, 0.1), stiffness=1e3, damping=0.0)
+    for start in ([-0.2], [0.05]):
+        run = sarrus.simulate(robot, start, [-0.1], 0.1, stop, method="rk4")
+        assert (run.energy[-1] > 2.0 * run.energy[0]) == (start == [-0.2])
 
 
 def test_every_kind_of_element_is_in_the_watch():

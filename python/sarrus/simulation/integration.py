@@ -106,10 +106,9 @@ class Integration:
         method = method_for(method, elements)
         self.mechanism, self.method, self.stabilisation = mechanism, method, stabilisation
         self.limits = JointLimits(mechanism, limits, elements)
+        self.acting = functions, elements + self.limits.end_stops
         self.felt_at = None if start is None else start_of(mechanism, start)
-        self.forces = force_elements(
-            mechanism, elements + self.limits.end_stops, Run(self.limits.effort_limits, self.felt_at)
-        )
+        self.forces = force_elements(mechanism, self.acting[1], Run(self.limits.effort_limits, self.felt_at))
         if self.forces.parameters.ndim > 1:
             raise ShapeError("numbers, laws or targets that differ from run to run are for simulate_many()")
         call = _force(mechanism, functions) if functions else None

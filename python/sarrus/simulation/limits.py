@@ -137,7 +137,7 @@ def warn_of_drift(stabilisation: str, off: NDArray[np.bool_]) -> None:
 
 def warn_of_stiffness(
     method: str, dt: float, largest: float, runs: str = "", *, eaten: float = 0.0, steps: int = 0
-) -> None:
+) -> bool:
     """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion; to the caller of simulate() or simulate_many()."""
     stable = _core.methods[method].stable
     swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
@@ -152,10 +152,11 @@ def warn_of_stiffness(
         what = f"takes {100.0 * share:.2g} % of the energy of the fastest motion that the forces make, {largest / dt:.3g} rad/s, which nothing damps so"
         shorter = dt * (EATEN / eaten) ** 0.2  # the loss of a second goes with the fifth power
     else:
-        return
+        return False
     warnings.warn(
         f"'{method}' with dt = {dt:.3g} s {what}{runs}; the motion is not to be trusted. Give method='implicit_midpoint', or "
         f"dt = {shorter:.1g} or less",
         StiffnessWarning,
         stacklevel=3,
     )
+    return True

@@ -12,6 +12,7 @@ from .._arrays import checked_number, real_array
 from ..control.elements import ForceElement
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
+from .energy import energy_error, warn_of_energy
 from .integration import (
     METHODS,
     STABILISATIONS,
@@ -101,7 +102,9 @@ def simulate(
         Explicit steps of fixed length are unstable for the forces that act, or take more than a tenth of the energy of a motion that they make,
         though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
         stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the share that the
-        run takes. Functions of the caller are not looked at.
+        run takes. Functions of the caller are not looked at. Also where the energy at the end is wrong by more than a fiftieth of the
+        largest kinetic energy, whatever the method, if it is of second order or more: it has grown though nothing drives, or shrunk though
+        nothing brakes either. Contacts, end stops and stiction that are at rest in the beginning do not drive.
 
     Returns
     -------
@@ -160,10 +163,18 @@ def simulate(
         _check_longest_step(max_step, integration.shown[0], duration)
     trajectory = integration.go(duration, times, rtol, atol, max_step, progress)
     integration.limits.warn(trajectory.statistics["limits"])
-    warn_of_stiffness(
-        integration.method, min(integration.dt, duration), trajectory.statistics["stiffness"] or 0.0,
+    step = min(integration.dt, duration)
+    said = warn_of_stiffness(
+        integration.method, step, trajectory.statistics["stiffness"] or 0.0,
         eaten=float(integration.core.record[3:HEAD].sum()), steps=integration.steps,
     )  # fmt: skip
+    if not said:
+        state = trajectory.q[None], trajectory.v[None]
+        warn_of_energy(
+            integration.method,
+            step,
+            energy_error(integration.method, mechanism, *integration.acting, *state, lambda _: trajectory),
+        )
     if mechanism.nc and integration.stabilisation != "projection":
         end = ends_off_loops(mechanism, trajectory.q[-1], trajectory.v[-1], trajectory.t[-1])
         warn_of_drift(integration.stabilisation, end)

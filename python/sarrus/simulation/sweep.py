@@ -22,6 +22,7 @@ from ..control.elements import EndStop, ForceElement, Stiction
 from ..control.terms import ForceElements, force_elements, functions_and_elements
 from ..errors import ModelError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
+from .energy import energy_error, warn_of_energy
 from .integration import (
     METHODS,
     STABILISATIONS,
@@ -216,15 +217,22 @@ def simulate_many(
         pass  # what has not come back is marked as interrupted, as simulate() does
     kept.records[~np.isin(kept.ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
     watches[0].warn(*_exceeded(watches, of_run, kept.records))
-    warn_of_stiffness(chosen, min(dt, duration), **_stiffest(chosen, kept.records), steps=clock.steps)
+    stiff = warn_of_stiffness(chosen, min(dt, duration), **_stiffest(chosen, kept.records), steps=clock.steps)
     if stabilisation != "projection":
         warn_of_drift(stabilisation, kept.ends_off_loops(robots, of_run, start + duration))
-    return Sweep(
+    sweep = Sweep(
         robot, clock.times(start + duration), kept.q, kept.v, kept.ended, z=kept.z, counted=jobs[0].core().counted, limits=watches[0].watched,
         excess=kept.records[:, HEAD + 1 :: 2], stiffness=kept.records[:, 0], efforts=asked,
         mechanisms=None if of_run is None else [robots[k] for k in of_run],
         acting=Acting(jobs[0], parameters) if of_run is None else [Acting(jobs[k], row) for k, row in zip(of_run, parameters, strict=True)],
     )  # fmt: skip
+    if not stiff and policy is None:
+        share = np.zeros(len(sweep))
+        for (runs, _), one, watch in zip(work, robots, watches, strict=True):
+            acting = [], [*elements, *watch.end_stops]
+            share[runs] = energy_error(chosen, one, *acting, kept.q[runs], kept.v[runs], sweep[runs].__getitem__)
+        warn_of_energy(chosen, min(dt, duration), share)
+    return sweep
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,103 @@
+"""Whether runs have energy that nothing gave them, or lost some that nothing took: then steps are too long for the motion, whatever acts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..control.elements import Contact, EndStop, Stiction
+from ..errors import StiffnessWarning
+from ..mechanism import Mechanism
+from .trajectory import Trajectory
+
+__all__: list[str] = []
+
+Array = NDArray[np.float64]
+
+WRONG = 0.02  # of the largest kinetic energy
+ROUNDING = 1e-9  # of the potential energies, whose zero is far away
+FEWEST = 8  # states, of which the largest kinetic energy is known
+MOST = 32  # states of a run that are looked at, at irregular distances: a motion may be periodic
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+STORES = (Contact, EndStop, Stiction)  # forces that give back at most what they took
+
+
+def energy_error(
+    method: str,
+    robot: Mechanism,
+    functions: Sequence[Any],
+    elements: Sequence[Any],
+    q: Array,
+    v: Array,
+    run: Callable[[int], Trajectory],
+) -> Array:
+    """(runs,) by how much the energy in the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
+
+    What stores energy may give back what it had in the beginning: then `run`, the Trajectory of a run, has forces there. Methods of first order
+    are not judged: who takes them knows that their energy swings, or grows.
+    """
+    unknown = functions or any(not isinstance(element, STORES) for element in elements)
+    if q.shape[1] < FEWEST or unknown or _core.methods[method].order < 2:
+        return np.zeros(len(q))
+    share = _change(robot, q, v)
+    if not share.any() or _driven(robot):
+        return np.zeros(len(q))
+    if elements or _brakes(robot):
+        share[share < 0.0] = 0.0
+    for k in np.flatnonzero(share) if elements else ():
+        share[k] *= not run(int(k)).tau[0].any()
+    return share
+
+
+def _change(robot: Mechanism, q: Array, v: Array) -> Array:
+    """(runs,) of the energy, from the first state to the last, as a share of the largest kinetic energy; 0 where it is small."""
+    last = q.shape[1] - 1
+    some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
+    kinetic = robot.kinetic_energy(q[:, some], v[:, some])
+    potential = robot.potential_energy(q[:, [0, last]])
+    change, largest = kinetic[:, -1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0], kinetic.max(axis=1)
+    seen = np.abs(change) > WRONG * largest + ROUNDING * np.abs(potential).max(axis=1)  # never where a run failed: NaN
+    return np.asarray(np.divide(change, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
+
+
+def _driven(robot: Mechanism) -> bool:
+    """Whether laws of time or Pfaffian rows may bring energy, or springs count turns that configurations do not tell."""
+    d = robot.description
+    return (
+        any(spec.laws for spec in d.joints)
+        or any(hasattr(spec, "rows") or spec.prescribed(0.0) for spec in d.constraints)
+        or any(joint.type.stiffness.any() for joint in robot._closing_joints)
+        or bool(robot.nc and robot.constraint_velocity(robot.neutral()).any())
+    )
+
+
+def _brakes(robot: Mechanism) -> bool:
+    joints = [spec.joint for spec in robot.description.joints]
+    return any(np.any(joint.damping) or np.any(joint.friction) for joint in joints) or any(
+        spring.damping for spring in robot.description.springs
+    )
+
+
+def warn_of_energy(method: str, dt: float, share: Array) -> None:
+    """Of runs whose energy is wrong by such shares; to the caller of simulate() or simulate_many()."""
+    worst = float(share[np.abs(share).argmax()]) if len(share) else 0.0
+    if worst == 0.0:
+        return
+    what, why = ("gains", "nothing drives it") if worst > 0.0 else ("loses", "nothing brakes it")
+    among = f" (in {np.count_nonzero(share)} of {len(share)} runs)" if len(share) > 1 else ""
+    shorter = (
+        "smaller rtol and atol"
+        if _core.methods[method].adaptive
+        else f"a smaller dt than {dt:.3g} s, or method='dopri5'"
+    )
+    warnings.warn(
+        f"by '{method}' the mechanism {what} {100.0 * abs(worst):.2g} % of its largest kinetic energy, though {why}{among}: the "
+        f"steps are too long for the motion. Give {shorter}",
+        StiffnessWarning,
+        stacklevel=3,
+    )
