@@ -12,31 +12,31 @@
 #include "lanes.hpp"
 
 // EXTERN is `extern`, or nothing where they are compiled
-#define SARRUS_SHARED(EXTERN, T)                                                                                      \
-  EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,            \
-                                  const GroundMotion<T>&);                                                            \
-  EXTERN template void add_joint_forces(const Tree&, const T*, const T*, const T&, T*);                               \
-  EXTERN template void integrate(const Tree&, const T*, const T*, T*);                                                \
-  EXTERN template void difference(const Tree&, const T*, const T*, T*);                                               \
-  EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                     \
-  EXTERN template void aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                              \
-  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                             \
-  EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                         \
-  EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                              \
-  EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,               \
-                                           const ConstraintRows<T>&);                                                 \
-  EXTERN template void rows_between_coordinates(const LoopState<T>&, const Constraint&, const ConstraintRows<T>&);    \
-  EXTERN template void read_loop_joints(const Tree&, Arena&, const LoopState<T>&, const T*, const LoopJoints<T>&);    \
-  EXTERN template void tied_dynamics(const Tree&, Arena&, const T*, const T*, const T*, T*);                          \
-  EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                        \
-  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                         \
-  EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                  \
-  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                   \
-  EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                            \
-  EXTERN template class SubstructuredEquation<T>;                                                                     \
-  EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                            \
-  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool); \
-  EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);          \
+#define SARRUS_SHARED(EXTERN, T)                                                                                                \
+  EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,                      \
+                                  const GroundMotion<T>&);                                                                      \
+  EXTERN template void add_joint_forces(const Tree&, const T*, const T*, const T&, T*);                                         \
+  EXTERN template void integrate(const Tree&, const T*, const T*, T*);                                                          \
+  EXTERN template void difference(const Tree&, const T*, const T*, T*);                                                         \
+  EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                               \
+  EXTERN template void aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                                        \
+  EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                                       \
+  EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                                   \
+  EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                                        \
+  EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,                         \
+                                           const ConstraintRows<T>&);                                                           \
+  EXTERN template void rows_between_coordinates(const Tree&, const LoopState<T>&, const Constraint&, const ConstraintRows<T>&); \
+  EXTERN template void read_loop_joints(const Tree&, Arena&, const LoopState<T>&, const T*, const LoopJoints<T>&);              \
+  EXTERN template void tied_dynamics(const Tree&, Arena&, const T*, const T*, const T*, T*);                                    \
+  EXTERN template Factor<T> factorise_by_fronts(const Saddle<T>&, Arena&, const T*, const T*);                                  \
+  EXTERN template void solve_by_fronts(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                   \
+  EXTERN template Factor<T> factorise(const Saddle<T>&, Arena&, const T*, const T*);                                            \
+  EXTERN template void solve(const Elimination&, const Factor<T>&, Arena&, T*, T*);                                             \
+  EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                                      \
+  EXTERN template class SubstructuredEquation<T>;                                                                               \
+  EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                      \
+  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool);           \
+  EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                    \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 
 #define SARRUS_SHARED_JOINTS(EXTERN, T)                                                                                        \
@@ -54,7 +54,8 @@
   EXTERN template LoopState<Dual<T>> place(const Tree&, Arena&, const Dual<T>*, const Dual<T>*, const Dual<T>*);         \
   EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<Dual<T>>&, const Constraint&,            \
                                            const ConstraintRows<Dual<T>>&);                                              \
-  EXTERN template void rows_between_coordinates(const LoopState<Dual<T>>&, const Constraint&, const ConstraintRows<Dual<T>>&);
+  EXTERN template void rows_between_coordinates(const Tree&, const LoopState<Dual<T>>&, const Constraint&,               \
+                                                const ConstraintRows<Dual<T>>&);
 
 namespace sarrus {
 SARRUS_SHARED_JOINTS(extern, double)

@@ -12,8 +12,8 @@ template <class T> struct OffLoops {
   T found = T(0.0);  // 1: a velocity is forbidden; 2: a loop stands open
   T open = T(0.0);  // the largest such gap, squared, if it is none of rounding
 
-  /// Squares: of gap and rate along a row; of the row's change with a unit of the velocities, weighed by their mobilities; the sum of these;
-  /// the sum of the velocities' squares. (No division: this stands on the hottest path.)
+  /// Squares: of gap and rate along a row; of the row's change with the velocities, weighed by their mobilities; the sum of these, and of the
+  /// velocities' squares, both for Tree::unit of each. (No division: this stands on the hottest path.)
   SARRUS_INLINE void see(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
     const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
@@ -151,7 +151,7 @@ SARRUS_NOINLINE void rows_between_bodies(const Tree& tree, Arena& arena, const L
   plain ? plain_joint_rows(s, c, *joint, m, l, moving, out) : force_rows(c, m, l, moving, out);
 }
 
-template <class T> SARRUS_NOINLINE void rows_between_coordinates(const LoopState<T>& s, const Constraint& c,
+template <class T> SARRUS_NOINLINE void rows_between_coordinates(const Tree& tree, const LoopState<T>& s, const Constraint& c,
                                                                  const ConstraintRows<T>& out) {
   const CoordinateState<T> state = {s.q,          s.v,      s.time,   s.pfaffian_values ? s.pfaffian_values + c.values : nullptr,
                                     c.coordinate, c.column, c.columns};
@@ -160,9 +160,11 @@ template <class T> SARRUS_NOINLINE void rows_between_coordinates(const LoopState
       for (int r = 0; r < c.rows; ++r) {
         T size = T(0.0), rate = T(0.0), mobility = T(0.0), speed = T(0.0);
         const CoordinateRow<T> row = kind.evaluate(state, r, [&](int i, const T& slope, const T& terms) SARRUS_INLINED {
+          const int k = c.column[i];
+          const T per_unit = T(tree.per_unit_square[k]);
           if (out.J) out.J[c.entry + i * c.rows + r] = slope;
-          if (out.scale) size += terms * terms * out.mobility[c.column[i]], mobility += out.mobility[c.column[i]];
-          if (s.v) rate += slope * s.v[c.column[i]], speed += square(s.v[c.column[i]]);
+          if (out.scale) size += terms * terms * out.mobility[k], mobility += out.mobility[k] * per_unit;
+          if (s.v) rate += slope * s.v[k], speed += square(s.v[k]) * per_unit;
         });
         if (out.target) out.target[c.row + r] = row.velocity;
         if (out.residual) out.residual[c.row + r] = row.residual;
@@ -181,7 +183,7 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
                                    int end) {
   for (int i = begin; i < end; ++i) {
     const Constraint& c = tree.loops.constraint[i];
-    c.child < 0 ? rows_between_coordinates(s, c, out) : rows_between_bodies(tree, arena, s, c, out);
+    c.child < 0 ? rows_between_coordinates(tree, s, c, out) : rows_between_bodies(tree, arena, s, c, out);
   }
 }
 

@@ -154,12 +154,17 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     here.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
     if (i >= c.own) here = here * T(-1.0);
     if (mobility) {
-      l.mobility += mobility[k];
+      l.mobility += mobility[k] * T(tree.per_unit_square[k]);
       const T turn = dot(world.angular, world.angular) * mobility[k];
       m.velocity_size.angular += turn;
       m.velocity_size.linear += dot(world.linear, world.linear) * mobility[k] + (dot(r, r) + far) * turn;
     }
-    if (s.v) m.V = m.V + here * s.v[k], l.speed += s.v[k] * s.v[k];
+    if (s.v) m.V = m.V + here * s.v[k], l.speed += s.v[k] * s.v[k] * T(tree.per_unit_square[k]);
+  }
+  if (mobility) {  // along what nothing moves at all, a gap is compared with a radian, or with the mechanism's length
+    const T angular = l.mobility, linear = angular * T(tree.length * tree.length);
+    m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);
+    m.velocity_size.linear = select(m.velocity_size.linear > T(0.0), m.velocity_size.linear, linear);
   }
   if (c.driven) {  // what the drive moves is taken away
     l.drive = m.X.to_child(l.drive);

@@ -200,7 +200,7 @@ void Mechanism::place(const Description& d) {
     iq += d.joints[j].nq, iv += d.joints[j].nv;
   }
   tree_.nq = iq, tree_.nv = iv;
-  passive_terms_.resize(iv), unit_.resize(iv);
+  passive_terms_.resize(iv), unit_.resize(iv), per_unit_square_.resize(iv);
 
   const Transform<double> identity = Transform<double>::identity();
   Link ground_link{};
@@ -266,6 +266,7 @@ void Mechanism::join(const Description& d, const JointDescription& j, const Plac
     for (int k = 0; k < joint.nv; ++k) {
       const PassiveTerms terms = passive_terms_[placed.iv + k] = passive_terms(j, k, placed.iq);
       unit_[placed.iv + k] = turns(j, k) ? 1.0 : d.length;
+      per_unit_square_[placed.iv + k] = 1.0 / (unit_[placed.iv + k] * unit_[placed.iv + k]);
       tree_.has_armature |= terms.armature != 0.0;
       tree_.has_joint_forces |= terms.has_forces();
     }
@@ -356,7 +357,7 @@ void Mechanism::weigh(const Description& d) {
       composite[b.parent] += transformed(b.X_tree * J.X, composite[i]);
     }
   }
-  tree_.unit = unit_.data(), tree_.length = d.length, tree_.mass = mass_;
+  tree_.unit = unit_.data(), tree_.per_unit_square = per_unit_square_.data(), tree_.length = d.length, tree_.mass = mass_;
   tree_.lacks_inertia =
       std::find(lacks_inertia_.begin(), lacks_inertia_.end(), 1) == lacks_inertia_.end() ? nullptr : lacks_inertia_.data();
   for (std::size_t j = 0; j < joints_.size(); ++j) {

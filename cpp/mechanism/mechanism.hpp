@@ -152,7 +152,7 @@ class Mechanism {
   std::vector<int> angles_, column_link_, column_parent_, column_depth_, quaternions_;
   std::vector<PlacedJoint> joints_;
   std::vector<std::string> constraint_names_, massless_, idle_;
-  std::vector<double> unit_, motor_unit_;
+  std::vector<double> unit_, per_unit_square_, motor_unit_;
   std::vector<char> lacks_inertia_;
   std::string tie_;
   std::unordered_map<std::string, PlacedFrame> frames_;

@@ -186,6 +186,8 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
   }
   tree_.nv = static_cast<int>(from_.size());
   tree_.link = links_.data(), tree_.passive = passive_terms_.data(), tree_.unit = unit_.data();
+  for (const double& u : unit_) per_unit_square_.push_back(1.0 / (u * u));
+  tree_.per_unit_square = per_unit_square_.data();
   if (tree.lacks_inertia) tree_.lacks_inertia = lacks_inertia_.data();
   tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
 }

@@ -33,7 +33,7 @@ class SubstructuredMechanism {
   std::vector<Link> links_;
   std::vector<PassiveTerms> passive_terms_;
   std::vector<int> column_link_, column_parent_, column_depth_, mass_first_, from_, velocity_;
-  std::vector<double> compliance_, lacking_, unit_;
+  std::vector<double> compliance_, lacking_, unit_, per_unit_square_;
   std::vector<char> lacks_inertia_;
   ConstraintList constraints_;
   FrontalPlan dynamics_, statics_;

@@ -73,6 +73,7 @@ struct Tree {
       mass_parent;  // as column_parent; where armature of joints that close loops ties all velocities, the one before in its order
   const double*
       unit;  // nv: what a velocity weighs as much as 1 rad/s with: 1 where it turns, the mechanism's length where it slides
+  const double* per_unit_square;  // 1 / unit^2
   const char*
       lacks_inertia;  // nv, or null: whether a velocity's own body has next to no inertia along its joint, so that M may be singular
   double length, mass;  // the mechanism's own

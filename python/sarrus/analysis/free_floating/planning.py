@@ -434,7 +434,9 @@ class FreeFloatingPlanning(FreeFloating):
         bad = ranks[0] < 0
         s = here[0]
         full = np.where(lost[0], 0.0, least[0])
-        with np.errstate(divide="ignore"):
+        with np.errstate(
+            divide="ignore", over="ignore", invalid="ignore"
+        ):  # infinite, of numbers beyond all bodies too
             condition = np.where(bad, np.nan, (s[..., 0] if s.shape[-1] else 0.0 * full) / full)
         kinds = np.array(["regular", "dynamic", "kinematic", "both", ""])
         return DynamicSingularityMap(
