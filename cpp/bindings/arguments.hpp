@@ -9,7 +9,7 @@
 
 namespace sarrus::bindings {
 
-enum class Size : char { q, v, six, cached, one, rows, pfaffian_values, scale, gains, steps, near };
+enum class Size : char { q, v, six, cached, one, rows, pfaffian_values, scale, gains, steps, near, loop_efforts };
 
 struct Input {
   std::string name;
@@ -42,6 +42,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "cached") in.size = Size::cached;
     if (in.name == "multipliers") in.size = Size::rows;
     if (in.name == "near") in.size = Size::near;
+    if (in.name == "loop_efforts") in.size = Size::loop_efforts;
     if (in.name == "scale") in.size = Size::scale;
     if (in.name == "gains") in.size = Size::gains;
     if (in.name == "steps") in.size = Size::steps;
@@ -76,6 +77,7 @@ inline int size_of(Size s, const Tree& t) {
     case Size::rows: return t.loops.rows;
     case Size::pfaffian_values: return t.loops.pfaffian_values;
     case Size::near: return t.loop_nq;
+    case Size::loop_efforts: return t.loop_nv;
     case Size::scale: return size_of_input("scale", t);
     case Size::gains: return size_of_input("gains", t);
     case Size::steps: return size_of_input("steps", t);

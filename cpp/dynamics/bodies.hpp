@@ -21,10 +21,17 @@ template <class T> SARRUS_INLINE BodyMotion<T> body_motion(const Tree& tree, con
   return m;
 }
 
-/// The wrench that each joint exerts on the body it carries, in the joint's frame on that body: 6 numbers a body, the ground left out.
-template <class T>
-void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches, const ExternalWrench<T>* wrench, T* out) {
-  Force<T>* f = arena.take<Force<T>>(tree.bodies);  // in world axes at the origin of the body's joint
+/// What each body's joint exerts on it, in world axes at the joint's origin on that body.
+template <class T> struct BodyForces {
+  Force<T>* f;
+  Vec3<T>* joint;
+};
+
+/// From the leaves: what bodies need for their motion, less what else acts on them. `others` puts more of that, as each_force_between() does.
+template <class T, class Others>
+BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches,
+                                    const ExternalWrench<T>* wrench, const Others& others) {
+  Force<T>* f = arena.take<Force<T>>(tree.bodies);
   Vec3<T>* joint = arena.take<Vec3<T>>(tree.bodies);
   for (int i = 0; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
@@ -43,14 +50,26 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
     const Vec3<T> F = X.R * link.linear, N = X.R * link.angular + cross(Vec3<T>(X.p - joint[w.body]), F);
     f[w.body].angular -= N, f[w.body].linear -= F;
   }
-  each_force_between(tree, k, [&](int, int body, const Force<T>& w, const Vec3<T>& p) {
+  const auto put = [&](int, int body, const Force<T>& w, const Vec3<T>& p) {
     f[body].angular -= w.angular + cross(Vec3<T>(p - joint[body]), w.linear), f[body].linear -= w.linear;
-  });
+  };
+  each_force_between(tree, k, put);
+  others(put);
   for (int i = tree.bodies - 1; i > 0; --i) {
+    const int parent = tree.body[i].parent;
+    f[parent] += {f[i].angular + cross(Vec3<T>(joint[i] - joint[parent]), f[i].linear), f[i].linear};
+  }
+  return {f, joint};
+}
+
+/// The wrench that each joint exerts on the body it carries, in the joint's frame on that body: 6 numbers a body, the ground left out.
+template <class T>
+void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches, const ExternalWrench<T>* wrench, T* out) {
+  const Force<T>* f = transmitted_by_bodies(tree, arena, k, wrenches, wrench, [](const auto&) {}).f;
+  for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
     const Mat3<T> R = k.link[body.link].X.R * cast<T>(body.X_joint.R);
     store(Force<T>{transpose_times(R, f[i].angular), transpose_times(R, f[i].linear)}, out + 6 * (i - 1));
-    f[body.parent] += {f[i].angular + cross(Vec3<T>(joint[i] - joint[body.parent]), f[i].linear), f[i].linear};
   }
 }
 

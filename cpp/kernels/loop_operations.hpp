@@ -4,7 +4,7 @@
 #include "../dynamics/aba.hpp"
 #include "../loops/answers.hpp"
 #include "../loops/efforts.hpp"
-#include "../loops/loop_joints.hpp"
+#include "../loops/joint_loads.hpp"
 #include "../loops/mobility.hpp"
 #include "../loops/projection.hpp"
 #include "call.hpp"
@@ -71,6 +71,8 @@ SARRUS_KERNEL(loop_residual, {
 })
 SARRUS_KERNEL(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 SARRUS_KERNEL(loop_joint_wrenches, loop_joint_wrenches(tree, call.motion(in[0], in[1], in[2]), out);)
+SARRUS_KERNEL(joint_loads, joint_loads(tree, arena, call.motion(in[0], in[1], in[2]), place(tree, arena, in[0], in[5], none),
+                                       call.wrenches(), call.wrench, in[3], in[4], out);)
 SARRUS_KERNEL(loop_joint_coordinates, {
   LoopJoints<T> joints;
   joints.q = out;

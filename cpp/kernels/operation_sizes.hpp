@@ -11,6 +11,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input[0] == 'q') return t.nq;
   if (input == "time" || input == "restitution") return 1;
   if (input == "near") return t.loop_nq;
+  if (input == "loop_efforts") return t.loop_nv;
   if (input == "multipliers") return t.loops.rows;
   if (input == "pfaffian_values") return t.loops.pfaffian_values;
   if (input == "scale") return t.nv + t.loops.rows;
@@ -31,6 +32,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'j': return t.floats ? t.nv - 6 : 0;
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;
+    case 'l': return t.bodies - 1 + t.loops.constraints;
     case 'u': return t.loops.actuators;
     case 'Q': return t.nq + 1;
     case 'J': return t.loop_nq;

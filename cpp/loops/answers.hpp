@@ -47,29 +47,35 @@ void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, con
   constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
 }
 
-/// Per constraint, the wrench on the child at its frame, in that frame's axes as they were described; zero where there is no child.
+/// What multipliers put on a constraint's child, in its frame's axes at its origin; zero where there is no child.
+template <class T>
+Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, const Constraint& c, const T* multipliers) {
+  Force<T> f = Force<T>::zero();
+  const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
+  if (joint && joint->plain()) {
+    for (int r = 0; r < c.rows; ++r) {
+      const int k = joint->component[r];
+      (k < 3 ? f.angular(k) : f.linear(k - 3)) += multipliers[c.row + r];
+    }
+  } else if (c.child >= 0) {
+    const Arena::Scope scope(arena);
+    RelativeMotion<T> m;
+    Columns<T> columns;
+    relative_motion(tree, arena, state, c, m, columns, true, static_cast<const T*>(nullptr));
+    Row<T> rows[6];
+    evaluate(c, m, rows);
+    for (int r = 0; r < c.rows; ++r)
+      f += {rows[r].force.angular * multipliers[c.row + r], rows[r].force.linear * multipliers[c.row + r]};
+  }
+  return f;
+}
+
+/// The same of every constraint, in its frame's axes as they were described.
 template <class T>
 void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, T* out) {
-  const Loops& loops = tree.loops;
-  for (int i = 0; i < loops.constraints; ++i) {
-    const Arena::Scope scope(arena);
-    const Constraint& c = loops.constraint[i];
-    Force<T> f = Force<T>::zero();
-    const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
-    if (joint && joint->plain()) {
-      for (int r = 0; r < c.rows; ++r) {
-        const int k = joint->component[r];
-        (k < 3 ? f.angular(k) : f.linear(k - 3)) += multipliers[c.row + r];
-      }
-    } else if (c.child >= 0) {
-      RelativeMotion<T> m;
-      Columns<T> columns;
-      relative_motion(tree, arena, state, c, m, columns, true, static_cast<const T*>(nullptr));
-      Row<T> rows[6];
-      evaluate(c, m, rows);
-      for (int r = 0; r < c.rows; ++r)
-        f += {rows[r].force.angular * multipliers[c.row + r], rows[r].force.linear * multipliers[c.row + r]};
-    }
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    const Force<T> f = constraint_wrench(tree, arena, state, c, multipliers);
     const Mat3<T> R = cast<T>(c.told_in);
     store(Force<T>{R * f.angular, R * f.linear}, out + 6 * i);
   }

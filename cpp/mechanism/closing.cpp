@@ -25,6 +25,13 @@ void Mechanism::along(const Description& d, const ConstraintDescription& o, Cons
   c.column = constraints_.keep(std::move(columns)), c.coordinate = constraints_.keep(std::move(coordinates));
 }
 
+void Mechanism::place_between(const std::string& parent, const std::string& child, Constraint& c) {
+  const PlacedFrame &on_parent = frames_.at(parent), &on_child = frames_.at(child);
+  c.parent = on_parent.link, c.child = on_child.link;
+  c.body[0] = on_parent.body, c.body[1] = on_child.body;
+  constraints_.between(tree_, c);
+}
+
 Constraint Mechanism::closing_joint(const Description& d, int joint) {
   const JointDescription& j = d.joints[joint];
   Constraint c{};
@@ -40,8 +47,7 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   c.turns = !kind.plain() || kind.component[0] < 3;
   c.carried = j.laws;
   for (const auto& law : j.laws) c.driven = c.driven || law.has_value();
-  c.parent = frames_.at(j.parent).link, c.child = frames_.at(j.child).link;
-  constraints_.between(tree_, c);
+  place_between(j.parent, j.child, c);
   return c;
 }
 
@@ -78,8 +84,7 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
       c.told_in = o.at_child.R;
       c.X_parent = frames_.at(o.parent).X * o.at_parent;
       c.X_child = frames_.at(o.child).X * o.at_child;
-      c.parent = frames_.at(o.parent).link, c.child = frames_.at(o.child).link;
-      constraints_.between(tree_, c);
+      place_between(o.parent, o.child, c);
       if (!o.aimed) return;
       c.aimed = true, c.turns = kind.rows() == 6, c.values = tree_.loops.pfaffian_values;
       tree_.loops.pfaffian_values += c.turns ? 12 : 3;

@@ -16,6 +16,7 @@ struct Constraint {
 
   // between two bodies: a frame on the parent and one on the child (a joint's axis on z)
   int parent, child = -1;  // -1: it is between coordinates
+  int body[2];             // parent and child, before fixed joints were welded
   int own;                 // the first so many columns move the child, the rest the parent
   bool turns;              // whether a row looks at rotation
   Transform<double> X_parent, X_child;

@@ -207,7 +207,7 @@ void Mechanism::place(const Description& d) {
   ground_link.parent = -1, ground_link.joint = JointKind::fixed, ground_link.X_tree = identity,
   ground_link.inertia = Inertia<double>::zero();
   links_.push_back(ground_link);
-  bodies_.push_back({-1, -1, 0, identity, identity, Inertia<double>::zero()});
+  bodies_.push_back({-1, -1, 0, identity, identity, Inertia<double>::zero(), false, 0, identity});
   std::unordered_map<std::string, int> body_of = {{"ground", 0}};
   for (std::size_t n = 1; n < order_.size(); ++n) {
     const BodyDescription& described = d.bodies[order_[n]];
@@ -215,12 +215,15 @@ void Mechanism::place(const Description& d) {
     const JointDescription& j = d.joints[index];
     PlacedJoint& placed = joints_[index];
     const int parent_body = body_of.at(placed.reversed ? j.child : j.parent);
-    Body body{parent_body, order_[n], bodies_[parent_body].link, identity, identity, described.inertia};
+    Body body{parent_body, order_[n], bodies_[parent_body].link, identity, identity, described.inertia, placed.reversed,
+              0,           identity};
     if (j.nv == 0)
       weld(j, placed, body);
     else
       join(d, j, placed, body);
     body.X = body.X_joint * (placed.reversed ? j.at_parent : j.at_child).inverse();
+    body.child_link = placed.reversed ? bodies_[parent_body].link : body.link;
+    body.X_child = placed.reversed ? bodies_[parent_body].X * j.at_child : body.X_joint;
     links_[body.link].inertia += transformed(body.X, body.inertia);
     body_of[described.name] = placed.body = static_cast<int>(bodies_.size());
     bodies_.push_back(body);

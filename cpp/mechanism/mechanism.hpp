@@ -137,6 +137,7 @@ class Mechanism {
   void find_idle(const Description&);
   void order_elimination(const Description&);
   std::string what_ties(const Description&) const;
+  void place_between(const std::string& parent, const std::string& child, Constraint& c);
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);

@@ -39,6 +39,9 @@ struct Body {
   Transform<double> X;  // its own frame in that link's
   Transform<double> X_joint;  // the frame of the joint that carries it, in that link's
   Inertia<double> inertia;  // in its own frame
+  bool reversed;  // whether the body is that joint's parent as it was described, and the one before it the child
+  int child_link;
+  Transform<double> X_child;  // the joint's frame on its child, in that child's link
 };
 
 /// A spring with a damper between points of two bodies, in their frames.

@@ -25,6 +25,9 @@ def is_masked(x: object) -> bool:
     return ma is not None and bool(ma.is_masked(x))
 
 
+MOST_AXES = 32  # that every function of NumPy takes
+
+
 def real_numbers(x: ArrayLike) -> Array:
     """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, None and what a mask hides."""
     try:
@@ -34,6 +37,8 @@ def real_numbers(x: ArrayLike) -> Array:
             raise TypeError(f"got {a.dtype}")
         if is_masked(x):
             raise TypeError("got a mask that hides some")
+        if a.ndim > MOST_AXES:
+            raise ValueError(f"got {a.ndim} axes; there may be {MOST_AXES}")
         return a.astype(float)
     except (
         OverflowError,

@@ -100,8 +100,6 @@ def _pair(first: str, x: ArrayLike, second: str, y: ArrayLike) -> tuple[Array, .
     a, b = _vectors(first, x, 6), _vectors(second, y, 6)
     try:
         return np.broadcast_arrays(a, b)
-    except RuntimeError:  # NumPy's, of more than 32 axes
-        raise ShapeError(f"{first} and {second} have {max(a.ndim, b.ndim)} axes; there may be 32") from None
     except ValueError:
         raise ShapeError(f"leading axes of {first} {a.shape} and {second} {b.shape} do not broadcast") from None
 

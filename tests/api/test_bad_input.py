@@ -761,6 +761,8 @@ ELSEWHERE = {
     ),
     "forces that do not broadcast": (
         lambda: spatial.cross_force(np.zeros((2, 6)), np.zeros((3, 6))),
+        lambda: spatial.cross_force(np.zeros((1,) * 39 + (6,)), np.zeros(6)),
+        lambda: spatial.body_jacobian(np.zeros((1,) * 39 + (2, 6)), np.zeros(2)),
         ShapeError,
         r"v \(2, 6\) and f \(3, 6\)",
     ),

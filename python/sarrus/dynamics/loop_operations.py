@@ -318,6 +318,7 @@ class LoopFunctions(StateFunctions):
     _loop_joint_wrenches = _undeclared(
         "loop_joint_wrenches"
     )  # of their friction, springs and armature, as `loop_wrenches`
+    _joint_loads = _undeclared("joint_loads")  # on the children of the bodies' joints and of the constraints
     _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error]
     _velocity_by_mass = _undeclared("velocity_by_mass")
     _velocity_plain = _undeclared("velocity_plain")

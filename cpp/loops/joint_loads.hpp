@@ -1,0 +1,63 @@
+// What every joint carries in a motion: Newton and Euler's equations of each body, with what the loops put on it. van der Merwe 4.23, 4.30
+// with 5.22. A joint that closes a loop counts as one of the tree does, so that the answer does not depend on where the tree is cut.
+//
+//   reads   multipliers (rows) of the loops; efforts (loop_nv) of motors, or other forces, along joints that close loops
+//   writes  wrenches on the children of joints [moment; force], in the joints' frames there: of every body's own joint, in
+//           the bodies' order of the description, then of the constraints
+#pragma once
+
+#include "../dynamics/bodies.hpp"
+#include "answers.hpp"
+#include "loop_joints.hpp"
+
+namespace sarrus {
+
+/// Of efforts along the motion of a joint that closes a loop, on its child, in its axes at its origin.
+template <class T> Force<T> effort_wrench(const LoopMotion& joint, const LoopJointMotion<T>& m, const T* efforts) {
+  ReadJoint<T> read;
+  read_relaxed(joint, m, read);
+  Force<T> f = Force<T>::zero();
+  for (int i = 0; i < joint.nv; ++i) f += read.psi[i] * efforts[joint.iv + i];
+  return f;
+}
+
+template <class T>
+void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, int wrenches,
+                 const ExternalWrench<T>* wrench, const T* multipliers, const T* efforts, T* out) {
+  const Loops& loops = tree.loops;
+  Force<T>* across = arena.take<Force<T>>(loops.constraints);  // but for friction, springs and armature along the joints
+  for (int i = 0; i < loops.constraints; ++i) across[i] = constraint_wrench(tree, arena, state, loops.constraint[i], multipliers);
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    across[joint.constraint] += effort_wrench(joint, loop_joint_motion(joint, k), efforts);
+  }
+  const auto on_loops = [&](const auto& put) {
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      if (c.child < 0) continue;
+      const Transform<T> X = state.X[c.child] * cast<T>(c.X_child);
+      const Force<T> world = {X.R * across[i].angular, X.R * across[i].linear};
+      put(c.child, c.body[1], world, X.p);
+      put(c.parent, c.body[0], world * T(-1.0), X.p);
+    }
+  };
+  const BodyForces<T> bodies = transmitted_by_bodies(tree, arena, k, wrenches, wrench, on_loops);
+  for (int i = 1; i < tree.bodies; ++i) {
+    const Body& body = tree.body[i];
+    const Transform<T> X = k.link[body.child_link].X * cast<T>(body.X_child);
+    const T sign = T(body.reversed ? -1.0 : 1.0);
+    const Vec3<T> F = bodies.f[i].linear * sign;
+    const Vec3<T> N = bodies.f[i].angular * sign + cross(Vec3<T>(bodies.joint[i] - X.p), F);
+    store(Force<T>{transpose_times(X.R, N), transpose_times(X.R, F)}, out + 6 * body.described);
+  }
+  T* of_loops = out + 6 * (tree.bodies - 1);
+  loop_joint_wrenches(tree, k, of_loops);
+  for (int i = 0; i < loops.constraints; ++i) {
+    const Mat3<T> R = cast<T>(loops.constraint[i].told_in);
+    T told[6];
+    store(Force<T>{R * across[i].angular, R * across[i].linear}, told);
+    for (int j = 0; j < 6; ++j) of_loops[6 * i + j] += told[j];
+  }
+}
+
+}  // namespace sarrus
