@@ -1,16 +1,24 @@
 // sarrus in C++: a Description makes a Robot, whose methods are the functions of a state under the names that they have in Python.
 //
-//   sarrus::Robot robot(description);                  throws ModelError
-//   robot.inverse_dynamics(q, v, a)                    inputs in the order of kernels/operation_list.hpp, optional ones left out at the end;
-//   robot.jacobian(q, "tool")                          then the frame where there is one, and any number of wrenches
-//   robot.simulation(plan).run_fixed(clock, row)       from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
+//   sarrus::Robot robot(description);                    throws ModelError
+//   sarrus::Workspace work;                              of one thread
+//   const sarrus::Frame tool = robot.frame("tool");
+//   const sarrus::Answer a = robot.forward_dynamics(work, q, v, tau);
+//   robot.jacobian(work, q, tool)                        inputs in the order of kernels/operation_list.hpp, optional ones left out at the end;
+//   robot.inverse_dynamics(work, q, v, a)                then the frame where there is one, and any number of wrenches
+//   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
-// Matrices are row by row. A Robot is constant, and any number of threads may ask it.
+// Rows of numbers are whatever has data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row by row. How many inputs
+// there are is looked at when a call is compiled, how long they are at every call. An answer stands in the workspace until the same function is
+// asked again; only a function's first call there allocates, so that a control loop may ask. Without a workspace the same functions return
+// Numbers of their own, and throw where there is no answer. A Robot is constant, and any number of threads may ask it.
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "elements/list.hpp"
@@ -33,8 +41,51 @@ struct NoAnswer : std::domain_error {
 
 /// From outside, on a frame, in its axes: [moment; force] [N m, N].
 struct Wrench {
-  std::string frame;
+  Frame frame;
   std::array<double, 6> value;
+};
+
+/// Numbers that stand somewhere else.
+class Input {
+ public:
+  template <class Container, class = decltype(std::declval<const Container&>().data())>
+  Input(const Container& x) : data_(x.data()), size_(static_cast<std::size_t>(x.size())) {}
+  const double* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const double* data_;
+  std::size_t size_;
+};
+
+/// Numbers in a workspace, and whether they are an answer.
+class Answer {
+ public:
+  Answer(const double* data, std::size_t size, Status status) : status(status), data_(data), size_(size) {}
+  const double* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  const double* begin() const { return data_; }
+  const double* end() const { return data_ + size_; }
+  double operator[](std::size_t i) const { return data_[i]; }
+
+  Status status;
+
+ private:
+  const double* data_;
+  std::size_t size_;
+};
+
+/// Where a thread's answers stand, each function's until it is asked again.
+class Workspace {
+ public:
+  double* room(Operation operation, std::size_t size) {
+    std::vector<double>& mine = of_[static_cast<std::size_t>(operation)];
+    if (mine.size() < size) mine.resize(size);
+    return mine.data();
+  }
+
+ private:
+  std::array<std::vector<double>, operations> of_;
 };
 
 /// Of a thin uniform rod between two points of the body.
@@ -57,19 +108,58 @@ inline JointDescription joint(JointKind kind, std::string name, std::string pare
   return j;
 }
 
+/// What a call of an operation looks like, by the words of operation_list.hpp.
+struct Signature {
+  const char *name, *inputs, *axes;
+  unsigned facts;
+
+  constexpr int count(bool optional) const {
+    int words = 1, may = 0;
+    for (const char* at = inputs; *at; ++at) words += *at == ' ', may += *at == '?';
+    return optional ? words : words - may;
+  }
+  constexpr bool is(fact::Fact f) const { return (facts & f) != 0; }
+};
+constexpr Signature signature(Operation operation) {
+  using namespace fact;
+  constexpr Signature all[] = {
+#define SARRUS_SIGNATURE(name, inputs, axes, facts) {#name, inputs, axes, facts},
+      SARRUS_OPERATIONS(SARRUS_SIGNATURE)
+#undef SARRUS_SIGNATURE
+  };
+  return all[static_cast<int>(operation)];
+}
+
 class Robot : public Mechanism {
  public:
-  using Mechanism::Mechanism;
+  explicit Robot(Description description) : Mechanism(std::move(description)) {
+    for (int i = 0; i < operations; ++i) sizes_[i] = sizes(signature(static_cast<Operation>(i)));
+  }
 
-#define SARRUS_METHOD(name, inputs, axes, facts)                                        \
-  template <class... Given> Numbers name(const Given&... given) const {                 \
-    using namespace fact;                                                               \
-    Call call{*this, #name, inputs, ((facts) & at_frame) != 0, ((facts) & loads) != 0}; \
-    (call.add(given), ...);                                                             \
-    return call.result(static_cast<int>(Operation::name), axes);                        \
+#define SARRUS_METHOD(name, ...)                                                                    \
+  template <class... Arguments> Answer name(Workspace& work, const Arguments&... arguments) const { \
+    return ask<Operation::name>(work, arguments...);                                                \
+  }                                                                                                 \
+  template <class... Arguments> Numbers name(const Arguments&... arguments) const {                 \
+    return numbers(Operation::name, [&](Workspace& work) { return name(work, arguments...); });     \
   }
   SARRUS_OPERATIONS(SARRUS_METHOD)
 #undef SARRUS_METHOD
+
+  // as they are called in Python, by the metric of the mass matrix
+  template <class... Arguments> Answer project_velocity(Workspace& work, const Arguments&... arguments) const {
+    return velocity_by_mass(work, arguments...);
+  }
+  template <class... Arguments> Answer project_configuration(Workspace& work, const Arguments&... arguments) const {
+    return configuration_by_mass(work, arguments...);
+  }
+
+  /// To be looked up once, before a loop begins; what is asked of it is in its own axes, or in those of the world.
+  Frame frame(const std::string& name, ExpressedIn axes = ExpressedIn::frame) const {
+    const auto at = frames().find(name);
+    if (at == frames().end()) throw std::invalid_argument("no frame is named '" + name + "'");
+    return {at->second.link, at->second.body, at->second.X, axes};
+  }
 
   /// The plan stays the caller's, and so do the numbers of its force elements.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
@@ -77,56 +167,85 @@ class Robot : public Mechanism {
   }
 
  private:
+  struct Sizes {
+    std::array<std::size_t, max_inputs> input;
+    std::size_t result;
+  };
+  /// The arguments of one call, each in its place.
   struct Call {
     const Robot& robot;
-    std::string name, inputs;
-    bool has_frame, has_wrenches;
-    const double* in[max_inputs] = {};
-    int count = 0;
-    std::vector<Frame> frame{}, wrench_frame{};
-    std::vector<const double*> wrench{};
+    Operation operation;
+    const double* in[max_inputs];
+    int rows;
+    Frame frame;
+    Frame* wrench_frame;
+    const double** wrench;
+    int wrenches;
 
-    [[noreturn]] void fail(const std::string& what) const { throw std::invalid_argument(name + "(" + inputs + "): " + what); }
-
-    void add(const Numbers& x) {
-      std::size_t at = 0;
-      for (int k = 0; k < count && at != std::string::npos; ++k) at = inputs.find(' ', at + 1);
-      if (at == std::string::npos) fail("more inputs than it takes");
-      const std::string input = inputs.substr(at + (at > 0), inputs.find_first_of(" ?", at + 1) - at - (at > 0));
-      const std::size_t size = static_cast<std::size_t>(size_of_input(input, robot.tree()));
-      if (x.size() != size) fail(input + " has " + std::to_string(x.size()) + " entries; it needs " + std::to_string(size));
-      in[count++] = x.data();
+    void add(const Input& x) {
+      if (const std::size_t size = robot.sizes_[static_cast<int>(operation)].input[rows]; x.size() != size)
+        robot.refuse(operation, rows, x.size());
+      in[rows++] = x.data();
     }
-    void add(const char* frame_name) {
-      if (!has_frame) fail("it takes no frame");
-      frame.push_back(robot.frame(frame_name));
-    }
-    void add(const Wrench& w) {
-      if (!has_wrenches) fail("it takes no wrenches");
-      wrench_frame.push_back(robot.frame(w.frame)), wrench.push_back(w.value.data());
-    }
-
-    Numbers result(int operation, const std::string& axes) const {
-      std::size_t required = 0, size = 1;
-      for (std::size_t at = 0; at < inputs.size(); at = std::min(inputs.find(' ', at), inputs.size() - 1) + 1)
-        required += inputs[std::min(inputs.find(' ', at), inputs.size()) - 1] != '?';
-      if (static_cast<std::size_t>(count) < required) fail("it was given " + std::to_string(count) + " inputs");
-      if (has_frame && frame.size() != 1) fail("it needs the name of a frame");
-      for (const char axis : axes) size *= static_cast<std::size_t>(size_of_axis(axis, robot.tree()));
-      Numbers out(size);
-      const Parameters parameters = {has_frame ? frame[0] : Frame{}, static_cast<int>(wrench.size()), wrench_frame.data(), true};
-      const double status = sarrus_kernel_table()->one[operation](robot.tree(), parameters, in, wrench.data(), out.data());
-      if (status != 0.0)
-        throw NoAnswer(name + "() has no answer in this state: status " + std::to_string(static_cast<int>(status)));
-      return out;
-    }
+    void add(const Frame& at) { frame = at; }
+    void add(const Wrench& w) { wrench_frame[wrenches] = w.frame, wrench[wrenches++] = w.value.data(); }
   };
+  template <class X> static constexpr bool is_input = !std::is_same_v<X, Frame> && !std::is_same_v<X, Wrench>;
 
-  Frame frame(const std::string& name) const {
-    const auto at = frames().find(name);
-    if (at == frames().end()) throw std::invalid_argument("no frame is named '" + name + "'");
-    return {at->second.link, at->second.body, at->second.X, ExpressedIn::frame};
+  template <Operation operation, class... Arguments> Answer ask(Workspace& work, const Arguments&... arguments) const {
+    constexpr Signature asked = signature(operation);
+    constexpr int rows = (0 + ... + int(is_input<Arguments>)), at = (0 + ... + int(std::is_same_v<Arguments, Frame>));
+    constexpr int wrenches = static_cast<int>(sizeof...(Arguments)) - rows - at;
+    static_assert(rows >= asked.count(false) && rows <= asked.count(true), "the inputs are told in kernels/operation_list.hpp");
+    static_assert(at == int(asked.is(fact::at_frame)), "it takes one frame, or none");
+    static_assert(wrenches == 0 || asked.is(fact::loads), "it takes no wrenches");
+    Frame wrench_frame[wrenches + 1];
+    const double* wrench[wrenches + 1];
+    Call call{*this, operation, {}, 0, {}, wrench_frame, wrench, 0};
+    (call.add(arguments), ...);
+    const std::size_t size = sizes_[static_cast<int>(operation)].result;
+    double* out = work.room(operation, size);
+    for (const double* in : call.in)
+      if (in == out)
+        throw std::invalid_argument(std::string(asked.name) + "() is given its own answer, which it would write over");
+    const Parameters parameters = {call.frame, wrenches, wrench_frame, true};
+    const double status = sarrus_kernel_table()->one[static_cast<int>(operation)](tree(), parameters, call.in, wrench, out);
+    return {out, size, static_cast<Status>(static_cast<int>(status))};
   }
+
+  template <class F> Numbers numbers(Operation operation, const F& ask) const {
+    Workspace work;
+    const Answer answer = ask(work);
+    if (answer.status != fine)
+      throw NoAnswer(std::string(signature(operation).name) + "() has no answer in this state: status " +
+                     std::to_string(static_cast<int>(answer.status)));
+    return {answer.begin(), answer.end()};
+  }
+
+  static std::vector<std::string> names(const Signature& s) {
+    std::vector<std::string> all(1);
+    for (const char* at = s.inputs; *at; ++at) {
+      if (*at == ' ')
+        all.emplace_back();
+      else if (*at != '?')
+        all.back() += *at;
+    }
+    return all;
+  }
+  Sizes sizes(const Signature& s) const {
+    Sizes all{{}, 1};
+    int k = 0;
+    for (const std::string& name : names(s)) all.input[k++] = static_cast<std::size_t>(size_of_input(name, tree()));
+    for (const char* axis = s.axes; *axis; ++axis) all.result *= static_cast<std::size_t>(size_of_axis(*axis, tree()));
+    return all;
+  }
+  [[noreturn]] void refuse(Operation operation, int input, std::size_t size) const {
+    const Signature s = signature(operation);
+    throw std::invalid_argument(std::string(s.name) + "(" + s.inputs + "): " + names(s)[input] + " has " + std::to_string(size) +
+                                " entries; it needs " + std::to_string(sizes_[static_cast<int>(operation)].input[input]));
+  }
+
+  std::array<Sizes, operations> sizes_;
 };
 
 }  // namespace sarrus

@@ -21,8 +21,22 @@ pytestmark = pytest.mark.skipif(not (CMAKE and COMPILER), reason="CMake and a C+
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    """What examples/cpp/four_bar.cpp prints, by name; the library is built without optimisation, which takes a quarter of the time."""
+def printed(examples):
+    """What examples/cpp/four_bar.cpp prints, by name."""
+    return numbers_of(examples, "four_bar")
+
+
+def numbers_of(folder, name):
+    (program,) = (p for p in folder.glob(f"**/{name}*") if p.is_file() and os.access(p, os.X_OK))
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (line.split(":") for line in done.stdout.splitlines())
+    return {name: np.array(numbers.split(), dtype=np.float64) for name, numbers in lines}
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    """The folder in which programs of examples/cpp are built; the library is built without optimisation, which takes a quarter of the time."""
     folder = tmp_path_factory.mktemp("core")
     debug = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
     eigen = sysconfig.get_path("platlib")
@@ -57,11 +71,7 @@ def printed(tmp_path_factory):
     found = f"-DCMAKE_PREFIX_PATH={folder / 'installed'};{eigen};{eigen}/cmeel.prefix"
     cmake("-S", ROOT / "examples" / "cpp", "-B", folder / "example", found, *debug)
     cmake("--build", folder / "example")
-    (program,) = (p for p in folder.glob("example/**/four_bar*") if p.is_file() and os.access(p, os.X_OK))
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = (line.split(":") for line in done.stdout.splitlines())
-    return {name: np.array(numbers.split(), dtype=np.float64) for name, numbers in lines}
+    return folder / "example"
 
 
 def test_it_says_what_python_says(printed):
@@ -91,3 +101,23 @@ def test_it_says_what_python_says(printed):
         # rounding, of other instructions; a second of motion multiplies it by a thousand at most
         assert_allclose(printed[name], numbers, rtol=0.0, atol=1e-10 if name == "simulated" else 1e-12, err_msg=name)
     assert abs(printed["pushed"] - printed["a"]).max() > 1.0 and abs(printed["simulated"][:3] - q).max() > 1.0
+
+
+def test_a_control_loop_allocates_nothing(examples):
+    """And does what the same loop does in Python."""
+    said = numbers_of(examples, "control_loop")
+    assert said["allocations"] == 0
+    robot, dt = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0), 1e-3
+    q, v = robot.project_configuration([0.5, -1.7, -1.9]), np.zeros(3)
+    start = q[0]
+    for k in range(1000):
+        phase = 3.0 * k * dt
+        error, rate = start + 0.3 * (1.0 - np.cos(phase)) - q[0], 0.9 * np.sin(phase) - v[0]
+        reference = 2.7 * np.cos(phase) + 100.0 * error + 20.0 * rate
+        idle = robot.forward_dynamics(q, v, [0.0, 0.0, 0.0])[0]
+        gain = robot.forward_dynamics(q, v, [1.0, 0.0, 0.0])[0] - idle
+        v = v + dt * robot.forward_dynamics(q, v, [(reference - idle) / gain, 0.0, 0.0])
+        q = robot.project_configuration(robot.integrate(q, dt * v))
+        v = robot.project_velocity(q, v)
+    assert_allclose(said["q"], q, rtol=0.0, atol=1e-10)
+    assert abs(q[0] - start - 0.3 * (1.0 - np.cos(3.0))) < 2e-3
