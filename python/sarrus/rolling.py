@@ -32,6 +32,7 @@ from .errors import IntegrationError, ModelError, ShapeError, StateError
 
 __all__ = ["Cylinder", "Patch", "Plane", "RollingContact", "Sphere", "Surface", "SurfaceGeometry", "Torus"]
 
+LARGEST = 1e50  # [m] lengths of which fourth powers and their inverses are numbers
 SINGULAR = 1e-9  # determinants below this times the product of the columns' lengths: no inverse that means something
 
 
@@ -149,7 +150,7 @@ class Cylinder(Surface):
     radius: float
 
     def __post_init__(self) -> None:
-        _not_zero(self, "radius", self.radius)
+        _check_length(self, "radius", self.radius)
 
     def point(self, u: ArrayLike) -> Array:
         """c (..., 3) [m]."""
@@ -190,8 +191,9 @@ class Torus(Surface):
     tube: float
 
     def __post_init__(self) -> None:
-        _not_zero(self, "tube", self.tube)
-        if checked_number("ring", self.ring, "") < 0.0:
+        _check_length(self, "tube", self.tube)
+        _check_length(self, "ring", self.ring, may_be_zero=True)
+        if self.ring < 0.0:
             raise ModelError(f"ring of {self} must not be negative")
 
     def _turned(self, u: ArrayLike) -> tuple[Array, ...]:
@@ -562,9 +564,13 @@ def _solved(A: Array, b: Array, contact: RollingContact) -> Array:
     return _times(_inverse(np.where(bad[..., None, None], np.nan, A)), b)
 
 
-def _not_zero(surface: Surface, name: str, value: float) -> None:
-    if checked_number(name, value, "") == 0.0:
+def _check_length(surface: Surface, name: str, value: float, *, may_be_zero: bool = False) -> None:
+    if checked_number(name, value, "") == 0.0 and not may_be_zero:
         raise ModelError(f"{name} of {surface} must not be zero")
+    if value and not 1.0 / LARGEST <= abs(value) <= LARGEST:
+        raise ModelError(
+            f"{name} of {surface} must be between {1.0 / LARGEST:g} and {LARGEST:g} m, for its curvature to be a number"
+        )
 
 
 def _returned(name: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -273,6 +273,8 @@ def test_many_states_are_as_one_and_a_bad_one_is_nan_alone():
     ("call", "error", "words"),
     [
         (lambda: Sphere(0.0), sarrus.ModelError, "must not be zero"),
+        (lambda: Torus(0.1, 1e60), sarrus.ModelError, "between 1e-50 and 1e.50 m"),
+        (lambda: Torus(1e-60, 0.1), sarrus.ModelError, "between 1e-50 and 1e.50 m"),
         (lambda: Cylinder(NAN), ValueError, "radius must be finite"),
         (lambda: Torus(-1.0, 0.2), sarrus.ModelError, "ring"),
         (lambda: Patch(3), sarrus.ModelError, "place must be a function"),

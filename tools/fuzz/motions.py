@@ -186,12 +186,18 @@ def changed(seed: int) -> None:
                 variants.append(made)
     q, v = _start(rng, m, 0.1)
     threads, method = rng.choice((1, 2)), rng.choice(("rk4", "semi_implicit", "implicit_midpoint"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            alone = [sarrus.simulate(x, q, v, 0.01, dt=1e-3, method=method, limits="ignore") for x in variants]
-        except sarrus.SarrusError:
-            return
+    wrong = set()  # runs of which it is said that their steps are too long: rounding grows with the motion
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        alone = []
+        for k, x in enumerate(variants):
+            try:
+                alone.append(sarrus.simulate(x, q, v, 0.01, dt=1e-3, method=method, limits="ignore"))
+            except sarrus.SarrusError:
+                return
+            if any(issubclass(w.category, sarrus.StiffnessWarning) for w in told):
+                wrong.add(k)
+            told.clear()
         start = np.tile(q, (len(variants), 1)), np.tile(v, (len(variants), 1))
         try:
             many = sarrus.simulate_many(
@@ -199,7 +205,7 @@ def changed(seed: int) -> None:
             )
         except sarrus.ModelError:  # they differ in more than numbers
             return
-    for k, run in enumerate(alone):
+    for k, run in ((k, run) for k, run in enumerate(alone) if k not in wrong):
         off = np.abs(many.q[k, -1] - run.q[-1]).max() / max(1.0, np.abs(run.q[-1]).max())
         assert many.status[k] == 0 and off <= AGREE, (
             f"run {k} of many, {method}: status {many.status[k]}, off by {off:.2g}"

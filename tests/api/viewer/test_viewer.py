@@ -354,6 +354,8 @@ def test_traces_follow_frames_of_a_run_and_of_sliders(fourbar):
         assert not traces._lines["coupler"].visible
     with pytest.raises(sarrus.NameNotFoundError, match="couplr"):
         View(fourbar, trace="couplr", port=0)
+    with pytest.raises(sarrus.NameNotFoundError):
+        View(fourbar, trace=np.zeros((2, 3)), port=0)
 
 
 def test_runs_of_other_lengths_are_not_drawn_with_these():
