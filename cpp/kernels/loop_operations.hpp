@@ -102,12 +102,16 @@ template <class T> SARRUS_INLINE T allowed(const T& error) {
   return verdict_beyond(error, tolerances::unresolved, contradictory);
 }
 
-SARRUS_KERNEL(velocity_by_mass, return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], false, out,
-                                                               static_cast<T*>(nullptr)));)
-SARRUS_KERNEL(velocity_plain, return allowed(change_velocity(tree, arena, in[0], in[1], none, in[2], in[3], true, out,
-                                                             static_cast<T*>(nullptr)));)
-SARRUS_KERNEL(velocity_jump,
-              return allowed(change_velocity(tree, arena, in[0], in[1], in[2], in[3], in[4], false, out, out + tree.nv));)
+/// The same, and 4 where a gap of the loops decides.
+template <class T> T changed_velocity(const Call<T>& call, const T* restitution, const T* const* in, bool plain, T* impulses) {
+  T held;
+  const T error =
+      change_velocity(call.tree, call.arena, call.in[0], call.in[1], restitution, in[0], in[1], plain, call.out, impulses, held);
+  return select(held > T(0.0), T(off_loops), allowed(error));
+}
+SARRUS_KERNEL(velocity_by_mass, return changed_velocity(call, none, in + 2, false, static_cast<T*>(nullptr));)
+SARRUS_KERNEL(velocity_plain, return changed_velocity(call, none, in + 2, true, static_cast<T*>(nullptr));)
+SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false, out + tree.nv);)
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
 SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], out));)

@@ -35,7 +35,8 @@
   EXTERN template T refine(const Saddle<T>&, Arena&, const Factor<T>&, const T*, T*, int);                                      \
   EXTERN template class SubstructuredEquation<T>;                                                                               \
   EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                      \
-  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool);           \
+  EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool,            \
+                                                  OffLoops<T>*);                                                                \
   EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                    \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 

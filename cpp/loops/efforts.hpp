@@ -21,7 +21,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
             T* u, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
-  T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv), *x = arena.take<T>(nv + rows);
+  T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
   for (int k = 0; k < nv; ++k) {
     const double square = tree.unit[k] * tree.unit[k];
     mobility[k] = T(square), motors[k] = T(0.0), epsilon[k] = T(tolerances::passive / square);
@@ -49,12 +49,17 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, mobility, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
-  T error;
-  if (loops.substructures) {
-    const SubstructuredEquation<T> pieces(tree, arena, state, in_parent, stored, {nullptr, true, motors});
-    error = pieces.solve(tree, arena, pieces.factorise(arena), b, x, 60);
-  } else {
-    error = refine(e.matrix, arena, factorise(e.matrix, arena, epsilon, mu), b, x, 60);
+  if (loops.substructures)
+    e.pieces = new (arena.take<SubstructuredEquation<T>>(1))
+        SubstructuredEquation<T>(tree, arena, state, in_parent, stored, {nullptr, true, motors});
+  const Saddle<T>& matrix = e.solved();
+  const Factor<T> factor = e.pieces ? e.pieces->factorise(arena) : factorise(matrix, arena, epsilon, mu);
+  T* own = arena.take<T>(matrix.tree.nv + matrix.rows);
+  const T error = refine(matrix, arena, factor, e.lifted(arena, b), own, 60);
+  const T* x = e.lowered(arena, own);
+  if (off && any(off->open > T(0.0))) {
+    for (int k = 0; k < nv; ++k) e.terms += tau[k] * tau[k] * mobility[k];
+    off->found = select(gap_decides(e, arena, LoopSolution<T>{x, own, error, factor}, off->open), T(2.0), off->found);
   }
   for (int k = 0; k < loops.actuators; ++k) {
     const int carrier = loops.actuator[k];

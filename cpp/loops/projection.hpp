@@ -25,10 +25,10 @@ template <class T> SARRUS_INLINE void hold_inertias(const Tree& tree, const T* w
 }
 
 /// The matrix at q with M, or with 1 in its place; on the right are zeros. With weights (nv) the velocities are x = weight y, and the matrix
-/// is that of y: a joint is held where they are 0, and with M the others are 1.
+/// is that of y: a joint is held where they are 0, and with M the others are 1. `off`, if asked for: how far q is off the loops.
 template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
-                                const T* pfaffian_values, bool plain) {
+                                const T* pfaffian_values, bool plain, OffLoops<T>* off = nullptr) {
   const Loops& loops = tree.loops;
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   LoopEquation<T> e = mass_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {weight, plain});
@@ -38,7 +38,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
   for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motors have no say here
   ConstraintRows<T> out;
-  out.J = J, out.scale = e.scale, out.mobility = e.matrix.mobility;
+  out.J = J, out.scale = e.scale, out.mobility = e.matrix.mobility, out.off = off;
   if (weight) {  // by a unit of y, each velocity's share
     T* moved = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) moved[k] = e.matrix.mobility[k] * weight[k] * weight[k];
@@ -70,13 +70,16 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
   add_motion_along_rows(tree, e.matrix.J, v, T(-1.0), out);
 }
 
-/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual.
+/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual; `held`: 1
+/// where a gap of the loops would decide which velocities they allow, else 0.
 template <class T>
 T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
-                  const T* pfaffian_values, bool plain, T* after, T* impulses) {
+                  const T* pfaffian_values, bool plain, T* after, T* impulses, T& held) {
   for (int k = 0; k < tree.nv; ++k) after[k] = v[k];
+  held = T(0.0);
   if (tree.loops.rows == 0) return T(0.0);
-  LoopEquation<T> e = metric_equation(tree, arena, q, static_cast<const T*>(nullptr), time, pfaffian_values, plain);
+  OffLoops<T> off;
+  LoopEquation<T> e = metric_equation(tree, arena, q, static_cast<const T*>(nullptr), time, pfaffian_values, plain, &off);
   missing_velocity(tree, arena, e, q, v, time, pfaffian_values, e.b + tree.nv);
   e.terms = T(0.0);
   for (int k = 0; k < tree.nv; ++k) {
@@ -88,6 +91,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
     for (int r = 0; r < tree.loops.rows; ++r) e.b[tree.nv + r] *= T(1.0) + *restitution;
   const LoopSolution<T> found = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) after[k] += found.x[k];
+  if (any(off.open > T(0.0))) held = select(gap_decides(e, arena, found, off.open), T(1.0), T(0.0));
   if (impulses) {
     const T* lambda = least_multipliers(tree, arena, e, found);
     for (int r = 0; r < tree.loops.rows; ++r) impulses[r] = lambda[r];

@@ -166,3 +166,35 @@ def test_a_gap_does_not_hold_an_overconstrained_linkage_fast(name, substructures
                 closed = robot.project_configuration(there)
                 assert_allclose(robot.forward_dynamics(closed, v, tau), want, atol=100 * gap * np.abs(want).max())
     assert answered
+
+
+@pytest.mark.parametrize("substructures", [0, 1])
+@pytest.mark.parametrize("name", ["sarrus_linkage", "bennett", "bricard"])
+def test_a_gap_decides_about_no_velocity_nor_effort(name, substructures):
+    robot = sarrus.Mechanism(getattr(sarrus.mechanisms, name)().description, substructures=substructures)
+    q, rest, push = robot.assemble(), np.zeros(robot.nv), np.ones(robot.nv)
+    a = robot.forward_dynamics(q, rest, push)
+    functions = {
+        "project_velocity": lambda q, **how: robot.project_velocity(q, push, **how),
+        "impact": lambda q, **how: robot.impact(q, push, **how),
+        "actuator_efforts": lambda q, **how: robot.actuator_efforts(q, rest, a, **how),
+    }
+    for what, ask in functions.items():
+        want = part(ask(q))
+        told = set()
+        for gap in 10.0 ** np.arange(-14.0, -3.9, 1.0):
+            for seed in range(3):
+                there = robot.integrate(q, gap * np.random.default_rng(seed).standard_normal(robot.nv))
+                try:
+                    off = np.abs(part(ask(there)) - want).max() / np.abs(want).max()
+                except sarrus.SarrusError as error:
+                    told |= {4} if "decides whether they hold" in str(error) else {3}
+                else:
+                    told |= {0}
+                    # of loops that stand open by a ten-thousandth, efforts are what the gap leaves of them
+                    assert off < (1e-3 if gap < 5e-5 else 0.3), (what, gap, seed)
+        assert 0 in told and told - {0}, (what, told)
+
+
+def part(answer):
+    return np.asarray(answer[0] if isinstance(answer, tuple) else answer)

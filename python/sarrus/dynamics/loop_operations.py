@@ -580,19 +580,27 @@ def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]
 # ---- what a status means ---------------------------------------------------------------------------------------------
 
 
+PUBLIC = {
+    "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
+    "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
+}  # fmt: skip
+VELOCITIES = ("project_velocity", "impact")  # take velocities that the loops need not allow
+
+
 def explain(
     mechanism: LoopFunctions, operation: str, status: int, arguments: dict[str, Any], result: Array
 ) -> NoReturn:
     """Raise what the core's status of one state means."""
+    operation = PUBLIC.get(operation, operation)
     if status == Status.OFF_LOOPS:
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
-    if not operation.startswith("configuration_"):
+    if operation != "project_configuration":
         raise_undecided(mechanism, operation, arguments)
     name, gap = _worst(mechanism, mechanism.loop_residual(result, time=arguments.get("time")))
     raise StateError(
-        f"project_configuration does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
+        f"{operation} does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
         f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther"
     )
 
@@ -623,7 +631,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         required, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
     else:
         required, what = mechanism.constraint_velocity(q, time=time), "velocity"
-        if operation.startswith("velocity_") and not required.any():  # which rest satisfies
+        if operation in VELOCITIES and not required.any():  # which rest satisfies
             raise StateError(
                 f"{operation} has no answer: this configuration is so near to a singular one that rounding decides which velocities "
                 "the constraints allow; a little away from there they tell"
@@ -682,12 +690,16 @@ def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[st
     forbidding, rate = _worst(mechanism, slips)
     fault = f"'{opened}' stands open by {gap:.3g} rad or m"
     cure = "assemble() and project_configuration() find a configuration that closes the loops"
-    if gap <= tolerances.off_loops and rate <= tolerances.off_loops * max(1.0, float(np.abs(v).max(initial=0.0))):
+    if operation in VELOCITIES or (
+        gap <= tolerances.off_loops and rate <= tolerances.off_loops * max(1.0, float(np.abs(v).max(initial=0.0)))
+    ):
         fault += ", near a position in which rows say the same: that gap decides whether they hold the mechanism fast"
     elif gap <= 1e-3 * max(1.0, rate):
         fault = f"'{forbidding}' does not allow this velocity ({rate:.3g} rad/s or m/s along its rows)"
         cure = "project_velocity() finds the nearest one that the loops allow"
-    raise StateError(f"{operation} has no answer off the loops: {fault}; {cure}, and check=False answers all the same")
+    raise StateError(
+        f"{operation} has no answer off the loops: {fault}; {cure}{'' if operation in VELOCITIES else ', and check=False answers all the same'}"
+    )
 
 
 _core.hand_over(explain=explain, pfaffian_values=LoopFunctions._pfaffian_numbers)
