@@ -172,7 +172,7 @@ class Sweep:
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
         it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only.
 
-        Raises ValueError where the file is none that sarrus wrote, or is of another mechanism.
+        Raises OSError where there is no such file, ValueError where it is none that sarrus wrote, or is of another mechanism.
         """
         path = checked_path(path)
         if mechanism is not None:

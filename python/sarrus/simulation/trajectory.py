@@ -485,7 +485,7 @@ class Trajectory:
         With it nothing is unpickled; the checkpoint is then left out. A .csv needs it: it holds no mechanism, and no status, events
         or statistics.
 
-        Raises ValueError where the file is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its
+        Raises OSError where there is no such file, ValueError where it is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its
         energy alone.
         """
         path = checked_path(path)

@@ -177,6 +177,8 @@ def test_a_bad_state_spoils_no_other():
         for k in range(4):
             assert_allclose(ask(q)[k], np.asarray(sound)[k], atol=0)
     assert robot.dynamic_singularity_map(bad, "hand").singularity.tolist()[2] == ""
+    closed = sarrus.mechanisms.humanoid_leg()
+    assert closed.dynamic_singularity_map(np.zeros((0, closed.nq)), closed.bodies[-1]).singularity.shape == (0,)
     assert robot.reaction_null_space(bad).freedom.tolist() == [6, 6, -1, 6]
     J, status = robot.generalized_jacobian(bad, "hand", independent="actuated", return_status=True)
     assert status.tolist() == [0, 0, 1, 0]

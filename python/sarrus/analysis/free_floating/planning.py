@@ -429,7 +429,7 @@ class FreeFloatingPlanning(FreeFloating):
             rank = (s > tolerances.present * np.maximum(size, np.nan_to_num(u[..., 0]).max(initial=0.0))).sum(axis=-1)
             most = int((u > tolerances.present * u[..., :1]).sum(axis=-1).max(initial=0)) if u.shape[-1] else 0
             ranks.append(np.where(np.isnan(s).any(axis=-1), -1, rank))
-            least.append(s[..., most - 1] if most else np.zeros(s.shape[:-1]))
+            least.append(s[..., most - 1] if 0 < most <= s.shape[-1] else np.zeros(s.shape[:-1]))
             lost.append(ranks[-1] < most)
         bad = ranks[0] < 0
         s = here[0]
