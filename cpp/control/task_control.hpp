@@ -454,7 +454,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
     cascade.add(A + level[c.levels + 1] * n, b + level[c.levels + 1], size + level[c.levels + 1], n, false);
 
   // rows that must hold, but do not
-  T status = select(off.found > T(0.5), T(off_loops), T(0.0)), missed = T(0.0), asked = T(0.0);
+  T status = select(off.fault > T(0.5), T(off_loops), T(0.0)), missed = T(0.0), asked = T(0.0);
   const T far = scalar_product(cascade.x, cascade.x, n);
   for (int r = 0; r < level[1]; ++r) {
     const T inverse = inverse_or_none(size[r]);

@@ -78,8 +78,8 @@ template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, con
     const Link& b = tree.link[i];
     const bool carries = i <= f.link && f.link < b.end;
     for (int l = 0; l < b.nv; ++l) {
-      const Motion<T>& own = k.column[b.iv + l];
-      const Motion<T> s = {own.angular, own.linear + cross(own.angular, Vec3<T>(about - k.link[i].X.p))};
+      const Motion<T>& column = k.column[b.iv + l];
+      const Motion<T> s = {column.angular, column.linear + cross(column.angular, Vec3<T>(about - k.link[i].X.p))};
       Motion<T> J = all.motion(subtree[i] * s) * T(-1.0);
       if (carries) J = J + s;
       J.linear += cross(J.angular, r);

@@ -23,7 +23,7 @@ template <class T> SARRUS_INLINE T verdict(const T& error) {
 /// 4 where the state is off the loops. Where they are closed and no velocity is allowed, that comes first.
 template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {
   const T said = verdict(error);
-  return select(off.found > select(said > T(0.0), T(1.0), T(0.0)), T(off_loops), said);
+  return select(off.fault > select(said > T(0.0), T(1.0), T(0.0)), T(off_loops), said);
 }
 
 /// a, and if they are not null the multipliers, and the residual with how far a may be off.

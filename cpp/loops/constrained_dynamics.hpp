@@ -157,16 +157,16 @@ template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& 
 template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, T* x) {
   const Arena::Scope scope(arena);
   const Saddle<T>& matrix = e.solved();
-  T* own = const_cast<T*>(e.lifted(arena, x));
-  solve(matrix.plan, factor, arena, own, arena.take<T>(matrix.plan.unknowns));
+  T* y = const_cast<T*>(e.lifted(arena, x));
+  solve(matrix.plan, factor, arena, y, arena.take<T>(matrix.plan.unknowns));
   if (!e.pieces) return;
-  const T* found = e.lowered(arena, own);
-  for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = found[k];
+  const T* lowered = e.lowered(arena, y);
+  for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = lowered[k];
 }
 
 /// [a; -lambda], and the same as it was solved for: with the velocities and rows of substructures where there are any.
 template <class T> struct LoopSolution {
-  const T *x, *own;
+  const T *x, *y;
   T error;  // the relative residual
   Factor<T> factor;
 };
@@ -174,19 +174,19 @@ template <class T> struct LoopSolution {
 /// Its error is tolerances::undetermined where the loops allow a motion that moves no mass.
 template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
   const Saddle<T>& matrix = e.solved();
-  T* own = arena.take<T>(matrix.plan.unknowns);
+  T* y = arena.take<T>(matrix.plan.unknowns);
   const Factor<T> factor = factorise_tightly(e, arena);
   const T* lifted = e.lifted(arena, b);
-  T error = e.relative(refine(matrix, arena, factor, lifted, own, tolerances::most_corrections));
+  T error = e.relative(refine(matrix, arena, factor, lifted, y, tolerances::most_corrections));
   if (const auto large = error > T(tolerances::unresolved); any(large)) {  // before the last correction, perhaps
     const Arena::Scope scope(arena);
-    error = select(large, e.relative(residual(matrix, lifted, own, arena.take<T>(matrix.plan.unknowns))), error);
+    error = select(large, e.relative(residual(matrix, lifted, y, arena.take<T>(matrix.plan.unknowns))), error);
   }
   if (e.epsilon || (e.pieces && e.pieces->borrows)) {
     const auto undetermined = moves_nothing(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
     error = select(undetermined, T(tolerances::undetermined), error);
   }
-  return {e.lowered(arena, own), own, error, factor};
+  return {e.lowered(arena, y), y, error, factor};
 }
 
 template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
@@ -217,31 +217,31 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
 /// Whether loops that stand open so far, squared, decide about the accelerations: where rows depend on one another, a gap between them makes them
 /// independent, and they would hold the mechanism fast.
 template <class T>
-SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& found, const T& open) {
+SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open) {
   const Arena::Scope scope(arena);
-  const T size = e.terms + in_metric(e.solved(), found.own);
-  return moved_by_errors(e, arena, found.factor, size, T(sqrt(open))) > size * T(square(tolerances::decides));
+  const T size = e.terms + in_metric(e.solved(), solution.y);
+  return moved_by_errors(e, arena, solution.factor, size, T(sqrt(open))) > size * T(square(tolerances::decides));
 }
 
 /// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what all further corrections would
 /// move them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as
 /// the error does, by 1 / singular value, whether or not the residual shows it. Corrections that fall by a ratio each, slowly where the
 /// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio).
-template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& found) {
+template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const int n = matrix.plan.unknowns;
   T *r = arena.take<T>(n), *work = arena.take<T>(n);
-  const T size = e.terms + in_metric(matrix, found.own);
+  const T size = e.terms + in_metric(matrix, solution.y);
   const T* b = e.lifted(arena, e.b);
-  residual(matrix, b, found.own, r);
-  solve(matrix.plan, found.factor, arena, r, work);
+  residual(matrix, b, solution.y, r);
+  solve(matrix.plan, solution.factor, arena, r, work);
   const T correction = sqrt(in_metric(matrix, static_cast<const T*>(r)));
   T *next = arena.take<T>(n), *second = arena.take<T>(n);
-  for (int k = 0; k < n; ++k) next[k] = found.own[k] + r[k];
+  for (int k = 0; k < n; ++k) next[k] = solution.y[k] + r[k];
   residual(matrix, b, next, second);
-  solve(matrix.plan, found.factor, arena, second, work);
+  solve(matrix.plan, solution.factor, arena, second, work);
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
-  const T rounding = sqrt(moved_by_errors(e, arena, found.factor, size, T(2e-17)));  // it mostly cancels
+  const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(2e-17)));  // it mostly cancels
   const T falls = correction - another;
   // corrections that are rounding themselves tell no ratio
   const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
@@ -258,7 +258,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
 /// A y may be as large as it likes, so entries of J that are rounding would count: they are left out. Of substructures only the loops' rows
 /// count, S is zero for the joints at the cuts, and what gives way to an armature is what it is. Returns lambda of what was solved.
 template <class T>
-T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& found) {
+T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const Tree& tree = matrix.tree;
   const Loops& loops = tree.loops;
@@ -266,7 +266,7 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
   const int rows = e.pieces ? loops.rows : loops.rows + loops.motor_rows;
   const int entries = e.pieces ? loops.mass_first[nv] : nv;
   T* lambda = arena.take<T>(matrix.rows);
-  for (int r = 0; r < matrix.rows; ++r) lambda[r] = -found.own[nv + r];
+  for (int r = 0; r < matrix.rows; ++r) lambda[r] = -solution.y[nv + r];
   T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
     *inverse = arena.take<T>(nv);
   T *S = arena.take<T>(rows), *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows),
@@ -310,25 +310,25 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);
-  const LoopSolution<T> found = solve_tightly(e, arena, e.b);
-  for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
+  const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
+  for (int k = 0; k < tree.nv; ++k) a[k] = solution.x[k];
   if (in.off && any(in.off->open > T(0.0)))
-    in.off->found = select(gap_decides(e, arena, found, in.off->open), T(2.0), in.off->found);
+    in.off->fault = select(gap_decides(e, arena, solution, in.off->open), T(2.0), in.off->fault);
   if (multipliers) {
     const Saddle<T>& matrix = e.solved();
     const int nv = matrix.tree.nv;
-    const T *b = e.lifted(arena, e.b), *lambda = least_multipliers(tree, arena, e, found);
+    const T *b = e.lifted(arena, e.b), *lambda = least_multipliers(tree, arena, e, solution);
     T *least = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
-    for (int k = 0; k < nv; ++k) least[k] = found.own[k];
+    for (int k = 0; k < nv; ++k) least[k] = solution.y[k];
     for (int r = 0; r < matrix.rows; ++r) least[nv + r] = -lambda[r];
     const T with_least = e.relative(residual(matrix, b, least, work)),
-            with_any = e.relative(residual(matrix, b, found.own, work));
+            with_any = e.relative(residual(matrix, b, solution.y, work));
     // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
     const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
-    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -found.own[nv + r], lambda[r]);
-    accuracy[0] = select(lossy, with_any, with_least), accuracy[1] = relative_error(e, arena, found);
+    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -solution.y[nv + r], lambda[r]);
+    accuracy[0] = select(lossy, with_any, with_least), accuracy[1] = relative_error(e, arena, solution);
   }
-  return found.error;
+  return solution.error;
 }
 
 }  // namespace sarrus

@@ -9,7 +9,7 @@ namespace sarrus {
 /// Whether a state is off the loops: whether the velocities that some row touches would have to move by more than the limit to close it, or
 /// to change by more than that share of what they are, but no less than 1.
 template <class T> struct OffLoops {
-  T found = T(0.0);  // 1: a velocity is forbidden; 2: a loop stands open
+  T fault = T(0.0);  // 1: a velocity is forbidden; 2: a loop stands open
   T open = T(0.0);  // the largest such gap, squared, if it is none of rounding
 
   /// Squares: of gap and rate along a row; of the row's change with the velocities, weighed by their mobilities; the sum of these, and of the
@@ -17,7 +17,7 @@ template <class T> struct OffLoops {
   SARRUS_INLINE void see(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
     const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
-    found = select(opens, T(2.0), select(both(slips, found < T(1.0)), T(1.0), found));
+    fault = select(opens, T(2.0), select(both(slips, fault < T(1.0)), T(1.0), fault));
     constexpr double rounding = tolerances::rounding / tolerances::off_loops;
     if (const auto visible = gap * mobility > size * T(rounding * rounding); any(visible)) {
       const T share = gap * mobility / select(visible, size, T(1.0)) * T(tolerances::off_loops * tolerances::off_loops);

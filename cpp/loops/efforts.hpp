@@ -54,12 +54,12 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
         SubstructuredEquation<T>(tree, arena, state, in_parent, stored, {nullptr, true, motors});
   const Saddle<T>& matrix = e.solved();
   const Factor<T> factor = e.pieces ? e.pieces->factorise(arena) : factorise(matrix, arena, epsilon, mu);
-  T* own = arena.take<T>(matrix.tree.nv + matrix.rows);
-  const T error = refine(matrix, arena, factor, e.lifted(arena, b), own, 60);
-  const T* x = e.lowered(arena, own);
+  T* y = arena.take<T>(matrix.tree.nv + matrix.rows);
+  const T error = refine(matrix, arena, factor, e.lifted(arena, b), y, 60);
+  const T* x = e.lowered(arena, y);
   if (off && any(off->open > T(0.0))) {
     for (int k = 0; k < nv; ++k) e.terms += tau[k] * tau[k] * mobility[k];
-    off->found = select(gap_decides(e, arena, LoopSolution<T>{x, own, error, factor}, off->open), T(2.0), off->found);
+    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, factor}, off->open), T(2.0), off->fault);
   }
   for (int k = 0; k < loops.actuators; ++k) {
     const int carrier = loops.actuator[k];

@@ -53,10 +53,10 @@ void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const L
   T* of_loops = out + 6 * (tree.bodies - 1);
   loop_joint_wrenches(tree, k, of_loops);
   for (int i = 0; i < loops.constraints; ++i) {
-    const Mat3<T> R = cast<T>(loops.constraint[i].told_in);
-    T told[6];
-    store(Force<T>{R * across[i].angular, R * across[i].linear}, told);
-    for (int j = 0; j < 6; ++j) of_loops[6 * i + j] += told[j];
+    const Mat3<T> R = cast<T>(loops.constraint[i].R_described);
+    T described[6];
+    store(Force<T>{R * across[i].angular, R * across[i].linear}, described);
+    for (int j = 0; j < 6; ++j) of_loops[6 * i + j] += described[j];
   }
 }
 

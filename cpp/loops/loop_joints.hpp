@@ -45,7 +45,7 @@ template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T
     const LoopMotion& joint = tree.loop_motion[i];
     if (!joint.has_forces && !joint.has_armature) continue;
     const Force<T> f = loop_joint_force(joint, loop_joint_motion(joint, k), true);
-    const Mat3<T> R = cast<T>(tree.loops.constraint[joint.constraint].told_in);
+    const Mat3<T> R = cast<T>(tree.loops.constraint[joint.constraint].R_described);
     store(Force<T>{R * f.angular, R * f.linear}, out + 6 * joint.constraint);
   }
 }

@@ -89,14 +89,14 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   for (int r = 0; r < tree.loops.rows; ++r) e.terms += e.b[tree.nv + r] * e.b[tree.nv + r] * e.matrix.row_weight[r];
   if (restitution)
     for (int r = 0; r < tree.loops.rows; ++r) e.b[tree.nv + r] *= T(1.0) + *restitution;
-  const LoopSolution<T> found = solve_tightly(e, arena, e.b);
-  for (int k = 0; k < tree.nv; ++k) after[k] += found.x[k];
-  if (any(off.open > T(0.0))) held = select(gap_decides(e, arena, found, off.open), T(1.0), T(0.0));
+  const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
+  for (int k = 0; k < tree.nv; ++k) after[k] += solution.x[k];
+  if (any(off.open > T(0.0))) held = select(gap_decides(e, arena, solution, off.open), T(1.0), T(0.0));
   if (impulses) {
-    const T* lambda = least_multipliers(tree, arena, e, found);
+    const T* lambda = least_multipliers(tree, arena, e, solution);
     for (int r = 0; r < tree.loops.rows; ++r) impulses[r] = lambda[r];
   }
-  return found.error;
+  return solution.error;
 }
 
 /// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
@@ -165,9 +165,9 @@ T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* 
   if (a) constraint_bias(tree, arena, q, v, time, pfaffian_values, missing, size);
   e.terms = size_of_motion<T>(e, x, missing, size);
   add_motion_along_rows(tree, J, x, T(-1.0), missing);
-  const LoopSolution<T> found = solve_tightly(e, arena, e.b);
-  for (int k = 0; k < tree.nv; ++k) out[k] += found.x[k] * weight[k];
-  return found.error;
+  const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
+  for (int k = 0; k < tree.nv; ++k) out[k] += solution.x[k] * weight[k];
+  return solution.error;
 }
 
 }  // namespace sarrus

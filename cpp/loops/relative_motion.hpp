@@ -65,7 +65,7 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const T* time
   JointConstants all;
   all.free = 63;
   const Coordinates<T> coordinates = {q, sin, cos, &all};
-  const Mat3<T> R = cast<T>(c.told_in);
+  const Mat3<T> R = cast<T>(c.R_described);
   X = X * pure_rotation(Mat3<T>(R.transpose())) * Gimbal<6>::transform(coordinates) * pure_rotation(R);
   const auto S = Gimbal<6>::subspace(coordinates);
   V = in_axes(R, S * v);
@@ -152,7 +152,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     Motion<T>& here = l.column[i];
     here.linear = transpose_times(X_child.R, Vec3<T>(world.linear + cross(world.angular, r)));
     here.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
-    if (i >= c.own) here = here * T(-1.0);
+    if (i >= c.of_child) here = here * T(-1.0);
     if (mobility) {
       l.mobility += mobility[k] * T(tree.per_unit_square[k]);
       const T turn = dot(world.angular, world.angular) * mobility[k];

@@ -59,13 +59,13 @@ template <class T>
 LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const LoopState<T>& state, const Motion<T>* columns,
                               Motion<T>* stored) {
   const Tree& tree = pieces.tree;
-  LoopState<T> own = {state.q, nullptr, state.time, state.pfaffian_values, state.X, arena.take<Motion<T>>(tree.nv), nullptr};
+  LoopState<T> cut = {state.q, nullptr, state.time, state.pfaffian_values, state.X, arena.take<Motion<T>>(tree.nv), nullptr};
   for (int k = 0; k < tree.nv; ++k) {
     const int link = tree.column_link[k], from = pieces.from[k];
-    own.column[k] = from >= 0 ? state.column[from] : turned(state.X[link].R, unit_motion<T>(k - tree.link[link].iv));
+    cut.column[k] = from >= 0 ? state.column[from] : turned(state.X[link].R, unit_motion<T>(k - tree.link[link].iv));
     if (from >= 0) stored[k] = columns[from];
   }
-  return own;
+  return cut;
 }
 
 /// Its matrix in one configuration, and what ties the pieces' velocities to those of the joints.
@@ -102,7 +102,7 @@ template <class T> class SubstructuredEquation {
     const int rows = loops.rows + loops.motor_rows;
     if (!metric.is_mass()) matrix.constraints += loops.motor_constraints, matrix.rows = rows;
     Motion<T>* stored = arena.take<Motion<T>>(tree.nv);
-    const LoopState<T> own = in_substructures(pieces, arena, state, columns, stored);
+    const LoopState<T> cut = in_substructures(pieces, arena, state, columns, stored);
     T* M = metric.plain ? plain_metric(arena, metric.motors) : sparse_mass_matrix(tree, arena, X, stored);
     T* mobility = mobilities(tree, arena, M);
     epsilon = arena.take<T>(tree.nv);
@@ -124,7 +124,7 @@ template <class T> class SubstructuredEquation {
     scale = arena.take<T>(rows);
     ConstraintRows<T> out;
     out.J = J, out.scale = scale, out.mobility = least_about_any_axis(arena);
-    constraint_rows(tree, arena, own, out, 0, loops.constraints + loops.motor_constraints);
+    constraint_rows(tree, arena, cut, out, 0, loops.constraints + loops.motor_constraints);
     T* S = arena.take<T>(rows);
     for (int r = 0; r < rows; ++r) {
       const bool gives_way = r >= pieces.compliant_row && r < loops.rows;
@@ -165,10 +165,10 @@ template <class T> class SubstructuredEquation {
   }
   /// x = [y; multipliers] of the whole for b = [f; g]; returns the size of the residual, squared.
   T solve(const Tree& whole, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
-    T* own = arena.take<T>(pieces.tree.nv + matrix.rows);
-    const T error = refine(matrix, arena, factor, lift(whole, arena, b), own, corrections);
-    const T* found = lower(whole, arena, own);
-    for (int k = 0; k < whole.nv + whole.loops.rows + whole.loops.motor_rows; ++k) x[k] = found[k];
+    T* y = arena.take<T>(pieces.tree.nv + matrix.rows);
+    const T error = refine(matrix, arena, factor, lift(whole, arena, b), y, corrections);
+    const T* lowered = lower(whole, arena, y);
+    for (int k = 0; k < whole.nv + whole.loops.rows + whole.loops.motor_rows; ++k) x[k] = lowered[k];
     return error;
   }
   Factor<T> factorise(Arena& arena) const {
@@ -181,8 +181,8 @@ template <class T> class SubstructuredEquation {
   T* joint_mobilities(Arena& arena, int nv) const {
     T* mobility = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) {
-      const int own = pieces.velocity[k];
-      mobility[k] = own >= 0 ? matrix.mobility[own] : scale[-1 - own];
+      const int at = pieces.velocity[k];
+      mobility[k] = at >= 0 ? matrix.mobility[at] : scale[-1 - at];
     }
     return mobility;
   }
@@ -190,39 +190,39 @@ template <class T> class SubstructuredEquation {
   /// [C^T f; g, 0] for [f; g] of the whole tree.
   T* lift(const Tree& whole, Arena& arena, const T* b) const {
     const Tree& tree = pieces.tree;
-    T *own = arena.take<T>(tree.nv + matrix.rows), *f = arena.take<T>(whole.nv);
+    T *y = arena.take<T>(tree.nv + matrix.rows), *f = arena.take<T>(whole.nv);
     for (int k = 0; k < whole.nv; ++k) f[k] = weight ? select(weight[k] > T(0.0), b[k] / weight[k], T(0.0)) : b[k];
-    for (int k = 0; k < tree.nv; ++k) own[k] = pieces.from[k] >= 0 ? f[pieces.from[k]] : T(0.0);
-    for (int r = 0; r < matrix.rows; ++r) own[tree.nv + r] = r < whole.loops.rows ? b[whole.nv + r] : T(0.0);
+    for (int k = 0; k < tree.nv; ++k) y[k] = pieces.from[k] >= 0 ? f[pieces.from[k]] : T(0.0);
+    for (int r = 0; r < matrix.rows; ++r) y[tree.nv + r] = r < whole.loops.rows ? b[whole.nv + r] : T(0.0);
     T* force = arena.take<T>(tree.loops.rows + tree.loops.motor_rows);
     for (int r = 0; r < tree.loops.rows + tree.loops.motor_rows; ++r) force[r] = T(0.0);
     for (int k = 0; k < whole.nv; ++k)
       if (pieces.velocity[k] < 0) force[-1 - pieces.velocity[k]] = f[k];
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
       for (int k = 0; k < c.columns; ++k)
-        for (int r = 0; r < c.rows; ++r) own[c.column[k]] += *block++ * force[c.row + r];
+        for (int r = 0; r < c.rows; ++r) y[c.column[k]] += *block++ * force[c.row + r];
     });
-    return own;
+    return y;
   }
 
   /// [C x'; y] for [x'; y'].
-  const T* lower(const Tree& whole, Arena& arena, const T* own) const {
+  const T* lower(const Tree& whole, Arena& arena, const T* y) const {
     const Tree& tree = pieces.tree;
     T *motion = arena.take<T>(tree.loops.rows + tree.loops.motor_rows),
       *x = arena.take<T>(whole.nv + whole.loops.rows + whole.loops.motor_rows);
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
       for (int r = 0; r < c.rows; ++r) motion[c.row + r] = T(0.0);
       for (int k = 0; k < c.columns; ++k)
-        for (int r = 0; r < c.rows; ++r) motion[c.row + r] += *block++ * own[c.column[k]];
+        for (int r = 0; r < c.rows; ++r) motion[c.row + r] += *block++ * y[c.column[k]];
     });
     for (int k = 0; k < whole.nv; ++k) {
-      x[k] = pieces.velocity[k] >= 0 ? own[pieces.velocity[k]] : motion[-1 - pieces.velocity[k]];
+      x[k] = pieces.velocity[k] >= 0 ? y[pieces.velocity[k]] : motion[-1 - pieces.velocity[k]];
       if (weight) x[k] = select(weight[k] > T(0.0), x[k] / weight[k], T(0.0));
     }
-    for (int r = 0; r < whole.loops.rows; ++r) x[whole.nv + r] = own[tree.nv + r];
+    for (int r = 0; r < whole.loops.rows; ++r) x[whole.nv + r] = y[tree.nv + r];
     const bool motors = matrix.rows > tree.loops.rows;  // they come first among the rows behind those of dynamics
     for (int r = 0; r < whole.loops.motor_rows; ++r)
-      x[whole.nv + whole.loops.rows + r] = motors ? own[tree.nv + tree.loops.rows + r] : T(0.0);
+      x[whole.nv + whole.loops.rows + r] = motors ? y[tree.nv + tree.loops.rows + r] : T(0.0);
     return x;
   }
 
@@ -235,11 +235,11 @@ template <class T> class SubstructuredEquation {
     T* mobility = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) mobility[k] = matrix.mobility[k];
     for (int i = 1; i < tree.links; ++i) {
-      T* own = mobility + tree.link[i].iv;
+      T* turning = mobility + tree.link[i].iv;
       if (pieces.from[tree.link[i].iv] >= 0) continue;
-      T least = select(own[0] < own[1], own[0], own[1]);
-      least = select(own[2] < least, own[2], least);
-      for (int k = 0; k < 3; ++k) own[k] = least;
+      T least = select(turning[0] < turning[1], turning[0], turning[1]);
+      least = select(turning[2] < least, turning[2], least);
+      for (int k = 0; k < 3; ++k) turning[k] = least;
     }
     return mobility;
   }

@@ -36,8 +36,8 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   const JointDescription& j = d.joints[joint];
   Constraint c{};
   JointConstants constants = j.constants;
-  c.told_in = joint_axes(j, 1.0, constants);
-  const Transform<double> turn = {c.told_in, zero3<double>()};
+  c.R_described = joint_axes(j, 1.0, constants);
+  const Transform<double> turn = {c.R_described, zero3<double>()};
   c.X_parent = frames_.at(j.parent).X * j.at_parent * turn;
   c.X_child = frames_.at(j.child).X * j.at_child * turn;
   if (const char* why = visit_every(j.kind, 0, [&](auto joint) { return joint.cannot_close(constants); }))
@@ -81,7 +81,7 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
     c.driven = kind.driven();
     if constexpr (between_bodies<decltype(kind)>) {
       c.turns = true;
-      c.told_in = o.at_child.R;
+      c.R_described = o.at_child.R;
       c.X_parent = frames_.at(o.parent).X * o.at_parent;
       c.X_child = frames_.at(o.child).X * o.at_child;
       place_between(o.parent, o.child, c);

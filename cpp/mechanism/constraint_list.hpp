@@ -19,11 +19,11 @@ class ConstraintList {
         for (int k = tree.link[b].nv - 1; k >= 0; --k) columns.push_back(tree.link[b].iv + k);
       return columns;
     };
-    std::vector<int> own = way_to_ground(c.child), rest = way_to_ground(c.parent);
-    while (!own.empty() && !rest.empty() && own.back() == rest.back()) own.pop_back(), rest.pop_back();
-    c.own = static_cast<int>(own.size());
-    own.insert(own.end(), rest.begin(), rest.end());
-    c.columns = static_cast<int>(own.size()), c.column = keep(std::move(own));
+    std::vector<int> columns = way_to_ground(c.child), rest = way_to_ground(c.parent);
+    while (!columns.empty() && !rest.empty() && columns.back() == rest.back()) columns.pop_back(), rest.pop_back();
+    c.of_child = static_cast<int>(columns.size());
+    columns.insert(columns.end(), rest.begin(), rest.end());
+    c.columns = static_cast<int>(columns.size()), c.column = keep(std::move(columns));
   }
 
   void add(Loops& loops, Constraint c) {

@@ -17,10 +17,10 @@ struct Constraint {
   // between two bodies: a frame on the parent and one on the child (a joint's axis on z)
   int parent, child = -1;  // -1: it is between coordinates
   int body[2];             // parent and child, before fixed joints were welded
-  int own;                 // the first so many columns move the child, the rest the parent
+  int of_child;                 // the first so many columns move the child, the rest the parent
   bool turns;              // whether a row looks at rotation
   Transform<double> X_parent, X_child;
-  Mat3<double> told_in;                     // the frames' axes in those in which its wrench is told
+  Mat3<double> R_described;                     // the frames' axes in those in which its wrench is told
   std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
   bool aimed;  // the frame on the parent, the ground, comes with the call: where the child's is to be
 

@@ -131,9 +131,9 @@ PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
 
 bool turns(const JointDescription& j, int k) {
   return visit_every(j.kind, j.nv, [&](auto joint) {
-    int listed = 0, own = 0;
+    int listed = 0, velocity_index = 0;
     for (const Coordinate& velocity : joint.velocities)
-      if (joint.has(j.constants, listed++) && own++ == k) return velocity.is_angle();
+      if (joint.has(j.constants, listed++) && velocity_index++ == k) return velocity.is_angle();
     return true;
   });
 }

@@ -36,10 +36,10 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
   const std::vector<char> is_cut = cut(tree, links);
   span(tree, is_cut);
 
-  const Loops& given = tree.loops;
+  const Loops& original = tree.loops;
   const auto again = [&](int i) {  // a constraint of the tree, in terms of these velocities
     if (look) look();
-    Constraint c = given.constraint[i];
+    Constraint c = original.constraint[i];
     if (c.child >= 0) {
       constraints_.between(tree_, c);
     } else {
@@ -49,7 +49,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
     }
     constraints_.add(tree_.loops, std::move(c));
   };
-  for (int i = 0; i < given.constraints; ++i) again(i);
+  for (int i = 0; i < original.constraints; ++i) again(i);
   std::vector<Constraint> motion;
   std::vector<int> carried;
   for (int i = 1; i < tree.links; ++i) {
@@ -58,7 +58,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
     const bool reversed = b.joint == JointKind::reversed;
     Constraint c{};
     const LoopJoint joint(b.described, b.constants, 6 - b.nv);
-    c.told_in = Mat3<double>::Identity();
+    c.R_described = Mat3<double>::Identity();
     c.parent = reversed ? i : b.parent, c.child = reversed ? b.parent : i;
     c.X_parent = c.X_child = Transform<double>::identity();
     (reversed ? c.X_child : c.X_parent) = b.X_tree;
@@ -90,23 +90,23 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
   };
   add_motions(true);
   // joints that close loops, too, may have armature along their motion
-  for (int i = 0, row = 0; given.rotor_rows > 0 && i < given.motor_constraints;
-       row += given.constraint[given.constraints + i++].rows) {
-    const int rows = given.constraint[given.constraints + i].rows;
-    const double* rotor = given.rotor + row;
+  for (int i = 0, row = 0; original.rotor_rows > 0 && i < original.motor_constraints;
+       row += original.constraint[original.constraints + i++].rows) {
+    const int rows = original.constraint[original.constraints + i].rows;
+    const double* rotor = original.rotor + row;
     if (std::none_of(rotor, rotor + rows, [](double r) { return r != 0.0; })) continue;
     for (int r = 0; r < rows; ++r) compliance_.push_back(1.0 / std::max(rotor[r] * rotor[r], 1e-30));
-    again(given.constraints + i);
+    again(original.constraints + i);
   }
   Loops& loops = tree_.loops;
   const int constraints = constraints_.size(), rows = loops.rows, entries = loops.entries;
-  for (int i = given.constraints; i < given.constraints + given.motor_constraints; ++i) again(i);
+  for (int i = original.constraints; i < original.constraints + original.motor_constraints; ++i) again(i);
   add_motions(false);
   loops.motor_constraints = constraints_.size() - constraints;
   loops.motor_rows = loops.rows - rows, loops.motor_entries = loops.entries - entries;
   loops.constraints = constraints, loops.rows = rows, loops.entries = entries;
   loops.constraint = constraints_.data();
-  loops.pfaffian_values = given.pfaffian_values;
+  loops.pfaffian_values = original.pfaffian_values;
   mass_first_.push_back(0);
   for (int i = 0; i < tree_.nv; ++i) mass_first_.push_back(mass_first_.back() + column_depth_[i] + 1);
   loops.mass_first = mass_first_.data();
