@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <tuple>
 
 #include "../control/quadratic_programme.hpp"
 #include "arrays.hpp"
 #include "described.hpp"
+#include "fields.hpp"
 #include "state.hpp"
 
 namespace sarrus::bindings {
@@ -17,44 +19,82 @@ namespace {
 using Count = py::ssize_t;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-TaskKind to_kind(const std::string& name) {
-#define SARRUS_TASK_KIND(kind) \
-  if (name == #kind) return TaskKind::kind;
-  SARRUS_TASK_KINDS(SARRUS_TASK_KIND)
-#undef SARRUS_TASK_KIND
-  throw std::invalid_argument("tasks: no kind '" + name + "'");
-}
+/// Reads what Python describes of a controller.
+class ControllerReader {
+ public:
+  bool loop_joints = false;  // whether coordinates are of joints that close loops
 
-Task to_task(const Mechanism& m, const py::dict& d, std::deque<Law>& laws) {
-  const auto keep = [&](const char* key) {
-    std::vector<const Law*> kept;
-    for (const py::handle& h : d[key].cast<py::list>()) {
-      if (!h.is_none()) laws.push_back(to_law(h));
-      kept.push_back(h.is_none() ? nullptr : &laws.back());
-    }
-    return kept;
-  };
-  Task t{};
-  t.kind = to_kind(d["kind"].cast<std::string>());
-  t.level = d["level"].cast<int>(), t.hard = t.level == 0;
-  t.component = d["component"].cast<std::vector<int>>();
-  const auto frames = d["frames"].cast<std::vector<std::string>>();
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    const auto& placed = m.frames().at(frames[i]);
-    t.link[i] = placed.link, t.X[i] = placed.X;
+  explicit ControllerReader(const Mechanism& mechanism) : mechanism_(mechanism) {}
+
+  template <class X> void operator()(const py::handle& h, X& x) {
+    if constexpr (HasFields<X>::value)
+      read_fields("a part of TaskControl", h.cast<py::dict>(), x, *this);
+    else
+      x = h.cast<X>();
   }
-  t.target_axes = d["target_axes"].cast<bool>();
-  t.iq = d["iq"].cast<std::vector<int>>(), t.iv = d["iv"].cast<std::vector<int>>();
-  t.beside = d["beside"].cast<std::vector<int>>();
-  for (const bool turns : d["turns"].cast<std::vector<bool>>()) t.turns.push_back(turns);
-  for (const bool angular : d["angular"].cast<std::vector<bool>>()) t.angular.push_back(angular);
-  t.contact = d["contact"].cast<int>();
-  t.target = keep("target"), t.push = keep("push");
-  t.stiffness = d["stiffness"].cast<std::vector<double>>(), t.damping = d["damping"].cast<std::vector<double>>();
-  t.yielding = d["yielding"].cast<std::vector<double>>();
-  t.parameter = d["parameter"].cast<int>(), t.given = d["given"].cast<int>(), t.iz = d["iz"].cast<int>();
-  return t;
-}
+  template <class X> void operator()(const py::handle& h, std::vector<X>& x) {
+    for (const py::handle& one : h.cast<py::sequence>()) (*this)(one, x.emplace_back());
+  }
+  void operator()(const py::handle& h, Law& law) { law = to_law(h); }
+  void operator()(const py::handle& h, std::optional<Law>& law) { law = to_optional_law(h); }
+  void operator()(const py::handle& h, Vec3<double>& x) { x = to_vec3(h); }
+  void operator()(const py::handle& h, std::optional<Mat3<double>>& R) {
+    if (!h.is_none()) R = to_transform(h).R;
+  }
+  void operator()(const py::handle& h, Components& x) { x = Components(h.cast<std::vector<int>>()); }
+  void operator()(const py::handle& h, TaskFrame& frame) {
+    const auto& placed = mechanism_.frames().at(h.cast<std::string>());
+    frame = {placed.link, placed.X};
+  }
+  void operator()(const py::handle& h, RowNumbers& x) { std::tie(x.first, x.rows) = h.cast<std::pair<int, int>>(); }
+  void operator()(const py::handle& h, Targets& x) {
+    const auto [first, laws] = h.cast<std::pair<int, py::list>>();
+    x.first = first, (*this)(laws, x.law);
+  }
+  void operator()(const py::handle& h, JointCoordinate& x) {
+    read_fields("a coordinate", h.cast<py::dict>(), x, *this);
+    loop_joints = loop_joints || x.iv >= mechanism_.tree().nv;
+  }
+  void operator()(const py::handle& h, TaskMotor& x) {
+    read_fields("a motor", h.cast<py::dict>(), x, *this);
+    loop_joints = loop_joints || x.iv >= mechanism_.tree().nv;
+  }
+  void operator()(const py::handle& h, Task& task) {
+    auto d = h.cast<py::dict>().attr("copy")().cast<py::dict>();
+    const auto name = d.attr("pop")("kind").cast<std::string>();
+    const auto fields = d.attr("pop")("fields").cast<py::dict>();
+    read_fields(name, d, task, *this);
+    task.kind = kind_of(name);
+    std::visit([&](auto& kind) { read_fields(name, fields, kind, *this), check_rows(name, kind, task.weight); }, task.kind);
+  }
+
+ private:
+  const Mechanism& mechanism_;
+
+  /// The kind of this name, whose numbers are still to come.
+  template <int I = 0> static AnyTask kind_of(const std::string& name) {
+    if constexpr (I < std::variant_size_v<AnyTask>) {
+      using Kind = std::variant_alternative_t<I, AnyTask>;
+      return name == Kind::name ? AnyTask(Kind()) : kind_of<I + 1>(name);
+    } else {
+      throw std::invalid_argument("no kind of task is '" + name + "'");
+    }
+  }
+
+  template <class Kind> static void check_rows(const std::string& name, Kind& kind, const RowNumbers& weight) {
+    const auto check = [&](const char* key, int rows) {
+      if (rows != kind.rows())
+        throw std::invalid_argument(name + " has " + std::to_string(kind.rows()) + " rows, its " + key + " " +
+                                    std::to_string(rows));
+    };
+    check("weight", weight.rows);
+    kind.fields([&](const char* key, auto& x) {
+      using X = std::decay_t<decltype(x)>;
+      if constexpr (std::is_same_v<X, RowNumbers>) check(key, x.rows);
+      if constexpr (std::is_same_v<X, Targets>) check(key, static_cast<int>(x.law.size()));
+    });
+  }
+};
 
 /// What a controller answers in one state, with all that a report shows.
 class TaskController {
@@ -80,10 +120,10 @@ class TaskController {
     return ask(time, q, v, nullptr, nullptr, report) == fine && conflict == 0 ? answer : py::none();
   }
 
-  py::dict report(double time, const py::object& q, const py::object& v, const Numbers& given, const Numbers& z) const {
-    if (given.size() != law_.given || z.size() != law_.states) throw std::length_error("tasks: wrong sizes");
+  py::dict report(double time, const py::object& q, const py::object& v, const Numbers& call, const Numbers& z) const {
+    if (call.size() != law_.call_numbers || z.size() != law_.states) throw std::length_error("tasks: wrong sizes");
     Numbers x(law_.unknowns()), a(tree_.nv), tau(tree_.nv), multipliers(tree_.loops.rows), error(rows_), missed(rows_);
-    py::array_t<signed char> active(limits());
+    py::array_t<signed char> active(law_.limited ? law_.limits() : 0);
     double damping = 0.0;
     int conflict = 0;
     const TaskReport<double> report = {x.mutable_data(),
@@ -96,7 +136,7 @@ class TaskController {
                                        active.mutable_data(),
                                        &conflict};
     std::fill(active.mutable_data(), active.mutable_data() + active.size(), static_cast<signed char>(0));
-    const double status = ask(time, q, v, given.data(), z.data(), report);
+    const double status = ask(time, q, v, call.data(), z.data(), report);
     py::dict d;
     d["status"] = static_cast<int>(status), d["conflict"] = conflict, d["damping"] = damping;
     d["x"] = x, d["acceleration"] = a, d["tau"] = tau, d["multipliers"] = multipliers;
@@ -107,13 +147,13 @@ class TaskController {
   /// Seconds per call from C++, in states (n, nq) and (n, nv) in turn.
   double time_one_state(const Numbers& q, const Numbers& v, int repeats) const {
     const Count n = q.shape(0);
-    std::vector<double> motor(tree_.nv + tree_.loop_nv), z(law_.states + 1), given(law_.given + 1);
+    std::vector<double> motor(tree_.nv + tree_.loop_nv), z(law_.states + 1), call(law_.call_numbers + 1);
     double tau_sum = 0.0;
     const auto start = std::chrono::steady_clock::now();
     for (int k = 0; k < repeats; ++k) {
       std::fill(motor.begin(), motor.end(), 0.0);
-      kernels().tasks(tree_, law_, parameters_.data(), given.data(), 0.0, q.data() + k % n * tree_.nq,
-                      v.data() + k % n * tree_.nv, z.data(), motor.data(), {});
+      kernels().tasks(tree_, law_, parameters_.data(), call.data(), 0.0, q.data() + k % n * tree_.nq, v.data() + k % n * tree_.nv,
+                      z.data(), motor.data(), {});
       tau_sum += motor[0];
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -121,13 +161,7 @@ class TaskController {
   }
 
  private:
-  Count limits() const {
-    Count n = static_cast<Count>(law_.motor.size() + law_.limits.joint.size());
-    for (const TaskContact& c : law_.contact) n += c.rows == 1 ? 1 : 1 + 2 * (c.rows - 1);
-    return law_.limited ? n : 0;
-  }
-
-  double ask(double time, const py::object& q, const py::object& v, const double* given, const double* z,
+  double ask(double time, const py::object& q, const py::object& v, const double* call, const double* z,
              const TaskReport<double>& report) const {
     const py::object kept_q = as_plain(q.ptr(), "q"), kept_v = as_plain(v.ptr(), "v");
     const auto numbers = [](const py::object& o, const char* name, int n) {
@@ -142,8 +176,8 @@ class TaskController {
     if (!std::isfinite(time) || !finite(x, tree_.nq) || !finite(u, tree_.nv)) return unsound;
     for (const int i : mechanism_.quaternions())
       if (x[i] * x[i] + x[i + 1] * x[i + 1] + x[i + 2] * x[i + 2] + x[i + 3] * x[i + 3] < 1e-12) return unsound;
-    std::vector<double> motor(tree_.nv + tree_.loop_nv), none(law_.states + law_.given);
-    return kernels().tasks(tree_, law_, parameters_.data(), given ? given : none.data(), time, x, u, z ? z : none.data(),
+    std::vector<double> motor(tree_.nv + tree_.loop_nv), none(law_.states + law_.call_numbers);
+    return kernels().tasks(tree_, law_, parameters_.data(), call ? call : none.data(), time, x, u, z ? z : none.data(),
                            motor.data(), report);
   }
 
@@ -158,38 +192,9 @@ class TaskController {
 
 TaskControl to_task_control(const Mechanism& m, const py::dict& d) {
   TaskControl c;
-  c.motor = d["motors"].cast<std::vector<int>>();
-  for (const bool angular : d["angular"].cast<std::vector<bool>>()) c.angular.push_back(angular);
-  c.together = d["together"].cast<std::vector<int>>();
-  c.effort_weight = d["effort_weight"].cast<std::vector<double>>(), c.force_arm = d["force_arm"].cast<double>();
-  c.laws = std::make_shared<std::deque<Law>>();
-  for (const py::handle& t : d["tasks"].cast<py::list>()) c.task.push_back(to_task(m, t.cast<py::dict>(), *c.laws));
-  for (const py::handle& h : d["contacts"].cast<py::list>()) {
-    const auto k = h.cast<py::dict>();
-    const auto& placed = m.frames().at(k["frame"].cast<std::string>());
-    TaskContact contact{};
-    contact.link = placed.link, contact.in_world = k["in_world"].cast<bool>();
-    contact.X = placed.X;
-    const Transform<double> axes =
-        to_transform(k["axes"]);  // its place and axes in the frame, or its place there and its axes in the world
-    contact.X.p = placed.X.R * axes.p + placed.X.p;
-    contact.X.R = contact.in_world ? axes.R : placed.X.R * axes.R;
-    contact.rows = k["rows"].cast<int>();
-    contact.friction = k["friction"].cast<double>(), contact.torsion = k["torsion"].cast<double>();
-    const auto half = k["half"].cast<std::array<double, 2>>();
-    contact.half_x = half[0], contact.half_y = half[1], contact.damping = k["damping"].cast<double>();
-    c.contact.push_back(contact);
-  }
-  const auto limits = d["limits"].cast<py::dict>();
-  c.limited = d["limited"].cast<bool>();
-  c.limits.effort_lower = limits["effort_lower"].cast<std::vector<double>>();
-  c.limits.effort_upper = limits["effort_upper"].cast<std::vector<double>>();
-  c.limits.power = limits["power"].cast<std::vector<double>>(), c.limits.horizon = limits["horizon"].cast<double>();
-  for (const auto& [iq, iv, turns, lower, upper, speed, braking, near] :
-       limits["joints"].cast<std::vector<std::tuple<int, int, bool, double, double, double, double, double>>>())
-    c.limits.joint.push_back({iq, iv, turns, lower, upper, speed, braking, near});
-  c.levels = d["levels"].cast<int>(), c.parameters = d["parameters"].cast<int>(), c.given = d["given"].cast<int>();
-  c.states = d["states"].cast<int>(), c.drives_loop_joints = d["drives_loop_joints"].cast<bool>();
+  ControllerReader read(m);
+  read_fields("TaskControl", d, c, read);
+  c.drives_loop_joints = read.loop_joints;
   c.solve = &solve_quadratic_programme;
   return c;
 }
@@ -199,7 +204,7 @@ void bind_control(py::module_& m) {
       .def(py::init<const py::object&, const py::dict&, const Numbers&>(), py::arg("mechanism"), py::arg("described"),
            py::arg("parameters"), py::keep_alive<1, 2>())
       .def("tau", &TaskController::tau, py::arg("t"), py::arg("q"), py::arg("v"))
-      .def("report", &TaskController::report, py::arg("t"), py::arg("q"), py::arg("v"), py::arg("given"), py::arg("z"))
+      .def("report", &TaskController::report, py::arg("t"), py::arg("q"), py::arg("v"), py::arg("call"), py::arg("z"))
       .def("time_one_state", &TaskController::time_one_state, py::arg("q"), py::arg("v"), py::arg("repeats"));
   m.def(
       "quadratic_programme",

@@ -114,8 +114,8 @@ struct Free {
     for (int i = 0; i < p.limits; ++i) {
       const double *limit = p.C + i * p.n, length = std::sqrt(scalar_product(limit, limit, p.n));
       const double at = scalar_product(limit, x, p.n), inverse = length > 0.0 ? 1.0 / length : 0.0;
-      low[i] = s.lower[i] > -TaskLimits::far ? (s.lower[i] - at) * inverse : -TaskLimits::far;
-      high[i] = s.upper[i] < TaskLimits::far ? (s.upper[i] - at) * inverse : TaskLimits::far;
+      low[i] = s.lower[i] > -far_limit ? (s.lower[i] - at) * inverse : -far_limit;
+      high[i] = s.upper[i] < far_limit ? (s.upper[i] - at) * inverse : far_limit;
       if (inside) low[i] = std::min(low[i], 0.0), high[i] = std::max(high[i], 0.0);
     }
   }
@@ -148,13 +148,13 @@ inline bool nearest(QuadraticProgramme solve, Arena& arena, const LimitedRows& p
          size = 0.0;
   int *which = arena.take<int>(p.limits), rows = 0;
   for (int i = 0; i < p.limits; ++i) {
-    if (f.part[i] == 0.0 || (!all && p.soft[i]) || (f.low[i] <= -TaskLimits::far && f.high[i] >= TaskLimits::far)) continue;
+    if (f.part[i] == 0.0 || (!all && p.soft[i]) || (f.low[i] <= -far_limit && f.high[i] >= far_limit)) continue;
     const double inverse = 1.0 / f.part[i];
     double* row = C + rows * d;
     for (int j = 0; j < d; ++j) row[j] = f.C[i * d + j] * inverse;
     const double at = scalar_product(row, goal, d);
-    low[rows] = f.low[i] > -TaskLimits::far ? f.low[i] * inverse - at : -TaskLimits::far;
-    high[rows] = f.high[i] < TaskLimits::far ? f.high[i] * inverse - at : TaskLimits::far;
+    low[rows] = f.low[i] > -far_limit ? f.low[i] * inverse - at : -far_limit;
+    high[rows] = f.high[i] < far_limit ? f.high[i] * inverse - at : far_limit;
     size = std::max(size, std::max(low[rows], -high[rows]));
     which[rows++] = i;
   }
@@ -227,7 +227,7 @@ inline bool best(Arena& arena, const LimitedRows& p, const Free& f, const double
       const double along = scalar_product(row, step, d);
       if (std::abs(along) <= Cascade<double>::dependent * length) continue;
       const double end = along > 0.0 ? f.high[i] : f.low[i];
-      if (std::abs(end) >= TaskLimits::far) continue;
+      if (std::abs(end) >= far_limit) continue;
       const double reach = std::max(0.0, (end - scalar_product(row, y, d)) / along);
       if (reach < far) far = reach, next = i, side = along > 0.0 ? 1 : -1;
     }
@@ -301,7 +301,7 @@ inline bool ease(Arena& arena, const LimitedRows& p, const Standing& s, Free& f,
       if (side != 0) {
         std::copy(f.C + i * f.d, f.C + (i + 1) * f.d, B + m * f.d);
         e[m++] = side > 0 ? f.high[i] : f.low[i];
-        f.low[i] = -TaskLimits::far, f.high[i] = TaskLimits::far;
+        f.low[i] = -far_limit, f.high[i] = far_limit;
       } else {
         f.low[i] = std::min(f.low[i], 0.0), f.high[i] = std::max(f.high[i], 0.0);
       }

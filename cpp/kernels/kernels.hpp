@@ -27,7 +27,7 @@ using OneState = double (*)(const Tree&, const Parameters&, const double* const*
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
 /// Returns the status. Adds efforts to `motor`, of all joints.
-using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* given, double time,
+using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* call, double time,
                                 const double* q, const double* v, const double* z, double* motor, const TaskReport<double>&);
 
 struct KernelTable {

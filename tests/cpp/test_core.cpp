@@ -565,45 +565,56 @@ void tasks(const Mechanism& m, const States& states) {
   const Tree& t = m.tree();
   if (t.nv == 0 || t.loops.pfaffian_values > 0) return;
   TaskControl c;
-  for (int k = 0; k < std::min(4, t.nv); ++k) c.motor.push_back(k), c.effort_weight.push_back(1.0);
-  if (t.loop_nv > 0) c.motor.push_back(t.nv), c.effort_weight.push_back(2.0);
-  c.laws = std::make_shared<std::deque<Law>>(1, Law{{0.0}, {0.3, 0.1}, {}});
+  const auto motor_of = [&](int iv, double weight) { c.motor.push_back({iv, true, 1, weight, -1e-3, 1e-3, 1.0}); };
+  for (int k = 0; k < std::min(4, t.nv); ++k) motor_of(k, 1.0);
+  if (t.loop_nv > 0) motor_of(t.nv, 2.0);
+  const Law law = {{0.0}, {0.3, 0.1}, {}};
   const std::size_t motors = c.motor.size();
-  c.angular.assign(motors, 1), c.together.assign(motors, 1);
-  c.limits.effort_lower.assign(motors, -1e-3), c.limits.effort_upper.assign(motors, 1e-3), c.limits.power.assign(motors, 1.0);
   c.drives_loop_joints = true, c.limited = true, c.levels = 2;
   c.solve = [](int, int, const double*, const double*, const double*, const double*, const double*, double*, double*) {
     return -2;
   };
-  const auto add = [&](TaskKind kind, int level, std::vector<int> component, int targets) {
-    Task task{};
-    task.kind = kind, task.level = level, task.component = std::move(component), task.parameter = c.parameters;
-    task.target.assign(targets, &c.laws->front());
-    c.parameters += 3 * task.rows() + targets;
-    c.task.push_back(task);
-    return &c.task.back();
+  const auto targets = [&](int count) {
+    c.parameters += count;
+    return Targets{std::vector<std::optional<Law>>(count, law), c.parameters - count};
   };
-  c.contact.push_back({t.links - 1, Transform<double>::identity(), false, 6, 0.5, 0.1, 0.1, 0.05, 20.0});
-  c.contact.push_back({t.links - 1, Transform<double>::identity(), true, 3, 0.5, 0.0, 0.0, 0.0, 20.0});
-  Task* frame = add(TaskKind::frame, 1, {0, 1, 2, 3, 4, 5}, 6);
-  frame->link[0] = t.links - 1, frame->link[1] = (t.links - 1) / 2, frame->target_axes = true;
-  frame->X[0] = frame->X[1] = Transform<double>::identity();
-  Task* impedance = add(TaskKind::frame, 1, {0, 4}, 6);
-  impedance->beside = {1, 2, 3, 5}, impedance->link[0] = t.links - 1,
-  impedance->X[0] = impedance->X[1] = Transform<double>::identity();
-  impedance->stiffness = impedance->damping = impedance->yielding = {1.0, 0.0, 0.0, 1.0};
-  impedance->push.assign(2, &c.laws->front());
-  add(TaskKind::center_of_mass, 1, {3, 5}, 2)->beside = {4};
-  add(TaskKind::momentum, 2, {0, 4}, 2);
-  add(TaskKind::force, 2, {0}, 1)->contact = 1;
+  const auto numbers = [&](int rows) {
+    c.parameters += rows;
+    return RowNumbers{c.parameters - rows, rows};
+  };
+  const auto add = [&](int level, auto kind) { c.task.push_back({kind, level, numbers(kind.rows())}); };
+  const TaskFrame last = {t.links - 1, Transform<double>::identity()}, middle = {(t.links - 1) / 2, last.X};
+  c.contact.push_back({last, {}, 6, 0.5, 0.1, 0.1, 0.05, 20.0});
+  c.contact.push_back({last, last.X.R, 3, 0.5, 0.0, 0.0, 0.0, 20.0});
+  FrameTask frame;
+  frame.frame = last, frame.reference = middle, frame.components = Components({0, 1, 2, 3, 4, 5}), frame.target_axes = true;
+  frame.target.numbers = targets(6), frame.stiffness = numbers(6), frame.damping = numbers(6);
+  add(1, frame);
+  ImpedanceTask impedance;
+  impedance.frame = last, impedance.components = Components({0, 4}), impedance.target.numbers = targets(6);
+  impedance.mobility = impedance.stiffness = impedance.damping = {1.0, 0.0, 0.0, 1.0}, impedance.wrench.assign(2, law);
+  add(1, impedance);
+  CenterOfMassTask center;
+  center.components = Components({3, 5}), center.target = targets(2), center.stiffness = numbers(2), center.damping = numbers(2);
+  add(1, center);
+  MomentumTask momentum;
+  momentum.components = Components({0, 4}), momentum.target = targets(2), momentum.gain = numbers(2);
+  add(2, momentum);
+  ContactForceTask force;
+  force.unknown = {static_cast<int>(motors) + 6}, force.target = targets(1);
+  add(2, force);
   if (t.loops.rows > 0) {
-    Task* multiplier = add(TaskKind::multiplier, 2, {0, t.loops.rows - 1}, 2);
-    multiplier->iz = 0, c.states = 2;
+    MultiplierTask multiplier;
+    multiplier.row = {0, t.loops.rows - 1}, multiplier.target = targets(2), multiplier.integral = numbers(2);
+    multiplier.state = 0, c.states = 2;
+    add(2, multiplier);
   }
   const bool closes = t.loop_motions > 0 && t.loop_motion[0].nq == t.loop_motion[0].nv && t.loop_nv > 0;
-  Task* joint = add(TaskKind::joints, 2, {0}, 1);
-  joint->iq = {closes ? t.nq : 0}, joint->iv = {closes ? t.nv : 0}, joint->turns = {1}, joint->angular = {1};
-  c.limits.joint.push_back({joint->iq[0], joint->iv[0], true, -0.1, 0.1, 0.5, 10.0, 0.0});
+  JointsTask joint;
+  joint.coordinates = {{closes ? t.nq : 0, closes ? t.nv : 0, true, true}}, joint.target = targets(1);
+  joint.stiffness = numbers(1), joint.damping = numbers(1);
+  add(2, joint);
+  c.motion.push_back({joint.coordinates[0], -0.1, 0.1, 0.5, 10.0, 0.0});
   std::vector<double> parameter(c.parameters, 1.0), motor(t.nv + t.loop_nv), z(2, 0.1), tau(t.nv), a(t.nv), x(c.unknowns());
   for (long i = 0; i < states.count(); ++i) {
     TaskReport<double> report;

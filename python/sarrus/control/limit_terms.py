@@ -1,32 +1,25 @@
-"""What the core is told of contacts and limits of a :class:`~sarrus.control.TaskControl`, and what limits are called in its answers."""
+"""What the core is told of motors, contacts and limits of a :class:`~sarrus.control.TaskControl`, and what limits are called in its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import checked_number, real_array
 from ..description.joints import middle, unit_axis
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism
-from .coordinates import coordinate, loses_turns
+from .coordinates import turning
+from .task_terms import check_frame, coordinate_terms
 from .tasks import Limits, PointContact, SurfaceContact
 
 FAR = 1e300  # no limit: the core knows no infinity
-
-
-def contact_rows(contact: PointContact | SurfaceContact) -> int:
-    """How many components its force has."""
-    return 6 if isinstance(contact, SurfaceContact) else 3 if contact.friction > 0.0 else 1
-
-
-def check_frame(robot: Mechanism, name: str) -> None:
-    """NameNotFoundError where there is no such body or frame."""
-    if name not in robot.frames:
-        robot.pose(robot.neutral(), name)  # which says what there is
+NO_LIMITS = Limits(np.inf, np.inf, {})
 
 
 def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
@@ -40,101 +33,105 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
     )
     if friction < 0.0 or damping < 0.0:
         raise ModelError(f"friction and damping of {what} must not be negative; got {friction!r} and {damping!r}")
-    term: dict[str, Any] = {"frame": contact.frame, "friction": friction, "damping": damping, "half": (0.0, 0.0)}
+    torsion, size, axes = 0.0, np.zeros(2), None
     if isinstance(contact, PointContact):
-        axes = np.asarray(_core.axis_frame(tuple(unit_axis(contact.normal))))
-        term |= {"in_world": True, "rows": contact_rows(contact), "torsion": 0.0}
-        return term | {"axes": [*axes.ravel().tolist(), 0.0, 0.0, 0.0]}
-    size = real_array(f"size of {what}", contact.size)
-    torsion = friction * 0.5 * float(size.min(initial=np.inf)) if contact.torsion is None else contact.torsion
-    torsion = checked_number(f"torsion of {what}", torsion, "")
-    if size.shape != (2,) or not (size > 0.0).all() or torsion < 0.0:
-        raise ModelError(f"size of {what} is two positive lengths, and torsion not negative; got {contact!r}")
-    term |= {"in_world": False, "rows": contact_rows(contact), "torsion": torsion, "half": tuple((0.5 * size).tolist())}
-    return term | {"axes": [*np.eye(3).ravel().tolist(), 0.0, 0.0, 0.0]}
+        axes = [*np.ravel(_core.axis_frame(tuple(unit_axis(contact.normal)))).tolist(), 0.0, 0.0, 0.0]
+    else:
+        size = real_array(f"size of {what}", contact.size)
+        torsion = friction * 0.5 * float(size.min(initial=np.inf)) if contact.torsion is None else contact.torsion
+        torsion = checked_number(f"torsion of {what}", torsion, "")
+        if size.shape != (2,) or not (size > 0.0).all() or torsion < 0.0:
+            raise ModelError(f"size of {what} is two positive lengths, and torsion not negative; got {contact!r}")
+    half_x, half_y = (0.5 * size).tolist()
+    return {
+        "frame": contact.frame, "world_axes": axes, "rows": contact._rows, "friction": friction, "torsion": torsion,
+        "half_x": half_x, "half_y": half_y, "damping": damping,
+    }  # fmt: skip
 
 
-def limit_terms(
-    robot: Mechanism, limits: Limits | None, actuated: Sequence[str], contacts: Sequence[PointContact | SurfaceContact]
-) -> tuple[dict[str, Any], list[str]]:
-    """The limits, and their names in the order in which the core has them."""
-    moving = () if limits is None else (*robot.joints, *robot.loop_joints)
-    limits = limits or Limits(np.inf, np.inf, {})
-    horizon = checked_number("horizon of Limits", limits.horizon)
-    lower, upper, power, names = [], [], [], []
+def motor_terms(
+    robot: Mechanism, limits: Limits | None, actuated: Sequence[str], weights: NDArray[np.float64]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Motors with their limits, and the names of these."""
+    limits, motors, names = limits or NO_LIMITS, list[dict[str, Any]](), list[str]()
     for name in actuated:
         joint = robot.joint(name)
-        rated = np.inf if joint.type.effort_limit is None else joint.type.effort_limit
-        rated = np.broadcast_to(real_array("effort limit", rated), (joint.type.nv,))
-        asked = _of_joint(limits.effort, name, None)
+        n, first = joint.type.nv, joint._all_v.start
+        rated = np.inf if joint.type.effort_limit is None else real_array("effort limit", joint.type.effort_limit)
+        asked, power = _of_joint(limits.effort, name, None), _of_joint(limits.power, name, np.inf)
         low, high = (-rated, rated) if asked is None else _both("effort", name, asked)
-        strong = _of_joint(limits.power, name, np.inf)
-        if not (np.all(np.asarray(low) <= 0.0) and np.all(np.asarray(high) >= 0.0) and np.all(np.asarray(strong) >= 0)):
+        if not (np.all(np.asarray(low) <= 0.0) and np.all(np.asarray(high) >= 0.0) and np.all(np.asarray(power) >= 0)):
             raise ModelError(
-                f"limits of effort and power of '{name}' must leave 0 between them; got {asked!r}, {strong!r}"
+                f"limits of effort and power of '{name}' must leave 0 between them; got {asked!r}, {power!r}"
             )
-        for k in range(joint.type.nv):
-            lower.append(max(float(np.broadcast_to(low, (joint.type.nv,))[k]), -FAR))
-            upper.append(min(float(np.broadcast_to(high, (joint.type.nv,))[k]), FAR))
-            power.append(min(float(np.broadcast_to(strong, (joint.type.nv,))[k]), FAR))
-            names.append(f"effort of '{name}'" + (f"[{k}]" if joint.type.nv > 1 else ""))
-    joints = []
-    for name in moving:
-        joints += _limits_of(robot, name, limits, names)
+        bounds = np.stack([np.broadcast_to(np.clip(x, -FAR, FAR), (n,)) for x in (low, high, power)], axis=-1)
+        angular = turning(joint.type)
+        for k, (lower, upper, most) in enumerate(bounds.tolist()):
+            same = len(list(takewhile(angular[k].__eq__, angular[k:])))
+            motors.append({
+                "v": first + k, "angular": angular[k], "same": same, "weight": float(weights[len(motors)]), "lower": lower,
+                "upper": upper, "power": most,
+            })  # fmt: skip
+        names += _named("effort", name, n)
     for what in ("effort", "velocity", "position", "power", "braking"):
         if isinstance(named := getattr(limits, what), Mapping):
             for name in named:
                 robot.joint(name)
                 if what in ("effort", "power") and name not in actuated:
                     raise ModelError(f"{what} of Limits names '{name}', which has no motor here")
-    for contact in contacts:
-        if isinstance(contact, PointContact) and contact.friction == 0.0:
-            names.append(f"contact of '{contact.frame}' pulls")
-            continue
-        surface = isinstance(contact, SurfaceContact)
-        sides = ["x", "x", "y", "y", "centre of pressure along y", "centre of pressure along y"]
-        sides += ["centre of pressure along x", "centre of pressure along x", "torsion", "torsion"]
-        names.append(f"contact of '{contact.frame}' pulls")
-        names += [
-            f"friction of '{contact.frame}' along {s}" if len(s) == 1 else f"{s} of '{contact.frame}'"
-            for s in sides[: 10 if surface else 4]
-        ]
-    term = {"effort_lower": lower, "effort_upper": upper, "power": power, "joints": joints, "horizon": horizon}
-    return term, names
+    return motors, names
 
 
-def _limits_of(robot: Mechanism, name: str, limits: Limits, names: list[str]) -> list[tuple[Any, ...]]:
-    joint, made = robot.joint(name), []
-    rated = np.inf if joint.type.velocity_limit is None else joint.type.velocity_limit
-    rated = np.broadcast_to(real_array("velocity limit", rated), (joint.type.nv,))
-    fast = np.broadcast_to(_of_joint(limits.velocity, name, rated), (joint.type.nv,))
-    braking = checked_number(f"braking of '{name}'", _of_joint(limits.braking, name, 10.0))
-    low, high = np.full(joint.type.nv, -np.inf), np.full(joint.type.nv, np.inf)
-    position = limits.position.get(name) if isinstance(limits.position, Mapping) else None
-    if position is not None:
-        low, high = (
-            np.broadcast_to(real_array("position", x), (joint.type.nv,)) for x in _both("position", name, position)
-        )
-    elif limits.position is None and joint.limits is not None and not joint.type.quaternion:
-        low, high = joint.limits
-    for k in range(joint.type.nv):
-        speed, bounds = float(fast[k]), (float(low[k]), float(high[k]))
-        if not speed >= 0.0 or not bounds[0] < bounds[1]:
-            raise ModelError(f"limits of '{name}' leave it no motion: velocity {speed!r}, position {bounds}")
-        if not np.isfinite([speed, *bounds]).any():
-            continue
-        iq = iv = joint._all_v.start + k
-        turns = False
-        if np.isfinite(bounds).any():
-            iq, iv = coordinate(robot, name, k, "a limit of position")
-            turns = loses_turns(robot, name, k)
-        else:
-            iq = joint._all_q.start  # not looked at
-        made.append(
-            (iq, iv, turns, max(bounds[0], -FAR), min(bounds[1], FAR), min(speed, FAR), braking, middle(*bounds))
-        )
-        names.append(f"motion of '{name}'" + (f"[{k}]" if joint.type.nv > 1 else ""))
-    return made
+def motion_terms(robot: Mechanism, limits: Limits | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """Limits of position and velocity of all joints, and their names."""
+    terms, names = list[dict[str, Any]](), list[str]()
+    for name in () if limits is None else (*robot.joints, *robot.loop_joints):
+        assert limits is not None
+        joint = robot.joint(name)
+        n = joint.type.nv
+        velocity = _of_joint(limits.velocity, name, joint.type.velocity_limit)
+        low, high = -np.inf, np.inf
+        position = limits.position.get(name) if isinstance(limits.position, Mapping) else None
+        if position is not None:
+            low, high = _both("position", name, position)
+        elif limits.position is None and joint.limits is not None and not joint.type.quaternion:
+            low, high = joint.limits  # type: ignore[assignment]
+        braking = checked_number(f"braking of '{name}'", _of_joint(limits.braking, name, 10.0))
+        ends = [real_array("limit", x) for x in (np.inf if velocity is None else velocity, low, high)]
+        for k, (speed, lower, upper) in enumerate(zip(*(np.broadcast_to(x, (n,)).tolist() for x in ends), strict=True)):
+            if not speed >= 0.0 or not lower < upper:
+                raise ModelError(f"limits of '{name}' leave it no motion: velocity {speed!r}, position {lower, upper}")
+            placed = np.isfinite([lower, upper]).any()
+            if not placed and not np.isfinite(speed):
+                continue
+            terms.append({
+                "coordinate": coordinate_terms(robot, name, k, "a limit of position") if placed else _velocity_terms(robot, name, k),
+                "lower": max(lower, -FAR), "upper": min(upper, FAR), "velocity": min(speed, FAR), "braking": braking,
+                "middle": middle(lower, upper),
+            })  # fmt: skip
+            names.append(_named("motion", name, n)[k])
+    return terms, names
+
+
+def cone_names(contact: PointContact | SurfaceContact) -> list[str]:
+    """What the sides of a contact's cone are called."""
+    frame, names = contact.frame, [f"contact of '{contact.frame}' pulls"]
+    if contact._rows > 1:
+        names += [f"friction of '{frame}' along {axis}" for axis in "xxyy"]
+    if contact._rows > 3:
+        sides = [f"centre of pressure along {axis}" for axis in "yyxx"]
+        names += [f"{side} of '{frame}'" for side in (*sides, "torsion", "torsion")]
+    return names
+
+
+def _velocity_terms(robot: Mechanism, name: str, index: int) -> dict[str, Any]:
+    """A velocity of any joint, whose coordinate does not matter."""
+    joint = robot.joint(name)
+    return {"q": joint._all_q.start, "v": joint._all_v.start + index, "turns": False, "angular": turning(joint.type)[index]}  # fmt: skip
+
+
+def _named(what: str, name: str, count: int) -> list[str]:
+    return [f"{what} of '{name}'" + (f"[{k}]" if count > 1 else "") for k in range(count)]
 
 
 def _of_joint(value: Any, name: str, default: Any) -> Any:

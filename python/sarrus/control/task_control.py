@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ from .._arrays import Array, checked_number, checked_truth, real_array
 from ..analysis.scaling import characteristic_length
 from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
-from .coordinates import turning
-from .limit_terms import contact_terms, limit_terms
+from .limit_terms import cone_names, contact_terms, motion_terms, motor_terms
 from .task_solution import TaskSolution
 from .task_terms import Numbers, TaskTerms, pose_numbers, task_name
 from .tasks import Limits, PointContact, SurfaceContact, Task
@@ -121,8 +119,7 @@ class TaskControl:
         """What the core is told, and the names of limits."""
         robot = self.robot
         contacts = [contact_terms(robot, contact) for contact in self.contacts]
-        terms = self._terms = TaskTerms(robot, self.tasks, self.contacts)
-        limits, names = limit_terms(robot, self.limits, self.actuated, self.contacts)
+        terms = self._terms = TaskTerms(robot, self.tasks, self.contacts, len(self._motors))
         weights = real_array("effort_weights", effort_weights)
         if weights.shape not in ((), (len(self._motors),)):
             raise ShapeError(
@@ -131,24 +128,14 @@ class TaskControl:
         weights = np.broadcast_to(weights, (len(self._motors),))
         if not (np.isfinite(weights) & (weights > 0.0)).all():
             raise ModelError(f"effort_weights must be positive; got {effort_weights!r}")
-        types = [robot.joint(name).type for name in self.actuated]
-        angular = [turns for kind in types for turns in turning(kind)]
-        together = [
-            len(list(takewhile(turns.__eq__, turning(kind)[k:])))
-            for kind in types
-            for k, turns in enumerate(turning(kind))
-        ]
-        touched = [
-            *self._motors,
-            *(j[1] for j in limits["joints"]),
-            *(iv for term in terms.descriptors for iv in term["iv"]),
-        ]
+        motors, names = motor_terms(robot, self.limits, self.actuated, weights)
+        motion, of_motion = motion_terms(robot, self.limits)
+        horizon = checked_number("horizon of Limits", 0.01 if self.limits is None else self.limits.horizon)
         return {
-            "motors": self._motors, "angular": angular, "together": together, "effort_weight": weights.tolist(), "force_arm": force_arm, "tasks": terms.descriptors,
-            "contacts": contacts, "limits": limits, "limited": self.limits is not None, "levels": terms.depth,
-            "parameters": len(terms.columns), "given": terms.call_size, "states": terms.states,
-            "drives_loop_joints": any(iv >= robot.nv for iv in touched),
-        }, names  # fmt: skip
+            "motors": motors, "tasks": terms.descriptors, "contacts": contacts, "motion": motion, "horizon": horizon,
+            "limited": self.limits is not None, "force_arm": force_arm, "levels": terms.depth, "parameters": len(terms.columns),
+            "call_numbers": terms.call_size, "states": terms.states,
+        }, [*names, *of_motion, *(name for contact in self.contacts for name in cone_names(contact))]  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made from what it was made from."""

@@ -1,41 +1,30 @@
-"""What the core is told of tasks: of each its kind and rows, and in columns of parameters the numbers that runs may have their own of."""
+"""What the core is told of tasks: of each its kind and fields, and in columns of parameters the numbers that runs may have their own of.
+
+A field of a task says in its metadata of which sort it is, one of those below, which checks it and makes of it what the core reads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import real_array
-from .._core import tolerances
-from ..analysis.scaling import PRESENT, ScaledLoops, null_space
-from ..errors import AssemblyError, ModelError, ShapeError, StateError, warn_of_model
+from ..errors import ModelError, ShapeError, StateError
 from ..laws import Law, law_terms_of_runs
 from ..mechanism import Mechanism
 from ..spatial import Rotation
-from .coordinates import coordinate, loses_turns, one_a_coordinate, turning
-from .limit_terms import check_frame, contact_rows
-from .path import Path
-from .tasks import (
-    CenterOfMassTask,
-    ForceTask,
-    FrameTask,
-    ImpedanceTask,
-    JointTask,
-    MomentumTask,
-    PointContact,
-    PostureTask,
-    RelativeTask,
-    SurfaceContact,
-    Task,
-)
+from .coordinates import coordinate, loses_turns, turning
+
+if TYPE_CHECKING:
+    from .tasks import PointContact, SurfaceContact, Task
 
 COMPONENTS = ("rx", "ry", "rz", "tx", "ty", "tz")
 DIFFERENCE = 1e-3  # [s] over which rates of a function's poses are found
-ASIDE = 0.1  # [rad/s, m/s], for a second: how far from home it is looked too
 Numbers = NDArray[np.float64]
 
 
@@ -45,60 +34,55 @@ class TaskTerms:
     Attributes
     ----------
     descriptors : a dict a task, by level, which the core reads
-    levels, sizes : of each task as it was given, its level (0: hard) and number of rows; depth : how many priorities there are
+    levels, sizes : of each task in the order of the arguments, its level (0: hard) and number of rows; depth : how many priorities there are
     columns : parameters, () or (runs,) each
     functions : targets that are functions: where their 24 numbers start among the numbers of a call, the function, what to call it in messages
     call_size, states : how many numbers a call brings along, and internal states there are
     """
 
     def __init__(
-        self, robot: Mechanism, tasks: Sequence[Task], contacts: Sequence[PointContact | SurfaceContact]
+        self, robot: Mechanism, tasks: Sequence[Task], contacts: Sequence[PointContact | SurfaceContact], motors: int
     ) -> None:
-        self.robot, self.contacts = robot, contacts
+        self.robot = robot
         self.columns: list[Numbers] = []
         self.functions: list[tuple[int, Callable[[float], Any], str]] = []
         self.call_size = self.states = 0
+        firsts = np.cumsum([motors, *(contact._rows for contact in contacts)]).tolist()
+        self.contact_unknowns = {c.frame: range(*ends) for c, *ends in zip(contacts, firsts, firsts[1:], strict=False)}
         for task in tasks:
-            if type(task) not in WRITERS:
+            if not getattr(type(task), "_kind", ""):
                 raise TypeError(f"no task: {task!r}; tasks are those of sarrus.control, such as FrameTask")
             if not isinstance(task.hard, (bool, np.bool_)):
                 raise TypeError(f"hard of {task_name(task)} must be True or False; got {task.hard!r}")
             priority: Any = task.priority
             if isinstance(priority, bool) or not isinstance(priority, int) or priority < 0:
                 raise ModelError(f"priority of {task_name(task)} must be 0, 1, ...; got {priority!r}")
-        levels = sorted({task.priority for task in tasks if not task.hard})
-        self.depth = len(levels)
-        self.levels = [0 if task.hard else 1 + levels.index(task.priority) for task in tasks]
-        terms = []
-        for task, level in zip(tasks, self.levels, strict=True):
-            term: dict[str, Any] = {
-                "kind": "frame", "level": level, "component": [], "beside": [], "frames": [], "target_axes": False, "iq": [], "iv": [],
-                "turns": [], "angular": [], "contact": -1, "target": [], "push": [], "stiffness": [], "damping": [], "yielding": [], "parameter": len(self.columns),
-                "given": -1, "iz": -1,
-            }  # fmt: skip
-            WRITERS[type(task)](self, task, term)
-            terms.append(term)
-        self.sizes = [len(term["component"]) for term in terms]
+        priorities = sorted({task.priority for task in tasks if not task.hard})
+        self.depth = len(priorities)
+        self.levels = [0 if task.hard else 1 + priorities.index(task.priority) for task in tasks]
+        terms = [self._described(task, level) for task, level in zip(tasks, self.levels, strict=True)]
+        self.sizes = [term["weight"][1] for term in terms]
         self.descriptors = sorted(terms, key=lambda term: int(term["level"]))
 
-    def gains(self, task: Any, rows: int, first: Any, second: Any) -> None:
-        """kp, kd and weight of each row."""
-        what = type(task).__name__
-        kp = self._per_row(f"stiffness or gain of {what}", first, rows, negative=isinstance(task, ForceTask))
-        if isinstance(second, str):
-            if second != "critical":
-                raise ModelError(f"damping of {what} is 'critical' or numbers; got {second!r}")
-            kd = [2.0 * np.sqrt(k) for k in kp]
-        else:
-            kd = self._per_row(f"damping of {what}", second, rows)
-        weight = self._per_row(f"weight of {what}", task.weight, rows)
-        if any((w <= 0.0).any() for w in weight):
-            raise ModelError(f"weight of {what} must be positive; got {task.weight!r}")
-        for row in zip(kp, kd, weight, strict=True):
-            self.columns += row
+    def _described(self, task: Task, level: int) -> dict[str, Any]:
+        kind, described = task._described(self)
+        weight = self.row_numbers(f"weight of {task_name(task)}", task.weight, task._rows(self))
+        if any((w <= 0.0).any() for w in self.columns[weight[0] :]):
+            raise ModelError(f"weight of {task_name(task)} must be positive; got {task.weight!r}")
+        return {"kind": kind, "level": level, "weight": weight, "fields": described}
 
-    @staticmethod
-    def _per_row(what: str, value: Any, rows: int, *, negative: bool = False) -> list[Numbers]:
+    def fields_of(self, task: Task) -> dict[str, Any]:
+        """Of each field that has a sort, what the core reads."""
+        return {
+            f.metadata.get("key", f.name): f.metadata["sort"](
+                self, task, getattr(task, f.name), f"{f.name} of {task_name(task)}"
+            )
+            for f in fields(task)
+            if "sort" in f.metadata
+        }
+
+    def row_numbers(self, what: str, value: Any, rows: int, *, negative: bool = False) -> tuple[int, int]:
+        """A number of each row: its first column, and how many there are."""
         x = real_array(what, value)
         if x.shape not in ((), (rows,)) and not (x.ndim == 2 and x.shape[1] in (1, rows)):
             raise ShapeError(
@@ -106,54 +90,86 @@ class TaskTerms:
             )
         if not np.isfinite(x).all() or (not negative and (x < 0.0).any()):
             raise ModelError(f"{what} must be finite and not negative; got {value!r}")
-        return list(np.moveaxis(np.broadcast_to(x, (*x.shape[:-1], rows)), -1, 0))
+        self.columns += list(np.moveaxis(np.broadcast_to(x, (*x.shape[:-1], rows)), -1, 0))
+        return len(self.columns) - rows, rows
 
-    def targets(self, term: dict[str, Any], what: str, laws: Sequence[Any]) -> None:
-        """Laws and numbers, of which each run may have its own."""
-        first, whose = len(self.columns) + len(laws), list[Numbers]()
-        for target in laws:
-            if _has_laws(target):
-                law, number = law_terms_of_runs(target, what, first + len(whose))
-                term["target"].append(law)
-                self.columns.append(np.zeros(()))
-                whose += number
-                continue
-            x = real_array(what, target)
-            if x.ndim > 1 or not np.isfinite(x).all():
-                raise ShapeError(f"{what} is a law, a finite number, or one a run; got {target!r}")
-            term["target"].append(None)
-            self.columns.append(x)
+    def targets(self, what: str, values: Sequence[Any]) -> tuple[int, list[Any]]:
+        """Laws and numbers, of which each run may have its own: the first column, and the laws."""
+        first, whose, laws = len(self.columns), list[Numbers](), list[Any]()
+        for value in values:
+            law, number = None, np.zeros(())
+            if has_laws(value):
+                law, chosen = law_terms_of_runs(value, what, first + len(values) + len(whose))
+                whose += chosen
+            else:
+                number = real_array(what, value)
+                if number.ndim > 1 or not np.isfinite(number).all():
+                    raise ShapeError(f"{what} is a law, a finite number, or one a run; got {value!r}")
+            laws.append(law)
+            self.columns.append(number)
         self.columns += whose
+        return first, laws
+
+    def new_states(self, count: int) -> int:
+        """Where internal states start."""
+        self.states += count
+        return self.states - count
 
 
-# ---- task by task ----------------------------------------------------------------------------------------------------
+# ---- sorts of fields: what the core reads of a task's value ----------------------------------------------------------
 
 
-def _frame(terms: TaskTerms, task: Any, term: dict[str, Any]) -> None:
-    what = f"target of {task_name(task)}"
-    reference = getattr(task, "reference", "ground")
-    for name in (task.frame, reference):
-        check_frame(terms.robot, name)
-    if task.frame == reference:
-        raise ModelError(f"{task_name(task)} relates '{reference}' to itself")
-    if task.axes not in ("world", "target"):
-        raise ModelError(f"axes of {task_name(task)} are 'world' or 'target'; got {task.axes!r}")
-    components = _components(task)
-    term |= {
-        "component": components,
-        "beside": _beside(components),
-        "frames": [task.frame, reference],
-        "target_axes": task.axes == "target",
-    }
-    if isinstance(task, ImpedanceTask):
-        _impedance(task, term, len(components))
-    terms.gains(task, len(components), getattr(task, "stiffness", 0.0) if not term["stiffness"] else 0.0,
-               task.damping if not term["stiffness"] else 0.0)  # fmt: skip
+def _frame(terms: TaskTerms, task: Any, name: str, what: str) -> str:
+    check_frame(terms.robot, name)
+    return name
+
+
+def _gain(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, int]:
+    return terms.row_numbers(what, value, task._rows(terms))
+
+
+def _damping(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, int]:
+    if isinstance(value, str):
+        if value != "critical":
+            raise ModelError(f"{what} is 'critical' or numbers; got {value!r}")
+        value = 2.0 * np.sqrt(real_array(what, task.stiffness))
+    return _gain(terms, task, value, what)
+
+
+def _coordinate(terms: TaskTerms, task: Any, joint: str, what: str) -> list[dict[str, Any]]:
+    return [coordinate_terms(terms.robot, joint, task.index, type(task).__name__)]
+
+
+def _target(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, list[Any]]:
+    return terms.targets(what, [value])
+
+
+def _targets(terms: TaskTerms, task: Any, values: Any, what: str) -> tuple[int, list[Any]]:
+    rows = task._rows(terms)
+    several = list(values) if isinstance(values, (list, tuple, np.ndarray)) else [values]
+    if len(several) != rows:
+        raise ShapeError(f"{what} has a number or law for each of {rows} components; got {values!r}")
+    return terms.targets(what, several)
+
+
+def _components(terms: TaskTerms, task: Any, value: Any, what: str) -> list[int]:
+    return components_of(task)
+
+
+def _axes(terms: TaskTerms, task: Any, value: Any, what: str) -> bool:
+    if value not in ("world", "target"):
+        raise ModelError(f"{what} are 'world' or 'target'; got {value!r}")
+    return bool(value == "target")
+
+
+def _pose(terms: TaskTerms, task: Any, target: Any, what: str) -> dict[str, Any]:
+    """Numbers and laws of all six components, or where a function's numbers stand."""
+    components = components_of(task)
     slots: list[Any] = [0.0] * 6
-    target: Any = task.target
+    call = -1
     if callable(target) and not isinstance(target, Law):
-        term["given"], terms.call_size = terms.call_size, terms.call_size + 24
-        terms.functions.append((term["given"], target, what))
+        call, terms.call_size = terms.call_size, terms.call_size + 24
+        terms.functions.append((call, target, what))
     elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == 6:
         slots = list(target)
     elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == len(components):
@@ -173,180 +189,70 @@ def _frame(terms: TaskTerms, task: Any, term: dict[str, Any]) -> None:
                 f"{what} is a pose (4, 4), a position (3,) for components of translation, a number or law for each of its "
                 f"{len(components)} components or of all six, or a function of time; got {target!r}"
             )
-    terms.targets(term, what, slots)
-    if isinstance(task, ImpedanceTask):
-        for wrench in task.wrench or ():
-            push, whose = law_terms_of_runs(wrench, f"wrench of {task_name(task)}", len(terms.columns))
-            term["push"].append(push)
-            terms.columns += whose
+    return {"numbers": terms.targets(what, slots), "call": call}
 
 
-def _impedance(task: ImpedanceTask, term: dict[str, Any], n: int) -> None:
-    matrices = {}
-    for name in ("inertia", "stiffness", "damping"):
-        x = real_array(f"{name} of {task_name(task)}", getattr(task, name))
-        if x.shape not in ((), (n,), (n, n)):
-            raise ShapeError(f"{name} of {task_name(task)} is a number, ({n},) or ({n}, {n}); got {x.shape}")
-        matrices[name] = x if x.ndim == 2 else np.diag(np.broadcast_to(x, (n,)))
-        if not np.isfinite(x).all() or not np.allclose(matrices[name], matrices[name].T):
-            raise ModelError(f"{name} of {task_name(task)} must be symmetric and finite; got {getattr(task, name)!r}")
-    if not np.linalg.eigvalsh(matrices["inertia"]).min() > 0.0:
-        raise ModelError(f"inertia of {task_name(task)} must be positive definite; got {task.inertia!r}")
-    inverse = np.linalg.inv(matrices["inertia"])
-    term["stiffness"] = (inverse @ matrices["stiffness"]).ravel().tolist()
-    term["damping"] = (inverse @ matrices["damping"]).ravel().tolist()
-    if task.wrench is not None:
-        if len(task.wrench) != n:
-            raise ShapeError(
-                f"wrench of {task_name(task)} has a number or law for each of {n} components; got {task.wrench!r}"
-            )
-        term["yielding"] = inverse.ravel().tolist()
+def _matrix(terms: TaskTerms, task: Any, value: Any, what: str) -> list[float]:
+    """Symmetric, of the task's rows."""
+    n, x = task._rows(terms), real_array(what, value)
+    if x.shape not in ((), (n,), (n, n)):
+        raise ShapeError(f"{what} is a number, ({n},) or ({n}, {n}); got {x.shape}")
+    matrix = x if x.ndim == 2 else np.diag(np.broadcast_to(x, (n,)))
+    if not np.isfinite(x).all() or not np.allclose(matrix, matrix.T):
+        raise ModelError(f"{what} must be symmetric and finite; got {value!r}")
+    return matrix.ravel().tolist()
 
 
-def _joint(terms: TaskTerms, task: JointTask, term: dict[str, Any]) -> None:
-    _joints(terms, task, term, [(task.joint, task.index, task.target)])
+def _inverse(terms: TaskTerms, task: Any, value: Any, what: str) -> list[float]:
+    """The inverse of a positive definite matrix."""
+    n = task._rows(terms)
+    matrix = np.reshape(_matrix(terms, task, value, what), (n, n))
+    if not np.linalg.eigvalsh(matrix).min() > 0.0:
+        raise ModelError(f"{what} must be positive definite; got {value!r}")
+    return np.linalg.inv(matrix).ravel().tolist()
 
 
-def _posture(terms: TaskTerms, task: PostureTask, term: dict[str, Any]) -> None:
-    _joints(terms, task, term, _posture_targets(terms.robot, task))
+def _laws(terms: TaskTerms, task: Any, values: Any, what: str) -> list[Any]:
+    """A law or number for each row, or none at all."""
+    laws, n = [], task._rows(terms)
+    if values is not None and len(values) != n:
+        raise ShapeError(f"{what} has a number or law for each of {n} components; got {values!r}")
+    for value in () if values is None else values:
+        law, whose = law_terms_of_runs(value, what, len(terms.columns))
+        laws.append(law)
+        terms.columns += whose
+    return laws
 
 
-def _posture_targets(robot: Mechanism, task: PostureTask) -> list[tuple[str, int, Any]]:
-    targets = task.targets
-    if isinstance(targets, Path):
-        return [(name, k, targets.law(name, k)) for name in _plain_joints(robot) for k in range(robot.joint(name).nv)]
-    if isinstance(targets, Mapping):
-        all_of = []
-        for name, target in targets.items():
-            n = robot.joint(name).type.nv
-            several = one_a_coordinate(target, n)
-            if len(several) != n:
-                raise ShapeError(f"joint '{name}' has {n} coordinates; PostureTask gives {len(several)} targets")
-            all_of += [(name, k, one) for k, one in enumerate(several)]
-        return all_of
-    q = real_array("targets of PostureTask", targets)
-    if q.shape[-1:] != (robot.nq,):
-        raise ShapeError(f"targets of PostureTask are a mapping, a path, or q ({robot.nq},); got shape {q.shape}")
-    return [
-        (name, k, q[..., robot.joint(name).q_slice.start + k])
-        for name in _plain_joints(robot)
-        for k in range(robot.joint(name).nv)
-    ]
+Sort = Mapping[str, Any]
+FRAME: Sort = {"sort": _frame}  # the name of a body or frame
+GAIN: Sort = {"sort": _gain}  # a number, or one a row, which runs may vary
+DAMPING: Sort = {"sort": _damping}  # the same, or "critical"
+COORDINATE: Sort = {"sort": _coordinate, "key": "coordinates"}  # a joint, of which the task has an index
+TARGET: Sort = {"sort": _target}  # a number or law
+TARGETS: Sort = {"sort": _targets}  # a number or law for each row
+POSE: Sort = {"sort": _pose}
+COMPONENTS_OF_POSE: Sort = {"sort": _components}
+AXES: Sort = {"sort": _axes}
+MATRIX: Sort = {"sort": _matrix}
+INVERSE_MATRIX: Sort = {"sort": _inverse, "key": "mobility"}
+LAWS: Sort = {"sort": _laws}
 
 
-def _plain_joints(robot: Mechanism) -> list[str]:
-    """Those of the tree whose coordinates have the velocities for their rates."""
-    return [
-        n
-        for n in robot.joints
-        if robot.joint(n).nv and not robot.joint(n).type.quaternion and all(robot.joint(n).type.rates)
-    ]
+# ---- names, components and poses -------------------------------------------------------------------------------------
 
 
-def _joints(terms: TaskTerms, task: Any, term: dict[str, Any], targets: list[tuple[str, int, Any]]) -> None:
-    if not targets:
-        raise ModelError(f"{task_name(task)} holds no joint")
-    term["kind"], term["component"] = "joints", [0] * len(targets)
-    for name, index, _ in targets:
-        iq, iv = coordinate(terms.robot, name, index, type(task).__name__)
-        term["iq"].append(iq), term["iv"].append(iv)
-        term["turns"].append(loses_turns(terms.robot, name, index))
-        term["angular"].append(turning(terms.robot.joint(name).type)[index])
-    terms.gains(task, len(targets), task.stiffness, task.damping)
-    terms.targets(term, f"target of {task_name(task)}", [target for *_, target in targets])
+def check_frame(robot: Mechanism, name: str) -> None:
+    """NameNotFoundError where there is no such body or frame."""
+    if name not in robot.frames:
+        robot.pose(robot.neutral(), name)  # which says what there is
 
 
-def _centroidal(terms: TaskTerms, task: Any, term: dict[str, Any]) -> None:
-    components = _components(task)
-    of_mass = isinstance(task, CenterOfMassTask)
-    if of_mass and min(components) < 3:
-        raise ModelError(f"components of CenterOfMassTask are of 'tx ty tz'; got {task.components!r}")
-    if not terms.robot.mass > 0.0:
-        raise ModelError(f"{task_name(task)} needs a mechanism that has mass")
-    targets = list(task.target)
-    if len(targets) != len(components):
-        raise ShapeError(
-            f"target of {task_name(task)} has a number or law for each of {len(components)} components; got {task.target!r}"
-        )
-    term |= {
-        "kind": "center_of_mass" if of_mass else "momentum",
-        "component": components,
-        "beside": _beside(components),
-    }
-    terms.gains(task, len(components), task.stiffness if of_mass else task.gain, task.damping if of_mass else 0.0)
-    terms.targets(term, f"target of {task_name(task)}", targets)
-
-
-def _force(terms: TaskTerms, task: ForceTask, term: dict[str, Any]) -> None:
-    robot, frames = terms.robot, [c.frame for c in terms.contacts]
-    rows, first = _force_rows(robot, task, terms.contacts)
-    term["component"] = [first + r for r in rows]
-    if task.on in frames:
-        term |= {"kind": "force", "contact": frames.index(task.on)}
-        if np.any(real_array("integral", task.integral)):
-            raise ModelError(
-                f"integral of {task_name(task)} is for constraints: a contact's force is what the controller chooses"
-            )
-    else:
-        term["kind"] = "multiplier"
-        _warn_of_shared_rows(robot, task, term["component"])
-        if np.any(real_array("integral", task.integral)):
-            term["iz"], terms.states = terms.states, terms.states + len(rows)
-    terms.gains(task, len(rows), task.integral, 0.0)
-    targets = task.target if isinstance(task.target, (list, tuple)) else [task.target] * len(rows)
-    if len(targets) != len(rows):
-        raise ShapeError(f"target of {task_name(task)} is one number or law, or {len(rows)}; got {task.target!r}")
-    terms.targets(term, f"target of {task_name(task)}", targets)
-
-
-def _force_rows(robot: Mechanism, task: ForceTask, contacts: Sequence[Any]) -> tuple[list[int], int]:
-    """Which rows, and where those of the constraint start."""
-    named = {c.frame: c for c in contacts}
-    if task.on in named:
-        count, first = contact_rows(named[task.on]), 0
-    else:
-        where = robot.constraint(task.on).rows
-        count, first = where.stop - where.start, where.start
-    rows: list[Any] = list(range(count)) if task.rows is None else list(task.rows)
-    if not rows or any(isinstance(r, bool) or not isinstance(r, int) or not 0 <= r < count for r in rows):
-        raise ModelError(f"rows of {task_name(task)} are numbers below {count}; got {task.rows!r}")
-    return rows, first
-
-
-def _warn_of_shared_rows(robot: Mechanism, task: ForceTask, rows: Sequence[int]) -> None:
-    """ModelWarning where redundant rows carry what others might: at home and beside it, as home may be a singular position."""
-    shared = set(rows)
-    try:
-        home = robot.assemble()
-        aside = robot.project_velocity(home, ASIDE * np.random.default_rng(0).normal(size=robot.nv))
-        for q in (home, robot.project_configuration(robot.integrate(home, aside))):
-            loops = ScaledLoops(robot, q, None)
-            J = loops.jacobian(q)
-            stress = null_space(J.T, tolerances.negligible * max(1.0, float(np.linalg.norm(J, 2))))
-            shared &= set(np.flatnonzero(np.linalg.norm(stress, axis=1) > PRESENT).tolist())
-    except (AssemblyError, StateError):
-        return  # it is not known where the loops are closed
-    if shared:
-        first = robot.constraint(task.on).rows.start
-        warn_of_model(
-            f"{task_name(task)}: what rows {sorted(r - first for r in shared)} carry is not unique, as redundant rows might carry it instead; "
-            "the target is that of one choice of many. Name in rows= those that PinLoads.not_unique does not list"
-        )
-
-
-WRITERS: dict[type, Callable[[TaskTerms, Any, dict[str, Any]], None]] = {
-    FrameTask: _frame,
-    RelativeTask: _frame,
-    ImpedanceTask: _frame,
-    JointTask: _joint,
-    PostureTask: _posture,
-    CenterOfMassTask: _centroidal,
-    MomentumTask: _centroidal,
-    ForceTask: _force,
-}
-
-
-# ---- what is given ---------------------------------------------------------------------------------------------------
+def coordinate_terms(robot: Mechanism, name: str, index: int, what: str) -> dict[str, Any]:
+    """A coordinate of a joint whose rate is one of the velocities."""
+    q, v = coordinate(robot, name, index, what)
+    angular = turning(robot.joint(name).type)[index]
+    return {"q": q, "v": v, "turns": loses_turns(robot, name, index), "angular": angular}
 
 
 def task_name(task: Any) -> str:
@@ -354,7 +260,8 @@ def task_name(task: Any) -> str:
     return type(task).__name__ + (f"('{about}')" if about else "")
 
 
-def _components(task: Any) -> list[int]:
+def components_of(task: Any) -> list[int]:
+    """Numbers of a task's components; by default those that its target has."""
     components: Any = task.components
     if components is None:
         target = task.target
@@ -368,27 +275,22 @@ def _components(task: Any) -> list[int]:
     return [COMPONENTS.index(name) for name in names]
 
 
-def _beside(components: list[int]) -> list[int]:
-    """The other components of the halves, rotation and translation, that have some: by all of them it is seen how small those are."""
-    return [k for k in range(6) if k not in components and any(c // 3 == k // 3 for c in components)]
-
-
 def _is_pose(target: Any) -> bool:
     return _shape(target)[-2:] == (4, 4)
 
 
 def _shape(target: Any) -> tuple[int, ...]:
     """Of numbers; of laws, and of components of which some are one a run, how many there are."""
-    if not _has_laws(target):
+    if not has_laws(target):
         with suppress(ValueError):
             return np.shape(target)
     return () if isinstance(target, Law) else (len(target),)
 
 
-def _has_laws(target: Any, deepest: int = 4) -> bool:
+def has_laws(target: Any, deepest: int = 4) -> bool:
     """Whether there are laws among targets; of lists in lists no deeper than any target goes, as a list may stand in itself."""
     if isinstance(target, (list, tuple)) and deepest > 0:
-        return any(_has_laws(one, deepest - 1) for one in target)
+        return any(has_laws(one, deepest - 1) for one in target)
     return isinstance(target, Law)
 
 

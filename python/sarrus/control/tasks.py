@@ -9,11 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import real_array
+from ..errors import ModelError, ShapeError
 from ..laws import Law
+from ..mechanism import Mechanism
+from .coordinates import one_a_coordinate
+from .path import Path
+from .shared_rows import warn_of_shared_rows
+from .task_terms import (
+    AXES,
+    COMPONENTS_OF_POSE,
+    COORDINATE,
+    DAMPING,
+    FRAME,
+    GAIN,
+    INVERSE_MATRIX,
+    LAWS,
+    MATRIX,
+    POSE,
+    TARGET,
+    TARGETS,
+    TaskTerms,
+    components_of,
+    coordinate_terms,
+    task_name,
+)
 
 __all__ = [
     "CenterOfMassTask",
@@ -48,6 +73,14 @@ class Task:
     weight: Gain = 1.0
     hard: bool = False
     priority: int = 0
+    _kind: ClassVar[str] = ""  # what the core calls it
+
+    def _rows(self, terms: TaskTerms) -> int:
+        return 1
+
+    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+        """The core's kind, and what it reads of the fields."""
+        return self._kind, terms.fields_of(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,12 +92,40 @@ class Following(Task):
     stiffness : kp [1/s2], a number or one a row; damping : kd [1/s]; "critical": 2 sqrt(kp)
     """
 
-    stiffness: Gain = 100.0
-    damping: Damping = "critical"
+    stiffness: Gain = field(default=100.0, metadata=GAIN)
+    damping: Damping = field(default="critical", metadata=DAMPING)
+
+
+class _OfComponents(Task):
+    """A task with a row for each of its components."""
+
+    def _rows(self, terms: TaskTerms) -> int:
+        return len(components_of(self))
+
+
+class _Centroidal(_OfComponents):
+    """A task of the whole mechanism."""
+
+    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+        if not terms.robot.mass > 0.0:
+            raise ModelError(f"{task_name(self)} needs a mechanism that has mass")
+        return super()._described(terms)
+
+
+class _OfPose(_OfComponents):
+    """A task of a frame's pose relative to a frame of reference."""
+
+    frame: str
+    reference: str
+
+    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+        if self.frame == self.reference:
+            raise ModelError(f"{task_name(self)} relates '{self.reference}' to itself")
+        return super()._described(terms)
 
 
 @dataclass(frozen=True, eq=False)
-class FrameTask(Following):
+class FrameTask(Following, _OfPose):
     """A frame is to follow a pose, or some components of it.
 
     Attributes
@@ -81,25 +142,28 @@ class FrameTask(Following):
     axes : "world", or "target": along whose axes the error has its components
     """
 
-    frame: str
-    target: FrameTarget
-    components: str | None = None
-    axes: Literal["world", "target"] = field(default="world", kw_only=True)
+    frame: str = field(metadata=FRAME)
+    target: FrameTarget = field(metadata=POSE)
+    components: str | None = field(default=None, metadata=COMPONENTS_OF_POSE)
+    axes: Literal["world", "target"] = field(default="world", kw_only=True, metadata=AXES)
+    reference: str = field(default="ground", init=False, repr=False, metadata=FRAME)
+    _kind = "FrameTask"
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeTask(Following):
+class RelativeTask(Following, _OfPose):
     """A frame is to follow a pose relative to another one, `reference`; as :class:`FrameTask`, in the axes of the reference."""
 
-    frame: str
-    reference: str
-    target: FrameTarget
-    components: str | None = None
-    axes: Literal["world", "target"] = field(default="world", kw_only=True)
+    frame: str = field(metadata=FRAME)
+    reference: str = field(metadata=FRAME)
+    target: FrameTarget = field(metadata=POSE)
+    components: str | None = field(default=None, metadata=COMPONENTS_OF_POSE)
+    axes: Literal["world", "target"] = field(default="world", kw_only=True, metadata=AXES)
+    _kind = "FrameTask"
 
 
 @dataclass(frozen=True, eq=False)
-class ImpedanceTask(Task):
+class ImpedanceTask(_OfPose):
     """A frame is to yield to forces as a mass on a spring and a damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
 
     Attributes
@@ -114,23 +178,26 @@ class ImpedanceTask(Task):
     Hogan, Impedance control, J. Dyn. Sys. Meas. Control 107, 1985.
     """
 
-    frame: str
-    target: FrameTarget
-    inertia: ArrayLike
-    stiffness: ArrayLike
-    damping: ArrayLike
-    wrench: Sequence[Law | float] | None = None
-    components: str | None = None
-    axes: Literal["world", "target"] = field(default="world", kw_only=True)
+    frame: str = field(metadata=FRAME)
+    target: FrameTarget = field(metadata=POSE)
+    inertia: ArrayLike = field(metadata=INVERSE_MATRIX)
+    stiffness: ArrayLike = field(metadata=MATRIX)
+    damping: ArrayLike = field(metadata=MATRIX)
+    wrench: Sequence[Law | float] | None = field(default=None, metadata=LAWS)
+    components: str | None = field(default=None, metadata=COMPONENTS_OF_POSE)
+    axes: Literal["world", "target"] = field(default="world", kw_only=True, metadata=AXES)
+    reference: str = field(default="ground", init=False, repr=False, metadata=FRAME)
+    _kind = "ImpedanceTask"
 
 
 @dataclass(frozen=True, eq=False)
 class JointTask(Following):
     """One coordinate of a joint, also of one that closes a loop, is to follow a law or number [rad or m]; gains as of :class:`FrameTask`."""
 
-    joint: str
-    target: Law | Gain | Sequence[Law | float]
+    joint: str = field(metadata=COORDINATE)
+    target: Law | Gain | Sequence[Law | float] = field(metadata=TARGET)
     index: int = 0
+    _kind = "JointsTask"
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,18 +211,59 @@ class PostureTask(Following):
     """
 
     targets: Any
+    _kind = "JointsTask"
+
+    def _rows(self, terms: TaskTerms) -> int:
+        return len(self._coordinates(terms.robot))
+
+    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+        followed = self._coordinates(terms.robot)
+        if not followed:
+            raise ModelError(f"{task_name(self)} holds no joint")
+        return self._kind, terms.fields_of(self) | {
+            "coordinates": [coordinate_terms(terms.robot, name, k, type(self).__name__) for name, k, _ in followed],
+            "target": terms.targets(f"target of {task_name(self)}", [target for *_, target in followed]),
+        }
+
+    def _coordinates(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
+        """Joint, index and target of each."""
+        if isinstance(self.targets, Mapping):
+            followed = []
+            for name, target in self.targets.items():
+                n = robot.joint(name).type.nv
+                several = one_a_coordinate(target, n)
+                if len(several) != n:
+                    raise ShapeError(f"joint '{name}' has {n} coordinates; PostureTask gives {len(several)} targets")
+                followed += [(name, k, one) for k, one in enumerate(several)]
+            return followed
+        # joints of the tree whose coordinates have the velocities for their rates
+        types = {name: robot.joint(name).type for name in robot.joints}
+        joints = [name for name, kind in types.items() if kind.nv and not kind.quaternion and all(kind.rates)]
+        every = [(name, k) for name in joints for k in range(types[name].nv)]
+        if isinstance(self.targets, Path):
+            return [(name, k, self.targets.law(name, k)) for name, k in every]
+        q = real_array("targets of PostureTask", self.targets)
+        if q.shape[-1:] != (robot.nq,):
+            raise ShapeError(f"targets of PostureTask are a mapping, a path, or q ({robot.nq},); got shape {q.shape}")
+        return [(name, k, q[..., robot.joint(name).q_slice.start + k]) for name, k in every]
 
 
 @dataclass(frozen=True, eq=False)
-class CenterOfMassTask(Following):
+class CenterOfMassTask(Following, _Centroidal):
     """The centre of mass is to follow numbers or laws, one for each component [m]; gains as of :class:`FrameTask`."""
 
-    target: Sequence[Law | Gain | Sequence[Law | float]]
-    components: str = "tx ty tz"
+    target: Sequence[Law | Gain | Sequence[Law | float]] = field(metadata=TARGETS)
+    components: str = field(default="tx ty tz", metadata=COMPONENTS_OF_POSE)
+    _kind = "CenterOfMassTask"
+
+    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+        if min(components_of(self)) < 3:
+            raise ModelError(f"components of CenterOfMassTask are of 'tx ty tz'; got {self.components!r}")
+        return super()._described(terms)
 
 
 @dataclass(frozen=True, eq=False)
-class MomentumTask(Task):
+class MomentumTask(_Centroidal):
     """The momentum about the centre of mass, in world axes, is to follow numbers or laws: its rate is h_d' + gain (h_d - h).
 
     Attributes
@@ -165,9 +273,10 @@ class MomentumTask(Task):
     gain : [1/s]
     """
 
-    target: Sequence[Law | Gain | Sequence[Law | float]]
-    components: str = "rx ry rz tx ty tz"
-    gain: Gain = 10.0
+    target: Sequence[Law | Gain | Sequence[Law | float]] = field(metadata=TARGETS)
+    components: str = field(default="rx ry rz tx ty tz", metadata=COMPONENTS_OF_POSE)
+    gain: Gain = field(default=10.0, metadata=GAIN)
+    _kind = "MomentumTask"
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +300,39 @@ class ForceTask(Task):
     target: Any
     rows: Sequence[int] | None = None
     integral: Gain = 0.0
+    _kind = "MultiplierTask"  # of constraints; or "ContactForceTask"
+
+    def _rows(self, terms: TaskTerms) -> int:
+        return len(self._numbers(terms))
+
+    def _numbers(self, terms: TaskTerms) -> list[int]:
+        """Of its rows: among those of all constraints, or among the unknowns."""
+        all_of = terms.contact_unknowns.get(self.on)
+        if all_of is None:
+            where = terms.robot.constraint(self.on).rows
+            all_of = range(where.start, where.stop)
+        rows: list[Any] = list(range(len(all_of)) if self.rows is None else self.rows)
+        if not rows or any(isinstance(r, bool) or not isinstance(r, int) or not 0 <= r < len(all_of) for r in rows):
+            raise ModelError(f"rows of {task_name(self)} are numbers below {len(all_of)}; got {self.rows!r}")
+        return [all_of[r] for r in rows]
+
+    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+        numbers, what = self._numbers(terms), task_name(self)
+        targets = self.target if isinstance(self.target, (list, tuple)) else [self.target] * len(numbers)
+        if len(targets) != len(numbers):
+            raise ShapeError(f"target of {what} is one number or law, or {len(numbers)}; got {self.target!r}")
+        described = {"target": terms.targets(f"target of {what}", targets)}
+        integrates = bool(np.any(real_array(f"integral of {what}", self.integral)))
+        if self.on in terms.contact_unknowns:
+            if integrates:
+                raise ModelError(
+                    f"integral of {what} is for constraints: a contact's force is what the controller chooses"
+                )
+            return "ContactForceTask", described | {"unknowns": numbers}
+        warn_of_shared_rows(terms.robot, self.on, numbers, what)
+        integral = terms.row_numbers(f"integral of {what}", self.integral, len(numbers), negative=True)
+        state = terms.new_states(len(numbers)) if integrates else -1
+        return self._kind, described | {"rows": numbers, "integral": integral, "state": state}
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +352,11 @@ class PointContact:
     normal: Any = "z"
     damping: float = 20.0
 
+    @property
+    def _rows(self) -> int:
+        """How many components its force has."""
+        return 3 if self.friction > 0.0 else 1
+
 
 @dataclass(frozen=True, eq=False)
 class SurfaceContact:
@@ -228,6 +375,7 @@ class SurfaceContact:
     friction: float = 0.7
     torsion: float | None = None
     damping: float = 20.0
+    _rows: ClassVar[int] = 6
 
 
 @dataclass(frozen=True, eq=False)

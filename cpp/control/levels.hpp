@@ -1,0 +1,177 @@
+// Rows of all levels, A xi = b in scaled unknowns x = scale xi: contacts and tasks that must hold, priorities, least effort.
+//
+// Unknowns are scaled so that each moves the mechanism by a unit of energy, and rows by what units of energy move them: what counts as singular
+// is then a matter of motion, not of which joints are light. Neither scale falls below what the whole mechanism as one rigid body would have,
+// so that a motor or a row whose effect vanishes is noticed (tasks/task.hpp).
+#pragma once
+
+#include "responses.hpp"
+#include "tasks.hpp"
+
+namespace sarrus {
+
+template <class T> class TaskLevels {
+ public:
+  T *A, *b, *size;  // rows x n, rows, rows: as the cascade takes them, weighted
+  T* terms;  // squared, of what b is the difference of, in the row's size
+  int* level;  // levels + 3: where the rows of each start
+  int row = 0, tasks_from = 0;  // rows there are; where those of tasks start
+  T* error;  // of rows of tasks: target less what is; of forces, target
+  const RigidMechanism<T> whole;
+  Cascade<T> cascade;
+
+  TaskLevels(const TaskState<T>& state, const TaskControl& control, const TaskUnknowns<T>& unknowns, const TaskResponses<T>& r)
+      : whole(state),
+        cascade(state.arena, unknowns.n, row_count(control)),
+        s(state),
+        c(control),
+        u(unknowns),
+        respond(r),
+        n(unknowns.n),
+        nv(unknowns.nv) {
+    const int rows = row_count(c);
+    int widest = 6;
+    for (const Task& task : c.task) widest = std::max(widest, task.all_rows());
+    A = take(rows * n), b = take(rows), size = take(rows), terms = take(rows), error = take(rows);
+    level = s.arena.template take<int>(c.levels + 3);
+    J = take(widest * nv), right = take(widest), reach = take(widest * n), squares = take(widest), mobility = take(widest);
+    total = take(widest), length = take(n);
+    set_scales();
+    for (int k = 0; k < n; ++k) length[k] = weighed_square(u.A + k * nv, respond.inertia, nv);
+    rest_length = weighed_square(u.a, respond.inertia, nv);
+  }
+
+  /// Writes the rows of all levels; the cascade takes what must hold, by which the others are measured.
+  void write(const T* contact_right, const T* z) {
+    level[0] = 0;
+    for (int k = c.motors(), i = 0; k < n; k += c.contact[i++].rows)
+      write_accelerations(c.contact[i], c.contact[i].rows, 0, u.B + k * nv, contact_right + k - c.motors(), nullptr);
+    tasks_from = row;
+    std::size_t next = 0;
+    for (int l = 0; l <= c.levels; ++l) {
+      for (; next < c.task.size() && c.task[next].level == l; ++next)
+        std::visit([&](const auto& kind) { write_task(kind, c.task[next].weight, z); }, c.task[next].kind);
+      level[l + 1] = row;
+      if (l == 0) cascade.add(A, b, size, row, false);
+    }
+    std::fill(A + row * n, A + (row + n) * n, T(0.0));
+    for (int k = 0; k < n; ++k, ++row) {
+      size[row] = A[row * n + k] = u.scale[k] * T(k < c.motors() ? std::sqrt(c.motor[k].weight) : c.force_arm);
+      b[row] = T(0.0);
+    }
+    level[c.levels + 2] = row;
+  }
+
+  /// The solution without limits: priorities, and least effort where they leave something free.
+  void solve() {
+    for (int l = 1; l <= c.levels; ++l) add(l, true);
+    if (Lanes<T>::count > 1 || cascade.directions < n) add(c.levels + 1, false);
+  }
+
+  /// Whether what must hold does not: the squared share that is missed is beyond that of a contradiction.
+  auto contradicts() const {
+    T missed = T(0.0), size_of_terms = T(0.0);
+    const T far = scalar_product(cascade.x, cascade.x, n);
+    for (int r = 0; r < level[1]; ++r) {
+      const T inverse = inverse_or_none(size[r]);
+      missed += square((b[r] - scalar_product(A + r * n, cascade.x, n)) * inverse);
+      size_of_terms += terms[r] + scalar_product(A + r * n, A + r * n, n) * square(inverse) * far;
+    }
+    return missed > size_of_terms * T(square(tolerances::contradiction));
+  }
+
+ private:
+  const TaskState<T>& s;
+  const TaskControl& c;
+  const TaskUnknowns<T>& u;
+  const TaskResponses<T>& respond;
+  const int n, nv;
+  T *J, *right;  // of one task
+  T* reach;  // rows x n: what units of energy make of its rows,
+  T* squares;  // of that, the squared length which contacts and what must hold leave free
+  T *mobility, *total;  // of its rows; squares of groups
+  T *length, rest_length;  // of accelerations that unknowns cause and of a_0, squared, by inertias
+
+  T* take(int count) { return s.arena.template take<T>(count); }
+  static int row_count(const TaskControl& c) {
+    int rows = 2 * c.unknowns() - c.motors();
+    for (const Task& task : c.task) rows += task.rows();
+    return rows;
+  }
+  void add(int l, bool yields) { cascade.add(A + level[l] * n, b + level[l], size + level[l], level[l + 1] - level[l], yields); }
+
+  /// Units of energy. What belongs together, such as the three of a point, has one scale, so that axes do not matter.
+  void set_scales() {
+    for (int k = 0; k < c.motors(); k += c.motor[k].same)
+      set_scale(k, c.motor[k].same, whole.joint_mobility(s, c.motor[k].iv, c.motor[k].angular));
+    int k = c.motors();
+    for (const TaskContact& contact : c.contact) {
+      for (int r = 0; r < contact.rows; r += 3) set_scale(k + r, std::min(contact.rows, 3), contact.rigid_mobility(s, whole, r));
+      k += contact.rows;
+    }
+  }
+  void set_scale(int first, int count, const T& rigid) {
+    T sum = T(0.0);
+    for (int k = first; k < first + count; ++k) sum += scalar_product(u.B + k * nv, u.A + k * nv, nv);
+    sum = select(sum > T(0.0), sum, T(0.0)) * T(1.0 / count) + rigid;
+    const T scale = select(sum > T(0.0), T(1.0) / sqrt(select(sum > T(0.0), sum, T(1.0))), T(1.0));
+    for (int k = first; k < first + count; ++k) u.scale[k] = scale;
+  }
+
+  /// What is left of terms that cancel is none: momentum about the centre of mass, say, that no motor can change.
+  void set_reach(const T* rows, int count) {
+    for (int r = 0; r < count; ++r) {
+      mobility[r] = weighed_square(rows + r * nv, respond.mobility, nv);
+      const T least = mobility[r] * T(1e-22);
+      squares[r] = T(0.0);
+      for (int k = 0; k < n; ++k) {
+        const T sum = scalar_product(rows + r * nv, u.A + k * nv, nv);
+        const T to = select(sum * sum > least * length[k], sum, T(0.0)) * u.scale[k];
+        reach[r * n + k] = to, squares[r] += to * to;
+      }
+      for (int j = 0; j < cascade.directions; ++j) squares[r] -= square(scalar_product(cascade.q + j * n, reach + r * n, n));
+      squares[r] = select(squares[r] > T(0.0), squares[r], T(0.0));
+    }
+  }
+
+  /// J a = r of `count` rows, after which `companions` follow; weights: null for one.
+  template <class Kind>
+  void write_accelerations(const Kind& kind, int count, int companions, const T* rows, const T* r_wanted, const T* weight) {
+    const int all = count + companions;
+    set_reach(rows, all);
+    for (int r = 0; r < count; ++r) {
+      T sum = kind.rigid_mobility(s, whole, r);
+      for (int other = 0; other < all; ++other)
+        if (kind.group(other) == kind.group(r)) sum += squares[other];
+      const T w = weight ? sqrt(weight[r]) : T(1.0), whole_size = sqrt(select(sum > T(0.0), sum, T(1.0)));
+      for (int k = 0; k < n; ++k) A[row * n + k] = reach[r * n + k] * w;
+      b[row] = (r_wanted[r] - scalar_product(rows + r * nv, u.a, nv)) * w;
+      terms[row] = (square(r_wanted[r]) + mobility[r] * rest_length) / square(whole_size);
+      size[row++] = whole_size * w;
+    }
+  }
+
+  template <class Kind> void write_task(const Kind& kind, const RowNumbers& weight, const T* z) {
+    T* errors = error + row - tasks_from;
+    if constexpr (kind.of_forces) {
+      for (int i = 0; i < kind.rows(); ++i) write_force(kind, i, sqrt(weight(s, i)), z, errors[i]);
+    } else {
+      kind.evaluate(s, {J, right, errors});
+      write_accelerations(kind, kind.rows(), kind.companions(), J, right, s.parameter + weight.first);
+    }
+  }
+
+  template <class Kind> void write_force(const Kind& kind, int i, const T& weight, const T* z, T& target) {
+    T g[3], *along = A + row * n, sum = T(0.0);
+    kind.target.evaluate(s, i, g);
+    target = g[0];
+    const T difference = g[0] + kind.integral_action(s, i, z) - kind.affine(u, i, along);
+    if (respond.e) sum = kind.size(respond.e->matrix.row_weight, i);
+    for (int k = 0; k < n; ++k) along[k] *= u.scale[k], sum += square(along[k]);
+    const T whole_size = sqrt(select(sum > T(0.0), sum, T(1.0)));
+    for (int k = 0; k < n; ++k) along[k] *= weight;
+    b[row] = difference * weight, terms[row] = square(difference / whole_size), size[row++] = whole_size * weight;
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,84 @@
+// Limits of a controller of tasks, as rows lower <= C xi <= upper of the scaled unknowns: of the efforts of motors, of the motion of joints, and
+// the sides of contacts' cones.
+#pragma once
+
+#include "tasks.hpp"
+
+namespace sarrus {
+
+/// Rows of limits; terms: the size of what their ends are differences of.
+template <class T> struct LimitRows {
+  int n;
+  T *C, *lower, *upper, *terms;
+  int row = 0;
+
+  T* next(const T& low, const T& high, const T& size = T(0.0)) {
+    lower[row] = low, upper[row] = high, terms[row] = size;
+    return C + row++ * n;
+  }
+};
+
+/// Between its ends, and |effort velocity| <= power.
+template <class T>
+void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMotor& motor, int k, LimitRows<T>& out) {
+  const T rate = abs(motor.iv < u.nv ? s.v[motor.iv] : s.loop.v[motor.iv - u.nv]);
+  // rounded towards zero, so that no product with the rate exceeds it; at rest there is no power
+  T most = T(far_limit);
+  if (motor.power < far_limit) {
+    const auto counts = rate > T(motor.power * 1e-250);
+    most = select(counts, T(motor.power) / select(counts, rate, T(1.0)) * T(1.0 - 0x1p-52), most);
+  }
+  const T low = T(motor.lower), high = T(motor.upper);
+  T* row = out.next(select(low < -most, -most, low), select(high > most, most, high));
+  for (int i = 0; i < u.n; ++i) row[i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
+}
+
+/// The acceleration stays below that which leads, within the horizon, to the greatest speed, or to the u from which the rest of the way suffices
+/// to brake after another horizon, u t + u^2 / 2b = room, which then falls by b u / (u + b t) a second. Its slope is nowhere more than 1 / t.
+template <class T>
+void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionLimit& limit, double horizon, LimitRows<T>& out) {
+  const auto joint = limit.coordinate.motion(s);
+  const T q = limit.coordinate.turns && !s.counts ? turns_near(joint.q, T(limit.middle)) : joint.q;
+  const auto along = [&](const T* a) { return joint.J ? scalar_product(joint.J, a, u.nv) : a[limit.coordinate.iv]; };
+  const T drift = along(u.a) + joint.a;
+  const T size = abs(drift) + abs(joint.a) + abs(joint.v) / T(horizon);
+  const auto end = [&](const T& room, const T& speed) {
+    const auto inside = room > T(0.0);
+    const T slack = T(limit.braking * horizon), back = room / T(horizon), greatest = T(limit.velocity);
+    const T way = select(inside, room, T(0.0)) * T(2.0 * limit.braking), stop = way / (sqrt(slack * slack + way) + slack);
+    const T reach = select(inside, stop, select(back < -greatest, -greatest, back));
+    const auto brakes = reach < greatest;
+    const T forward = select(speed > T(0.0), select(speed > stop, stop, speed), T(0.0));
+    return (select(brakes, reach, greatest) - speed) / T(horizon) -
+           select(brakes, T(limit.braking) * forward / (stop + slack), T(0.0));
+  };
+  const bool fast = limit.velocity < far_limit, up = fast || limit.upper < far_limit, down = fast || limit.lower > -far_limit;
+  T* row = out.next(down ? -end(q - T(limit.lower), -joint.v) - drift : T(-far_limit),
+                    up ? end(T(limit.upper) - q, joint.v) - drift : T(far_limit), size);
+  for (int i = 0; i < u.n; ++i) row[i] = along(u.A + i * u.nv) * u.scale[i];
+}
+
+/// `first`: the contact's first unknown.
+template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contact, int first, LimitRows<T>& out) {
+  contact.each_side([&](int component, double ratio, double sign) {
+    T* row = out.next(T(0.0), T(far_limit));
+    for (int i = 0; i < u.n; ++i) row[i] = T(0.0);
+    const int normal = first + contact.normal();
+    row[normal] = T(ratio) * u.scale[normal];
+    if (component >= 0) row[first + component] = T(-sign) * u.scale[first + component];
+  });
+}
+
+/// All limits, in the order in which reports name them.
+template <class T> LimitRows<T> limit_rows(const TaskState<T>& s, const TaskControl& c, const TaskUnknowns<T>& u) {
+  const int count = c.limits();
+  const auto take = [&](int size) { return s.arena.template take<T>(size); };
+  LimitRows<T> out = {u.n, take(count * u.n), take(count), take(count), take(count)};
+  int k = 0;
+  for (const TaskMotor& motor : c.motor) effort_limit(s, u, motor, k++, out);
+  for (const MotionLimit& limit : c.motion) motion_limit(s, u, limit, c.horizon, out);
+  for (const TaskContact& contact : c.contact) cone(u, contact, k, out), k += contact.rows;
+  return out;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,182 @@
+// What generalised forces cause: accelerations, and multipliers of loops, by the saddle equation or, of a tree, by its mass matrix.
+//
+//   M a + h = force + J^T lambda, J a = gamma
+//
+// Answers are corrected where loops are nearly singular, and an acceleration is held against the loops as that of forward dynamics is.
+#pragma once
+
+#include <optional>
+
+#include "../dynamics/ltdl.hpp"
+#include "../loops/constrained_dynamics.hpp"
+#include "cascade.hpp"
+#include "tasks/task.hpp"
+
+namespace sarrus {
+
+/// Lane by lane.
+inline double lane(double x, int) { return x; }
+template <int W> double lane(const Packet<W>& x, int i) { return x.lanes[i]; }
+inline void set_lane(double& x, int, double value) { x = value; }
+template <int W> void set_lane(Packet<W>& x, int i, double value) { x.lanes[i] = value; }
+template <class T> struct Lanes {
+  static constexpr int count = 1;
+};
+template <int W> struct Lanes<Packet<W>> {
+  static constexpr int count = W;
+};
+
+/// Accelerations and multipliers that forces cause: by the saddle equation, or of a tree by its mass matrix.
+template <class T> struct TaskResponses {
+  /// A solution of which one more correction would still change this ratio has too few digits: singular.
+  static constexpr double settled = 1e-7;
+
+  const Tree& tree;
+  Arena& arena;
+  T* b;  // -h, then gamma
+  const T* L = nullptr;  // factor of a tree's mass matrix
+  const T* mobility;  // 1/M_ii
+  T* inertia;  // M_ii
+  const bool looks;  // whether it is looked at how well answers are known, also where loops carry little
+  std::optional<LoopEquation<T>> e{};
+  Factor<T> factor{};
+  T unsettled = T(0.0);  // the greatest share of an answer that one more correction would change
+
+  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in, bool looks_at_it)
+      : tree(t), arena(a), inertia(a.take<T>(t.nv)), looks(looks_at_it) {
+    if (tree.loops.constraints > 0) {
+      e.emplace(loop_equation(tree, arena, in));
+      b = e->b, factor = factorise_tightly(*e, arena), mobility = e->matrix.mobility;
+      for (int k = 0; k < tree.nv; ++k) inertia[k] = inverse_or_none(mobility[k]);
+      return;
+    }
+    b = arena.take<T>(tree.nv);
+    rnea(tree, arena, RneaInput<T>{in.q, in.v, zeros<T>(arena, tree.nv)}, b);
+    for (int k = 0; k < tree.nv; ++k) b[k] = -b[k];
+    T* M = arena.take<T>(tree.nv * tree.nv);
+    crba(tree, arena, in.q, M);
+    T* inverse = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) inertia[k] = M[k * tree.nv + k], inverse[k] = inverse_or_none(inertia[k]);
+    mobility = inverse;
+    factorise(tree, arena, M);
+    L = M;
+  }
+
+  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
+  SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
+    if (L) return each(force, 1, a, lambda);
+    const Arena::Scope scope(arena);
+    const int nv = tree.nv;
+    T *x = arena.take<T>(nv + e->matrix.rows), *own = arena.take<T>(e->solved().plan.unknowns);
+    for (int k = 0; k < nv + e->matrix.rows; ++k) x[k] = k < nv ? force[k] : T(0.0);
+    for (int r = 0; gamma && r < tree.loops.rows; ++r) x[nv + r] = gamma[r];
+    const T* right = e->lifted(arena, x);
+    refine(e->solved(), arena, factor, right, own, 60);
+    const T* found = e->lowered(arena, own);
+    for (int k = 0; k < nv; ++k) a[k] = found[k];
+    for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -found[nv + r];
+    if (looks || strained(force, lambda)) settle(right, own);
+  }
+
+  /// Of `count` generalised forces: corrected where loops carry far more than what acts, which is where the regularisation of the saddle
+  /// equation, that is as large as what they carry, is felt. What cannot move is at rest: its motion would be rounding.
+  void answers(const T* forces, int count, T* a, T* lambda) {
+    each(forces, count, a, lambda);
+    if (L) return;
+    constexpr double still = 1e-11;
+    const int nv = tree.nv, rows = tree.loops.rows;
+    for (int k = 0; k < count; ++k) {
+      const T* force = forces + k * nv;
+      if (strained(force, lambda + k * rows)) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
+      const T acts = weighed_square(force, mobility, nv);
+      const auto rests = weighed_square(a + k * nv, inertia, nv) < acts * T(still * still);
+      if (any(rests))
+        for (int i = 0; i < nv; ++i) a[k * nv + i] = select(rests, T(0.0), a[k * nv + i]);
+    }
+  }
+
+  /// How far J a is from gamma, relative to what acts: forces and those of the unknowns x along B (count x nv).
+  T off(const T* a, const T* B, const T* x, int count) {
+    if (L) return T(0.0);
+    const Arena::Scope scope(arena);
+    const int nv = tree.nv, rows = tree.loops.rows;
+    T *r = arena.take<T>(rows), *tau = arena.take<T>(nv);
+    for (int i = 0; i < rows; ++i) r[i] = b[nv + i];
+    add_motion_along_rows(tree, e->matrix.J, a, T(-1.0), r);
+    for (int i = 0; i < nv; ++i) tau[i] = T(0.0);
+    for (int k = 0; k < count; ++k) subtract_scaled(tau, B + k * nv, -x[k], nv);
+    const T error = weighed_square(r, e->matrix.row_weight, rows), terms = e->terms + weighed_square(tau, mobility, nv);
+    return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
+  }
+
+  /// Of `count` generalised forces, one after the other: with one state's factor several at a time.
+  SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
+    int k = 0;
+    if constexpr (std::is_same_v<T, double>) {
+      using P = Packet<sizeof(WideDoubles) / sizeof(double)>;
+      for (; k + 1 < count && (L || !(e->pieces || e->matrix.plan.fronts)); k += P::width)
+        together<P>(forces + k * tree.nv, std::min(P::width, count - k), a + k * tree.nv, lambda + k * tree.loops.rows);
+    }
+    for (; k < count; ++k) together<T>(forces + k * tree.nv, 1, a + k * tree.nv, lambda + k * tree.loops.rows);
+  }
+
+ private:
+  /// Whether loops carry far more than what acts, as they do near singular positions.
+  bool strained(const T* force, const T* lambda) const {
+    constexpr double strong = 30.0;
+    const T carried = weighed_square(lambda, e->scale, tree.loops.rows);
+    return any(carried > weighed_square(force, mobility, tree.nv) * T(strong * strong));
+  }
+
+  /// How much one more correction would change of a solution.
+  void settle(const T* right, const T* own) {
+    const Arena::Scope scope(arena);
+    const Saddle<T>& matrix = e->solved();
+    const int n = matrix.plan.unknowns;
+    T *r = arena.take<T>(n), *work = arena.take<T>(n), moved = T(0.0), size = T(0.0);
+    residual(matrix, right, own, r);
+    sarrus::solve(matrix.plan, factor, arena, r, work);
+    for (int k = 0; k < matrix.tree.nv; ++k) {
+      const T inverse = inverse_or_none(matrix.mobility[k]);
+      moved += square(r[k]) * inverse, size += square(own[k]) * inverse + square(right[k]) * matrix.mobility[k] * T(1e-6);
+    }
+    const T share = sqrt(moved * inverse_or_none(size));
+    unsettled = select(share > unsettled, share, unsettled);
+  }
+
+  /// Of right-hand side l: a lane, or all there is.
+  template <class P> static T at(const P& x, int l) {
+    if constexpr (std::is_same_v<P, T>)
+      return x;
+    else
+      return lane(x, l);
+  }
+  template <class P> static void put(P& x, int l, const T& value) {
+    if constexpr (std::is_same_v<P, T>)
+      x = value;
+    else
+      set_lane(x, l, value);
+  }
+
+  template <class P> void together(const T* forces, int count, T* a, T* lambda) {
+    const Arena::Scope scope(arena);
+    const int nv = tree.nv, rows = tree.loops.rows, all = L ? nv : nv + e->matrix.rows;
+    P *x = arena.take<P>(all), *work = arena.take<P>(all);
+    for (int i = 0; i < all; ++i) x[i] = P(0.0);
+    for (int l = 0; l < count; ++l)
+      for (int i = 0; i < nv; ++i) put<P>(x[i], l, forces[l * nv + i]);
+    if (L) {
+      solve_inward(tree, L, x, 1), solve_outward(tree, L, x, 1);
+    } else if constexpr (std::is_same_v<P, T>) {
+      solve_once(*e, arena, factor, x);
+    } else {
+      sarrus::solve(e->matrix.plan, factor, arena, x, work);
+    }
+    for (int l = 0; l < count; ++l) {
+      for (int i = 0; i < nv; ++i) a[l * nv + i] = at<P>(x[i], l);
+      for (int r = 0; r < rows; ++r) lambda[l * rows + r] = -at<P>(x[nv + r], l);
+    }
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,228 @@
+// What a kind of task is asked, and what it answers. A task is rows, of one of two sorts:
+//
+//   of accelerations    J a = r: r leads the error that the kind measures to zero
+//   of forces           what a constraint or a contact carries, an affine function of the unknowns, is a target
+//
+// A kind is a struct with its numbers, and
+//
+//   name                    what descriptions call it
+//   rows()                  how many
+//   fields(field)           field("key", member) for each member that a description has; types of members are below
+//
+// A kind of accelerations is an AccelerationTask, and answers for a state s
+//
+//   evaluate(s, out)        J, r and the error of each row
+//   rigid_mobility(s, whole, row)   J M^-1 J^T of a row, were the mechanism one rigid body; the scale of what counts as small
+//   group(row)              rows of one group have one scale, the sum of what all of them have: default, each its own
+//   companions()            how many rows of J follow that ask for nothing and complete the groups: default, none
+//
+// A kind of forces is a ForceTask:
+//
+//   affine(u, row, along)   the force: what it is at rest, and what each unknown adds
+//   value(x, lambda, row)   the force in the solution
+//   size(row_weight, row)   the least square of its scale
+//   state                   where its integrals start among the controller's internal states; -1: it has none
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "../../constraints/law.hpp"
+#include "../../dynamics/momentum.hpp"
+#include "../../loops/loop_joints.hpp"
+#include "../cascade.hpp"
+
+namespace sarrus {
+
+// ---- the state -----------------------------------------------------------------------------------------------------
+
+/// What tasks read of a state.
+template <class T> struct TaskState {
+  const Tree& tree;
+  Arena& arena;
+  const T *q, *v, *time, *parameter;
+  const T* call;  // numbers that a call brings along: targets that are functions of the caller
+  Kinematics<T> k;  // while joints do not accelerate
+  LoopJoints<T> loop;  // of joints that close loops, if tasks, motors or limits are at them; a: their drift
+  bool counts;  // whether these have counted their turns
+};
+
+/// A frame on a link.
+struct TaskFrame {
+  int link = 0;
+  Transform<double> X = Transform<double>::identity();
+};
+
+/// Its pose and velocity, and its acceleration while joints do not accelerate, in world axes at its origin.
+template <class T> SARRUS_INLINE LinkMotion<T> frame_motion(const TaskState<T>& s, const TaskFrame& frame) {
+  const LinkMotion<T>& link = s.k.link[frame.link];
+  const Transform<T> X = link.X * cast<T>(frame.X);
+  const Vec3<T> r = X.p - link.X.p, &w = link.V.angular;
+  return {
+      X, {w, link.V.linear + cross(w, r)}, {link.A.angular, link.A.linear + cross(link.A.angular, r) + cross(w, cross(w, r))}};
+}
+
+/// Adds to J (rows x nv) what the velocities move at the point p of a link, times sign: axis(row, angular, linear) of it.
+template <class T, class Axis>
+SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p, double sign, int rows, Axis&& axis, T* J) {
+  const int nv = s.tree.nv;
+  for (int b = link; b != 0; b = s.tree.link[b].parent) {
+    const Link& joint = s.tree.link[b];
+    const Vec3<T> arm = p - s.k.link[b].X.p;
+    for (int c = joint.iv; c < joint.iv + joint.nv; ++c) {
+      const Motion<T>& m = s.k.column[c];
+      const Vec3<T> u = m.linear + cross(m.angular, arm);
+      for (int r = 0; r < rows; ++r) J[r * nv + c] += T(sign) * axis(r, m.angular, u);
+    }
+  }
+}
+
+/// The whole mechanism as one rigid body. Its mobility is the least that counts: no joint, and no frame, moves less, but by a leverage, a
+/// singular position or a dead centre.
+template <class T> struct RigidMechanism {
+  T mass = T(0.0), trace = T(0.0);  // trace of the inertia about c
+  Vec3<T> c = zero3<T>();
+
+  explicit RigidMechanism(const TaskState<T>& s) {
+    for (int i = 1; i < s.tree.links; ++i) {
+      const auto& b = s.tree.link[i].inertia;
+      if (b.m > 0.0) mass += T(b.m), c += s.k.link[i].X.p * T(b.m) + s.k.link[i].X.R * cast<T>(b.h);
+    }
+    c = c * inverse_or_none(mass);
+    for (int i = 1; i < s.tree.links; ++i) {
+      const auto& b = s.tree.link[i].inertia;
+      trace += T(b.I.xx + b.I.yy + b.I.zz);
+      if (!(b.m > 0.0)) continue;
+      const Vec3<T> r = s.k.link[i].X.p + s.k.link[i].X.R * cast<T>(Vec3<double>(b.h * (1.0 / b.m))) - c;
+      trace += T(2.0 * b.m) * dot(r, r) - T(2.0 / b.m * dot(b.h, b.h));
+    }
+  }
+
+  /// 1 / inertia, at most half the trace about p about any axis through it; with the armature of a joint.
+  T angular_mobility(const Vec3<T>& p, double armature = 0.0) const {
+    const Vec3<T> r = p - c;
+    return inverse_or_none(T(0.5) * trace + mass * dot(r, r) + T(armature));
+  }
+  T linear_mobility(double armature = 0.0) const { return inverse_or_none(mass + T(armature)); }
+  /// Along a velocity of any joint.
+  T joint_mobility(const TaskState<T>& s, int iv, bool angular) const {
+    if (iv < s.tree.nv) {
+      const double armature = s.tree.passive[iv].armature;
+      return angular ? angular_mobility(s.k.link[s.tree.column_link[iv]].X.p, armature) : linear_mobility(armature);
+    }
+    int i = 0;
+    while (i + 1 < s.tree.loop_motions && s.tree.loop_motion[i + 1].iv <= iv - s.tree.nv) ++i;
+    const LoopMotion& joint = s.tree.loop_motion[i];
+    const double armature = joint.terms[iv - s.tree.nv - joint.iv].armature;
+    if (!angular) return linear_mobility(armature);
+    const Transform<T>& X = s.k.link[joint.link[1]].X;
+    return angular_mobility(X.p + X.R * cast<T>(joint.X[1].p), armature);
+  }
+};
+
+// ---- members of a kind ---------------------------------------------------------------------------------------------
+
+/// A number of each row, which runs may vary: where the first stands in a run's row of parameters.
+struct RowNumbers {
+  int first = 0, rows = 0;
+  template <class T> T operator()(const TaskState<T>& s, int row) const { return s.parameter[first + row]; }
+};
+
+/// Numbers that runs may vary, each with a law of time that adds to it, or none.
+struct Targets {
+  std::vector<std::optional<Law>> law;
+  int first = 0;
+
+  bool moves() const {
+    for (const auto& one : law)
+      if (one) return true;
+    return false;
+  }
+  /// Value, rate and acceleration.
+  template <class T> SARRUS_INLINE void evaluate(const TaskState<T>& s, int i, T (&g)[3]) const {
+    g[0] = g[1] = g[2] = T(0.0);
+    if (law[i]) sarrus::evaluate(*law[i], s.parameter, s.time, g);
+    g[0] += s.parameter[first + i];
+  }
+};
+
+/// Some of the components 0 .. 5 of [angular; linear], and the others of the halves that have some, by which these are scaled too.
+struct Components {
+  std::vector<int> row, companion;
+
+  Components(std::vector<int> rows = {}) : row(std::move(rows)) {
+    for (int k = 0; k < 6; ++k) {
+      bool taken = false, half = false;
+      for (const int c : row) taken = taken || c == k, half = half || c / 3 == k / 3;
+      if (half && !taken) companion.push_back(k);
+    }
+  }
+  int rows() const { return static_cast<int>(row.size()); }
+  int companions() const { return static_cast<int>(companion.size()); }
+  int operator[](int r) const { return r < rows() ? row[r] : companion[r - rows()]; }
+  bool rotates() const {
+    for (const int c : row)
+      if (c < 3) return true;
+    return false;
+  }
+};
+
+/// A coordinate of a joint, numbered on from the tree's over those of joints that close loops.
+struct JointCoordinate {
+  int iq, iv;
+  bool turns;  // whether a pose does not tell how often it has turned
+  bool angular;  // whether its velocity turns
+  template <class F> void fields(F field) { field("q", iq), field("v", iv), field("turns", turns), field("angular", angular); }
+
+  /// Its value, rate, drift while the tree's joints do not accelerate, and row of J (nv; null: the unit row of iv).
+  template <class T> struct Motion {
+    T q, v, a;
+    const T* J;
+  };
+  template <class T> Motion<T> motion(const TaskState<T>& s) const {
+    const int nv = s.tree.nv, i = iv - nv;
+    if (i < 0) return {s.q[iq], s.v[iv], T(0.0), nullptr};
+    return {s.loop.q[iq - s.tree.nq], s.loop.v[i], s.loop.a[i], s.loop.J + i * nv};
+  }
+};
+
+// ---- the two sorts -------------------------------------------------------------------------------------------------
+
+/// Rows of one task: J (rows and companions x nv), what J a must be, and the error: target less what is.
+template <class T> struct TaskRows {
+  T *J, *right, *error;
+};
+
+struct AccelerationTask {
+  static constexpr bool of_forces = false;
+  int group(int row) const { return row; }
+  int companions() const { return 0; }
+};
+
+/// One whose errors die as those of oscillators, e'' = -damping e' - stiffness e.
+struct FollowingTask : AccelerationTask {
+  RowNumbers stiffness, damping;
+  template <class F> void fields(F field) { field("stiffness", stiffness), field("damping", damping); }
+  template <class T> T feedback(const TaskState<T>& s, int row, const T& error, const T& rate) const {
+    return stiffness(s, row) * error + damping(s, row) * rate;
+  }
+};
+
+/// Of the unknowns x = (efforts, contact forces): a = a_0 + sum x_k A_k, lambda = lambda_0 + sum x_k Lambda_k.
+template <class T> struct TaskUnknowns {
+  int n, nv, rows;
+  T *B, *A, *Lambda;  // n x nv: generalised forces, accelerations; n x rows of constraints
+  T *a, *lambda;  // a_0, lambda_0
+  T* scale;  // x = scale xi
+};
+
+struct ForceTask {
+  static constexpr bool of_forces = true;
+  static constexpr int state = -1;
+  Targets target;
+  template <class F> void fields(F field) { field("target", target); }
+  /// What integral action adds to the target, of internal states z.
+  template <class T> T integral_action(const TaskState<T>&, int, const T*) const { return T(0.0); }
+};
+
+}  // namespace sarrus
