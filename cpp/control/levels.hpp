@@ -5,6 +5,7 @@
 // so that a motor or a row whose effect vanishes is noticed (tasks/task.hpp).
 #pragma once
 
+#include "limited.hpp"
 #include "responses.hpp"
 #include "tasks.hpp"
 
@@ -35,7 +36,9 @@ template <class T> class TaskLevels {
     A = take(rows * n), b = take(rows), size = take(rows), terms = take(rows), error = take(rows);
     level = s.arena.template take<int>(c.levels + 3);
     J = take(widest * nv), right = take(widest), reach = take(widest * n), squares = take(widest), mobility = take(widest);
-    total = take(widest), length = take(n);
+    length = take(n);
+    if (c.limited && std::is_same_v<T, double>)
+      mark = s.arena.template take<CascadeMark>(c.levels + 2), x_after = take((c.levels + 2) * n);
     set_scales();
     for (int k = 0; k < n; ++k) length[k] = weighed_square(u.A + k * nv, respond.inertia, nv);
     rest_length = weighed_square(u.a, respond.inertia, nv);
@@ -52,7 +55,7 @@ template <class T> class TaskLevels {
       for (; next < c.task.size() && c.task[next].level == l; ++next)
         std::visit([&](const auto& kind) { write_task(kind, c.task[next].weight, z); }, c.task[next].kind);
       level[l + 1] = row;
-      if (l == 0) cascade.add(A, b, size, row, false);
+      if (l == 0) add(l, false);
     }
     std::fill(A + row * n, A + (row + n) * n, T(0.0));
     for (int k = 0; k < n; ++k, ++row) {
@@ -67,6 +70,9 @@ template <class T> class TaskLevels {
     for (int l = 1; l <= c.levels; ++l) add(l, true);
     if (Lanes<T>::count > 1 || cascade.directions < n) add(c.levels + 1, false);
   }
+
+  /// Where the cascade stood after each level, of one state and with limits; else null.
+  CascadeMark* mark = nullptr;
 
   /// Whether what must hold does not: the squared share that is missed is beyond that of a contradiction.
   auto contradicts() const {
@@ -89,7 +95,8 @@ template <class T> class TaskLevels {
   T *J, *right;  // of one task
   T* reach;  // rows x n: what units of energy make of its rows,
   T* squares;  // of that, the squared length which contacts and what must hold leave free
-  T *mobility, *total;  // of its rows; squares of groups
+  T* mobility;  // of its rows
+  T* x_after = nullptr;  // levels x n: where the cascade stood
   T *length, rest_length;  // of accelerations that unknowns cause and of a_0, squared, by inertias
 
   T* take(int count) { return s.arena.template take<T>(count); }
@@ -98,7 +105,13 @@ template <class T> class TaskLevels {
     for (const Task& task : c.task) rows += task.rows();
     return rows;
   }
-  void add(int l, bool yields) { cascade.add(A + level[l] * n, b + level[l], size + level[l], level[l + 1] - level[l], yields); }
+  void add(int l, bool yields) {
+    const bool damped = cascade.add(A + level[l] * n, b + level[l], size + level[l], level[l + 1] - level[l], yields);
+    if constexpr (std::is_same_v<T, double>) {
+      if (!mark) return;
+      mark[l] = {cascade.directions, damped, cascade.damping, std::copy(cascade.x, cascade.x + n, x_after + l * n) - n};
+    }
+  }
 
   /// Units of energy. What belongs together, such as the three of a point, has one scale, so that axes do not matter.
   void set_scales() {
@@ -139,11 +152,16 @@ template <class T> class TaskLevels {
   void write_accelerations(const Kind& kind, int count, int companions, const T* rows, const T* r_wanted, const T* weight) {
     const int all = count + companions;
     set_reach(rows, all);
+    T whole_size = T(1.0);
     for (int r = 0; r < count; ++r) {
-      T sum = kind.rigid_mobility(s, whole, r);
-      for (int other = 0; other < all; ++other)
-        if (kind.group(other) == kind.group(r)) sum += squares[other];
-      const T w = weight ? sqrt(weight[r]) : T(1.0), whole_size = sqrt(select(sum > T(0.0), sum, T(1.0)));
+      const int group = kind.group(r);
+      if (r == 0 || group != kind.group(r - 1)) {
+        T sum = kind.rigid_mobility(s, whole, r);
+        for (int other = 0; other < all; ++other)
+          if (kind.group(other) == group) sum += squares[other];
+        whole_size = sqrt(select(sum > T(0.0), sum, T(1.0)));
+      }
+      const T w = weight ? sqrt(weight[r]) : T(1.0);
       for (int k = 0; k < n; ++k) A[row * n + k] = reach[r * n + k] * w;
       b[row] = (r_wanted[r] - scalar_product(rows + r * nv, u.a, nv)) * w;
       terms[row] = (square(r_wanted[r]) + mobility[r] * rest_length) / square(whole_size);

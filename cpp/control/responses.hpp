@@ -29,7 +29,7 @@ template <int W> struct Lanes<Packet<W>> {
 /// Accelerations and multipliers that forces cause: by the saddle equation, or of a tree by its mass matrix.
 template <class T> struct TaskResponses {
   /// A solution of which one more correction would still change this ratio has too few digits: singular.
-  static constexpr double settled = 1e-7;
+  static constexpr double singular_correction = 1e-7;
 
   const Tree& tree;
   Arena& arena;
@@ -37,13 +37,13 @@ template <class T> struct TaskResponses {
   const T* L = nullptr;  // factor of a tree's mass matrix
   const T* mobility;  // 1/M_ii
   T* inertia;  // M_ii
-  const bool looks;  // whether it is looked at how well answers are known, also where loops carry little
+  const bool checks;  // whether it is looked at how well answers are known, also where loops carry little
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
-  T unsettled = T(0.0);  // the greatest share of an answer that one more correction would change
+  T correction = T(0.0);  // the greatest share of an answer that one more correction would change
 
-  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in, bool looks_at_it)
-      : tree(t), arena(a), inertia(a.take<T>(t.nv)), looks(looks_at_it) {
+  TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in, bool checks_digits)
+      : tree(t), arena(a), inertia(a.take<T>(t.nv)), checks(checks_digits) {
     if (tree.loops.constraints > 0) {
       e.emplace(loop_equation(tree, arena, in));
       b = e->b, factor = factorise_tightly(*e, arena), mobility = e->matrix.mobility;
@@ -67,15 +67,15 @@ template <class T> struct TaskResponses {
     if (L) return each(force, 1, a, lambda);
     const Arena::Scope scope(arena);
     const int nv = tree.nv;
-    T *x = arena.take<T>(nv + e->matrix.rows), *own = arena.take<T>(e->solved().plan.unknowns);
+    T *x = arena.take<T>(nv + e->matrix.rows), *solution = arena.take<T>(e->solved().plan.unknowns);
     for (int k = 0; k < nv + e->matrix.rows; ++k) x[k] = k < nv ? force[k] : T(0.0);
     for (int r = 0; gamma && r < tree.loops.rows; ++r) x[nv + r] = gamma[r];
     const T* right = e->lifted(arena, x);
-    refine(e->solved(), arena, factor, right, own, 60);
-    const T* found = e->lowered(arena, own);
-    for (int k = 0; k < nv; ++k) a[k] = found[k];
-    for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -found[nv + r];
-    if (looks || strained(force, lambda)) settle(right, own);
+    refine(e->solved(), arena, factor, right, solution, 60);
+    const T* answer = e->lowered(arena, solution);
+    for (int k = 0; k < nv; ++k) a[k] = answer[k];
+    for (int r = 0; r < tree.loops.rows; ++r) lambda[r] = -answer[nv + r];
+    if (checks || strained(force, lambda)) estimate_correction(right, solution);
   }
 
   /// Of `count` generalised forces: corrected where loops carry far more than what acts, which is where the regularisation of the saddle
@@ -96,7 +96,7 @@ template <class T> struct TaskResponses {
   }
 
   /// How far J a is from gamma, relative to what acts: forces and those of the unknowns x along B (count x nv).
-  T off(const T* a, const T* B, const T* x, int count) {
+  T residual_ratio(const T* a, const T* B, const T* x, int count) {
     if (L) return T(0.0);
     const Arena::Scope scope(arena);
     const int nv = tree.nv, rows = tree.loops.rows;
@@ -129,19 +129,19 @@ template <class T> struct TaskResponses {
   }
 
   /// How much one more correction would change of a solution.
-  void settle(const T* right, const T* own) {
+  void estimate_correction(const T* right, const T* solution) {
     const Arena::Scope scope(arena);
     const Saddle<T>& matrix = e->solved();
     const int n = matrix.plan.unknowns;
     T *r = arena.take<T>(n), *work = arena.take<T>(n), moved = T(0.0), size = T(0.0);
-    residual(matrix, right, own, r);
+    residual(matrix, right, solution, r);
     sarrus::solve(matrix.plan, factor, arena, r, work);
     for (int k = 0; k < matrix.tree.nv; ++k) {
       const T inverse = inverse_or_none(matrix.mobility[k]);
-      moved += square(r[k]) * inverse, size += square(own[k]) * inverse + square(right[k]) * matrix.mobility[k] * T(1e-6);
+      moved += square(r[k]) * inverse, size += square(solution[k]) * inverse + square(right[k]) * matrix.mobility[k] * T(1e-6);
     }
     const T share = sqrt(moved * inverse_or_none(size));
-    unsettled = select(share > unsettled, share, unsettled);
+    correction = select(share > correction, share, correction);
   }
 
   /// Of right-hand side l: a lane, or all there is.

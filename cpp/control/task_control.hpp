@@ -7,7 +7,6 @@
 
 #include "../mechanism/status.hpp"
 #include "levels.hpp"
-#include "limited.hpp"
 #include "limits.hpp"
 
 namespace sarrus {
@@ -69,7 +68,10 @@ template <class T> struct TaskController {
       };
       copy(limit.C, limits * n, C), copy(limit.lower, limits, lower), copy(limit.upper, limits, upper);
       copy(limit.terms, limits, terms), copy(x, n, y);
-      const LimitedRows p = {n, c.levels + 2, levels.level, A, b, size, limits, C, lower, upper, terms, soft};
+      LimitedRows p = {n, c.levels + 2, levels.level, A, b, size, limits, C, lower, upper, terms, soft};
+      if (limited::within_plainly(p, y)) continue;
+      p.set_columns(arena);
+      if constexpr (std::is_same_v<T, double>) p.q = levels.cascade.q, p.mark = levels.mark;
       if (limited::within(p, {lower, upper}, y)) continue;
       copy(levels.A, rows * n, A), copy(levels.b, rows, b), copy(levels.size, rows, size);
       LimitedReport answer = {active};
@@ -160,8 +162,8 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   // held against the loops as forward dynamics is, and by how many digits it has; in simulations it ends the run
   const auto sound = status < T(0.5);
   const T singular = T(controller.checks ? no_answer : contradictory);
-  status = select(both(sound, respond.off(a, u.B, x, n) > T(tolerances::contradiction)), singular, status);
-  status = select(both(sound, respond.unsettled > T(respond.settled)), singular, status);
+  status = select(both(sound, respond.residual_ratio(a, u.B, x, n) > T(tolerances::contradiction)), singular, status);
+  status = select(both(sound, respond.correction > T(respond.singular_correction)), singular, status);
 
   T* lambda = report.multipliers ? report.multipliers : take(u.rows);
   std::fill(lambda, lambda + u.rows, T(0.0));
