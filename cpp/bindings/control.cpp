@@ -19,6 +19,34 @@ namespace {
 using Count = py::ssize_t;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
+/// The kind I and those behind it: visit(kind), with its numbers still to come.
+template <int I = 0, class Visit> void each_task(Visit&& visit) {
+  if constexpr (I < std::variant_size_v<AnyTask>) visit(std::variant_alternative_t<I, AnyTask>()), each_task<I + 1>(visit);
+}
+
+// What Python makes of a field's value, by its type: see SORTS in task_terms.py.
+const char* sort_of(const TaskFrame&) { return "frame"; }
+const char* sort_of(const Components&) { return "components"; }
+const char* sort_of(const std::vector<TaskCoordinate>&) { return "coordinates"; }
+const char* sort_of(const Targets&) { return "targets"; }
+const char* sort_of(const std::optional<Targets>&) { return "targets or none"; }
+const char* sort_of(const PoseTarget&) { return "pose"; }
+const char* sort_of(const RowNumbers& x) { return x.any_sign ? "numbers of any sign" : "numbers"; }
+const char* sort_of(const std::vector<double>&) { return "matrix"; }
+const char* sort_of(const bool&) { return "target's axes"; }
+template <class X> const char* sort_of(const X&) { return "plain"; }
+
+/// (key, sort) of the fields of each kind, by its name.
+py::dict task_table() {
+  py::dict table;
+  each_task([&](auto kind) {
+    py::list fields;
+    kind.fields([&](const char* key, const auto& x) { fields.append(py::make_tuple(key, sort_of(x))); });
+    table[kind.name] = py::tuple(fields);
+  });
+  return table;
+}
+
 /// Reads what Python describes of a controller.
 class ControllerReader {
  public:
@@ -35,9 +63,7 @@ class ControllerReader {
   template <class X> void operator()(const py::handle& h, std::vector<X>& x) {
     for (const py::handle& one : h.cast<py::sequence>()) (*this)(one, x.emplace_back());
   }
-  void operator()(const py::handle& h, Law& law) { law = to_law(h); }
   void operator()(const py::handle& h, std::optional<Law>& law) { law = to_optional_law(h); }
-  void operator()(const py::handle& h, Vec3<double>& x) { x = to_vec3(h); }
   void operator()(const py::handle& h, std::optional<Mat3<double>>& R) {
     if (!h.is_none()) R = to_transform(h).R;
   }
@@ -51,7 +77,10 @@ class ControllerReader {
     const auto [first, laws] = h.cast<std::pair<int, py::list>>();
     x.first = first, (*this)(laws, x.law);
   }
-  void operator()(const py::handle& h, JointCoordinate& x) {
+  void operator()(const py::handle& h, std::optional<Targets>& x) {
+    if (!h.is_none()) (*this)(h, x.emplace());
+  }
+  void operator()(const py::handle& h, TaskCoordinate& x) {
     read_fields("a coordinate", h.cast<py::dict>(), x, *this);
     loop_joints = loop_joints || x.iv >= mechanism_.tree().nv;
   }
@@ -64,22 +93,16 @@ class ControllerReader {
     const auto name = d.attr("pop")("kind").cast<std::string>();
     const auto fields = d.attr("pop")("fields").cast<py::dict>();
     read_fields(name, d, task, *this);
-    task.kind = kind_of(name);
+    bool known = false;
+    each_task([&](const auto& kind) {
+      if (name == kind.name) task.kind = kind, known = true;
+    });
+    if (!known) throw std::invalid_argument("no kind of task is '" + name + "'");
     std::visit([&](auto& kind) { read_fields(name, fields, kind, *this), check_rows(name, kind, task.weight); }, task.kind);
   }
 
  private:
   const Mechanism& mechanism_;
-
-  /// The kind of this name, whose numbers are still to come.
-  template <int I = 0> static AnyTask kind_of(const std::string& name) {
-    if constexpr (I < std::variant_size_v<AnyTask>) {
-      using Kind = std::variant_alternative_t<I, AnyTask>;
-      return name == Kind::name ? AnyTask(Kind()) : kind_of<I + 1>(name);
-    } else {
-      throw std::invalid_argument("no kind of task is '" + name + "'");
-    }
-  }
 
   template <class Kind> static void check_rows(const std::string& name, Kind& kind, const RowNumbers& weight) {
     const auto check = [&](const char* key, int rows) {
@@ -206,6 +229,7 @@ void bind_control(py::module_& m) {
       .def("tau", &TaskController::tau, py::arg("t"), py::arg("q"), py::arg("v"))
       .def("report", &TaskController::report, py::arg("t"), py::arg("q"), py::arg("v"), py::arg("call"), py::arg("z"))
       .def("time_one_state", &TaskController::time_one_state, py::arg("q"), py::arg("v"), py::arg("repeats"));
+  m.def("task_table", &task_table, "(key, sort) of the fields of each kind of task, by its name.");
   m.def(
       "quadratic_programme",
       [](const Numbers& H, const Numbers& f, const Numbers& C, const Numbers& lower, const Numbers& upper) {

@@ -52,7 +52,7 @@ struct TaskMotor {
 
 /// Of a coordinate [rad or m], its velocity, and the deceleration that brakes.
 struct MotionLimit {
-  JointCoordinate coordinate;
+  TaskCoordinate coordinate;
   double lower, upper, velocity, braking;
   double middle;  // where turns are not counted, the angle nearest to this is meant
 

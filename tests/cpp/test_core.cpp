@@ -592,7 +592,7 @@ void tasks(const Mechanism& m, const States& states) {
   add(1, frame);
   ImpedanceTask impedance;
   impedance.frame = last, impedance.components = Components({0, 4}), impedance.target.numbers = targets(6);
-  impedance.mobility = impedance.stiffness = impedance.damping = {1.0, 0.0, 0.0, 1.0}, impedance.wrench.assign(2, law);
+  impedance.mobility = impedance.stiffness = impedance.damping = {1.0, 0.0, 0.0, 1.0}, impedance.wrench = targets(2);
   add(1, impedance);
   CenterOfMassTask center;
   center.components = Components({3, 5}), center.target = targets(2), center.stiffness = numbers(2), center.damping = numbers(2);

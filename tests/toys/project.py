@@ -39,18 +39,8 @@ class Copy:
         return subprocess.run(command, capture_output=True, text=True)
 
     def install(self):
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--no-build-isolation",
-            "--no-deps",
-            "--target",
-            self.installed,
-        ]
-        subprocess.run([*pip, self.folder], check=True)
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--target"]
+        subprocess.run([*pip, self.installed, self.folder], check=True)
 
     def run(self, program):
         """With what was installed."""

@@ -11,7 +11,7 @@ namespace sarrus {
 struct MultiplierTask : ForceTask {
   static constexpr const char* name = "MultiplierTask";
   std::vector<int> row;  // of the rows of all constraints
-  RowNumbers integral;
+  RowNumbers integral = {0, 0, true};
   int state = -1;
 
   int rows() const { return static_cast<int>(row.size()); }

@@ -12,7 +12,7 @@ struct ImpedanceTask : AccelerationTask, PoseFollower {
   static constexpr const char* name = "ImpedanceTask";
   using PoseFollower::companions, PoseFollower::group;
   std::vector<double> mobility, stiffness, damping;  // rows x rows; mobility: inertia^-1
-  std::vector<Law> wrench;  // of each row, what acts from outside; or none
+  std::optional<Targets> wrench;  // of each row, what acts from outside; or nothing does
 
   template <class F> void fields(F field) {
     PoseFollower::fields(field);
@@ -24,7 +24,7 @@ struct ImpedanceTask : AccelerationTask, PoseFollower {
     PoseFollower::evaluate(s, out, rate);
     for (int i = 0; i < n; ++i) {
       T external[3] = {T(0.0), T(0.0), T(0.0)};
-      if (!wrench.empty()) sarrus::evaluate(wrench[i], s.parameter, s.time, external);
+      if (wrench) wrench->evaluate(s, i, external);
       force[i] = external[0];
       for (int j = 0; j < n; ++j) force[i] += out.error[j] * T(stiffness[i * n + j]) + rate[j] * T(damping[i * n + j]);
     }

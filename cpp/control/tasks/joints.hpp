@@ -7,7 +7,7 @@ namespace sarrus {
 
 struct JointsTask : FollowingTask {
   static constexpr const char* name = "JointsTask";
-  std::vector<JointCoordinate> coordinates;
+  std::vector<TaskCoordinate> coordinates;
   Targets target;
 
   int rows() const { return static_cast<int>(coordinates.size()); }
@@ -17,7 +17,7 @@ struct JointsTask : FollowingTask {
   template <class T> void evaluate(const TaskState<T>& s, const TaskRows<T>& out) const {
     const int nv = s.tree.nv;
     for (int i = 0; i < rows(); ++i) {
-      const JointCoordinate& at = coordinates[i];
+      const TaskCoordinate& at = coordinates[i];
       const auto joint = at.motion(s);
       T g[3], *J = out.J + i * nv;
       target.evaluate(s, i, g);

@@ -13,7 +13,7 @@
 //
 //   evaluate(s, out)        J, r and the error of each row
 //   rigid_mobility(s, whole, row)   J M^-1 J^T of a row, were the mechanism one rigid body; the scale of what counts as small
-//   group(row)              rows of one group have one scale, the sum of what all of them have: default, each its own
+//   group(row)              rows of one group have one scale, by what all of them have together: default, each its own
 //   companions()            how many rows of J follow that ask for nothing and complete the groups: default, none
 //
 // A kind of forces is a ForceTask:
@@ -125,6 +125,7 @@ template <class T> struct RigidMechanism {
 /// A number of each row, which runs may vary: where the first stands in a run's row of parameters.
 struct RowNumbers {
   int first = 0, rows = 0;
+  bool any_sign = false;  // whether it may be negative
   template <class T> T operator()(const TaskState<T>& s, int row) const { return s.parameter[first + row]; }
 };
 
@@ -168,7 +169,7 @@ struct Components {
 };
 
 /// A coordinate of a joint, numbered on from the tree's over those of joints that close loops.
-struct JointCoordinate {
+struct TaskCoordinate {
   int iq, iv;
   bool turns;  // whether a pose does not tell how often it has turned
   bool angular;  // whether its velocity turns

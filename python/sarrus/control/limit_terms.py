@@ -97,8 +97,9 @@ def motion_terms(robot: Mechanism, limits: Limits | None) -> tuple[list[dict[str
         elif limits.position is None and joint.limits is not None and not joint.type.quaternion:
             low, high = joint.limits  # type: ignore[assignment]
         braking = checked_number(f"braking of '{name}'", _of_joint(limits.braking, name, 10.0))
-        ends = [real_array("limit", x) for x in (np.inf if velocity is None else velocity, low, high)]
-        for k, (speed, lower, upper) in enumerate(zip(*(np.broadcast_to(x, (n,)).tolist() for x in ends), strict=True)):
+        ends = {"velocity": np.inf if velocity is None else velocity, "lower position": low, "upper position": high}
+        columns = [np.broadcast_to(real_array(f"{what} of '{name}'", x), (n,)).tolist() for what, x in ends.items()]
+        for k, (speed, lower, upper) in enumerate(zip(*columns, strict=True)):
             if not speed >= 0.0 or not lower < upper:
                 raise ModelError(f"limits of '{name}' leave it no motion: velocity {speed!r}, position {lower, upper}")
             placed = np.isfinite([lower, upper]).any()

@@ -1,18 +1,19 @@
 """What the core is told of tasks: of each its kind and fields, and in columns of parameters the numbers that runs may have their own of.
 
-A field of a task says in its metadata of which sort it is, one of those below, which checks it and makes of it what the core reads.
+A kind in the core says which fields it has, and by their types of which sorts they are: a task's attributes of these names are checked, and
+made what the core reads, as the sort says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .._arrays import real_array
 from ..errors import ModelError, ShapeError, StateError
 from ..laws import Law, law_terms_of_runs
@@ -23,7 +24,8 @@ from .coordinates import coordinate, loses_turns, turning
 if TYPE_CHECKING:
     from .tasks import PointContact, SurfaceContact, Task
 
-COMPONENTS = ("rx", "ry", "rz", "tx", "ty", "tz")
+NAMES = ("rx", "ry", "rz", "tx", "ty", "tz")
+KINDS: dict[str, tuple[tuple[str, str], ...]] = _core.task_table()  # of each kind (key, sort) of its fields
 DIFFERENCE = 1e-3  # [s] over which rates of a function's poses are found
 Numbers = NDArray[np.float64]
 
@@ -50,7 +52,7 @@ class TaskTerms:
         firsts = np.cumsum([motors, *(contact._rows for contact in contacts)]).tolist()
         self.contact_unknowns = {c.frame: range(*ends) for c, *ends in zip(contacts, firsts, firsts[1:], strict=False)}
         for task in tasks:
-            if not getattr(type(task), "_kind", ""):
+            if not getattr(task, "_kind", ""):
                 raise TypeError(f"no task: {task!r}; tasks are those of sarrus.control, such as FrameTask")
             if not isinstance(task.hard, (bool, np.bool_)):
                 raise TypeError(f"hard of {task_name(task)} must be True or False; got {task.hard!r}")
@@ -65,30 +67,25 @@ class TaskTerms:
         self.descriptors = sorted(terms, key=lambda term: int(term["level"]))
 
     def _described(self, task: Task, level: int) -> dict[str, Any]:
-        kind, described = task._described(self)
-        weight = self.row_numbers(f"weight of {task_name(task)}", task.weight, task._rows(self))
+        kind, name = task._kind_of(self), task_name(task)
+        values = task._values(self)
+        described = {
+            key: SORTS[sort](self, task, values[key] if key in values else getattr(task, key), f"{key} of {name}")
+            for key, sort in KINDS[kind]
+        }
+        weight = self.row_numbers(f"weight of {name}", task.weight, task._rows(self))
         if any((w <= 0.0).any() for w in self.columns[weight[0] :]):
-            raise ModelError(f"weight of {task_name(task)} must be positive; got {task.weight!r}")
+            raise ModelError(f"weight of {name} must be positive; got {task.weight!r}")
         return {"kind": kind, "level": level, "weight": weight, "fields": described}
 
-    def fields_of(self, task: Task) -> dict[str, Any]:
-        """Of each field that has a sort, what the core reads."""
-        return {
-            f.metadata.get("key", f.name): f.metadata["sort"](
-                self, task, getattr(task, f.name), f"{f.name} of {task_name(task)}"
-            )
-            for f in fields(task)
-            if "sort" in f.metadata
-        }
-
-    def row_numbers(self, what: str, value: Any, rows: int, *, negative: bool = False) -> tuple[int, int]:
+    def row_numbers(self, what: str, value: Any, rows: int, *, any_sign: bool = False) -> tuple[int, int]:
         """A number of each row: its first column, and how many there are."""
         x = real_array(what, value)
         if x.shape not in ((), (rows,)) and not (x.ndim == 2 and x.shape[1] in (1, rows)):
             raise ShapeError(
                 f"{what} is a number, ({rows},) for its rows, or of many runs (runs, {rows}) or (runs, 1); got shape {x.shape}"
             )
-        if not np.isfinite(x).all() or (not negative and (x < 0.0).any()):
+        if not np.isfinite(x).all() or (not any_sign and (x < 0.0).any()):
             raise ModelError(f"{what} must be finite and not negative; got {value!r}")
         self.columns += list(np.moveaxis(np.broadcast_to(x, (*x.shape[:-1], rows)), -1, 0))
         return len(self.columns) - rows, rows
@@ -124,36 +121,20 @@ def _frame(terms: TaskTerms, task: Any, name: str, what: str) -> str:
     return name
 
 
-def _gain(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, int]:
-    return terms.row_numbers(what, value, task._rows(terms))
-
-
-def _damping(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, int]:
+def _numbers(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, int]:
     if isinstance(value, str):
-        if value != "critical":
+        if not what.startswith("damping") or value != "critical":
             raise ModelError(f"{what} is 'critical' or numbers; got {value!r}")
         value = 2.0 * np.sqrt(real_array(what, task.stiffness))
-    return _gain(terms, task, value, what)
-
-
-def _coordinate(terms: TaskTerms, task: Any, joint: str, what: str) -> list[dict[str, Any]]:
-    return [coordinate_terms(terms.robot, joint, task.index, type(task).__name__)]
-
-
-def _target(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, list[Any]]:
-    return terms.targets(what, [value])
+    return terms.row_numbers(what, value, task._rows(terms))
 
 
 def _targets(terms: TaskTerms, task: Any, values: Any, what: str) -> tuple[int, list[Any]]:
     rows = task._rows(terms)
-    several = list(values) if isinstance(values, (list, tuple, np.ndarray)) else [values]
-    if len(several) != rows:
+    laws = list(values) if isinstance(values, (list, tuple)) or np.ndim(values) else [values]
+    if len(laws) != rows:
         raise ShapeError(f"{what} has a number or law for each of {rows} components; got {values!r}")
-    return terms.targets(what, several)
-
-
-def _components(terms: TaskTerms, task: Any, value: Any, what: str) -> list[int]:
-    return components_of(task)
+    return terms.targets(what, laws)
 
 
 def _axes(terms: TaskTerms, task: Any, value: Any, what: str) -> bool:
@@ -192,7 +173,7 @@ def _pose(terms: TaskTerms, task: Any, target: Any, what: str) -> dict[str, Any]
     return {"numbers": terms.targets(what, slots), "call": call}
 
 
-def _matrix(terms: TaskTerms, task: Any, value: Any, what: str) -> list[float]:
+def matrix_of_rows(terms: TaskTerms, task: Any, value: Any, what: str) -> Numbers:
     """Symmetric, of the task's rows."""
     n, x = task._rows(terms), real_array(what, value)
     if x.shape not in ((), (n,), (n, n)):
@@ -200,43 +181,27 @@ def _matrix(terms: TaskTerms, task: Any, value: Any, what: str) -> list[float]:
     matrix = x if x.ndim == 2 else np.diag(np.broadcast_to(x, (n,)))
     if not np.isfinite(x).all() or not np.allclose(matrix, matrix.T):
         raise ModelError(f"{what} must be symmetric and finite; got {value!r}")
-    return matrix.ravel().tolist()
+    return matrix
 
 
-def _inverse(terms: TaskTerms, task: Any, value: Any, what: str) -> list[float]:
-    """The inverse of a positive definite matrix."""
-    n = task._rows(terms)
-    matrix = np.reshape(_matrix(terms, task, value, what), (n, n))
-    if not np.linalg.eigvalsh(matrix).min() > 0.0:
-        raise ModelError(f"{what} must be positive definite; got {value!r}")
-    return np.linalg.inv(matrix).ravel().tolist()
-
-
-def _laws(terms: TaskTerms, task: Any, values: Any, what: str) -> list[Any]:
-    """A law or number for each row, or none at all."""
-    laws, n = [], task._rows(terms)
-    if values is not None and len(values) != n:
-        raise ShapeError(f"{what} has a number or law for each of {n} components; got {values!r}")
-    for value in () if values is None else values:
-        law, whose = law_terms_of_runs(value, what, len(terms.columns))
-        laws.append(law)
-        terms.columns += whose
-    return laws
-
-
-Sort = Mapping[str, Any]
-FRAME: Sort = {"sort": _frame}  # the name of a body or frame
-GAIN: Sort = {"sort": _gain}  # a number, or one a row, which runs may vary
-DAMPING: Sort = {"sort": _damping}  # the same, or "critical"
-COORDINATE: Sort = {"sort": _coordinate, "key": "coordinates"}  # a joint, of which the task has an index
-TARGET: Sort = {"sort": _target}  # a number or law
-TARGETS: Sort = {"sort": _targets}  # a number or law for each row
-POSE: Sort = {"sort": _pose}
-COMPONENTS_OF_POSE: Sort = {"sort": _components}
-AXES: Sort = {"sort": _axes}
-MATRIX: Sort = {"sort": _matrix}
-INVERSE_MATRIX: Sort = {"sort": _inverse, "key": "mobility"}
-LAWS: Sort = {"sort": _laws}
+Sort = Callable[[TaskTerms, Any, Any, str], Any]
+SORTS: dict[str, Sort] = {
+    "frame": _frame,
+    "components": lambda terms, task, value, what: components_of(task),
+    "coordinates": lambda terms, task, names, what: [
+        coordinate_terms(terms.robot, name, index, type(task).__name__) for name, index in names
+    ],
+    "targets": _targets,
+    "targets or none": lambda *of: None if of[2] is None else _targets(*of),
+    "pose": _pose,
+    "numbers": _numbers,
+    "numbers of any sign": lambda terms, task, value, what: terms.row_numbers(
+        what, value, task._rows(terms), any_sign=True
+    ),
+    "matrix": lambda *of: matrix_of_rows(*of).ravel().tolist(),
+    "target's axes": _axes,
+    "plain": lambda terms, task, value, what: value,
+}
 
 
 # ---- names, components and poses -------------------------------------------------------------------------------------
@@ -268,11 +233,11 @@ def components_of(task: Any) -> list[int]:
         translates = not callable(target) and _shape(target)[-1:] == (3,)
         components = "tx ty tz" if translates else "rx ry rz tx ty tz"
     names = components.split() if isinstance(components, str) else []
-    if not names or len(set(names)) != len(names) or any(name not in COMPONENTS for name in names):
+    if not names or len(set(names)) != len(names) or any(name not in NAMES for name in names):
         raise ModelError(
             f"components of {task_name(task)} are some of 'rx ry rz tx ty tz', each once; got {components!r}"
         )
-    return [COMPONENTS.index(name) for name in names]
+    return [NAMES.index(name) for name in names]
 
 
 def _is_pose(target: Any) -> bool:

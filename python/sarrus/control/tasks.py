@@ -21,24 +21,7 @@ from ..mechanism import Mechanism
 from .coordinates import one_a_coordinate
 from .path import Path
 from .shared_rows import warn_of_shared_rows
-from .task_terms import (
-    AXES,
-    COMPONENTS_OF_POSE,
-    COORDINATE,
-    DAMPING,
-    FRAME,
-    GAIN,
-    INVERSE_MATRIX,
-    LAWS,
-    MATRIX,
-    POSE,
-    TARGET,
-    TARGETS,
-    TaskTerms,
-    components_of,
-    coordinate_terms,
-    task_name,
-)
+from .task_terms import KINDS, TaskTerms, components_of, matrix_of_rows, task_name
 
 __all__ = [
     "CenterOfMassTask",
@@ -73,14 +56,21 @@ class Task:
     weight: Gain = 1.0
     hard: bool = False
     priority: int = 0
-    _kind: ClassVar[str] = ""  # what the core calls it
+    _kind: ClassVar[str] = ""  # what the core calls it: as the class, or one that it derives from
+
+    def __init_subclass__(cls) -> None:
+        if cls.__name__ in KINDS:
+            cls._kind = cls.__name__
+
+    def _kind_of(self, terms: TaskTerms) -> str:
+        return self._kind
 
     def _rows(self, terms: TaskTerms) -> int:
         return 1
 
-    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
-        """The core's kind, and what it reads of the fields."""
-        return self._kind, terms.fields_of(self)
+    def _values(self, terms: TaskTerms) -> dict[str, Any]:
+        """Of fields in the core that are none of its own."""
+        return {}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,8 +82,8 @@ class Following(Task):
     stiffness : kp [1/s2], a number or one a row; damping : kd [1/s]; "critical": 2 sqrt(kp)
     """
 
-    stiffness: Gain = field(default=100.0, metadata=GAIN)
-    damping: Damping = field(default="critical", metadata=DAMPING)
+    stiffness: Gain = 100.0
+    damping: Damping = "critical"
 
 
 class _OfComponents(Task):
@@ -106,22 +96,22 @@ class _OfComponents(Task):
 class _Centroidal(_OfComponents):
     """A task of the whole mechanism."""
 
-    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+    def _values(self, terms: TaskTerms) -> dict[str, Any]:
         if not terms.robot.mass > 0.0:
             raise ModelError(f"{task_name(self)} needs a mechanism that has mass")
-        return super()._described(terms)
+        return {}
 
 
 class _OfPose(_OfComponents):
     """A task of a frame's pose relative to a frame of reference."""
 
     frame: str
-    reference: str
 
-    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
-        if self.frame == self.reference:
-            raise ModelError(f"{task_name(self)} relates '{self.reference}' to itself")
-        return super()._described(terms)
+    def _values(self, terms: TaskTerms) -> dict[str, Any]:
+        reference = getattr(self, "reference", "ground")
+        if self.frame == reference:
+            raise ModelError(f"{task_name(self)} relates '{reference}' to itself")
+        return {"reference": reference}
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,23 +132,21 @@ class FrameTask(Following, _OfPose):
     axes : "world", or "target": along whose axes the error has its components
     """
 
-    frame: str = field(metadata=FRAME)
-    target: FrameTarget = field(metadata=POSE)
-    components: str | None = field(default=None, metadata=COMPONENTS_OF_POSE)
-    axes: Literal["world", "target"] = field(default="world", kw_only=True, metadata=AXES)
-    reference: str = field(default="ground", init=False, repr=False, metadata=FRAME)
-    _kind = "FrameTask"
+    frame: str
+    target: FrameTarget
+    components: str | None = None
+    axes: Literal["world", "target"] = field(default="world", kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeTask(Following, _OfPose):
     """A frame is to follow a pose relative to another one, `reference`; as :class:`FrameTask`, in the axes of the reference."""
 
-    frame: str = field(metadata=FRAME)
-    reference: str = field(metadata=FRAME)
-    target: FrameTarget = field(metadata=POSE)
-    components: str | None = field(default=None, metadata=COMPONENTS_OF_POSE)
-    axes: Literal["world", "target"] = field(default="world", kw_only=True, metadata=AXES)
+    frame: str
+    reference: str
+    target: FrameTarget
+    components: str | None = None
+    axes: Literal["world", "target"] = field(default="world", kw_only=True)
     _kind = "FrameTask"
 
 
@@ -178,30 +166,59 @@ class ImpedanceTask(_OfPose):
     Hogan, Impedance control, J. Dyn. Sys. Meas. Control 107, 1985.
     """
 
-    frame: str = field(metadata=FRAME)
-    target: FrameTarget = field(metadata=POSE)
-    inertia: ArrayLike = field(metadata=INVERSE_MATRIX)
-    stiffness: ArrayLike = field(metadata=MATRIX)
-    damping: ArrayLike = field(metadata=MATRIX)
-    wrench: Sequence[Law | float] | None = field(default=None, metadata=LAWS)
-    components: str | None = field(default=None, metadata=COMPONENTS_OF_POSE)
-    axes: Literal["world", "target"] = field(default="world", kw_only=True, metadata=AXES)
-    reference: str = field(default="ground", init=False, repr=False, metadata=FRAME)
-    _kind = "ImpedanceTask"
+    frame: str
+    target: FrameTarget
+    inertia: ArrayLike
+    stiffness: ArrayLike
+    damping: ArrayLike
+    wrench: Sequence[Law | float] | None = None
+    components: str | None = None
+    axes: Literal["world", "target"] = field(default="world", kw_only=True)
+
+    def _values(self, terms: TaskTerms) -> dict[str, Any]:
+        what = f"inertia of {task_name(self)}"
+        inertia = matrix_of_rows(terms, self, self.inertia, what)
+        if not np.linalg.eigvalsh(inertia).min() > 0.0:
+            raise ModelError(f"{what} must be positive definite; got {self.inertia!r}")
+        return super()._values(terms) | {"mobility": np.linalg.inv(inertia)}
 
 
-@dataclass(frozen=True, eq=False)
-class JointTask(Following):
-    """One coordinate of a joint, also of one that closes a loop, is to follow a law or number [rad or m]; gains as of :class:`FrameTask`."""
+class _OfJoints(Following):
+    """A task of coordinates of joints."""
 
-    joint: str = field(metadata=COORDINATE)
-    target: Law | Gain | Sequence[Law | float] = field(metadata=TARGET)
-    index: int = 0
     _kind = "JointsTask"
 
+    def _followed(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
+        """Joint, index and target of each."""
+        raise NotImplementedError
+
+    def _rows(self, terms: TaskTerms) -> int:
+        return len(self._followed(terms.robot))
+
+    def _values(self, terms: TaskTerms) -> dict[str, Any]:
+        followed = self._followed(terms.robot)
+        if not followed:
+            raise ModelError(f"{task_name(self)} holds no joint")
+        return {
+            "coordinates": [(name, index) for name, index, _ in followed],
+            "target": [target for *_, target in followed],
+        }
+
 
 @dataclass(frozen=True, eq=False)
-class PostureTask(Following):
+class JointTask(_OfJoints):
+    """One coordinate of a joint, also of one that closes a loop, is to follow a law or number [rad or m]; gains as of :class:`FrameTask`."""
+
+    joint: str
+    target: Law | Gain | Sequence[Law | float]
+    index: int = 0
+
+    def _followed(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
+        return [(self.joint, self.index, self.target)]
+
+
+@dataclass(frozen=True, eq=False)
+class PostureTask(_OfJoints):
     """Many joints are to follow laws or numbers; gains as of :class:`FrameTask`, numbers or one a coordinate.
 
     Attributes
@@ -211,22 +228,8 @@ class PostureTask(Following):
     """
 
     targets: Any
-    _kind = "JointsTask"
 
-    def _rows(self, terms: TaskTerms) -> int:
-        return len(self._coordinates(terms.robot))
-
-    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
-        followed = self._coordinates(terms.robot)
-        if not followed:
-            raise ModelError(f"{task_name(self)} holds no joint")
-        return self._kind, terms.fields_of(self) | {
-            "coordinates": [coordinate_terms(terms.robot, name, k, type(self).__name__) for name, k, _ in followed],
-            "target": terms.targets(f"target of {task_name(self)}", [target for *_, target in followed]),
-        }
-
-    def _coordinates(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
-        """Joint, index and target of each."""
+    def _followed(self, robot: Mechanism) -> list[tuple[str, int, Any]]:
         if isinstance(self.targets, Mapping):
             followed = []
             for name, target in self.targets.items():
@@ -252,14 +255,13 @@ class PostureTask(Following):
 class CenterOfMassTask(Following, _Centroidal):
     """The centre of mass is to follow numbers or laws, one for each component [m]; gains as of :class:`FrameTask`."""
 
-    target: Sequence[Law | Gain | Sequence[Law | float]] = field(metadata=TARGETS)
-    components: str = field(default="tx ty tz", metadata=COMPONENTS_OF_POSE)
-    _kind = "CenterOfMassTask"
+    target: Sequence[Law | Gain | Sequence[Law | float]]
+    components: str = "tx ty tz"
 
-    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+    def _values(self, terms: TaskTerms) -> dict[str, Any]:
         if min(components_of(self)) < 3:
             raise ModelError(f"components of CenterOfMassTask are of 'tx ty tz'; got {self.components!r}")
-        return super()._described(terms)
+        return super()._values(terms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,10 +275,9 @@ class MomentumTask(_Centroidal):
     gain : [1/s]
     """
 
-    target: Sequence[Law | Gain | Sequence[Law | float]] = field(metadata=TARGETS)
-    components: str = field(default="rx ry rz tx ty tz", metadata=COMPONENTS_OF_POSE)
-    gain: Gain = field(default=10.0, metadata=GAIN)
-    _kind = "MomentumTask"
+    target: Sequence[Law | Gain | Sequence[Law | float]]
+    components: str = "rx ry rz tx ty tz"
+    gain: Gain = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +301,11 @@ class ForceTask(Task):
     target: Any
     rows: Sequence[int] | None = None
     integral: Gain = 0.0
-    _kind = "MultiplierTask"  # of constraints; or "ContactForceTask"
+
+    _kind = "MultiplierTask"
+
+    def _kind_of(self, terms: TaskTerms) -> str:
+        return "ContactForceTask" if self.on in terms.contact_unknowns else self._kind
 
     def _rows(self, terms: TaskTerms) -> int:
         return len(self._numbers(terms))
@@ -316,23 +321,24 @@ class ForceTask(Task):
             raise ModelError(f"rows of {task_name(self)} are numbers below {len(all_of)}; got {self.rows!r}")
         return [all_of[r] for r in rows]
 
-    def _described(self, terms: TaskTerms) -> tuple[str, dict[str, Any]]:
+    def _values(self, terms: TaskTerms) -> dict[str, Any]:
         numbers, what = self._numbers(terms), task_name(self)
-        targets = self.target if isinstance(self.target, (list, tuple)) else [self.target] * len(numbers)
+        targets = list(self.target) if isinstance(self.target, (list, tuple)) else [self.target] * len(numbers)
         if len(targets) != len(numbers):
             raise ShapeError(f"target of {what} is one number or law, or {len(numbers)}; got {self.target!r}")
-        described = {"target": terms.targets(f"target of {what}", targets)}
         integrates = bool(np.any(real_array(f"integral of {what}", self.integral)))
         if self.on in terms.contact_unknowns:
             if integrates:
                 raise ModelError(
                     f"integral of {what} is for constraints: a contact's force is what the controller chooses"
                 )
-            return "ContactForceTask", described | {"unknowns": numbers}
+            return {"target": targets, "unknowns": numbers}
         warn_of_shared_rows(terms.robot, self.on, numbers, what)
-        integral = terms.row_numbers(f"integral of {what}", self.integral, len(numbers), negative=True)
-        state = terms.new_states(len(numbers)) if integrates else -1
-        return self._kind, described | {"rows": numbers, "integral": integral, "state": state}
+        return {
+            "target": targets,
+            "rows": numbers,
+            "state": terms.new_states(len(numbers)) if integrates else -1,
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,12 @@
 """TaskControl as a user meets it: what it prints, what it refuses, in simulations and with functions as targets."""
 
+import copy
+
 import numpy as np
 import pytest
 
 import sarrus
-from sarrus import control
+from sarrus import _core, control
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +51,47 @@ def test_the_answer_prints_as_a_table(delta):
         (lambda r: [control.CenterOfMassTask([0.0, 0.0])], "3 components"),
         (lambda r: [control.ImpedanceTask("tip", np.eye(4), -1.0, 1.0, 1.0)], "positive definite"),
         (lambda r: [control.RelativeTask("tip", "tip", np.eye(4))], "itself"),
+        (lambda r: [control.CenterOfMassTask([0.0], "rx")], "of 'tx ty tz'"),
+        (lambda r: [control.ImpedanceTask("tip", np.eye(4), 1.0, 1.0, 1.0, [0.0])], "each of 6 components"),
         (lambda r: ["tip"], "no task"),
+        (lambda r: [sarrus.control.tasks.Task()], "no task"),
     ],
 )
 def test_wrong_tasks_have_errors_of_their_own(arm, make, message):
     with pytest.raises((sarrus.SarrusError, TypeError, ValueError), match=message):
         control.TaskControl(arm, make(arm))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda task: task.update(kind="Tilt"), "no kind of task is 'Tilt'"),
+        (lambda task: task.update(tilt=1.0), "FrameTask: 'tilt' is none of its fields, level, weight"),
+        (lambda task: task.pop("weight"), "FrameTask has no field 'weight' in its description"),
+        (lambda task: task["fields"].update(tilt=1.0), "FrameTask: 'tilt' is none of its fields, frame, reference"),
+        (lambda task: task["fields"].pop("target"), "FrameTask has no field 'target' in its description"),
+        (lambda task: task["fields"].update(stiffness=(0, 2)), "FrameTask has 3 rows, its stiffness 2"),
+    ],
+)
+def test_the_core_refuses_what_no_kind_has(arm, change, message):
+    law = control.TaskControl(arm, control.FrameTask("tip", [0.5, 0.0, 0.5]))
+    described = copy.deepcopy(law._core_terms)
+    _core.TaskController(arm, described, law.parameters)
+    change(described["tasks"][0])
+    with pytest.raises(ValueError, match=message):
+        _core.TaskController(arm, described, law.parameters)
+
+
+def test_a_class_of_ones_own_is_the_task_that_it_derives_from(arm):
+    class Reach(control.FrameTask):
+        """A frame task with a name of its own."""
+
+    q, v = np.full(6, 0.3), np.zeros(6)
+    place = [0.5, 0.0, 0.5]
+    answers = [
+        control.TaskControl(arm, kind("tip", place), limits=None)(0.0, q, v) for kind in (Reach, control.FrameTask)
+    ]
+    assert np.array_equal(*answers)
 
 
 def test_a_list_in_itself_is_an_error_of_its_own(arm):
