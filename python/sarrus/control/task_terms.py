@@ -37,6 +37,7 @@ class TaskTerms:
     ----------
     descriptors : a dict a task, by level, which the core reads
     levels, sizes : of each task in the order of the arguments, its level (0: hard) and number of rows; depth : how many priorities there are
+    rows : of the task that is described
     columns : parameters, () or (runs,) each
     functions : targets that are functions: where their 24 numbers start among the numbers of a call, the function, what to call it in messages
     call_size, states : how many numbers a call brings along, and internal states there are
@@ -48,7 +49,7 @@ class TaskTerms:
         self.robot = robot
         self.columns: list[Numbers] = []
         self.functions: list[tuple[int, Callable[[float], Any], str]] = []
-        self.call_size = self.states = 0
+        self.call_size = self.states = self.rows = 0
         firsts = np.cumsum([motors, *(contact._rows for contact in contacts)]).tolist()
         self.contact_unknowns = {c.frame: range(*ends) for c, *ends in zip(contacts, firsts, firsts[1:], strict=False)}
         for task in tasks:
@@ -68,19 +69,20 @@ class TaskTerms:
 
     def _described(self, task: Task, level: int) -> dict[str, Any]:
         kind, name = task._kind_of(self), task_name(task)
+        self.rows = task._rows(self)
         values = task._values(self)
         described = {
             key: SORTS[sort](self, task, values[key] if key in values else getattr(task, key), f"{key} of {name}")
             for key, sort in KINDS[kind]
         }
-        weight = self.row_numbers(f"weight of {name}", task.weight, task._rows(self))
+        weight = self.row_numbers(f"weight of {name}", task.weight)
         if any((w <= 0.0).any() for w in self.columns[weight[0] :]):
             raise ModelError(f"weight of {name} must be positive; got {task.weight!r}")
         return {"kind": kind, "level": level, "weight": weight, "fields": described}
 
-    def row_numbers(self, what: str, value: Any, rows: int, *, any_sign: bool = False) -> tuple[int, int]:
+    def row_numbers(self, what: str, value: Any, *, any_sign: bool = False) -> tuple[int, int]:
         """A number of each row: its first column, and how many there are."""
-        x = real_array(what, value)
+        rows, x = self.rows, real_array(what, value)
         if x.shape not in ((), (rows,)) and not (x.ndim == 2 and x.shape[1] in (1, rows)):
             raise ShapeError(
                 f"{what} is a number, ({rows},) for its rows, or of many runs (runs, {rows}) or (runs, 1); got shape {x.shape}"
@@ -126,14 +128,13 @@ def _numbers(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, i
         if not what.startswith("damping") or value != "critical":
             raise ModelError(f"{what} is 'critical' or numbers; got {value!r}")
         value = 2.0 * np.sqrt(real_array(what, task.stiffness))
-    return terms.row_numbers(what, value, task._rows(terms))
+    return terms.row_numbers(what, value)
 
 
 def _targets(terms: TaskTerms, task: Any, values: Any, what: str) -> tuple[int, list[Any]]:
-    rows = task._rows(terms)
     laws = list(values) if isinstance(values, (list, tuple)) or np.ndim(values) else [values]
-    if len(laws) != rows:
-        raise ShapeError(f"{what} has a number or law for each of {rows} components; got {values!r}")
+    if len(laws) != terms.rows:
+        raise ShapeError(f"{what} has a number or law for each of {terms.rows} components; got {values!r}")
     return terms.targets(what, laws)
 
 
@@ -173,9 +174,9 @@ def _pose(terms: TaskTerms, task: Any, target: Any, what: str) -> dict[str, Any]
     return {"numbers": terms.targets(what, slots), "call": call}
 
 
-def matrix_of_rows(terms: TaskTerms, task: Any, value: Any, what: str) -> Numbers:
+def matrix_of_rows(terms: TaskTerms, value: Any, what: str) -> Numbers:
     """Symmetric, of the task's rows."""
-    n, x = task._rows(terms), real_array(what, value)
+    n, x = terms.rows, real_array(what, value)
     if x.shape not in ((), (n,), (n, n)):
         raise ShapeError(f"{what} is a number, ({n},) or ({n}, {n}); got {x.shape}")
     matrix = x if x.ndim == 2 else np.diag(np.broadcast_to(x, (n,)))
@@ -195,10 +196,8 @@ SORTS: dict[str, Sort] = {
     "targets or none": lambda *of: None if of[2] is None else _targets(*of),
     "pose": _pose,
     "numbers": _numbers,
-    "numbers of any sign": lambda terms, task, value, what: terms.row_numbers(
-        what, value, task._rows(terms), any_sign=True
-    ),
-    "matrix": lambda *of: matrix_of_rows(*of).ravel().tolist(),
+    "numbers of any sign": lambda terms, task, value, what: terms.row_numbers(what, value, any_sign=True),
+    "matrix": lambda terms, task, value, what: matrix_of_rows(terms, value, what).ravel().tolist(),
     "target's axes": _axes,
     "plain": lambda terms, task, value, what: value,
 }

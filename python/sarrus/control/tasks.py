@@ -177,7 +177,7 @@ class ImpedanceTask(_OfPose):
 
     def _values(self, terms: TaskTerms) -> dict[str, Any]:
         what = f"inertia of {task_name(self)}"
-        inertia = matrix_of_rows(terms, self, self.inertia, what)
+        inertia = matrix_of_rows(terms, self.inertia, what)
         if not np.linalg.eigvalsh(inertia).min() > 0.0:
             raise ModelError(f"{what} must be positive definite; got {self.inertia!r}")
         return super()._values(terms) | {"mobility": np.linalg.inv(inertia)}
