@@ -31,14 +31,13 @@ struct LimitedRows {
   const double* C;  // limits x n
   const double *lower, *upper;
   const double* terms;  // size of what a limit is the difference of
-  const bool* soft;  // which of them are given up first: those of motion
+  const bool* soft;  // which of them are relaxed first: those of motion
   const double* q = nullptr;  // directions of the cascade without limits,
   const CascadeMark* mark = nullptr;  // and where it stood after each level; or null
-  const int *first = nullptr,
-            *column = nullptr;  // of limit i, which few columns are not zero: column[first[i]] to column[first[i + 1]]
-  const double* length = nullptr;
+  const int* first = nullptr;  // limits + 1: where the columns of limit i start that are not zero; a row of many has none listed
+  const int* column = nullptr;
+  const double* length = nullptr;  // of each limit's row
 
-  /// Finds these columns, and lengths. A row of many columns has none listed.
   void set_columns(Arena& arena) {
     int *starts = arena.take<int>(limits + 1), *columns = arena.take<int>(limits * n), count = 0;
     double* lengths = arena.take<double>(limits);
@@ -101,7 +100,7 @@ inline Place place(const LimitedRows& p, const Ends& s, int i, const double* x) 
   return {p.along(i, x), rounding * (size + std::abs(s.lower[i])), rounding * (size + std::abs(s.upper[i]))};
 }
 
-/// Whatever rounding is.
+/// Without allowance for rounding.
 inline bool within_plainly(const LimitedRows& p, const double* x) {
   for (int i = 0; i < p.limits; ++i) {
     const double at = scalar_product(p.C + i * p.n, x, p.n);
@@ -114,7 +113,7 @@ inline bool within_plainly(const LimitedRows& p, const double* x) {
 inline bool within(const LimitedRows& p, const Ends& s, const double* x, bool all = true) {
   for (int i = 0; i < p.limits; ++i) {
     const double at = p.along(i, x);
-    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // whatever rounding is
+    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // without allowance for rounding
     if (!plain && (all || !p.soft[i]) && place(p, s, i, x).beyond(s, i) != 0) return false;
   }
   return true;
