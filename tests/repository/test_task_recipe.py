@@ -37,7 +37,9 @@ def test_a_task_is_its_file_a_line_and_its_dataclass(tmp_path):
 
 @soak
 def test_a_task_that_was_added_works(tmp_path):
-    with_a_task(tmp_path).run(TOYS / "use_distance_task.py")
+    copy = with_a_task(tmp_path)
+    copy.install()
+    copy.run(TOYS / "use_distance_task.py")
 
 
 def test_no_file_but_its_own_knows_a_task():
