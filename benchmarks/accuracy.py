@@ -160,7 +160,7 @@ def measure(section: str, title: str, robot: Any, states: States, bar: float, li
         except NoPeerError:
             break
         peer.set(solver, settings)
-        theirs, said = peer.accelerations(solver, states)
+        theirs, said = peer.complete_acceleration(solver, states)
         error = relative_error(theirs, wanted)
         k = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
         peers[label] = float(error[k])

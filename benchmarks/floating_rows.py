@@ -33,13 +33,13 @@ def run(selection: Selection, seconds: float, tell: Callable[[str], None]) -> li
     if not groups or "gjm" not in selection.algorithms or not selection.models & set(TITLES):
         return []
     robot = satellite()
-    f, q = robot.generalized_jacobian, robot.random(np.random.default_rng(0), size=BATCH)
-    one = statement("f(q, 'hand', out=J)", "q", list(q[:CYCLE]), f=f, J=np.empty((6, 6)))
+    f, q = sarrus.floating.generalized_jacobian, robot.random(np.random.default_rng(0), size=BATCH)
+    one = statement("f(robot, q, 'hand', out=J)", "q", list(q[:CYCLE]), f=f, robot=robot, J=np.empty((6, 6)))
     out = np.empty((BATCH, 6, 6))
 
     def together() -> float:
         start = perf_counter()
-        f(q, "hand", out=out, threads=1)
+        f(robot, q, "hand", out=out, threads=1)
         return (perf_counter() - start) / BATCH
 
     rows = {

@@ -73,12 +73,12 @@ def consistent_states(robot: Any, count: int, reach: float, rng: np.random.Gener
     stride = reach / steps * rng.uniform(0, 1, (count, 1))
     for step in range(steps):
         turn = (0.1 if step else 1.0) * rng.standard_normal((count, robot.nv))
-        direction = _unit(robot.project_velocity(q, direction + turn, metric="plain"))
+        direction = _unit(robot.project_velocity(q, direction + turn, metric="euclidean"))
         q = np.array(robot.project_configuration(robot.integrate(q, stride * direction)))
-    worst = np.abs(robot.loop_residual(q)).max(initial=0)
+    worst = np.abs(robot.constraint_residual(q)).max(initial=0)
     if not worst <= 1e-12:
         raise ValueError(f"{robot.name}: loops are open by {worst:.1e}")
-    v = _unit(robot.project_velocity(q, rng.standard_normal((count, robot.nv)), metric="plain"))
+    v = _unit(robot.project_velocity(q, rng.standard_normal((count, robot.nv)), metric="euclidean"))
     return States(q, rng.uniform(0.2, 1, (count, 1)) * v, rng.standard_normal((count, robot.nv)))
 
 

@@ -65,7 +65,7 @@ class LoopSubject:
         few = self.states.first(max(2, CHECKED // self._fewer))
         wanted = Reference(self.robot).accelerations(few)
         answers = {"sarrus": np.array([self.robot.forward_dynamics(*state) for state in zip(*few)])}
-        answers |= {side: peer.accelerations(SIDES[side][0], few)[0] for side, peer in self.peers.items()}
+        answers |= {side: peer.complete_acceleration(SIDES[side][0], few)[0] for side, peer in self.peers.items()}
         errors = {side: float(np.median(relative_error(a, wanted))) for side, a in answers.items()}
         for side, tolerance in TOLERANCE.items():
             if side in errors and not errors[side] < tolerance:

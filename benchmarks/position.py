@@ -69,7 +69,7 @@ def _rows_of(robot: sarrus.Mechanism, turned: bool, seconds: float) -> list[Row]
         return min(spent), answer
 
     each, many = batch(lambda: robot.inverse_kinematics({"platform": places}, near=q))
-    error = float(np.abs(robot.loop_residual(many)).max())
+    error = float(np.abs(robot.constraint_residual(many)).max())
     there = robot.pose(many, "platform")
     error = max(error, float(np.abs((there - poses)[:, :3, slice(None) if turned else 3]).max()))
     per_call = float(np.median(own)) * 1e6

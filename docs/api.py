@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import sys
 
 import sarrus
 from sarrus.io import formats
@@ -13,8 +14,8 @@ GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is o
                                           "load", "loads", "load_builder"]),
     "joints": ("Joint types", ["Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Gimbal", "Spherical", "Planar",
                                "Free", "Fixed"]),
-    "simulation": ("Simulation", ["simulate", "simulate_many", "Event", "Trajectory", "Sweep", "Status"]),
-    "showing": ("Pictures and the viewer", ["view", "View", "Skeleton"]),
+    "simulation": ("Simulation", ["simulate", "simulate_many", "Event", "Trajectory"]),
+    "showing": ("Pictures and the viewer", ["view", "Skeleton"]),
     "spatial_classes": ("Poses and inertias", ["Transform", "Rotation", "Inertia"]),
 }  # fmt: skip
 METHODS = {  # pages of the class Mechanism, by the module in which a function stands
@@ -22,8 +23,7 @@ METHODS = {  # pages of the class Mechanism, by the module in which a function s
     "positions": ("Mechanism: positions and loops", "sarrus.analysis.assembly"),
     "mobility": ("Mechanism: mobility", "sarrus.analysis.mobility"),
     "actuation": ("Mechanism: actuation", "sarrus.analysis.actuation"),
-    "floating": ("Mechanism: moving bases", "sarrus.analysis.free_floating"),
-    "formulations": ("Mechanism: formulations and linear equations", "sarrus.analysis.formulations"),
+    "linearization": ("Mechanism: linear equations", "sarrus.analysis.linearization"),
 }
 
 
@@ -36,11 +36,21 @@ def public(module):
 
 
 def methods():
-    """Public members of Mechanism to the module of the class where they stand."""
+    """Public members of Mechanism to the module where they stand."""
     members = {}
     for owner in reversed(sarrus.Mechanism.__mro__):
-        members |= {name: owner.__module__ for name in vars(owner) if not name.startswith("_")}
+        members |= {name: home(owner, name, x) for name, x in vars(owner).items() if not name.startswith("_")}
     return members
+
+
+def home(owner, name, member):
+    """Of a method the module of its function; those of the core do not tell it."""
+    if inspect.isfunction(member):
+        return member.__module__
+    modules = [
+        m for path, m in sys.modules.items() if path.startswith("sarrus.analysis.") and vars(m).get(name) is member
+    ]
+    return modules[0].__name__ if modules else owner.__module__
 
 
 def names():
@@ -74,16 +84,13 @@ def write(folder):
         chosen = [name for name, where in members.items() if where.startswith(module)]
         made[key] = page(title, [of_mechanism(name) for name in chosen])
     rest = [n for n, where in members.items() if not any(where.startswith(m) for _, m in METHODS.values())]
-    made["mechanism"] = page(
-        "Mechanism", [".. autoclass:: sarrus.Mechanism", *map(of_mechanism, rest), ".. autoclass:: sarrus.Joint\n   :members:",
-                      ".. autoclass:: sarrus.Constraint\n   :members:", ".. autoclass:: sarrus.Kinematics\n   :members:"]
-    )  # fmt: skip
-    placed = {"Mechanism", "Joint", "Constraint", "Kinematics", *public(sarrus.errors)}
+    made["mechanism"] = page("Mechanism", [".. autoclass:: sarrus.Mechanism", *map(of_mechanism, rest)])
+    placed = {"Mechanism", *public(sarrus.errors)}
     for key, (title, chosen) in GROUPS.items():
         made[key] = page(title, [directive(f"sarrus.{name}", getattr(sarrus, name)) for name in chosen])
         placed |= {*chosen}
     left = [n for n in public(sarrus) if n not in placed and not inspect.ismodule(getattr(sarrus, n))]
-    made["other"] = page("Answers and descriptions", [directive(f"sarrus.{n}", getattr(sarrus, n)) for n in left])
+    made["other"] = page("Other names", [directive(f"sarrus.{n}", getattr(sarrus, n)) for n in left])
     for name in MODULES:
         module = importlib.import_module(f"sarrus.{name}")
         shown = [n for n in public(module) if name == "errors" or getattr(sarrus, n, None) is not getattr(module, n)]

@@ -37,7 +37,7 @@ def motion(name, robot):
     """Its motors turn or swing; what has none, or is not led by them, falls or is pushed."""
     home = robot.assemble()
     if robot.nc and robot.actuated:
-        now = robot.joint_coordinates(home)
+        now = robot.joint_states(home).q
         # there may be more motors than freedoms
         led = LED.get(name, robot.actuated[: robot.mobility(home).degrees_of_freedom])
         turn = np.linspace(0.0, 2.0 * np.pi, len(TIMES))
@@ -53,7 +53,7 @@ def motion(name, robot):
                 return sarrus.Trajectory(robot, TIMES, q, np.zeros((len(TIMES), robot.nv)))
     v = np.zeros(robot.nv)
     if np.abs(robot.forward_dynamics(home, v, v)).max(initial=0.0) < 1e-3:
-        v = robot.project_velocity(home, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
+        v = robot.project_velocity(home, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
         v /= np.abs(v).max()
     return sarrus.simulate(robot, home, v, FALLS.get(name, 2.0), limits="ignore")
 

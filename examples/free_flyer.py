@@ -33,12 +33,12 @@ def reactionless(robot: sarrus.Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
     def velocity(t: float, q: np.ndarray) -> np.ndarray:
         s = min(t / SECONDS, 1.0)
-        along = stiff.reaction_null_space(q, STILL).projector @ WAY
+        along = sarrus.floating.reaction_null_space(stiff, q, STILL).projector @ WAY
         return np.r_[
             np.zeros(6), along * np.linalg.norm(WAY) / np.linalg.norm(along) * 30 * s**2 * (1 - s) ** 2 / SECONDS
         ]
 
-    return t, stiff.free_floating_motion(stiff.assemble(), velocity, t, step=0.05).q[:, 7:13]
+    return t, sarrus.floating.motion(stiff, stiff.assemble(), velocity, t, step=0.05).q[:, 7:13]
 
 
 def driven(laws: list[sarrus.laws.Law], duration: float) -> sarrus.Trajectory:

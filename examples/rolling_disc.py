@@ -31,7 +31,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     run = sarrus.simulate(disc, q, v, duration, motors, method="dopri5", rtol=1e-12, atol=1e-12, dt=0.01)
 
     # the ground's force on the disc is all that moves it along x and y
-    friction = disc.projected_dynamics(run.q, run.v, run.tau).constraint_force[:, :2]
+    friction = sarrus.works.projected_dynamics(disc, run.q, run.v, run.tau).constraint_force[:, :2]
     slip = (disc.constraint_jacobian(run.q) @ run.v[..., None]).max()
     found = {"slip": abs(slip)}
     rows = []

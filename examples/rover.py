@@ -43,7 +43,7 @@ def main(output: Path | None = None, duration: float = 7.0, films: Path | None =
     climbed = chassis[-1, 2, 3] - chassis[0, 2, 3]
 
     ideal = sarrus.mechanisms.rover(rolling=True)
-    v = ideal.velocities(ideal.assemble(), {robot.actuated[0]: RATE})
+    v = ideal.complete_velocity(ideal.assemble(), {robot.actuated[0]: RATE})
     found = {
         "climbed": float(climbed),
         "distance": float(chassis[-1, 0, 3]),

@@ -30,7 +30,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 
 def rise(
     robot: sarrus.Mechanism, proportional: np.ndarray, derivative: np.ndarray, duration: float, executor: Executor | None = None
-) -> tuple[sarrus.Sweep, float]:  # fmt: skip
+) -> tuple[sarrus.results.Sweep, float]:  # fmt: skip
     """All runs, from rest, where the slides carry the weight already; and the seconds that it took."""
     home, rest = robot.assemble(), np.zeros(robot.nv)
     slides = [f"slide{k}" for k in LEGS]

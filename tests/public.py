@@ -93,11 +93,11 @@ def case(which):
     home = robot.assemble() if robot.nc else robot._at(robot.description.home)
     step = 0.1 * rng.uniform(-1, 1, robot.nv)
     if robot.nc:
-        step = robot.project_velocity(home, step, metric="plain")
+        step = robot.project_velocity(home, step, metric="euclidean")
     q = robot.integrate(home, step)
-    q = robot.project_configuration(q, metric="plain") if robot.nc else q
+    q = robot.project_configuration(q, metric="euclidean") if robot.nc else q
     v, tau = rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
-    v = robot.project_velocity(q, v, metric="plain") if robot.nc else v
+    v = robot.project_velocity(q, v, metric="euclidean") if robot.nc else v
     a = robot.forward_dynamics(q, v, tau)
     fixed = tuple(name for name in robot.joints if robot.joint(name).kind == "Free" or name in robot.actuated)
     return Case(robot, q, v, a, tau, robot.bodies[-1], fixed or robot.joints)
@@ -155,8 +155,9 @@ ROWS = {
     "random": Row(lambda c: (1, 3), why="drawn in the coordinates of the tree: test_assembly_laws.py"),
     "save": Row(None, why="files: tests/api/io"),
     "to_builder": Row(None, why="the description"),
-    "to_pinocchio": Row(None, why="files: tests/api/io"),
-    "loosened": Row(lambda c: (c.q,), why="a description: tests/api/analysis/test_loosening.py", of=("slider-crank",)),
+    "without_redundant_constraints": Row(
+        lambda c: (c.q,), why="a description: tests/api/analysis/test_loosening.py", of=("slider-crank",)
+    ),
     # configurations: test_assembly_laws.py
     "assemble": Row(lambda c: (c.q, c.held), "q", of=LOOPS),
     "assembly_modes": Row(
@@ -174,11 +175,9 @@ ROWS = {
     "normalize": Row(q, "q"),
     "project_configuration": Row(q, "q", of=LOOPS),
     "project_velocity": Row(qv, "v", of=LOOPS),
-    "velocities": Row(lambda c: (c.q, c.given(c.v)), "v"),
-    "accelerations": Row(lambda c: (c.q, c.v, c.given(c.a)), "acc"),
-    "joint_coordinates": Row(q, why="test_choice_laws.py"),
-    "joint_velocities": Row(qv, why="test_choice_laws.py"),
-    "joint_accelerations": Row(qva, why="test_choice_laws.py"),
+    "complete_velocity": Row(lambda c: (c.q, c.given(c.v)), "v"),
+    "complete_acceleration": Row(lambda c: (c.q, c.v, c.given(c.a)), "acc"),
+    "joint_states": Row(qva, why="test_choice_laws.py"),
     "joint_bases": Row(lambda c: (c.q, c.fixed[0]), why="test_laws.py"),
     # kinematics
     "pose": Row(qf, "Pose"),
@@ -187,7 +186,7 @@ ROWS = {
     "jacobian": Row(qf, "twist /v", tree=True),
     "jacobian_derivative": Row(qvf, "twist' /v", tree=True),
     "kinematics": Row(qva, why="the functions above in one: tests/api/dynamics"),
-    "screws": Row(q, why="tests/api/analysis", of=("pendulum", "four-bar"), tree=True),
+    "joint_screws": Row(q, why="tests/api/analysis", of=("pendulum", "four-bar"), tree=True),
     "center_of_mass": Row(q, "Point"),
     "center_of_mass_jacobian": Row(q, "Velocity /v", tree=True),
     "momentum": Row(qv, "Momentum"),
@@ -208,26 +207,24 @@ ROWS = {
     "regressor": Row(qva, why="columns of parameters: test_laws.py", tree=True),
     "kinetic_energy": Row(qv, "", "energy"),
     "potential_energy": Row(q, why="its zero is where the world's origin is: test_laws.py"),
-    "factors": Row(qv, why="tests/api/analysis", of=("pendulum", "four-bar"), tree=True),
+    "poe_factors": Row(qv, why="tests/api/analysis", of=("pendulum", "four-bar"), tree=True),
     "omega": Row(qf, "acc /wrench", tree=True),
     # loops
     "constraint_jacobian": Row(q, "rows /step", tree=True, of=LOOPS),
     "constraint_jacobian_derivative": Row(qv, "rows /step /s", tree=True, of=LOOPS),
     "constraint_velocity": Row(q, "rows /s", of=LOOPS),
     "constraint_bias": Row(qv, "rows /s /s", tree=True, of=LOOPS),
-    "loop_residual": Row(q, "rows", of=LOOPS),
-    "loop_wrenches": Row(lambda c: (c.q, np.zeros(c.robot.nc)), why="test_choice_laws.py", of=LOOPS),
+    "constraint_residual": Row(q, "rows", of=LOOPS),
     "impact": Row(qv, why="the velocity is allowed here: test_loop_laws.py", of=LOOPS),
     "reactions": Row(qva, why="joint by joint: test_reaction_laws.py", of=DRIVEN),
     "constraint_forces": Row(qva, why="reactions in bases of joints: test_laws.py", of=DRIVEN),
-    "pin_loads": Row(
-        qva, why="joint by joint: test_pin_loads.py", of=("pendulum", "four-bar", "slider-crank", "delta")
+    "joint_wrenches": Row(
+        qva, why="joint by joint: test_joint_wrenches.py", of=("pendulum", "four-bar", "slider-crank", "delta")
     ),
     # motors
-    "actuation_jacobian": Row(q, "tau /u", tree=True),
+    "actuation_matrix": Row(q, "tau /u", tree=True),
     "actuator_efforts": Row(qva, "u", of=("four-bar", "slider-crank")),
     "internal_efforts": Row(q, why="a basis: test_choice_laws.py"),
-    "is_realizable": Row(qva, "", of=("four-bar", "slider-crank", "delta")),
     "mobility": Row(q, {"degrees_of_freedom": "", "redundant": "", "singular_values": None}, of=LOOPS),
     "mobility_map": Row(q, {"degrees_of_freedom": "", "singularity": "", "locked_freedoms": ""}, of=LOOPS),
     # other forms of the equations
@@ -240,16 +237,16 @@ ROWS = {
     "reduced_dynamics": Row(
         lambda c: (c.q, c.v, "actuated"), {"mass_matrix": "u /uacc"}, of=("four-bar", "slider-crank")
     ),
-    "reference_member": Row(lambda c: (c.q, c.v, c.tau), why="forward_dynamics(solver=...)", of=("four-bar",)),
+    "reference_member": Row(lambda c: (c.q, c.v, c.tau), why="tests/api/analysis", of=("four-bar",)),
     "operational_inertia": Row(
         lambda c: (*qf(c), "ry"), why="the inverse of the inverse: test_laws.py", of=("four-bar",)
     ),
     "operational_inertia_inverse": Row(qf, "twist' /wrench"),
     # what floats
     "base_reaction": Row(qva, "wrench", of=FLOATS),
-    "free_floating": Row(qv, {"base_inertia": None}, of=FLOATS),
-    "free_floating_motion": Row(None, why="a run: test_free_floating_laws.py"),
-    "free_floating_path": Row(None, why="a run: test_free_floating_laws.py"),
+    "equations_of_motion": Row(qv, {"base_inertia": None}, of=FLOATS),
+    "motion": Row(None, why="a run: test_free_floating_laws.py"),
+    "path": Row(None, why="a run: test_free_floating_laws.py"),
     "generalized_jacobian": Row(qf, why="test_free_floating_laws.py", of=FLOATS),
     "generalized_jacobian_derivative": Row(qvf, why="test_free_floating_laws.py", of=FLOATS),
     "momentum_velocity": Row(qv, "v", of=FLOATS),
@@ -259,15 +256,32 @@ ROWS = {
 }
 
 
-def public(cls=sarrus.Mechanism):
-    """Name to signature of each public method."""
-    methods = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
-    return {name: inspect.signature(f) for name, f in methods.items() if callable(f)}
+OF_A_ROBOT = (sarrus.works, sarrus.floating)  # modules of functions whose first argument is a mechanism
+
+
+def functions():
+    """Every public function of a mechanism by its name: the methods, and those of the modules."""
+    methods = {name: getattr(sarrus.Mechanism, name) for name in dir(sarrus.Mechanism) if not name.startswith("_")}
+    found = {name: f for name, f in methods.items() if callable(f)}
+    for module in OF_A_ROBOT:
+        found |= {name: getattr(module, name) for name in module.__all__}
+    return found
+
+
+def public():
+    """Name to signature of each, the mechanism first."""
+    return {name: inspect.signature(f) for name, f in functions().items()}
+
+
+def of(robot, name):
+    """The function of that name, of a mechanism, or of an oracle, which has them all as methods."""
+    home = next((m for m in OF_A_ROBOT if name in m.__all__ and isinstance(robot, sarrus.Mechanism)), None)
+    return functools.partial(getattr(home, name), robot) if home else getattr(robot, name)
 
 
 def ask(robot, name, c, **more):
     row = ROWS[name]
-    return getattr(robot, name)(*row.args(c), **(row.more(c) | more))
+    return of(robot, name)(*row.args(c), **(row.more(c) | more))
 
 
 def leaves(answer, name="") -> dict[str, np.ndarray]:
@@ -285,7 +299,7 @@ def leaves(answer, name="") -> dict[str, np.ndarray]:
         return {k: x for f in fields for k, x in leaves(getattr(answer, f), f"{name}.{f}").items()}
     if isinstance(answer, (np.ndarray, np.generic, float, int, bool, str, type(None), tuple)):
         return {name: np.asarray(answer)}
-    if isinstance(answer, sarrus.Kinematics):
+    if isinstance(answer, sarrus.results.Kinematics):
         return {name: answer.pose(answer.mechanism.bodies[-1])} if hasattr(answer, "mechanism") else {}
     if hasattr(answer, "description"):
         return {name: np.asarray(repr(answer.description))}
@@ -368,4 +382,18 @@ def turned_answer(axes, T):
     }.get(first, lambda x: x)
 
 
-__all__ = ["ANY", "FLOATS", "LOOPS", "MAKERS", "ROWS", "Case", "ask", "case", "leaves", "per_joint", "public"]
+__all__ = [
+    "ANY",
+    "FLOATS",
+    "LOOPS",
+    "MAKERS",
+    "ROWS",
+    "Case",
+    "ask",
+    "case",
+    "functions",
+    "leaves",
+    "of",
+    "per_joint",
+    "public",
+]

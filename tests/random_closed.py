@@ -94,7 +94,7 @@ class ClosedState:
                 q = found if s.min(initial=1) > INDEPENDENT / 3 else q
             except ValueError:
                 pass
-            v = self.oracle.project_velocity(q, rng.normal(size=self.oracle.nv), metric="plain", time=self.time)
+            v = self.oracle.project_velocity(q, rng.normal(size=self.oracle.nv), metric="euclidean", time=self.time)
             states.append(State(q, v, rng.normal(size=self.oracle.nv), np.array(self.time)))
         return states
 
@@ -168,7 +168,7 @@ def random_closed(
     d = draw.description
     closing = draw.closing(d)
     oracle = Closed(d, closing=closing)
-    v = oracle.project_velocity(q, v, metric="plain", time=draw.time)
+    v = oracle.project_velocity(q, v, metric="euclidean", time=draw.time)
     if not hints:
         needed = {name for spec in d.constraints for name in draw.needs(spec)}
         specs = (dataclasses.replace(s, loop=bool(s.laws), tree=s.name in needed, actuated=False) for s in d.joints)

@@ -78,7 +78,7 @@ def check(robot, one, order, roots):
             pose = robot.pose(q, name)
             assert_allclose(pose[:3, 3], place["position"], rtol=0, atol=10 * tolerance["position"], err_msg=name)
             assert_allclose(pose[:3, :3], place["rotation"], rtol=0, atol=1e-11, err_msg=name)
-    assert np.abs(robot.loop_residual(q)).max(initial=0.0) < 1e-11
+    assert np.abs(robot.constraint_residual(q)).max(initial=0.0) < 1e-11
     s = np.linalg.svd(robot.constraint_jacobian(q), compute_uv=False)
     rank = int((s > 1e-9 * s.max(initial=0.0)).sum())
     assert robot.nv - rank == one["dof"]

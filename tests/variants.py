@@ -209,9 +209,9 @@ def in_tree_of(other, robot, q, v=None, a=None):
         parts = [np.zeros((*lead, 0)), *(of_joints[joint.name] for joint in order)]
         return np.concatenate(parts, axis=-1)
 
-    answer = [numbers(robot.joint_coordinates(q), np.shape(q)[:-1])]
+    answer = [numbers(robot.joint_states(q).q, np.shape(q)[:-1])]
     if v is not None:
-        answer.append(numbers(robot.joint_velocities(q, v), np.shape(v)[:-1]))
+        answer.append(numbers(robot.joint_states(q, v).v, np.shape(v)[:-1]))
     if a is not None:
-        answer.append(numbers(robot.joint_accelerations(q, v, a), np.shape(a)[:-1]))
+        answer.append(numbers(robot.joint_states(q, v, a).a, np.shape(a)[:-1]))
     return answer[0] if len(answer) == 1 else tuple(answer)

@@ -28,13 +28,14 @@ CPP = (
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
     ("_core", "errors"),
-    ("_arrays", "_files", "_showing"),
+    ("_arrays", "_files", "_renamed", "_showing"),
     ("_build", "spatial"),
-    ("laws", "rolling"),
+    ("laws", "rolling", "shapes"),
     ("description",),
     ("dynamics",),
     ("analysis",),
     ("mechanism",),
+    ("floating", "works"),
     ("building",),
     ("interop",),
     ("io",),
@@ -42,13 +43,14 @@ PYTHON = (
     ("control",),
     ("figures", "simulation"),
     ("viewer",),
+    ("results",),
     ("__init__",),
     ("cli",),
     ("__main__",),
 )
 
 # methods of a mechanism that layers above it answer, and which are imported when they are called
-FROM_ABOVE = {("mechanism", "building"), ("mechanism", "figures"), ("mechanism", "io")}
+FROM_ABOVE = {("mechanism", "building"), ("mechanism", "figures"), ("mechanism", "io"), ("mechanism", "works")}
 
 # where Python may be seen: kernels are compiled without it
 BINDINGS_ONLY = re.compile(r"Python\.h|(pybind11|numpy)/")

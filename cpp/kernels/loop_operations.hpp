@@ -64,7 +64,7 @@ SARRUS_KERNEL(constraint_velocity, {
   constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), asked, 0, tree.loops.constraints);
 })
 SARRUS_KERNEL(constraint_bias, constraint_bias(tree, arena, in[0], in[1], in[2], in[3], out);)
-SARRUS_KERNEL(loop_residual, {
+SARRUS_KERNEL(constraint_residual, {
   ConstraintRows<T> asked;
   asked.residual = out;
   constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), asked, 0, tree.loops.constraints);

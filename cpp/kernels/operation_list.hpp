@@ -87,7 +87,7 @@ enum Fact : unsigned {
   X(constraint_jacobian_derivative, "q v time? pfaffian_values?", "cv", row_rates)                        \
   X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                              \
   X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                                \
-  X(loop_residual, "q time? pfaffian_values?", "c", 0)                                                    \
+  X(constraint_residual, "q time? pfaffian_values?", "c", 0)                                              \
   X(loop_wrenches, "q multipliers time?", "w6", 0)                                                        \
   X(loop_joint_wrenches, "q v a", "w6", 0)                                                                \
   X(joint_loads, "q v a multipliers loop_efforts time?", "l6", loads)                                     \

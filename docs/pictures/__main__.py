@@ -75,9 +75,9 @@ def film(path):
 
     turn = np.linspace(0.0, 2.0 * np.pi, FRAMES, endpoint=False)
     lift, leg = sarrus.mechanisms.sarrus_linkage(), sarrus.mechanisms.strandbeest_leg()
-    angle = lift.joint_coordinates(lift.assemble())["base_a"][0]
+    angle = lift.joint_states(lift.assemble()).q["base_a"][0]
     up = lift.follow({"base_a": angle + 0.35 * np.sin(turn)}, near=lift.assemble())
-    walk = leg.follow({"motor": leg.joint_coordinates(leg.assemble())["motor"][0] + turn}, near=leg.assemble())
+    walk = leg.follow({"motor": leg.joint_states(leg.assemble()).q["motor"][0] + turn}, near=leg.assemble())
 
     figure = Figure(figsize=(6.0, 2.8), dpi=100)
     canvas = FigureCanvasAgg(figure)

@@ -22,7 +22,7 @@ def motor_torques(robot: sarrus.Mechanism, q: np.ndarray, wanted: np.ndarray) ->
     """Of the two motors (..., 2), that do the work of torques at the ankle (..., 2) while hip and knee stand still."""
     motors = [robot.joint(name).v_slice.start for name in MOTORS]
     held = {name: 0.0 for name in robot.actuated if name not in MOTORS}
-    turned = [robot.velocities(q, {**held, "ankle": rate})[..., motors] for rate in np.eye(2)]
+    turned = [robot.complete_velocity(q, {**held, "ankle": rate})[..., motors] for rate in np.eye(2)]
     return np.linalg.solve(np.stack(turned, axis=-2), wanted[..., None])[..., 0]
 
 
@@ -48,7 +48,7 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
     )
     start = {"ankle": [target(0.0) for target in targets]}
     q = robot.assemble(near=home, fixed=start)
-    v = robot.velocities(
+    v = robot.complete_velocity(
         q, {"ankle": [target.derivatives(0.0)[1] for target in targets], **dict.fromkeys(robot.actuated[:4], 0.0)}
     )
     run = sarrus.simulate(robot, q, v, duration, law)

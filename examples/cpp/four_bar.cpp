@@ -21,7 +21,7 @@ int main() {
   const Numbers v = robot.velocity_by_mass(q, Numbers{6.0, -8.0, -4.0});
   const Numbers tau = {2.0, 0.0, 0.0};
   print("q", q);
-  print("loop_residual", robot.loop_residual(q));
+  print("constraint_residual", robot.constraint_residual(q));
   print("v", v);
   print("pose", robot.pose(q, robot.frame("coupler")));
 

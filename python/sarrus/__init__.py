@@ -12,36 +12,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import errors, laws
+from . import description, errors, laws, shapes
 from ._build import __version__, build_info
-from .analysis.actuation.pin_loads import PinLoads
-from .analysis.formulations.cog import CogJacobians
-from .analysis.formulations.invariant import Factors
-from .analysis.formulations.linearization import Linearization, Modes
-from .analysis.formulations.projected import ProjectedEquations
-from .analysis.formulations.reduced import ReducedForm
-from .analysis.formulations.reference_member import ReferenceMemberSolution
-from .analysis.free_floating.partition import EndPoint, FreeFloatingForm
-from .analysis.free_floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
-from .analysis.mobility.map import MobilityMap
-from .analysis.mobility.report import ActuationMobility, Mobility
+from ._renamed import raise_renamed
 from .building.builder import Builder
-from .description import (
-    BodySpec,
-    Box,
-    CouplerSpec,
-    Cylinder,
-    Description,
-    DistanceSpec,
-    FrameSpec,
-    JointSpec,
-    Mesh,
-    PfaffianSpec,
-    RollingSpec,
-    Sphere,
-    SpringSpec,
-    VisualSpec,
-)
+from .description import Description
 from .description.constraints import DECLARED
 from .description.joints import (
     JOINT_TYPES,
@@ -56,7 +31,6 @@ from .description.joints import (
     Spherical,
     Universal,
 )
-from .dynamics.loop_operations import LoopReactions
 from .errors import (
     AssemblyError,
     BranchEnd,
@@ -72,35 +46,28 @@ from .errors import (
     StateError,
     StiffnessWarning,
 )
-from .mechanism import Constraint, Joint, Kinematics, Mechanism
+from .mechanism import Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, interop, io, mechanisms, rolling
+    from . import control, floating, interop, io, mechanisms, results, rolling, works
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
     from .io.mujoco import from_mujoco
     from .io.pinocchio import from_pinocchio
-    from .simulation.runs import Sweep
     from .simulation.simulate import Event, simulate
-    from .simulation.sweep import Status, simulate_many
+    from .simulation.sweep import simulate_many
     from .simulation.trajectory import Trajectory
-    from .viewer.viewer import View, view
+    from .viewer.viewer import view
 
 __all__ = [
-    "ActuationMobility", "AssemblyError", "BodySpec", "Box", "BranchEnd", "Builder", "CogJacobians", "Constraint",
-    "CouplerSpec", "Cylinder", "Cylindrical", "Description", "DistanceSpec", "DriftWarning", "DynamicSingularityMap", "EndPoint",
-    "Event", "Factors", "Fixed", "FrameSpec", "Free", "FreeFloatingForm", "FreeFloatingMotion", "Gimbal", "Helical",
-    "Inertia", "IntegrationError", "Joint", "JointSpec", "Kinematics", "LimitWarning", "Linearization",
-    "LoopReactions", "Mechanism", "Mesh", "Mobility", "MobilityMap", "ModelError", "ModelWarning", "Modes",
-    "NameNotFoundError", "NotRealizableError", "PfaffianSpec", "PinLoads", "Planar", "Prismatic", "ProjectedEquations",
-    "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Revolute", "RollingSpec", "Rotation",
-    "SarrusError", "ShapeError", "Skeleton", "Sphere", "Spherical", "SpringSpec", "StateError", "Status",
-    "StiffnessWarning", "Sweep", "Trajectory", "Transform", "Universal", "View", "VisualSpec", "__version__",
-    "build_info", "control", "errors", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof",
-    "from_spacedyn", "interop", "io", "laws", "load", "load_builder", "loads", "mechanisms", "rolling", "simulate",
-    "simulate_many", "view",
+    "AssemblyError", "BranchEnd", "Builder", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
+    "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
+    "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
+    "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "description", "errors",
+    "floating", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
+    "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view", "works",
 ]  # fmt: skip
 
 # those of the core's that have no class of their own in description/joints.py and constraints.py
@@ -109,19 +76,15 @@ __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _ON_DEMAND = {
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
-    "control": ("control",),
     "figures.skeleton": ("Skeleton",),
-    "interop": ("interop",),
     "io": ("io", "load", "load_builder", "loads"),
     "io.mujoco": ("from_mujoco",),
     "io.pinocchio": ("from_pinocchio",),
-    "mechanisms": ("mechanisms",),
-    "rolling": ("rolling",),
     "simulation.simulate": ("Event", "simulate"),
-    "simulation.runs": ("Sweep",),
-    "simulation.sweep": ("Status", "simulate_many"),
+    "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
-    "viewer.viewer": ("View", "view"),
+    "viewer.viewer": ("view",),
+    **{module: (module,) for module in ("control", "floating", "interop", "mechanisms", "results", "rolling", "works")},
 }
 
 
@@ -132,6 +95,7 @@ def __getattr__(name: str) -> Any:
             imported = importlib.import_module(f".{module}", __name__)
             value = globals()[name] = imported if name == module else getattr(imported, name)
             return value
+    raise_renamed("sarrus", name)
     raise AttributeError(f"module 'sarrus' has no attribute '{name}'")
 
 

@@ -217,7 +217,7 @@ def to_pinocchio(
 
     Parameters
     ----------
-    model : a ``pinocchio.Model``, from :meth:`sarrus.Mechanism.to_pinocchio`, the one given to :func:`sarrus.from_pinocchio`, or what
+    model : a ``pinocchio.Model``, from :func:`~sarrus.io.to_pinocchio`, the one given to :func:`sarrus.from_pinocchio`, or what
         Pinocchio has read from the same file; Pinocchio is not imported
     q : (..., nq) of the robot
     v : (..., nv) of the robot

@@ -6,39 +6,25 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .analysis.actuation.pin_loads import JointLoads
-from .analysis.formulations.invariant import InvariantForm
-from .analysis.formulations.linearization import LinearizedDynamics
-from .analysis.formulations.projected import ProjectedDynamics
-from .analysis.formulations.reduced import ReducedDynamics
-from .analysis.formulations.reference_member import ReferenceMember
-from .analysis.free_floating.planning import FreeFloatingPlanning
-from .analysis.mobility.loosening import Loosening
+from ._renamed import raise_renamed
+from .analysis import linearization
+from .analysis.actuation import efforts
+from .analysis.actuation import joint_wrenches as wrenches
+from .analysis.assembly import position
+from .analysis.mobility import loosening, report
 from .analysis.scaling import units_of_motion
+from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .building.builder import Builder
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
-RENAMED = {  # until 0.1.0
-    "loop_operational_inertia": "operational_inertia(q, frame, components)",
-    "loop_operational_inertia_inverse": "operational_inertia_inverse",
-}
-
-
-class Mechanism(
-    Loosening,
-    LinearizedDynamics,
-    JointLoads,
-    FreeFloatingPlanning,
-    ReducedDynamics,
-    ProjectedDynamics,
-    ReferenceMember,
-    InvariantForm,
-):
+class Mechanism(LoopFunctions):
     """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
     A mechanism does not change. It pickles, compares and hashes by what it describes, and any number of threads may use it at once.
@@ -81,12 +67,39 @@ class Mechanism(
 
     _units_of_motion = cached_property(units_of_motion)  # asked for by every run
 
+    # positions: configurations that close the loops, and the motions that they allow
+    assemble = position.assemble
+    assembly_modes = position.assembly_modes
+    inverse_kinematics = position.inverse_kinematics
+    follow = position.follow
+    random = position.random
+    complete_velocity = position.complete_velocity
+    complete_acceleration = position.complete_acceleration
+
+    # motors, and what joints carry
+    actuation_matrix = efforts.actuation_matrix
+    actuator_efforts = efforts.actuator_efforts
+    internal_efforts = efforts.internal_efforts
+    joint_wrenches = wrenches.joint_wrenches
+
+    _shared_efforts = efforts.shared_efforts  # which says why motors cannot
+
+    # analysis
+    mobility = report.mobility
+    mobility_map = report.mobility_map
+    linearize = linearization.linearize
+    without_redundant_constraints = loosening.without_redundant_constraints
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name in RENAMED:
-                raise AttributeError(f"Mechanism.{name} is now Mechanism.{RENAMED[name]}")
+            raise_renamed("Mechanism", name)
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+
+    def _forward_by_reference_member(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
+        from .works.reference_member import forward_by_reference_member
+
+        return forward_by_reference_member(self, q, v, tau, **options)
 
     def _repr_html_(self) -> str:
         from .figures.notebook import mechanism
@@ -139,35 +152,6 @@ class Mechanism(
         from .io import save
 
         save(self, path, lossy=lossy)
-
-    def to_pinocchio(self, *, lossy: bool = False) -> tuple[Any, Any]:
-        """The mechanism in Pinocchio: a model, and the rigid constraints that close its loops. Needs Pinocchio: ``pip install pin``.
-
-        Parameters
-        ----------
-        lossy : whether what Pinocchio cannot say, and what changes the motion, may be left out, with a warning
-
-        Returns
-        -------
-        (pinocchio.Model, StdVec_RigidConstraintModel); what became of each part: :mod:`sarrus.io.pinocchio`. How its q and v are the
-        mechanism's: :func:`sarrus.interop.to_pinocchio`
-
-        Raises
-        ------
-        ModelError
-            Pinocchio has no word for something that changes the motion: springs, rods, rolling, couplers of more than two coordinates, other
-            joints that close loops than Fixed, Spherical and Revolute; the message lists it all. What does not change it, motors and
-            visuals, is a :class:`~sarrus.ModelWarning`.
-        ModuleNotFoundError
-            Pinocchio is not installed.
-
-        Examples
-        --------
-        >>> model, constraints = sarrus.mechanisms.double_pendulum().to_pinocchio()  # doctest: +SKIP
-        """
-        from .io.pinocchio import to_pinocchio
-
-        return to_pinocchio(self, lossy=lossy)
 
 
 def checked_mechanism(robot: Any, name: str = "mechanism") -> Mechanism:

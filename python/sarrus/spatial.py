@@ -808,7 +808,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q = np.array([0.1, -0.4])
-    >>> tip = sarrus.spatial.product_of_exponentials(arm.screws(), q, arm.pose(arm.neutral(), "tip"))
+    >>> tip = sarrus.spatial.product_of_exponentials(sarrus.works.joint_screws(arm), q, arm.pose(arm.neutral(), "tip"))
     >>> bool(np.allclose(tip, arm.pose(q, "tip")))
     True
     """

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.oracles import Dense
+from tests.public import of
 from tests.random_mechanisms import COORDINATE_JOINTS, PLACES, mechanisms, random_mechanism, random_state, seeds
 
 # the issue's; where a mass matrix is solved for, rounding of M alone may move the answer by its condition number
@@ -44,19 +45,19 @@ OPERATIONS: dict[str, Callable] = {
     "inverse_dynamics": lambda m, s: m.inverse_dynamics(s.q, s.v, s.a),
     "inverse_dynamics, pushed": lambda m, s: m.inverse_dynamics(s.q, s.v, s.a, wrenches=s.wrenches),
     "inverse_dynamics, carried": lambda m, s: m.inverse_dynamics(s.q, s.v, s.a, **s.ground_motion),
-    "reactions": lambda m, s: m.reactions(s.q, s.v, s.a, wrenches=s.wrenches),
-    "reactions, carried": lambda m, s: m.reactions(s.q, s.v, s.a, **s.ground_motion),
+    "reactions": lambda m, s: of(m, "reactions")(s.q, s.v, s.a, wrenches=s.wrenches),
+    "reactions, carried": lambda m, s: of(m, "reactions")(s.q, s.v, s.a, **s.ground_motion),
     "bias_forces": lambda m, s: m.bias_forces(s.q, s.v),
     "gravity_forces": lambda m, s: m.gravity_forces(s.q),
     "mass_matrix": lambda m, s: m.mass_matrix(s.q),
     "regressor": lambda m, s: m.regressor(s.q, s.v, s.a),
     "integrate": lambda m, s: m.integrate(s.q, s.v),
     "center_of_mass": lambda m, s: m.center_of_mass(s.q),
-    "center_of_mass_jacobian": lambda m, s: m.center_of_mass_jacobian(s.q),
+    "center_of_mass_jacobian": lambda m, s: of(m, "center_of_mass_jacobian")(s.q),
     "momentum": lambda m, s: m.momentum(s.q, s.v),
     "centroidal_momentum": lambda m, s: m.centroidal_momentum(s.q, s.v),
     "centroidal_momentum_matrix": lambda m, s: m.centroidal_momentum_matrix(s.q),
-    "centroidal_momentum_bias": lambda m, s: m.centroidal_momentum_bias(s.q, s.v),
+    "centroidal_momentum_bias": lambda m, s: of(m, "centroidal_momentum_bias")(s.q, s.v),
     "kinetic_energy": lambda m, s: m.kinetic_energy(s.q, s.v),
     "potential_energy": lambda m, s: m.potential_energy(s.q),
     "pose": lambda m, s: m.pose(s.q, s.frame),
@@ -78,8 +79,8 @@ SOLVING: dict[str, Callable] = {
     "forward_dynamics": lambda m, s: m.forward_dynamics(s.q, s.v, s.tau),
     "forward_dynamics, pushed": lambda m, s: m.forward_dynamics(s.q, s.v, s.tau, wrenches=s.wrenches),
     "mass_matrix_inverse": lambda m, s: m.mass_matrix_inverse(s.q),
-    "omega": lambda m, s: m.omega(s.q, s.frame),
-    "operational_inertia_inverse": lambda m, s: m.operational_inertia_inverse(s.q, s.frame),
+    "omega": lambda m, s: of(m, "omega")(s.q, s.frame),
+    "operational_inertia_inverse": lambda m, s: of(m, "operational_inertia_inverse")(s.q, s.frame),
 }
 
 

@@ -54,8 +54,8 @@ class State:
     def efforts(self, engine, u, rate):
         """Generalised forces (nv,) of a motion."""
         _, Bij, Bi0, P0, pm, I0, Im = self.at(engine)
-        t0, tL = engine.velocities(Bij, Bi0, P0, pm, u[:6], u[6:])
-        t0dot, tLdot = engine.accelerations(t0, tL, P0, pm, Bi0, Bij, u[:6], u[6:], rate[:6], rate[6:])
+        t0, tL = engine.complete_velocity(Bij, Bi0, P0, pm, u[:6], u[6:])
+        t0dot, tLdot = engine.complete_acceleration(t0, tL, P0, pm, Bi0, Bij, u[:6], u[6:], rate[:6], rate[6:])
         still = np.zeros(6), np.zeros((6, engine.robot.n_links_joints))
         tau = engine.inverse_dynamics(*still, t0, tL, t0dot, tLdot, P0, pm, I0, Im, Bij, Bi0)
         return np.concatenate([np.ravel(x) for x in tau])
@@ -83,13 +83,13 @@ def test_motion_without_momentum(theirs, ours, seed):
     joints = state.v[6:]
     base = -np.linalg.solve(H[:6, :6], H[:6, 6:] @ joints)
     rL, Bij, Bi0, P0, pm, _, _ = state.at(engine)
-    _, tL = engine.velocities(Bij, Bi0, P0, pm, base, joints)
-    floating = ours.momentum_velocity(state.q, np.r_[np.zeros(6), joints])
+    _, tL = engine.complete_velocity(Bij, Bi0, P0, pm, base, joints)
+    floating = sarrus.floating.momentum_velocity(ours, state.q, np.r_[np.zeros(6), joints])
     assert_allclose(np.linalg.solve(state.to_ours, floating)[:6], base, rtol=0, atol=ROUNDING * np.abs(base).max())
     for k, spec in enumerate(ours.description.bodies[1:]):
         pose = ours.pose(state.q, spec.name)
         out = pose[:3, :3] @ spec.inertia.com
         assert_allclose(pose[:3, 3] + out, rL[:, k], rtol=0, atol=1e-9)
-        twist = ours.generalized_jacobian(state.q, spec.name, expressed_in="world_aligned") @ joints
+        twist = sarrus.floating.generalized_jacobian(ours, state.q, spec.name, expressed_in="world_aligned") @ joints
         twist[3:] += np.cross(twist[:3], out)
         assert_allclose(twist, tL[:, k], rtol=0, atol=ROUNDING * 10 * np.abs(tL).max())

@@ -85,7 +85,7 @@ def test_it_says_what_python_says(printed):
     until = sarrus.simulate(robot, q, v, 1.0, method="rk4", events=event)
     expected = {
         "q": q,
-        "loop_residual": robot.loop_residual(q),
+        "constraint_residual": robot.constraint_residual(q),
         "v": v,
         "pose": robot.pose(q, "coupler").ravel(),
         "a": a,

@@ -59,7 +59,7 @@ def test_rows(kind, seed, floating):
         robot.constraint_jacobian(batch.q, time=batch.time),
         robot.constraint_velocity(batch.q, time=batch.time),
         robot.constraint_bias(batch.q, batch.v, time=batch.time),
-        robot.loop_residual(batch.q, time=batch.time),
+        robot.constraint_residual(batch.q, time=batch.time),
     )
     for k, (q, v, _, _) in enumerate(states):
         J, c, gamma, phi = (x[k] for x in many)
@@ -81,7 +81,9 @@ def test_open_loops(kind):
         closed = random_closed(seed, kinds=(kind,))
         q = closed.oracle.integrate(closed.q, 0.3 * np.ones(closed.oracle.nv))
         assert_agrees(
-            closed.robot.loop_residual(q, time=closed.time), closed.oracle.loop_residual(q, time=closed.time), ROUNDING
+            closed.robot.constraint_residual(q, time=closed.time),
+            closed.oracle.constraint_residual(q, time=closed.time),
+            ROUNDING,
         )
 
 
@@ -150,7 +152,7 @@ def test_the_tree_does_not_matter(closed):
     robot, time = closed.robot, closed.time
     chosen = closed.in_other_tree(closed.description, robot.loop_joints)
     q, v, tau, _ = chosen.state
-    assert_agrees(robot.loop_residual(q, time=time), np.zeros(robot.nc), ROUNDING)
+    assert_agrees(robot.constraint_residual(q, time=time), np.zeros(robot.nc), ROUNDING)
     a = robot.forward_dynamics(q, v, tau, time=time)
     assert_agrees(a, chosen.oracle.forward_dynamics(q, v, tau, time=time))
     expected = closed.oracle.forward_dynamics(closed.q, closed.v, closed.tau, time=time)
@@ -167,7 +169,7 @@ def test_velocities(closed, seed):
     rng = np.random.default_rng(seed)
     q, _, _, time = closed.state
     v = rng.normal(size=closed.robot.nv)
-    for metric in "mass", "plain":
+    for metric in "mass", "euclidean":
         ours = closed.robot.project_velocity(q, v, metric=metric, time=time)
         assert_agrees(ours, closed.oracle.project_velocity(q, v, metric=metric, time=time))
     e = rng.uniform(0, 1)
@@ -233,7 +235,7 @@ def test_near_the_flat_position(angle):
             continue
         q[robot.joint(name).q_slice] = -angle if name.startswith("foot") else angle
     rng = np.random.default_rng(1)
-    v = np.array(oracle.project_velocity(q, rng.normal(size=robot.nv), metric="plain"), float)
+    v = np.array(oracle.project_velocity(q, rng.normal(size=robot.nv), metric="euclidean"), float)
     if angle == 0.0:
         v = np.zeros(robot.nv)  # moving, it could not stay on one branch
     tau = rng.normal(size=robot.nv)

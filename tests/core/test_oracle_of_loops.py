@@ -153,13 +153,13 @@ def test_the_oracle_stays_on_its_constraints(kind):
     for seed in range(2):
         closed = random_closed(seed, bodies=4, kinds=(kind,))
         oracle, (q, v, tau, time) = closed.oracle, closed.state
-        assert np.abs(oracle.loop_residual(q, time=time)).max(initial=0) < ROUNDING
+        assert np.abs(oracle.constraint_residual(q, time=time)).max(initial=0) < ROUNDING
         J, c, gamma = oracle.constraint_rows(q, v, time)
         assert_agrees(J @ v, c, ROUNDING)
         a = oracle.forward_dynamics(q, v, tau, time=time)
         assert_agrees(J @ a, gamma, ROUNDING)
         left = [
-            np.abs(oracle.loop_residual(oracle.integrate(q, h * v + h * h / 2 * a), time=time + h)).max(initial=0)
+            np.abs(oracle.constraint_residual(oracle.integrate(q, h * v + h * h / 2 * a), time=time + h)).max(initial=0)
             for h in (2e-3, 1e-3)
         ]
         assert left[1] < left[0] / 6 + ROUNDING

@@ -37,7 +37,7 @@ def four_bar(closing, limits=None):
 
 
 def angles(robot, q):
-    return {name: float(x[0]) for name, x in robot.joint_coordinates(q).items()}
+    return {name: float(x[0]) for name, x in robot.joint_states(q).q.items()}
 
 
 def poses(robot, q):
@@ -67,7 +67,7 @@ def test_whole_turns_keep_limits_wherever_the_loop_is_cut(limited, near):
 
 def drawn_fixed(robot, rng):
     """Coordinates of the motors near home, which fix the mechanism."""
-    home = robot.joint_coordinates(robot.assemble())
+    home = robot.joint_states(robot.assemble()).q
     slides = np.array([home[name].size == 1 for name in robot.actuated])
     assert slides.all()
     return {name: float(home[name][0]) + 0.1 * float(rng.uniform(-1, 1)) for name in robot.actuated}

@@ -27,7 +27,7 @@ TREE_JOINTS = tuple(kind for kind in CLOSING if kind != "fixed")
 def with_terms(closed, rng, *names):
     """The same mechanism with such terms in every joint; dry friction only where it slips, because rounding decides on its direction at rest."""
     here = closed.in_other_tree(closed.description, closed.robot.loop_joints)
-    velocities = here.robot.joint_velocities(here.q, here.v, time=here.time)
+    velocities = here.robot.joint_states(here.q, here.v, time=here.time).v
 
     def filled(spec):
         joint, x = spec.joint, closed.coordinates[spec.name]
@@ -88,9 +88,9 @@ def test_motion_and_energy(closed, seed, names):
             ]
         )
         joints = (
-            robot.joint_coordinates(q, near=closed.coordinates),
-            robot.joint_velocities(q, v, near=closed.coordinates),
-            robot.joint_accelerations(q, v, a, near=closed.coordinates),
+            robot.joint_states(q, near=closed.coordinates).q,
+            robot.joint_states(q, v, near=closed.coordinates).v,
+            robot.joint_states(q, v, a, near=closed.coordinates).a,
         )
         for spec in sorted(closed.description.joints, key=lambda spec: spec.name):
             x, *rates = (found[spec.name] for found in joints)
@@ -108,7 +108,9 @@ def test_what_joints_carry(closed, seed):
     for one in cuts(closed, np.random.default_rng(seed), *TERMS):
         robot, q, v = one.robot, one.q, one.v
         a, loops = robot.forward_dynamics(q, v, np.zeros(robot.nv), return_reactions=True)
-        known = loops.wrenches | robot.reactions(q, v, a, multipliers=loops.multipliers) if robot.nc else {}
+        known = (
+            loops.wrenches | sarrus.works.reactions(robot, q, v, a, multipliers=loops.multipliers) if robot.nc else {}
+        )
         found = []
         for spec in sorted(robot.description.joints, key=lambda spec: spec.name) if known else ():
             back = robot.joint(spec.name).reversed and spec.name in robot.joints
@@ -149,7 +151,7 @@ def test_armature_of_closing_joints_is_inertia(closed, seed):
     assert_equal(skew, -skew.T, 1e-4, scale=np.abs(C).max(initial=scale))
     frame = robot.frames[-1]
     J = robot.jacobian(q, frame)
-    assert_equal(J @ robot.omega(q, frame), J @ np.linalg.solve(M, J.T), 1e-7, scale=np.abs(J).max())
+    assert_equal(J @ sarrus.works.omega(robot, q, frame), J @ np.linalg.solve(M, J.T), 1e-7, scale=np.abs(J).max())
 
 
 @law
@@ -163,11 +165,11 @@ def test_other_forms_of_the_equations(closed, seed):
     q, v, tau = one.q, one.v, one.tau
     a = robot.forward_dynamics(q, v, tau)
     scale = np.abs(a).max(initial=1.0)
-    assert_equal(robot.projected_dynamics(q, v, tau).acceleration, a, 1e-7, scale=scale)
+    assert_equal(sarrus.works.projected_dynamics(robot, q, v, tau).acceleration, a, 1e-7, scale=scale)
     if robot.nc:
-        form = robot.reduced_dynamics(q, v)
+        form = sarrus.works.reduced_dynamics(robot, q, v)
         assert_equal(form.full_acceleration(form.forward(form.jacobian.T @ tau)), a, 1e-6, scale=scale)
-        P = robot.projections(q)[1]
+        P = sarrus.works.projections(robot, q)[1]
         w = rng.normal(size=robot.nv)
         assert_equal(robot.project_velocity(q, w), P @ w, 1e-7, scale=np.abs(P).max() * 3)
 
@@ -186,7 +188,7 @@ def test_efforts_of_motors_in_any_joint(closed, seed):
         robot, q, v = one.robot, one.q, one.v
         motors = sorted(spec.name for spec in closed.description.joints if spec.joint.nv)
         u = np.linspace(1.0, 2.0, sum(robot.joint(name).type.nv for name in motors))
-        a = robot.forward_dynamics(q, v, robot.actuation_jacobian(q, motors) @ u)
+        a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, motors) @ u)
         found = robot.actuator_efforts(q, v, a, actuated=motors)
         driven = [
             dataclasses.replace(
@@ -252,8 +254,9 @@ def state(robot, crank=0.5, rate=1.0):
     """(q, v) with the crank at an angle and turning, the bars not crossing, whichever pin closes the loop."""
     known = four_bar("pin2")
     q = known.assemble(near={"pin1": -1.744, "pivot": -1.906}, fixed={"motor": crank})
-    v = known.velocities(q, {"motor": rate})
-    x, w = known.joint_coordinates(q), known.joint_velocities(q, v)
+    v = known.complete_velocity(q, {"motor": rate})
+    states = known.joint_states(q, v)
+    x, w = states.q, states.v
     return tuple(np.concatenate([y[name] for name in robot.joints]) for y in (x, w))
 
 
@@ -267,7 +270,7 @@ def test_one_number_for_the_crank(terms):
         q, v = state(robot)
         a = robot.forward_dynamics(q, v, np.zeros(3))
         found.append(
-            [robot.joint_accelerations(q, v, a)["motor"].item(), robot.kinetic_energy(q, v) + robot.potential_energy(q)]
+            [robot.joint_states(q, v, a).a["motor"].item(), robot.kinetic_energy(q, v) + robot.potential_energy(q)]
         )
     assert np.ptp(found, axis=0).max() < RECUT * np.abs(found).max()
     plain = four_bar("pin2")
@@ -306,7 +309,7 @@ def test_limits_of_a_pin_wherever_it_stands():
     for closing in ("pin2", "pivot", "pin1"):
         robot = four_bar(closing, pins={"pin2": {"limits": (-3.1, -0.01), "velocity_limit": 0.1, "effort_limit": 1.0}})
         found = robot.assemble(near={"motor": 0.5} if closing != "motor" else None)
-        assert -3.1 <= robot.joint_coordinates(found)["pin2"].item() <= -0.01
+        assert -3.1 <= robot.joint_states(found).q["pin2"].item() <= -0.01
         tight = four_bar(closing, pins={"pin2": {"limits": (-0.8, -0.55), "effort_limit": 1.0}})
         drive = PID("pin2", 100.0, target=-2.0)
         with pytest.warns(sarrus.LimitWarning, match="of joint 'pin2' leaves its limits"):
@@ -327,12 +330,12 @@ def test_turns_are_counted_from_a_state():
     path = four_bar("pin2").follow(
         {"motor": np.linspace(0.5, 0.5 + 4 * np.pi, 90)}, near={"pin1": -1.744, "pivot": -1.906}
     )
-    q = np.concatenate([path[:, 1:], four_bar("pin2").joint_coordinates(path)["pin2"]], axis=-1)
+    q = np.concatenate([path[:, 1:], four_bar("pin2").joint_states(path).q["pin2"]], axis=-1)
     order = {"pin1": 0, "pivot": 1, "pin2": 2}
     q = q[:, [order[name] for name in robot.joints]]
     near, turned = None, []
     for x in q:
-        near = robot.joint_coordinates(x, near=near)
+        near = robot.joint_states(x, near=near).q
         turned.append(near["motor"].item())
     np.testing.assert_allclose(turned, np.linspace(0.5, 0.5 + 4 * np.pi, 90), atol=1e-9)
     run = sarrus.Trajectory(robot, np.arange(90.0), q, np.zeros((90, 3)))
@@ -357,7 +360,7 @@ def test_reference_member_with_terms():
 def test_any_joint_leads_by_its_name(led):
     """Configurations, rates, paths and assembly modes: the same, whether the joint that is given stands in the tree or closes the loop."""
     robots = {closing: four_bar(closing) for closing in ("motor", "pin1", "pin2", "pivot")}
-    x = robots["pin2"].joint_coordinates(state(robots["pin2"])[0])[led][0]
+    x = robots["pin2"].joint_states(state(robots["pin2"])[0]).q[led][0]
     bodies = robots["pin2"].bodies
 
     def seen(robot, q):
@@ -370,19 +373,19 @@ def test_any_joint_leads_by_its_name(led):
     for robot in robots.values():
         near = state(robot)[0]
         with_led = robot.assemble(near, {led: x + 0.01})
-        assert robot.joint_coordinates(with_led)[led][0] == pytest.approx(x + 0.01, abs=1e-12)
-        assert np.abs(robot.loop_residual(with_led)).max() < 1e-12
+        assert robot.joint_states(with_led).q[led][0] == pytest.approx(x + 0.01, abs=1e-12)
+        assert np.abs(robot.constraint_residual(with_led)).max() < 1e-12
         many = robot.assemble(near, {led: x + np.array([0.01, 0.02])})
         np.testing.assert_allclose(many[0], with_led, atol=1e-11)
-        turning = robot.velocities(near, {led: 2.0})
-        speeding = robot.accelerations(near, turning, {led: 3.0})
+        turning = robot.complete_velocity(near, {led: 2.0})
+        speeding = robot.complete_acceleration(near, turning, {led: 3.0})
         path = robot.follow({led: x + np.linspace(0.0, 0.03, 5)}, near)
         modes = robot.assembly_modes({led: x})
         answers.append(
             (
                 seen(robot, with_led),
-                rates(robot, robot.joint_velocities(near, turning)),
-                rates(robot, robot.joint_accelerations(near, turning, speeding)),
+                rates(robot, robot.joint_states(near, turning).v),
+                rates(robot, robot.joint_states(near, turning, speeding).a),
                 np.array([seen(robot, one) for one in path]),
                 np.array(sorted(seen(robot, one).ravel().round(9).tolist() for one in modes)),
             )
@@ -443,15 +446,15 @@ def test_the_other_set_of_angles():
     b.add_joint("B", sarrus.Gimbal("rx ry rz"), "ground", "plate", loop=True)
     robot = b.build()
     q, w = np.array([2.5, 2.0, -2.4]), np.array([0.5, -0.7, 1.1])  # nearer to zeros it is (-0.64, 1.14, 0.74)
-    v = robot.velocities(q, {"B": w})
-    np.testing.assert_allclose(robot.joint_velocities(q, v)["B"], w, atol=1e-12)
+    v = robot.complete_velocity(q, {"B": w})
+    np.testing.assert_allclose(robot.joint_states(q, v).v["B"], w, atol=1e-12)
     np.testing.assert_allclose(v, [0.5, 0.7, 1.1], atol=1e-12)
     near = {"B": q}
-    np.testing.assert_allclose(robot.joint_coordinates(q, near=near)["B"], q, atol=1e-12)
-    np.testing.assert_allclose(robot.joint_velocities(q, v, near=near)["B"], v, atol=1e-12)
-    a = robot.accelerations(q, v, {"B": w})
-    np.testing.assert_allclose(robot.joint_accelerations(q, v, a)["B"], w, atol=1e-12)
-    np.testing.assert_allclose(robot.joint_accelerations(q, v, a, near=near)["B"], a, atol=1e-12)
+    np.testing.assert_allclose(robot.joint_states(q, near=near).q["B"], q, atol=1e-12)
+    np.testing.assert_allclose(robot.joint_states(q, v, near=near).v["B"], v, atol=1e-12)
+    a = robot.complete_acceleration(q, v, {"B": w})
+    np.testing.assert_allclose(robot.joint_states(q, v, a).a["B"], w, atol=1e-12)
+    np.testing.assert_allclose(robot.joint_states(q, v, a, near=near).a["B"], a, atol=1e-12)
 
 
 def test_paths_go_on_where_joints_have_two_ways_to_say_it():
@@ -465,19 +468,19 @@ def test_paths_go_on_where_joints_have_two_ways_to_say_it():
         robot = b.build()
         q = robot.follow({"B": through * far / 4.0})
         assert np.abs(np.diff(q, axis=0)).max() < 0.1
-        assert np.abs(robot.loop_residual(q)).max() < 1e-12
+        assert np.abs(robot.constraint_residual(q)).max() < 1e-12
 
 
 def test_all_joints_as_a_guess():
-    """What joint_coordinates says is a start, though nobody can choose all of it; and what is fixed besides holds."""
+    """What joint_states says is a start, though nobody can choose all of it; and what is fixed besides holds."""
     for closing in ("motor", "pin2"):
         robot = four_bar(closing)
         q = state(robot)[0]
-        guess = robot.joint_coordinates(q)
+        guess = robot.joint_states(q).q
         np.testing.assert_allclose(robot.assemble(guess), q, atol=1e-10)
         for led in ("pin1", "pin2", "pivot"):
             found = robot.assemble(guess, {led: guess[led] + 0.01})
-            assert robot.joint_coordinates(found)[led] == pytest.approx(guess[led] + 0.01, abs=1e-12)
+            assert robot.joint_states(found).q[led] == pytest.approx(guess[led] + 0.01, abs=1e-12)
             assert np.abs(found - q).max() < 0.1
             path = robot.follow({led: guess[led] + np.linspace(0.0, 0.01, 3)}, guess)
             np.testing.assert_allclose(path[-1], found, atol=1e-9)

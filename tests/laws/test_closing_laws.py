@@ -31,7 +31,7 @@ def near(closed, rng, count=None):
 
 
 def open_by(robot, q, time):
-    return np.abs(robot.loop_residual(q, time=time)).max(initial=0.0)
+    return np.abs(robot.constraint_residual(q, time=time)).max(initial=0.0)
 
 
 @law
@@ -104,19 +104,19 @@ def test_velocities_and_accelerations(closed, seed):
     robot, (q, v, tau, time) = closed.robot, closed.state
     name = str(rng.choice([name for name in robot.joints if robot.joint(name).nv]))
     there = robot.joint(name).v_slice
-    found = robot.velocities(q, {name: v[there]}, time=time)
+    found = robot.complete_velocity(q, {name: v[there]}, time=time)
     size = 1.0 + np.abs(v).max()
     assert_array_equal(found[there], v[there])
     missing = robot.constraint_jacobian(q, time=time) @ found - robot.constraint_velocity(q, time=time)
     assert np.abs(missing).max() < 1e-11 * size
     a = robot.forward_dynamics(q, v, tau, time=time)
-    found = robot.accelerations(q, v, {name: a[there]}, time=time)
+    found = robot.complete_acceleration(q, v, {name: a[there]}, time=time)
     assert_array_equal(found[there], a[there])
     missing = robot.constraint_jacobian(q, time=time) @ found - robot.constraint_bias(q, v, time=time)
     assert np.abs(missing).max() < 1e-10 * (size**2 + np.abs(a).max())
     everything = {j: v[robot.joint(j).v_slice] for j in robot.joints if robot.joint(j).nv}
     assert_allclose(
-        robot.velocities(np.stack([q, q]), everything, time=time), np.stack([v, v]), rtol=0, atol=1e-9 * size
+        robot.complete_velocity(np.stack([q, q]), everything, time=time), np.stack([v, v]), rtol=0, atol=1e-9 * size
     )
 
 
@@ -198,13 +198,13 @@ def carousel():
 def test_rounding_of_what_turns_is_no_contradiction(speed):
     """Nothing accelerates, or hardly, while velocities are large: an answer, right to the rounding of their squares."""
     robot, q = carousel()
-    v = robot.velocities(q, {"spin": speed, "motor": 0.0})
+    v = robot.complete_velocity(q, {"spin": speed, "motor": 0.0})
     rounding = 1e-13 * (1.0 + speed**2)
     for motor in (0.0, 1e-9, 1e-3):
-        a = robot.accelerations(q, v, {"spin": 0.0, "motor": motor})
-        expected = robot.velocities(q, {"spin": 0.0, "motor": motor})  # without gamma both are the same rows
+        a = robot.complete_acceleration(q, v, {"spin": 0.0, "motor": motor})
+        expected = robot.complete_velocity(q, {"spin": 0.0, "motor": motor})  # without gamma both are the same rows
         assert_allclose(a, expected, rtol=0, atol=rounding)
-    many, status = robot.accelerations(np.stack([q, q]), np.stack([v, v]), {"spin": 0.0}, return_status=True)
+    many, status = robot.complete_acceleration(np.stack([q, q]), np.stack([v, v]), {"spin": 0.0}, return_status=True)
     assert_array_equal(status, [0, 0])
     assert_allclose(many, 0.0, rtol=0, atol=rounding)
 
@@ -214,18 +214,18 @@ def test_rounding_of_what_turns_is_no_contradiction(speed):
 def test_and_no_contradiction_passes_for_rounding(speed, ask):
     """Two joints that the loop gives equal rates are told unequal ones: by little more than rounding, a hundred times the above at most."""
     robot, q = carousel()
-    v = robot.velocities(q, {"spin": speed, "motor": 0.0})
+    v = robot.complete_velocity(q, {"spin": speed, "motor": 0.0})
     for off in (1e-11 * (1.0 + speed**2), 1e-3):
         given = {"spin": 0.0, "motor": 0.0, "pivot": off}
         with pytest.raises(sarrus.StateError, match="contradict one another, most at 'pin2'"):
-            robot.velocities(q, given) if ask == "velocities" else robot.accelerations(q, v, given)
+            robot.complete_velocity(q, given) if ask == "velocities" else robot.complete_acceleration(q, v, given)
 
 
 @pytest.mark.parametrize("law", [sarrus.control.ComputedTorque, sarrus.control.PDPlus])
 def test_control_knows_that_rounding_too(law):
     """Targets that do not accelerate on a table that turns fast: the motion goes on as it is."""
     robot, q = carousel()
-    v = robot.velocities(q, {"spin": 30.0, "motor": 0.0})
+    v = robot.complete_velocity(q, {"spin": 30.0, "motor": 0.0})
     targets = {"spin": sarrus.laws.polynomial(0.3, 30.0), "motor": 0.4}
     run = sarrus.simulate(robot, q, v, 0.05, law(targets, 100.0, 20.0), limits="ignore")
     assert_allclose(run.v[-1], v, rtol=0, atol=1e-9)

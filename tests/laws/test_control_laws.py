@@ -52,7 +52,7 @@ def test_computed_torque_on_loops_is_what_its_parts_make(name):
     """The same torques as a function makes of accelerations() and actuator_efforts()."""
     robot, q, targets = start(name)
     joints = list(targets)
-    S = robot.actuation_jacobian(q, robot.actuated)
+    S = robot.actuation_matrix(q, robot.actuated)
 
     def law(t, q, v):
         given = {}
@@ -60,7 +60,7 @@ def test_computed_torque_on_loops_is_what_its_parts_make(name):
             g, rate, second = target.derivatives(t)
             at = robot.joint(joint)
             given[joint] = second + 20.0 * (rate - v[at.v_slice][0]) + 100.0 * (g - q[at.q_slice][0])
-        return S @ robot.actuator_efforts(q, v, robot.accelerations(q, v, given), check=False)
+        return S @ robot.actuator_efforts(q, v, robot.complete_acceleration(q, v, given), check=False)
 
     native = ComputedTorque(targets, 100.0, 20.0)
     a, b = (sarrus.simulate(robot, q, np.zeros(robot.nv), 0.05, c, dt=5e-3) for c in (native, law))
@@ -84,7 +84,7 @@ def error_energy(robot, run, targets, kp, names):
     energy = []
     for t, q, v in zip(run.t, run.q, run.v, strict=True):
         rates = {name: law.derivatives(t)[1] for name, law in targets.items()}
-        v_d = robot.velocities(q, rates) if robot.nc else np.array([rates[name] for name in names])
+        v_d = robot.complete_velocity(q, rates) if robot.nc else np.array([rates[name] for name in names])
         e = np.array([q[robot.joint(name).q_slice][0] - law(t) for name, law in targets.items()])
         energy.append((v - v_d) @ robot.mass_matrix(q) @ (v - v_d) / 2.0 + e @ (kp * e) / 2.0)
     return np.array(energy)

@@ -83,7 +83,7 @@ def test_the_cut_changes_nothing(method, friction):
     for closing in ("p2", "p", "p1", "m"):
         robot = four_bar(closing, friction)
         q = robot.assemble(fixed={"m": 0.5}, near={"p": 1.9})
-        run = sarrus.simulate(robot, q, robot.velocities(q, {"m": 6.0}), 2.0, method=method)
+        run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"m": 6.0}), 2.0, method=method)
         assert run.loop_error.max() < 1e-10
         ends.append([robot.pose(run.q[-1], body)[:3, 3] for body in "abc"])
     assert np.ptp(ends, axis=0).max() < (2e-5 if method == "implicit_midpoint" else 1e-5)
@@ -150,7 +150,7 @@ def test_what_holds_is_in_accelerations_and_loads(method, tmp_path):
     # what the bodies need is what acts
     needed = chain([0.0, 0.0]).inverse_dynamics(run.q, run.v, run.a)
     assert np.abs(needed - run.tau - run.friction).max() < 1e-9
-    efforts = run.pin_loads().efforts
+    efforts = run.joint_wrenches().efforts
     assert np.abs(efforts["j0"]).max() < 1e-9 and np.allclose(efforts["j1"], 3.0)
     # and a run that is kept knows it
     run.save(tmp_path / "run.npz")
@@ -175,9 +175,9 @@ def test_what_holds_knows_no_cut(size, mass):
     for closing in ("p2", "p", "p1", "m"):
         robot = four_bar(closing, 2.0, size, mass)
         q = robot.assemble(fixed={"m": 0.5}, near={"p": 1.9})
-        run = sarrus.simulate(robot, q, robot.velocities(q, {"m": 6.0}), 2.0)
+        run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"m": 6.0}), 2.0)
         assert not run.v[-1].any() and np.abs(run.a[-1]).max() < 1e-9 * np.abs(run.a).max()
-        loads.append([run.pin_loads()[name][-1] / (mass * size) / np.r_[size, size, size, 1, 1, 1] for name in ("m", "p1", "p", "p2")])  # fmt: skip
+        loads.append([run.joint_wrenches()[name][-1] / (mass * size) / np.r_[size, size, size, 1, 1, 1] for name in ("m", "p1", "p", "p2")])  # fmt: skip
         assert np.abs(loads[-1][3][1]) > 0.1  # the moment of friction
         wrench = run.reactions.wrenches[closing][-1] / (mass * size) / np.r_[size, size, size, 1, 1, 1]
         assert np.abs(wrench - loads[-1][("m", "p1", "p", "p2").index(closing)]).max() < 1e-8

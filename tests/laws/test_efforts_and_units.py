@@ -40,12 +40,12 @@ def slider_crank(motors, L=1.0, m=1.0, closing="close", substructures=None):
         _, q, v, _ = slider_crank(motors, closing=closing, substructures=0)
         return robot, unit * q, unit * v, unit
     q = robot.assemble(near={n: x for n, x in (("crank", 0.7), ("pin", -0.9), ("rail", 1.2)) if n in robot.joints})
-    v = robot.project_velocity(q, np.linspace(0.5, 1.0, robot.nv), metric="plain")
+    v = robot.project_velocity(q, np.linspace(0.5, 1.0, robot.nv), metric="euclidean")
     return robot, q, v, unit
 
 
 def motion(robot, q, v, motors, u):
-    return robot.forward_dynamics(q, v, robot.actuation_jacobian(q, motors) @ u)
+    return robot.forward_dynamics(q, v, robot.actuation_matrix(q, motors) @ u)
 
 
 @pytest.mark.parametrize("substructures", [0, 1])
@@ -72,7 +72,7 @@ def test_what_one_motor_cannot_do_it_cannot_in_any_size(motor, share):
     """The pendulum has no motor: a motion that asks for one is refused, and one that does not is not."""
     for L, m in [(1.0, 1.0), *SIZES]:
         robot, q, v, _ = slider_crank((motor,), L, m)
-        S = robot.actuation_jacobian(q, [motor, "swing"])
+        S = robot.actuation_matrix(q, [motor, "swing"])
         a = robot.forward_dynamics(q, v, S @ (np.array([L if motor == "crank" else 1.0, share * L]) * m * L))
         want = 3 if share else 0
         assert robot.actuator_efforts(q, v, a, return_status=True)[1] == want

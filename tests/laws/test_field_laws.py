@@ -146,10 +146,12 @@ def constrained():
     b.add_pfaffian("blade", rows, ["to b", "to c"], value=[0.1], derivative=rows_rate)
     b.add_spring("coil", ("a", (0.1, 0.0, 0.2)), ("c", (0.0, 0.3, 0.1)), stiffness=20.0, rest_length=0.2, damping=0.4)
     b.add_frame("tip", "c", skewed(1))
-    for k, shape in enumerate((sarrus.Box((0.1, 0.2, 0.3)), sarrus.Cylinder(0.1, 0.2), sarrus.Sphere(0.1))):
+    for k, shape in enumerate(
+        (sarrus.shapes.Box((0.1, 0.2, 0.3)), sarrus.shapes.Cylinder(0.1, 0.2), sarrus.shapes.Sphere(0.1))
+    ):
         b.add_visual("abc"[k], shape, skewed(k), color=(0.1, 0.2, 0.3, 0.4))
     if READS_MESHES:
-        b.add_visual("d", sarrus.Mesh(MESH.name, (1.0, 2.0, 3.0), str(MESH.parent)), skewed(4))
+        b.add_visual("d", sarrus.shapes.Mesh(MESH.name, (1.0, 2.0, 3.0), str(MESH.parent)), skewed(4))
     return described(b)
 
 
@@ -294,15 +296,15 @@ def answers(m):
     away = 0.02 if closed else 0.2
     q = m.integrate(m.neutral(), away * np.sin(np.arange(1.0, m.nv + 1)))
     if closed:
-        q = m.project_configuration(q, metric="plain", time=TIME, return_status=True)[0]
-    v = m.project_velocity(q, np.cos(np.arange(m.nv)), metric="plain", time=TIME, return_status=True)[0]
+        q = m.project_configuration(q, metric="euclidean", time=TIME, return_status=True)[0]
+    v = m.project_velocity(q, np.cos(np.arange(m.nv)), metric="euclidean", time=TIME, return_status=True)[0]
     v = v if np.isfinite(v).all() else np.cos(np.arange(m.nv))
     tau = 0.1 * np.arange(1.0, m.nv + 1)
     how = {"return_status": True}
     asked = [m.mass_matrix(q, **how), m.bias_forces(q, v, **how), m.inverse_dynamics(q, v, tau, **how)]
     asked += [m.forward_dynamics(q, v, tau, time=TIME, **how), m.potential_energy(q, **how)]
     asked += [m.constraint_jacobian(q, time=TIME, **how), m.constraint_velocity(q, time=TIME, **how)]
-    asked += [m.constraint_bias(q, v, time=TIME, **how), m.loop_residual(q, time=TIME, **how)]
+    asked += [m.constraint_bias(q, v, time=TIME, **how), m.constraint_residual(q, time=TIME, **how)]
     asked += [m.pose(q, frame, **how) for frame in m.frames]
     found = [q, *(np.asarray(x) for answer in asked for x in answer)]
     if m.name.startswith("four-bar"):
@@ -329,8 +331,8 @@ def pushed(m):
     joint = m.joint("joint")
     push = control.PrescribedEffort("joint", 30.0) if joint.type.nv else ()
     limits = "warn" if joint.closes_loop or joint.kind in ("Planar", "Free") else "stop"  # where end stops can be
-    q = m.project_configuration(m.neutral(), metric="plain") if m.nc else m.neutral()
-    v = m.project_velocity(q, np.full(m.nv, 2.0), metric="plain")
+    q = m.project_configuration(m.neutral(), metric="euclidean") if m.nc else m.neutral()
+    v = m.project_velocity(q, np.full(m.nv, 2.0), metric="euclidean")
     run = sarrus.simulate(m, q, v, 0.1, push, dt=2e-3, limits=limits)
     return [
         run.q,
@@ -430,7 +432,7 @@ def test_every_field_was_changed():
     fixed = {("Fixed", name) for name in (*TERMS, *LIMITS)}  # there is nothing along which they could act
     fixed |= {("Spherical", "limits")}
     mesh = {("Mesh", "package_dirs"), ("Description", "warnings")}
-    mesh |= set() if READS_MESHES else {("Mesh", field.name) for field in dataclasses.fields(sarrus.Mesh)}
+    mesh |= set() if READS_MESHES else {("Mesh", field.name) for field in dataclasses.fields(sarrus.shapes.Mesh)}
     missing = {
         (cls, field) for cls, field in wanted - reached - fixed - mesh if field not in composed or cls == "PfaffianSpec"
     }

@@ -55,9 +55,9 @@ def test_it_agrees_with_the_oracle(robot, at, axes, seed):
     h = rng.normal(size=6)
     for frame in ("tool", "frame0", "body0"):
         for name, given_ in ("generalized_jacobian", (q,)), ("generalized_jacobian_derivative", (q, v)):
-            ours = getattr(robot, name)(*given_, frame, expressed_in=axes)
+            ours = getattr(sarrus.floating, name)(robot, *given_, frame, expressed_in=axes)
             assert_equal(ours, getattr(oracle, name)(*given_, frame, expressed_in=axes), ROUNDING)
-    assert_equal(robot.momentum_velocity(q, v, h), oracle.momentum_velocity(q, v, h), ROUNDING)
+    assert_equal(sarrus.floating.momentum_velocity(robot, q, v, h), oracle.momentum_velocity(q, v, h), ROUNDING)
 
 
 @law
@@ -66,12 +66,15 @@ def test_momentum_is_the_given_one_and_frames_move_by_it(robot, axes, seed):
     rng = np.random.default_rng(seed)
     q, v, _ = random_state(robot, rng)
     h = rng.normal(size=6)
-    moving, rest = robot.momentum_velocity(q, v, h), robot.momentum_velocity(q, 0 * v, h)
+    moving, rest = (
+        sarrus.floating.momentum_velocity(robot, q, v, h),
+        sarrus.floating.momentum_velocity(robot, q, 0 * v, h),
+    )
     assert_equal(robot.momentum(q, moving), h, ROUNDING)
-    assert_equal(robot.momentum(q, robot.momentum_velocity(q, v)), 0 * h, ROUNDING)
+    assert_equal(robot.momentum(q, sarrus.floating.momentum_velocity(robot, q, v)), 0 * h, ROUNDING)
     joints = joints_of(robot)
     assert np.array_equal(moving[joints], v[joints])
-    J = robot.generalized_jacobian(q, "tool", expressed_in=axes)
+    J = sarrus.floating.generalized_jacobian(robot, q, "tool", expressed_in=axes)
     drift = robot.velocity(q, rest, "tool", expressed_in=axes)
     assert_equal(robot.velocity(q, moving, "tool", expressed_in=axes), J @ v[joints] + drift, ROUNDING)
 
@@ -81,8 +84,8 @@ def test_momentum_is_the_given_one_and_frames_move_by_it(robot, axes, seed):
 def test_its_derivative_is_its_rate(robot, axes, seed):
     q, v, _ = random_state(robot, np.random.default_rng(seed))
     v = 0.3 * v / max(1.0, np.abs(v).max())  # the inverse of an inertia has steeper derivatives than sines and cosines
-    expected = rate(robot.generalized_jacobian(path(robot, q, v), "tool", expressed_in=axes))
-    found = robot.generalized_jacobian_derivative(q, v, "tool", expressed_in=axes)
+    expected = rate(sarrus.floating.generalized_jacobian(robot, path(robot, q, v), "tool", expressed_in=axes))
+    found = sarrus.floating.generalized_jacobian_derivative(robot, q, v, "tool", expressed_in=axes)
     assert_equal(found, expected, 1e3 * DIFFERENCING)
 
 
@@ -106,7 +109,9 @@ def test_it_does_not_matter_which_body_is_called_the_base(robot, body, seed):
     p[base.q_slice] = [*sarrus.Rotation(at.rotation).quaternion, *at.translation]
     assert_equal(turned.pose(p, "tool"), robot.pose(q, "tool"), ROUNDING)
     for axes in ("frame", "world_aligned"):
-        ours, theirs = (r.generalized_jacobian(x, "tool", expressed_in=axes) for r, x in ((robot, q), (turned, p)))
+        ours, theirs = (
+            sarrus.floating.generalized_jacobian(r, x, "tool", expressed_in=axes) for r, x in ((robot, q), (turned, p))
+        )
         assert_equal(theirs, ours, ROUNDING)
 
 
@@ -117,8 +122,8 @@ def test_it_does_not_matter_where_it_floats(robot, seed):
     q, _, _ = random_state(robot, rng)
     elsewhere = q.copy()
     elsewhere[base_of(robot).q_slice] = [*sarrus.Rotation.exp(rng.normal(size=3)).quaternion, *rng.normal(size=3) * 100]
-    ours = robot.generalized_jacobian(q, "tool")
-    assert_equal(robot.generalized_jacobian(elsewhere, "tool"), ours, 100 * ROUNDING)
+    ours = sarrus.floating.generalized_jacobian(robot, q, "tool")
+    assert_equal(sarrus.floating.generalized_jacobian(robot, elsewhere, "tool"), ours, 100 * ROUNDING)
 
 
 @law
@@ -130,7 +135,7 @@ def test_the_partition_is_the_equations_of_motion_in_any_coordinates_of_the_base
     tau, joints = robot.inverse_dynamics(q, v, a), joints_of(robot)
     for base in (None, "tool"):
         for axes in ("frame", "world_aligned", "world"):
-            form = robot.free_floating(q, v, base=base, expressed_in=axes, end_points=["frame1"])
+            form = sarrus.floating.equations_of_motion(robot, q, v, base=base, expressed_in=axes, end_points=["frame1"])
             frame = base or base_of(robot).child
             x = robot.velocity(q, v, frame, expressed_in=axes)
             assert_equal(form.base_velocity, x, ROUNDING)
@@ -155,11 +160,13 @@ def test_the_partition_is_the_equations_of_motion_in_any_coordinates_of_the_base
                 for f, g in ((robot.jacobian, (q,)), (robot.jacobian_derivative, (q, v)))
             )
             assert_equal(A_1, J @ a + J_dot @ v, ROUNDING, scale)
-            own = robot.generalized_jacobian(q, "frame1", expressed_in=axes)
+            own = sarrus.floating.generalized_jacobian(robot, q, "frame1", expressed_in=axes)
             assert_equal(form.generalized_jacobian("frame1"), own, ROUNDING)
             drift = robot.velocity(q, v, "frame1", expressed_in=axes) - own @ v[joints]
             assert_equal(form.drift("frame1"), drift, ROUNDING, np.abs(v).max())
-    assert_equal(robot.free_floating(q, v, expressed_in="world").momentum, robot.momentum(q, v), ROUNDING)
+    assert_equal(
+        sarrus.floating.equations_of_motion(robot, q, v, expressed_in="world").momentum, robot.momentum(q, v), ROUNDING
+    )
 
 
 @law
@@ -172,7 +179,7 @@ def test_motors_feel_the_generalized_inertia(robot, axes, seed):
     joints, base = joints_of(robot), base_of(robot)
     tau[base.v_slice] = 0.0
     a = robot.forward_dynamics(q, v, tau)
-    form = robot.free_floating(q, v, expressed_in=axes)
+    form = sarrus.floating.equations_of_motion(robot, q, v, expressed_in=axes)
     H, c = form.generalized_inertia, form.generalized_bias
     assert_equal(
         H @ a[joints] + c,
@@ -200,9 +207,9 @@ def test_the_reaction_is_what_the_base_alone_needs(robot, seed):
     given_ = robot.inverse_dynamics(q, v, a, wrenches=wrenches)[base_of(robot).v_slice]
     J = robot.jacobian(q, "body0", expressed_in="world")[:, base_of(robot).v_slice]
     needed = np.concatenate([moment[b] + np.cross(c, force[b]), force[b]])
-    found = robot.base_reaction(q, v, a, expressed_in="world", wrenches=wrenches)
+    found = sarrus.floating.base_reaction(robot, q, v, a, expressed_in="world", wrenches=wrenches)
     assert_equal(found, needed - np.linalg.solve(J.T, given_), ROUNDING, np.abs(given_).max())
-    of_joints = robot.reactions(q, v, a, wrenches=wrenches)
+    of_joints = sarrus.works.reactions(robot, q, v, a, wrenches=wrenches)
     specs = {s.name: s for s in robot.description.joints}
     total = np.zeros(6)
     for name, w in of_joints.items():
@@ -222,11 +229,11 @@ def test_momentum_about_any_point(robot, seed):
     rng = np.random.default_rng(seed)
     q, v, _ = random_state(robot, rng)
     oracle, point = Dense(robot.description), rng.normal(size=3)
-    assert_equal(robot.momentum_about(q, v, point), oracle.momentum_matrix(q, point) @ v, ROUNDING)
-    assert_equal(robot.momentum_about(q, v), robot.centroidal_momentum(q, v), ROUNDING)
+    assert_equal(sarrus.floating.momentum_about(robot, q, v, point), oracle.momentum_matrix(q, point) @ v, ROUNDING)
+    assert_equal(sarrus.floating.momentum_about(robot, q, v), robot.centroidal_momentum(q, v), ROUNDING)
     X = robot.pose(q, "tool")
-    seen = np.kron(np.eye(2), X[:3, :3].T) @ robot.momentum_about(q, v, X[:3, 3])
-    assert_equal(robot.momentum_about(q, v, "tool", axes="tool"), seen, ROUNDING)
+    seen = np.kron(np.eye(2), X[:3, :3].T) @ sarrus.floating.momentum_about(robot, q, v, X[:3, 3])
+    assert_equal(sarrus.floating.momentum_about(robot, q, v, "tool", axes="tool"), seen, ROUNDING)
 
 
 # ---- with loops ------------------------------------------------------------------------------------------------------------------------
@@ -238,13 +245,13 @@ def test_loops_leave_momentum_as_it_is(closed, seed):
     """The base's velocity follows from momentum, the loops stay as they are, and J* gives the frame's velocity: nothing is torn."""
     robot, (q, v, _, time) = closed.robot, closed.state
     h = np.random.default_rng(seed).normal(size=6)
-    moving = robot.momentum_velocity(q, v, h)
+    moving = sarrus.floating.momentum_velocity(robot, q, v, h)
     assert_equal(robot.momentum(q, moving), h, ROUNDING)
     J, c = robot.constraint_jacobian(q, time=time), robot.constraint_velocity(q, time=time)
     assert_equal(J @ moving, c, OF_LOOPS, np.abs(v).max())
-    form = robot.free_floating(q, moving, end_points=["tool"], time=time)
+    form = sarrus.floating.equations_of_motion(robot, q, moving, end_points=["tool"], time=time)
     joints = joints_of(robot)
-    found = robot.generalized_jacobian(q, "tool") @ moving[joints] + form.drift("tool")
+    found = sarrus.floating.generalized_jacobian(robot, q, "tool") @ moving[joints] + form.drift("tool")
     # what prescribed motions add to v is in the momentum, and in the velocity by the same right
     assert_equal(found, robot.velocity(q, moving, "tool"), OF_LOOPS, np.abs(moving).max())
 
@@ -255,14 +262,14 @@ def test_with_loops_motion_is_that_of_independent_coordinates(closed, seed):
     """y-dot gives all velocities; H* y-ddot + c* = G^T tau is the motion of the closed mechanism under motors alone."""
     robot, (q, v, tau, time) = closed.robot, closed.state
     own = base_of(robot).v_slice
-    form = robot.free_floating(q, v, end_points=["tool"], time=time)
+    form = sarrus.floating.equations_of_motion(robot, q, v, end_points=["tool"], time=time)
     Z, y = form.velocity_map, form.joint_velocity
     assert_equal(robot.constraint_jacobian(q, time=time) @ Z, np.zeros((robot.nc, Z.shape[1])), OF_LOOPS)
     drift = robot.constraint_velocity(q, time=time)
     if not drift.any():
         assert_equal(Z @ [*form.base_velocity, *y], v, OF_LOOPS, np.abs(v).max())
         assert_equal(
-            robot.velocity(q, robot.momentum_velocity(q, v), "tool"),
+            robot.velocity(q, sarrus.floating.momentum_velocity(robot, q, v), "tool"),
             form.generalized_jacobian("tool") @ y,
             OF_LOOPS,
             np.abs(v).max(),
@@ -283,7 +290,7 @@ def test_with_loops_motion_is_that_of_independent_coordinates(closed, seed):
 def test_rates_of_the_reduced_jacobian(closed):
     """By differences along a motion on the loops."""
     robot, (q, v, _, time) = closed.robot, closed.state
-    form = robot.free_floating(q, v, time=time)
+    form = sarrus.floating.equations_of_motion(robot, q, v, time=time)
     assume(len(form.coordinates) > 0 and not robot.constraint_velocity(q, time=time).any())
     independent = [(n.split("[")[0], int(n.split("[")[1][:-1])) if "[" in n else n for n in form.coordinates]
     v = v / max(1.0, np.abs(v).max())
@@ -292,18 +299,18 @@ def test_rates_of_the_reduced_jacobian(closed):
 
     def there(t):
         p = robot.project_configuration(robot.integrate(q, t * v + 0.5 * t * t * a))
-        return robot.generalized_jacobian(p, "tool", independent=independent)
+        return sarrus.floating.generalized_jacobian(robot, p, "tool", independent=independent)
 
-    J = robot.generalized_jacobian(q, "tool", independent=independent)
+    J = sarrus.floating.generalized_jacobian(robot, q, "tool", independent=independent)
     assert_equal(J, form_jacobian(robot, q, v), OF_LOOPS)
-    found = robot.generalized_jacobian_derivative(q, v, "tool", independent=independent)
+    found = sarrus.floating.generalized_jacobian_derivative(robot, q, v, "tool", independent=independent)
     expected = (8 * (there(step) - there(-step)) - (there(2 * step) - there(-2 * step))) / (12 * step)
     # rounding of the loops' closing over the step; the truncation is h^4
     assert_equal(found, expected, 1e-6, np.abs(J).max() ** 2)
 
 
 def form_jacobian(robot, q, v):
-    return robot.free_floating(q, v, end_points=["tool"]).generalized_jacobian("tool")
+    return sarrus.floating.equations_of_motion(robot, q, v, end_points=["tool"]).generalized_jacobian("tool")
 
 
 # ---- the reaction null space -------------------------------------------------------------------------------------------------------------
@@ -322,7 +329,7 @@ def test_reactionless_motions_leave_the_base_at_rest(drawn, components, seed):
     robot, state = drawn
     rng = np.random.default_rng(seed)
     q, time = (random_state(robot, rng)[0], None) if state is None else (state.q, state.time)
-    found = robot.reaction_null_space(q, components, time=time)
+    found = sarrus.floating.reaction_null_space(robot, q, components, time=time)
     N, joints = found.basis, joints_of(robot)
     names = ["rx", "ry", "rz", "tx", "ty", "tz"]
     at_rest = [names.index(c) for c in components.split()]
@@ -337,7 +344,7 @@ def test_reactionless_motions_leave_the_base_at_rest(drawn, components, seed):
     assert_equal(P @ P, P, OF_LOOPS)
     assert round(np.trace(P)) == found.freedom == np.linalg.matrix_rank(N[joints]) if N.size else True
     # and no other: what is left of the joints' freedom moves the base
-    J = robot.generalized_jacobian(q, base_of(robot).child, expressed_in="world_aligned")[at_rest]
+    J = sarrus.floating.generalized_jacobian(robot, q, base_of(robot).child, expressed_in="world_aligned")[at_rest]
     J = J / max(np.linalg.norm(J), 1e-300)
     both = np.concatenate([rows, J])
     assert (
@@ -381,8 +388,8 @@ BALANCED = np.array([*FOLDED[:7], 0.95, -0.51, -1.41, -2.38, 2.8, 1.22, 2.73, 2.
 def test_motors_do_not_change_momentum(method, drift):
     """10^5 steps of a millisecond; of the momentum that it starts with, and the hand moves by J* all the way."""
     robot = seven_bodies()
-    v = robot.momentum_velocity(
-        FOLDED, np.r_[np.zeros(6), 0.1, -0.05, 0.1, 0.05, -0.1, 0.1], [0.5, -0.2, 0.3, 0.1, 0.2, -0.1]
+    v = sarrus.floating.momentum_velocity(
+        robot, FOLDED, np.r_[np.zeros(6), 0.1, -0.05, 0.1, 0.05, -0.1, 0.1], [0.5, -0.2, 0.3, 0.1, 0.2, -0.1]
     )
     times = np.linspace(0.0, 100.0, 201)
     efforts = [
@@ -391,15 +398,15 @@ def test_motors_do_not_change_momentum(method, drift):
     run = sarrus.simulate(robot, FOLDED, v, 100.0, efforts, method=method, dt=1e-3, times=times)
     h = robot.momentum(run.q, run.v)
     assert np.abs(h - h[0]).max() < drift * np.linalg.norm(h[0])
-    still = robot.momentum_velocity(run.q, np.zeros(robot.nv), h)
+    still = sarrus.floating.momentum_velocity(robot, run.q, np.zeros(robot.nv), h)
     moved = robot.velocity(run.q, still, "hand") + np.einsum(
-        "nij,nj->ni", robot.generalized_jacobian(run.q, "hand"), run.v[:, 6:]
+        "nij,nj->ni", sarrus.floating.generalized_jacobian(robot, run.q, "hand"), run.v[:, 6:]
     )
     assert_allclose(moved, robot.velocity(run.q, run.v, "hand"), rtol=0, atol=ROUNDING * np.abs(run.v).max())
 
 
 def test_the_basis_is_orthonormal_in_the_joints():
-    found = seven_bodies().reaction_null_space(FOLDED)
+    found = sarrus.floating.reaction_null_space(seven_bodies(), FOLDED)
     N = found.basis[6:]
     assert_allclose(N.T @ N, np.eye(3), rtol=0, atol=1e-13)
     assert_allclose(N @ N.T, found.projector, rtol=0, atol=1e-13)
@@ -411,7 +418,9 @@ def test_the_midpoint_rule_keeps_momentum_in_coarse_steps_too():
     efforts = [sarrus.control.PrescribedEffort(f"joint{k}", 1.0 * (-1) ** k) for k in range(6)]
     drift = {}
     for method in ("implicit_midpoint", "rk4"):
-        v = robot.momentum_velocity(FOLDED, np.r_[np.zeros(6), np.ones(6)], [0.5, -0.2, 0.3, 0.1, 0.2, -0.1])
+        v = sarrus.floating.momentum_velocity(
+            robot, FOLDED, np.r_[np.zeros(6), np.ones(6)], [0.5, -0.2, 0.3, 0.1, 0.2, -0.1]
+        )
         run = sarrus.simulate(robot, FOLDED, v, 2.0, efforts, method=method, dt=2e-2)
         h = robot.momentum(run.q, run.v)
         drift[method] = np.abs(h - h[0]).max()
@@ -430,12 +439,12 @@ def test_a_reactionless_motion_leaves_the_attitude_as_it_is():
         return np.r_[np.zeros(6), 0.2 * np.sin(0.6 * t + np.arange(6))]
 
     def velocity(t, q):
-        return np.r_[np.zeros(6), robot.reaction_null_space(q).projector @ as_they_like(t, q)[6:]]
+        return np.r_[np.zeros(6), sarrus.floating.reaction_null_space(robot, q).projector @ as_they_like(t, q)[6:]]
 
-    run = robot.free_floating_motion(FOLDED, velocity, np.linspace(0, 10, 401), step=0.025)
+    run = sarrus.floating.motion(robot, FOLDED, velocity, np.linspace(0, 10, 401), step=0.025)
     assert run.disturbance < 1e-12
     assert np.ptp(run.q[:, 7:], axis=0).max() > 0.3
-    assert robot.free_floating_motion(FOLDED, as_they_like, [0, 10.0]).disturbance > 1e-2
+    assert sarrus.floating.motion(robot, FOLDED, as_they_like, [0, 10.0]).disturbance > 1e-2
 
     def hermite(t, q):
         """Cubics through the samples of the joints and their rates."""
@@ -445,15 +454,15 @@ def test_a_reactionless_motion_leaves_the_attitude_as_it_is():
             np.zeros(6), 6 * s * (1 - s) * (y1 - y0) / 0.025 + (1 - 4 * s + 3 * s * s) * m0 + (3 * s * s - 2 * s) * m1
         ]
 
-    assert robot.free_floating_motion(FOLDED, hermite, [0.0, 10.0], step=0.0125).disturbance < 1e-6
+    assert sarrus.floating.motion(robot, FOLDED, hermite, [0.0, 10.0], step=0.0125).disturbance < 1e-6
 
 
 def test_a_path_comes_through_its_way_points():
     robot = seven_bodies(balanced=True)
     start = robot.pose(BALANCED, "hand")
     places = start[:3, 3] + np.array([[0.03, 0.05, -0.02], [-0.05, 0.02, 0.03]])
-    free = robot.free_floating_path(BALANCED, {"hand": places}, [1.0, 2.0], step=0.02)
-    quiet = robot.free_floating_path(BALANCED, {"hand": places}, [1.0, 2.0], step=0.02, still="rx ry rz")
+    free = sarrus.floating.path(robot, BALANCED, {"hand": places}, [1.0, 2.0], step=0.02)
+    quiet = sarrus.floating.path(robot, BALANCED, {"hand": places}, [1.0, 2.0], step=0.02, still="rx ry rz")
     assert quiet.disturbance < 1e-9 < 1e-4 < free.disturbance
     for run in (free, quiet):
         for place, t in zip(places, (1.0, 2.0), strict=True):
@@ -462,7 +471,7 @@ def test_a_path_comes_through_its_way_points():
     pose = start.copy()
     pose[:3, :3] = sarrus.Rotation.exp([0.1, -0.1, 0.2]).matrix @ pose[:3, :3]
     pose[:3, 3] = places[0]
-    run = robot.free_floating_path(BALANCED, {"hand": pose[None]}, [1.0], step=0.02, momentum=[0.1, 0, 0, 1.0, 0, 0])
+    run = sarrus.floating.path(robot, BALANCED, {"hand": pose[None]}, [1.0], step=0.02, momentum=[0.1, 0, 0, 1.0, 0, 0])
     assert_allclose(robot.pose(run.q[-1], "hand"), pose, rtol=0, atol=1e-6)
     assert_allclose(robot.momentum(run.q, run.v), [[0.1, 0, 0, 1.0, 0, 0]] * len(run.t), rtol=0, atol=1e-12)
 
@@ -473,12 +482,14 @@ def test_resolved_rates_move_the_hand_as_said(momentum):
     rng = np.random.default_rng(1)
     q = robot.integrate(BALANCED, 0.2 * rng.normal(size=(5, robot.nv)))
     wanted = 0.1 * rng.normal(size=(5, 6))
-    v = robot.resolved_rate(q, {"hand": wanted}, momentum=momentum)
+    v = sarrus.floating.resolved_rate(robot, q, {"hand": wanted}, momentum=momentum)
     assert_allclose(robot.velocity(q, v, "hand", expressed_in="world_aligned"), wanted, rtol=0, atol=1e-11)
     assert_allclose(
         robot.momentum(q, v), np.broadcast_to(np.zeros(6) if momentum is None else momentum, (5, 6)), rtol=0, atol=1e-12
     )
-    v = robot.resolved_rate(q, {("hand", "tx ty tz"): wanted[:, 3:]}, still="rx ry rz", momentum=momentum)
+    v = sarrus.floating.resolved_rate(
+        robot, q, {("hand", "tx ty tz"): wanted[:, 3:]}, still="rx ry rz", momentum=momentum
+    )
     assert_allclose(
         robot.velocity(q, v, "hand", expressed_in="world_aligned")[:, 3:], wanted[:, 3:], rtol=0, atol=1e-11
     )
@@ -488,7 +499,7 @@ def test_resolved_rates_move_the_hand_as_said(momentum):
 def stewart_on_a_satellite():
     """Six legs between a satellite and a platform: every loop goes through the base."""
     fixed = sarrus.mechanisms.stewart().description
-    base = sarrus.BodySpec("satellite", sarrus.Inertia.box(40.0, (1, 1, 0.4)))
+    base = sarrus.description.BodySpec("satellite", sarrus.Inertia.box(40.0, (1, 1, 0.4)))
     joints = [
         dataclasses.replace(
             s,
@@ -507,12 +518,12 @@ def stewart_on_a_satellite():
 def test_a_stewart_platform_on_a_floating_base():
     robot = stewart_on_a_satellite()
     q = robot.assemble()
-    J = robot.generalized_jacobian(q, "platform", independent="actuated")
+    J = sarrus.floating.generalized_jacobian(robot, q, "platform", independent="actuated")
     assert J.shape == (6, 6)
     assert np.linalg.matrix_rank(J) == 6
     rates = np.array([0.1, -0.2, 0.05, 0.1, 0.0, -0.1])
-    v = robot.velocities(q, dict(zip(robot.actuated, rates, strict=True)))
-    v = robot.momentum_velocity(q, v)
+    v = robot.complete_velocity(q, dict(zip(robot.actuated, rates, strict=True)))
+    v = sarrus.floating.momentum_velocity(robot, q, v)
     assert_allclose(robot.constraint_jacobian(q) @ v, 0.0, atol=1e-11)
     assert_allclose(robot.momentum(q, v), 0.0, atol=1e-11)
     assert_allclose(J @ rates, robot.velocity(q, v, "platform"), rtol=0, atol=1e-10)
@@ -527,8 +538,8 @@ def test_a_path_of_a_closed_mechanism_keeps_its_loops():
     q = robot.assemble()
     place = robot.pose(q, "platform")[:3, 3] + [0.02, -0.03, 0.04]
     for still in "", "rx ry rz":
-        run = robot.free_floating_path(q, {"platform": [place]}, [1.0], step=0.05, still=still)
-        assert np.abs(robot.loop_residual(run.q)).max() < 1e-9
+        run = sarrus.floating.path(robot, q, {"platform": [place]}, [1.0], step=0.05, still=still)
+        assert np.abs(robot.constraint_residual(run.q)).max() < 1e-9
         assert np.abs(np.einsum("nij,nj->ni", robot.constraint_jacobian(run.q), run.v)).max() < 1e-9
         assert_allclose(robot.momentum(run.q, run.v), 0.0, rtol=0, atol=1e-11)
         assert_allclose(robot.pose(run.q[-1], "platform")[:3, 3], place, rtol=0, atol=1e-6)
@@ -552,7 +563,9 @@ def test_where_the_map_finds_a_dynamic_singularity_the_hand_loses_a_direction(se
     q[:, 7], q[:, 8] = 1.0, angles
 
     def determinant(q):
-        return np.linalg.det(robot.generalized_jacobian(q, "hand", expressed_in="world_aligned")[..., 3:5, :])
+        return np.linalg.det(
+            sarrus.floating.generalized_jacobian(robot, q, "hand", expressed_in="world_aligned")[..., 3:5, :]
+        )
 
     d = determinant(q)
     crossings = np.flatnonzero(d[:-1] * d[1:] < 0)
@@ -561,19 +574,20 @@ def test_where_the_map_finds_a_dynamic_singularity_the_hand_loses_a_direction(se
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if determinant(middle) * determinant(low) > 0 else (low, middle)
-    found = robot.dynamic_singularity_map(np.array([low, q[300]]), ("hand", "tx ty"))
+    found = sarrus.floating.dynamic_singularity_map(robot, np.array([low, q[300]]), ("hand", "tx ty"))
     assert found.singularity.tolist() == ["dynamic", "regular"]
     assert found.rank.tolist() == [1, 2]
     assert found.smallest[0] < 1e-12 < 0.1 < found.smallest_fixed[0]
     straight = q[300].copy()
     straight[8] = 0.0
-    assert robot.dynamic_singularity_map(straight, ("hand", "tx ty")).rank_fixed == 1
+    assert sarrus.floating.dynamic_singularity_map(robot, straight, ("hand", "tx ty")).rank_fixed == 1
     with pytest.raises(sarrus.StateError, match="no velocity of the joints moves the frames as said"):
-        robot.resolved_rate(
+        sarrus.floating.resolved_rate(
+            robot,
             low,
             {
                 ("hand", "tx ty"): np.linalg.svd(
-                    robot.generalized_jacobian(low, "hand", expressed_in="world_aligned")[3:5]
+                    sarrus.floating.generalized_jacobian(robot, low, "hand", expressed_in="world_aligned")[3:5]
                 )[0][:, 1]
             },
         )
@@ -590,7 +604,7 @@ def test_a_wheel_on_a_satellite_turns_it_back():
     b.add_joint("base", sarrus.Free(), "ground", "satellite")
     b.add_joint("axle", sarrus.Revolute("z"), "satellite", "wheel")
     robot = b.build()
-    J = robot.generalized_jacobian(robot.neutral(), "satellite")
+    J = sarrus.floating.generalized_jacobian(robot, robot.neutral(), "satellite")
     assert_allclose(J[:, 0], [0, 0, -0.15 / (2.5 + 0.15), 0, 0, 0], rtol=0, atol=1e-14)
 
 
@@ -611,4 +625,4 @@ def test_two_rods_hinged_at_their_ends(angle):
     d = np.array([r_1, 0.0]) + out
     # about the centre of mass of both: I_1 w_1 + I_2 (w_1 + rate) + mu d x (w_1 x d + rate x out) = 0
     w = -(I_2 + mu * d @ out) / (I_1 + I_2 + mu * d @ d)
-    assert_allclose(robot.generalized_jacobian(q, "first")[2, 0], w, rtol=1e-14)
+    assert_allclose(sarrus.floating.generalized_jacobian(robot, q, "first")[2, 0], w, rtol=1e-14)

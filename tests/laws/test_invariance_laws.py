@@ -9,7 +9,7 @@ import pytest
 
 import sarrus
 from tests.effort import SOAK
-from tests.public import ANY, LOOPS, ROWS, Case, ask, case, public, scaled_answer, turned_answer
+from tests.public import ANY, LOOPS, ROWS, Case, ask, case, functions, public, scaled_answer, turned_answer
 from tests.variants import in_tree_of, moved, rebuilt, recut, reordered, scaled
 
 # relative to the largest entry: what ill-conditioned equations of these mechanisms make of rounding
@@ -162,8 +162,8 @@ def test_joints_that_close_the_loops(which):
         trees += 1
         q, v, a = in_tree_of(robot, c.robot, c.q, c.v, c.a)
         # the same generalised force on all that the loops leave free
-        N = np.stack([in_tree_of(robot, c.robot, c.q, n)[1] for n in c.robot.free_motions(c.q).basis.T])
-        tau = np.linalg.lstsq(N, c.robot.free_motions(c.q).basis.T @ c.tau, rcond=None)[0]
+        N = np.stack([in_tree_of(robot, c.robot, c.q, n)[1] for n in sarrus.works.free_motions(c.robot, c.q).basis.T])
+        tau = np.linalg.lstsq(N, sarrus.works.free_motions(c.robot, c.q).basis.T @ c.tau, rcond=None)[0]
         other = dataclasses.replace(c, robot=robot, q=q, v=v, a=a, tau=tau)
         for name, row, field, axes in table(which):
             if row.tree:
@@ -210,4 +210,4 @@ def test_what_is_about_the_tree_says_so():
     """In the first paragraph of its docstring; and nothing else has to."""
     for name, row in ROWS.items():
         if row.tree:
-            assert "tree" in (getattr(sarrus.Mechanism, name).__doc__ or "").split("\n\n")[0], name
+            assert "tree" in (functions()[name].__doc__ or "").split("\n\n")[0], name

@@ -83,7 +83,7 @@ def test_of_closed_mechanisms(closed, seed):
 def test_a_batch_is_its_states():
     fourbar = sarrus.mechanisms.four_bar()
     q = fourbar.assemble(fixed={"motor": np.array([[0.3, 0.8, 1.5], [2.0, 2.5, 3.0]])[..., None]})
-    v = fourbar.velocities(q, {"motor": 2.0})
+    v = fourbar.complete_velocity(q, {"motor": 2.0})
     tau = np.array([0.5, 0.0, 0.0])
     wrenches = {"coupler": np.random.default_rng(0).normal(size=(3, 6))}
     both = fourbar.linearize(q, v, tau, ["motor"], wrenches=wrenches)
@@ -124,7 +124,7 @@ def bars(loop, rest):
 
 def test_eigenvalues_of_equilibria_depend_neither_on_coordinates_nor_on_where_a_loop_is_closed():
     fourbar = bars("pin2", {})
-    place = fourbar.joint_coordinates(fourbar.assemble(fixed={"motor": 0.5}))
+    place = fourbar.joint_states(fourbar.assemble(fixed={"motor": 0.5})).q
     rest, found = {name: float(x[0]) for name, x in place.items()}, []
     for loop in rest:
         robot = bars(loop, rest)
@@ -143,7 +143,7 @@ def test_eigenvalues_of_a_mechanism_go_with_the_root_of_its_size():
     for size in (1.0, 1e-6, 1e-3, 1e4):
         robot = sarrus.mechanisms.slider_crank(0.3 * size, 1.0 * size)
         q, rest = robot.assemble(fixed={"motor": 0.7}), np.zeros(3)
-        tau = robot.actuation_matrix @ robot.actuator_efforts(q, rest, rest)
+        tau = robot.actuation_matrix(robot.neutral()) @ robot.actuator_efforts(q, rest, rest)
         modes = [robot.linearize(q, rest, tau, [name]).modes() for name in robot.joints]
         found += [mode.frequencies * np.sqrt(size) for mode in modes]
     assert_allclose(found, np.full((12, 2), found[0][0]), rtol=1e-9)
@@ -207,7 +207,7 @@ def test_a_disc_rolls_upright_if_it_is_fast_enough(speed):
     b.add_rolling("contact", "disc", radius=r, axle="y")
     robot = b.build()
     q = robot.assemble()
-    v = robot.velocities(q, {"roll": speed / r, "lean": 0.0, "place": [speed, 0.0, 0.0]})
+    v = robot.complete_velocity(q, {"roll": speed / r, "lean": 0.0, "place": [speed, 0.0, 0.0]})
     squared = (A * m * 9.81 * r - C * (C + m * r**2) * (speed / r) ** 2) / (A * (A + m * r**2))
     linear = robot.linearize(q, v)
     assert (len(linear.coordinates), len(linear.velocities)) == (5, 3)
@@ -218,14 +218,14 @@ def test_a_disc_rolls_upright_if_it_is_fast_enough(speed):
 
 def test_a_four_bar_on_a_spring():
     """m(y) y'' + m'(y)/2 y'^2 + U'(y) = tau: about any rest that tau holds, lambda^2 = -U''/m."""
-    spring = sarrus.SpringSpec("spring", ("crank", (0.2, 0, 0)), ("rocker", (0.4, 0, 0)), 300.0, 0.5, 0.0)
+    spring = sarrus.description.SpringSpec("spring", ("crank", (0.2, 0, 0)), ("rocker", (0.4, 0, 0)), 300.0, 0.5, 0.0)
     robot = sarrus.Mechanism(dataclasses.replace(sarrus.mechanisms.four_bar().description, springs=(spring,)))
     y = 0.7
     angles = y + 1e-2 * np.arange(-3, 4)
     q = robot.assemble(near=robot.assemble(fixed={"motor": y}), fixed={"motor": angles[:, None]})
     U = robot.potential_energy(q)
     slope, curvature = np.array([-1, 9, -45, 0, 45, -9, 1]) / 0.6, np.array([2, -27, 270, -490, 270, -27, 2]) / 180e-4
-    G = robot.reduced_dynamics(q[3], np.zeros(3), ["motor"])
+    G = sarrus.works.reduced_dynamics(robot, q[3], np.zeros(3), ["motor"])
     tau = np.array([slope @ U, 0.0, 0.0])
     linear = robot.linearize(q[3], np.zeros(3), tau, ["motor"])
     assert_allclose(linear.rate, 0.0, atol=1e-7)
@@ -248,7 +248,7 @@ def test_a_stewart_platform_on_springs():
     linear = soft.linearize(q, np.zeros(soft.nv), coordinates=legs)
     assert linear.coordinates == tuple(legs)
     # independent of the differences: all in the legs' own lengths
-    form = soft.reduced_dynamics(q, np.zeros(soft.nv), legs)
+    form = sarrus.works.reduced_dynamics(soft, q, np.zeros(soft.nv), legs)
     stiffness, damping = (-np.linalg.solve(form.mass_matrix, x * np.eye(6)) for x in (k, c))
     size = np.abs(stiffness).max()
     assert_allclose(linear.A[6:], np.hstack([stiffness, damping]), rtol=0, atol=1e-9 * size)

@@ -22,7 +22,7 @@ def motion(closing):
     """A four-bar that its motor drives, in the tree that is left where this joint closes the loop."""
     robot = four_bar(closing)
     q = robot.assemble(fixed={"m": 0.5})
-    v = robot.velocities(q, {"m": 3.0})
+    v = robot.complete_velocity(q, {"m": 3.0})
     first = four_bar("p2")
     q_, v_ = in_tree_of(first, robot, q, v)
     return robot, q, v, in_tree_of(robot, first, q_, v_, driven(first, q_, v_, 2.0))[2]
@@ -30,13 +30,11 @@ def motion(closing):
 
 @pytest.mark.parametrize("closing", JOINTS)
 def test_nothing_is_carried_along_a_free_axis(closing):
-    """The pins about y carry no moment about y; the motor's is its effort. So for both ways to ask."""
+    """The pins about y carry no moment about y; the motor's is its effort."""
     robot, q, v, a = motion(closing)
-    asked = robot.reactions(q, v, a)
-    assert asked.keys() == robot.inverse_dynamics(q, v, a, return_reactions=True)[1].keys()
+    asked = sarrus.works.reactions(robot, q, v, a)
     largest = max(np.abs(x).max() for x in asked.values())
     for name, wrench in asked.items():
-        assert_allclose(wrench, robot.inverse_dynamics(q, v, a, return_reactions=True)[1][name], atol=EQUAL)
         along = 2.0 if name == "m" else 0.0
         assert abs(abs(wrench[1]) - along) < EQUAL * largest, name
 
@@ -46,8 +44,8 @@ def test_they_do_not_depend_on_which_joint_closes(closing):
     """As the loads of all pins, which are on the child whichever way the tree goes."""
     first, second = motion("p2"), motion(closing)
     robot, q, v, a = second
-    loads, expected = robot.pin_loads(q, v, a), first[0].pin_loads(*first[1:])
-    for name, wrench in robot.reactions(q, v, a).items():
+    loads, expected = robot.joint_wrenches(q, v, a), first[0].joint_wrenches(*first[1:])
+    for name, wrench in sarrus.works.reactions(robot, q, v, a).items():
         if not robot.joint(name).reversed:
             assert_allclose(wrench, loads[name], atol=1e-7)
     for name in JOINTS:
@@ -59,11 +57,11 @@ def test_batches_and_known_multipliers(which):
     """Many states, and what forward dynamics says that the loops carry."""
     c = case(which)
     robot, q, v = c.robot, c.q, c.v
-    tau = robot.actuation_jacobian(q) @ np.linspace(1.0, 2.0, robot.nu)
+    tau = robot.actuation_matrix(q) @ np.linspace(1.0, 2.0, robot.nu)
     a, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
-    known = robot.reactions(q, v, a, multipliers=loops.multipliers)
-    asked = robot.reactions(q, v, a)
-    many, status = robot.reactions(np.stack([q] * 9), v, a, return_status=True)
+    known = sarrus.works.reactions(robot, q, v, a, multipliers=loops.multipliers)
+    asked = sarrus.works.reactions(robot, q, v, a)
+    many, status = sarrus.works.reactions(robot, np.stack([q] * 9), v, a, return_status=True)
     unique = robot.mobility(q).unique_reactions
     largest = max(np.abs(x).max() for x in known.values())
     assert not status.any()
@@ -80,9 +78,9 @@ def test_what_is_not_known_is_said():
     tau[:6] = 1.0
     a = c.robot.forward_dynamics(c.q, c.v, tau)
     with pytest.raises(sarrus.NotRealizableError, match="where other forces act, too: multipliers="):
-        c.robot.reactions(c.q, c.v, a)
-    _, status = c.robot.reactions(c.q[None], c.v, a, return_status=True)
-    assert status.tolist() == [sarrus.Status.CONTRADICTORY]
+        sarrus.works.reactions(c.robot, c.q, c.v, a)
+    _, status = sarrus.works.reactions(c.robot, c.q[None], c.v, a, return_status=True)
+    assert status.tolist() == [sarrus.results.Status.CONTRADICTORY]
     c = case("four-bar")
     with pytest.raises(ValueError, match="while the base moves: give multipliers="):
-        c.robot.reactions(c.q, c.v, c.a, base_acceleration=np.ones(6))
+        sarrus.works.reactions(c.robot, c.q, c.v, c.a, base_acceleration=np.ones(6))

@@ -221,11 +221,11 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
     with pytest.raises(sarrus.ModelError, match="mechanism of its own"):
         runs.save(tmp_path / "runs.parquet")
     runs.save(tmp_path / "runs.npz")
-    again = sarrus.Sweep.load(tmp_path / "runs.npz")
+    again = sarrus.results.Sweep.load(tmp_path / "runs.npz")
     assert again.mechanisms == robots and repr(again) == repr(runs)
     assert_array_equal(again[2].tau, runs[2].tau)
     assert again[2].mechanism.mass == 3.0
     with pytest.raises(ValueError, match="each of its runs has a mechanism of its own"):
-        sarrus.Sweep.load(tmp_path / "runs.npz", mechanism=robots[0])
+        sarrus.results.Sweep.load(tmp_path / "runs.npz", mechanism=robots[0])
     runs[1].save(tmp_path / "one.npz")
     assert_array_equal(sarrus.Trajectory.load(tmp_path / "one.npz").q, runs.q[1])

@@ -41,7 +41,7 @@ def fourbar_case():
     robot, q, v = four_bar()
     nv = robot.nv
     y = tight(lambda t, y: np.r_[y[nv:], robot.forward_dynamics(y[:nv], y[nv:], np.zeros(nv))], np.r_[q, v], 0.5)
-    assert np.abs(robot.loop_residual(y[:nv])).max() < 1e-12
+    assert np.abs(robot.constraint_residual(y[:nv])).max() < 1e-12
     return robot, q, v, 0.5, y[:nv], y[nv:]
 
 
@@ -381,7 +381,7 @@ def test_forces_bring_open_loops_back(how):
     robot, q, v = four_bar()
     opened = sarrus.simulate(robot, q + np.array([0.0, 1e-4, 0.0]), v, 0.0, stabilisation="none").checkpoint
     run = sarrus.simulate(robot, duration=2.0, resume=opened, stabilisation=how, dt=1e-3)
-    phi = robot.loop_residual(run.q)
+    phi = robot.constraint_residual(run.q)
     first = np.abs(phi[0]).max()
     assert first > 3e-5
     if how == "corrective":  # overdamped through the masses, some g_v / g_p = 2/3 s
@@ -928,7 +928,7 @@ def test_default_end_stops_are_the_same_for_every_cut():
             )  # fmt: skip
         robot = b.build()
         q = robot.assemble(fixed={"m": 0.5}, near={"p2": -0.66})
-        run = sarrus.simulate(robot, q, robot.velocities(q, {"m": 6.0}), 0.5, limits="stop", dt=2e-4)
+        run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"m": 6.0}), 0.5, limits="stop", dt=2e-4)
         energies.append(run.energy[-1])
         again = sarrus.simulate(robot, duration=0.1, resume=run, limits="stop", dt=2e-4)  # with the same stops
         assert again.status == "finished"
@@ -964,14 +964,14 @@ def test_a_run_that_ends_off_the_loops_says_so(closing):
     b.add_joint("slider pin", sarrus.Revolute("y"), "rod", "slider", at_parent=(1.0, 0, 0), **how["slider pin"])
     robot = b.build()
     q = robot.assemble(near={n: x for n, x in (("crank pin", 0.7), ("rod pin", -1.0)) if n in robot.joints})
-    v = robot.project_velocity(q, np.linspace(1.0, -0.5, robot.nv), metric="plain")
+    v = robot.project_velocity(q, np.linspace(1.0, -0.5, robot.nv), metric="euclidean")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         one = sarrus.simulate(robot, q, v, 0.01, method="rk4", dt=1e-3, stabilisation="corrective")
         many = sarrus.simulate_many(robot, [q, q, q], v, 0.01, method="rk4", dt=1e-3, stabilisation="corrective")
     open_ = one.loop_error[-1] > 1e-2
     assert open_ == (closing == "rail")
-    assert np.abs(robot.loop_residual(many.q[:, -1])).max() > 1e-2 or not open_
+    assert np.abs(robot.constraint_residual(many.q[:, -1])).max() > 1e-2 or not open_
     messages = [str(w.message) for w in said if issubclass(w.category, sarrus.DriftWarning)]
     assert len(messages) == 2 * open_
     assert not open_ or ("the run ends off them" in messages[0] and "3 of 3 runs end off them" in messages[1])

@@ -21,8 +21,8 @@ def sprung(seed, damping=0.0):
     first, second = rng.choice(len(d.bodies), 2, replace=False)
     points = [tuple(p) for p in rng.normal(size=(4, 3))]
     springs = (
-        sarrus.SpringSpec("s", (d.bodies[first].name, points[0]), (d.bodies[second].name, points[1]), STIFFNESS, REST, damping),
-        sarrus.SpringSpec("g", ("ground", points[2]), (d.bodies[first].name, points[3]), STIFFNESS, REST),
+        sarrus.description.SpringSpec("s", (d.bodies[first].name, points[0]), (d.bodies[second].name, points[1]), STIFFNESS, REST, damping),
+        sarrus.description.SpringSpec("g", ("ground", points[2]), (d.bodies[first].name, points[3]), STIFFNESS, REST),
     )  # fmt: skip
     return robot, sarrus.Mechanism(sarrus.Description(d.name, d.gravity, d.bodies, d.joints, d.frames, springs=springs))
 
@@ -74,11 +74,11 @@ def test_forward_inverse_and_reactions_agree(seed):
     stacked = [np.broadcast_to(x, (9, len(x))) for x in (q, v, tau)]
     assert_allclose(robot.forward_dynamics(*stacked), np.broadcast_to(a, (9, robot.nv)), rtol=1e-9, atol=1e-9 * scale)
     # the joint drives what the recursion says, and springs do not pass through it
-    reactions = robot.reactions(q, v, a)
+    reactions = sarrus.works.reactions(robot, q, v, a)
     for name in robot.joints:
         joint = robot.joint(name)
         if joint.nv:
-            phi = robot.joint_bases(q, name)[0]
+            phi = sarrus.works.joint_bases(robot, q, name)[0]
             assert_allclose(phi.T @ reactions[name], tau[joint.v_slice], atol=1e-9 * scale)
 
 

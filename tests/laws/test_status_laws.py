@@ -76,7 +76,7 @@ def worst(values, bound):
 
 
 def open_by(robot, q):
-    return np.abs(robot.loop_residual(q, time=np.zeros(len(q)))).max(axis=-1, initial=0.0)
+    return np.abs(robot.constraint_residual(q, time=np.zeros(len(q)))).max(axis=-1, initial=0.0)
 
 
 def on_loops(robot, q):
@@ -107,7 +107,7 @@ def unsolved(robot, q, v, a):
 @everywhere
 def test_a_projected_configuration_is_closed(robot, q, rng):
     by_metric = []
-    for metric in ("mass", "plain"):
+    for metric in ("mass", "euclidean"):
         found, status = robot.project_configuration(q, metric=metric, time=np.zeros(ROWS), return_status=True)
         by_metric.append(worst(open_by(robot, found[status == 0]), CLOSED))
     return max(by_metric)
@@ -133,7 +133,7 @@ def test_an_assembled_configuration_is_closed(robot, q, rng):
 
 def projected_velocities(robot, q, rng):
     by_metric = []
-    for metric in ("mass", "plain"):
+    for metric in ("mass", "euclidean"):
         v = rng.normal(size=(len(q), robot.nv))
         found, status = robot.project_velocity(q, v, metric=metric, time=np.zeros(len(q)), return_status=True)
         by_metric.append(worst(slip(robot, q[status == 0], found[status == 0]), SOLVED))

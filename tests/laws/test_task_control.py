@@ -127,7 +127,7 @@ def test_units_do_not_matter(limited):
     for unit in (1.0, 1000.0):
         robot = five_bar(unit)
         q = robot.assemble(fixed={"m1": 1.9, "m2": 1.0}, near={"p1": -1.2})
-        v = robot.velocities(q, {"m1": 1.0, "m2": -0.5})
+        v = robot.complete_velocity(q, {"m1": 1.0, "m2": -0.5})
         goal = robot.pose(q, "b")[:3, 3] + np.array([0.02, -0.05, 0.0]) * unit
         limits = control.Limits(effort=0.9 * unit**2, velocity=np.inf, position={}) if limited else None
         law = control.TaskControl(
@@ -192,9 +192,9 @@ def test_which_joint_closes_does_not_matter():
             )  # fmt: skip
         robot = b.build()
         q = robot.assemble(fixed={"a": 0.8}, near={"b": -0.5, "d": 1.2})
-        v = robot.velocities(q, {"a": 2.0})
+        v = robot.complete_velocity(q, {"a": 2.0})
         law = control.TaskControl(
-            robot, control.JointTask("c", float(robot.joint_coordinates(q)["c"][0]) + 0.3), limits=None
+            robot, control.JointTask("c", float(robot.joint_states(q).q["c"][0]) + 0.3), limits=None
         )
         found = law.solve(0.0, q, v).efforts
         efforts.append([found["a"], found["c"]])

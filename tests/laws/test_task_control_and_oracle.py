@@ -276,7 +276,7 @@ def moving(name, seed):
 
 def what_must_give_way(robot, q, v, wanted, effort, speed, feet):
     """What a hard task and contacts allow of limits, by linear programmes: the start of a status, and the task's rows J a = goal."""
-    S, a_0 = robot.actuation_jacobian(q), robot.forward_dynamics(q, v, np.zeros(robot.nv))
+    S, a_0 = robot.actuation_matrix(q), robot.forward_dynamics(q, v, np.zeros(robot.nv))
     along = np.concatenate([S.T, *(foot.jacobian for foot in feet)])
     n, motors = len(along), S.shape[1]
     size = np.where(

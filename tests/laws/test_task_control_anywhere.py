@@ -114,7 +114,7 @@ def test_size_and_mass_change_nothing_where_limits_act_on_a_loop():
     for l, m in SIZES:
         robot = five_bar(l, m)
         q = robot.assemble(near={"m1": -2.0, "m2": -1.0})
-        v = robot.velocities(q, {"m1": 0.5, "m2": -0.3})
+        v = robot.complete_velocity(q, {"m1": 0.5, "m2": -0.3})
         tasks = [control.JointTask("m1", -1.0), control.JointTask("m2", -2.0, priority=1)]
         answer = control.TaskControl(robot, tasks, control.Limits(effort=6.0 * m * l * l)).solve(0.0, q, v)
         assert np.abs(efforts(answer, 6.0 * m * l * l) - 1.0).max() < SAME and answer.status == "solved"
@@ -306,7 +306,7 @@ def drawn(seed):
 
     def velocity(size):
         moves = {name: size * rng.normal() for name in robot.actuated}
-        return robot.velocities(q, moves)
+        return robot.complete_velocity(q, moves)
 
     if kind in ("five-bar", "delta") and not near:
         with contextlib.suppress(sarrus.StateError):  # out of reach: where it is, then
@@ -323,7 +323,7 @@ def drawn(seed):
 def equations(robot, q, v, frame, parts, goal, motor, feet, limit, l, m):
     """Levels as rows and what they must be, for efforts in units of the limit and forces in units of weights; and limits as rows that stay below."""
     held = [robot.jacobian(q, foot.frame, expressed_in="world_aligned")[3:] for foot in feet]
-    B = np.concatenate([robot.actuation_jacobian(q) * limit, *(9.81 * m * l * J.T for J in held)], axis=1)
+    B = np.concatenate([robot.actuation_matrix(q) * limit, *(9.81 * m * l * J.T for J in held)], axis=1)
     rest = np.zeros(robot.nv)
     a_0 = robot.forward_dynamics(q, v, rest)
     A = np.stack([robot.forward_dynamics(q, v, force) - a_0 for force in B.T], axis=1)

@@ -48,9 +48,9 @@ def four_bar(closing, kind, **own):
 def begun(closing, kind, **own):
     """It, and a state in which its pins stand as in all others, angles within half a turn; the crank is fast."""
     first, robot = four_bar("p2", kind), four_bar(closing, kind, **own)
-    x = first.joint_coordinates(first.assemble(fixed={"m": 0.5}, near={"p": -1.9}))
+    x = first.joint_states(first.assemble(fixed={"m": 0.5}, near={"p": -1.9})).q
     q = np.concatenate([x[name] for name in robot.joints])
-    return robot, q, robot.velocities(q, {"m": 12.0})
+    return robot, q, robot.complete_velocity(q, {"m": 12.0})
 
 
 def acting(robot, kind):
@@ -146,8 +146,8 @@ def test_what_follows_from_a_run():
     for closing in NAMES:
         run = motion(closing, "spring", "dopri5")
         assert_allclose(run.energy, run.energy[0], rtol=1e-6)
-        robot, loads = run.mechanism, run.pin_loads()
-        rates = robot.joint_accelerations(run.q, run.v, run.a)
+        robot, loads = run.mechanism, run.joint_wrenches()
+        rates = robot.joint_states(run.q, run.v, run.a).a
         carried = [np.linalg.norm(loads[name][:, 3:], axis=1) for name in NAMES]
         moments = [np.abs(loads[name][:, 4 - 3]) for name in NAMES]
         found.append([run.energy, *(rates[name][:, 0] for name in NAMES), *carried, *moments])
@@ -173,7 +173,11 @@ def test_sweeps_keep_turns_in_files(tmp_path):
     robot, q, v = begun("m", "spring")
     runs = sarrus.simulate_many(robot, q, [v, -v], 1.0, dt=1e-3, every=50)
     runs.save(tmp_path / "runs.npz")
-    for there in (runs[:1], sarrus.Sweep.load(tmp_path / "runs.npz"), sarrus.Sweep.load(tmp_path / "runs.npz", robot)):
+    for there in (
+        runs[:1],
+        sarrus.results.Sweep.load(tmp_path / "runs.npz"),
+        sarrus.results.Sweep.load(tmp_path / "runs.npz", robot),
+    ):
         assert_array_equal(there[0].loop_q, runs[0].loop_q)
         assert_array_equal(there[0].energy, runs[0].energy)
 

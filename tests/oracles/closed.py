@@ -211,7 +211,7 @@ class Closed(Dense):
     def constraint_bias(self, q, v, *, time=0.0):
         return self.constraint_rows(q, v, time)[2]
 
-    def loop_residual(self, q, *, time=0.0):
+    def constraint_residual(self, q, *, time=0.0):
         """phi (nc,): how far the closing joints' displacements are off, to first order; lengths; values. Not in `rate`."""
         q, time = self._array(q), self._array(time)
         place, x = self.place(q), self.closing_coordinates(q, time)
@@ -237,7 +237,7 @@ class Closed(Dense):
         for name in fixed:
             loose[self.v_slice[name]] = False
         damping = 1e-3
-        phi = self.loop_residual(q, time=time)
+        phi = self.constraint_residual(q, time=time)
         for _ in range(200):
             if np.sqrt(phi @ phi) <= tolerance:
                 return q
@@ -247,7 +247,7 @@ class Closed(Dense):
             share = np.where(s > self.negligible * s.max(initial=1), 1 / (s**2 + damping * min(size, 1) + 1e-300), 0)
             step = -V @ (share * (B.T @ phi))
             tried = self.integrate(q, step)
-            tried_phi = self.loop_residual(tried, time=time)
+            tried_phi = self.constraint_residual(tried, time=time)
             if tried_phi @ tried_phi < size:
                 q, phi, damping = tried, tried_phi, damping / 4
             else:

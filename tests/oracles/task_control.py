@@ -72,7 +72,7 @@ def solve(
 ):
     """The Answer to tasks of all priorities, within limits; last: levels of least norm, of unknowns times numbers (one, or one each)."""
     M, h = robot.mass_matrix(q), robot.bias_forces(q, v)
-    S = robot.actuation_jacobian(q, actuated)
+    S = robot.actuation_matrix(q, actuated)
     when = {} if time is None else {"time": time}
     J, gamma = robot.constraint_jacobian(q, **when), robot.constraint_bias(q, v, **when)
     J_f = np.concatenate([c.jacobian for c in contacts]) if contacts else np.zeros((0, robot.nv))
@@ -300,10 +300,10 @@ def relative_task(robot, q, v, frame, reference, X_goal, **options):
 
 def joint_task(robot, q, v, joint, goal_position, *, index=0, **options):
     """A coordinate of any joint, also of one that closes a loop."""
-    near = robot.joint_coordinates(q)
+    near = robot.joint_states(q).q
 
     def displacement(q_1):
-        return np.atleast_1d(robot.joint_coordinates(q_1, near=near)[joint])[index : index + 1]
+        return np.atleast_1d(robot.joint_states(q_1, near=near).q[joint])[index : index + 1]
 
     return motion_task(robot, q, v, displacement, goal_position - displacement(q), **options)
 

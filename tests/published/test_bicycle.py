@@ -21,7 +21,7 @@ def bicycle():
 
 def upright(bicycle, speed, coordinates=("lean", "steer", "rear wheel")):
     q = bicycle.assemble()
-    v = bicycle.velocities(q, {"rear wheel": speed / 0.3, "lean": 0.0, "steer": 0.0})
+    v = bicycle.complete_velocity(q, {"rear wheel": speed / 0.3, "lean": 0.0, "steer": 0.0})
     return bicycle.linearize(q, v, coordinates=coordinates)
 
 
@@ -68,7 +68,7 @@ def test_a_push_decays_while_it_is_self_stable(bicycle):
     """At 5 m/s a lean dies out, at 3 m/s it grows: by simulation, not by differences."""
     q = bicycle.assemble()
     for speed, falls in ((5.0, False), (3.0, True)):
-        v = bicycle.velocities(q, {"rear wheel": speed / 0.3, "lean": 1e-3, "steer": 0.0})
+        v = bicycle.complete_velocity(q, {"rear wheel": speed / 0.3, "lean": 1e-3, "steer": 0.0})
         run = sarrus.simulate(bicycle, q, v, duration=3.0, dt=2e-3)
         lean = bicycle.joint("lean").q_slice
         first, last = abs(run.q[: len(run.t) // 3, lean]).max(), abs(run.q[-len(run.t) // 3 :, lean]).max()

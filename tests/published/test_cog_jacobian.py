@@ -56,7 +56,7 @@ def agree(got, expected):
 
 def test_the_loop_is_closed_as_given(motion):
     robot, q, v, a, _ = motion
-    agree(robot.loop_residual(q), np.zeros((21, 5)))
+    agree(robot.constraint_residual(q), np.zeros((21, 5)))
     agree((robot.constraint_jacobian(q) @ v[..., None])[..., 0], np.zeros((21, 5)))
     agree((robot.constraint_jacobian(q) @ a[..., None])[..., 0], robot.constraint_bias(q, v))
 
@@ -64,11 +64,11 @@ def test_the_loop_is_closed_as_given(motion):
 def test_one_motor(motion):
     """42, from the COG Jacobian and by both ways of asking for efforts."""
     robot, q, v, a, expected = motion
-    cog = robot.cog_jacobians(q, v, ["theta3"])
+    cog = sarrus.works.cog_jacobians(robot, q, v, ["theta3"])
     agree(cog.efforts(a[:, 2:])[:, 0], expected["tau3_single"])
     agree((cog.H @ a[:, 2:, None])[..., 0] + cog.B, expected["tau3_single"][:, None])
     agree(robot.actuator_efforts(q, v, a, actuated=["theta3"])[:, 0], expected["tau3_single"])
-    reduced = robot.reduced_dynamics(q, v, ["theta3"])
+    reduced = sarrus.works.reduced_dynamics(robot, q, v, ["theta3"])
     agree(reduced.inverse(a[:, 2:])[:, 0], expected["tau3_single"])
     agree(reduced.forward(expected["tau3_single"][:, None]), a[:, 2:])
 
@@ -76,11 +76,11 @@ def test_one_motor(motion):
 def test_two_motors(motion):
     """44-47: theta_1 and theta_3 are not independent; only tau_1 dtheta_1/dtheta_3 + tau_3 is determined."""
     robot, q, v, a, expected = motion
-    cog = robot.cog_jacobians(q, v)  # of both motors
+    cog = sarrus.works.cog_jacobians(robot, q, v)  # of both motors
     assert cog.coordinates == ("theta1", "theta3")
     agree(cog.efforts(a[:, [0, 2]]), expected["tau13_minnorm"])
     agree(robot.actuator_efforts(q, v, a), expected["tau13_minnorm"])
-    ratio = robot.reduced_dynamics(q, v, ["theta3"]).jacobian[:, 0, 0]
+    ratio = sarrus.works.reduced_dynamics(robot, q, v, ["theta3"]).jacobian[:, 0, 0]
     for pair in (expected["tau13_minnorm"], expected["tau13_COG_pair"]):
         agree(ratio * pair[:, 0] + pair[:, 1], expected["tau3_single"])
     # the paper's distribution is one of those that the preload reaches
@@ -95,7 +95,7 @@ def test_distribution_of_the_paper(motion):
     A_1, B_3 = (LENGTH * np.stack([-np.sin(x), np.cos(x)], axis=-1) for x in (theta1, theta3))
     along = np.array([float(robot.description.joints[2].at_parent.translation[0]), 0.0]) + B - A
     across = np.stack([-along[:, 1], along[:, 0]], axis=-1) / (along**2).sum(axis=-1, keepdims=True)
-    F = robot.cog_jacobians(q, v).forces(a[:, [0, 2]])[..., [0, 1, 5]]  # in the plane
+    F = sarrus.works.cog_jacobians(robot, q, v).forces(a[:, [0, 2]])[..., [0, 1, 5]]  # in the plane
     tau1 = (
         (A_1 / 2 * F[:, 0, :2]).sum(-1)
         + F[:, 0, 2]
@@ -115,9 +115,11 @@ def test_pin_forces(motion):
     """On the coupler at B the loop's reaction; at the other pins what Newton's law asks of each link besides."""
     robot, q, v, a, expected = motion
     u, multipliers = robot.actuator_efforts(q, v, a, actuated=["theta3"], return_reactions=True)
-    on_coupler = robot.pose(q, "coupler")[:, :3, :3] @ robot.loop_wrenches(q, multipliers)[:, 0, 3:, None]
+    on_coupler = robot.pose(q, "coupler")[:, :3, :3] @ robot._loop_wrenches(q, multipliers)[:, 0, 3:, None]
     at_B = on_coupler[:, :2, 0]
-    link1, coupler, link3 = np.moveaxis(robot.cog_jacobians(q, v, ["theta3"]).forces(a[:, 2:])[..., :2], 1, 0)
+    link1, coupler, link3 = np.moveaxis(
+        sarrus.works.cog_jacobians(robot, q, v, ["theta3"]).forces(a[:, 2:])[..., :2], 1, 0
+    )
     at_A = coupler - at_B
     agree(np.concatenate([link1 + at_A, at_A, at_B, link3 + at_B], axis=-1), expected["pin_forces_single"])
 
@@ -125,13 +127,17 @@ def test_pin_forces(motion):
 def test_equation_of_motion(motion):
     """theta-dot H theta-dot / 2 is the kinetic energy; B is made of G-dot as in eq. 18; G of the whole body is the links' mean."""
     robot, q, v, a, expected = motion
-    cog = robot.cog_jacobians(q, v, ["theta3"])
+    cog = sarrus.works.cog_jacobians(robot, q, v, ["theta3"])
     rate = v[:, 2:]
     agree(0.5 * cog.H[:, 0, 0] * rate[:, 0] ** 2, robot.kinetic_energy(q, v))
     agree((cog.stack_derivative @ rate[..., None])[..., 0], cog.bias_acceleration.reshape(21, -1))
     agree(cog.link_H.sum(axis=1), cog.H)
-    agree(cog.body_G, robot.center_of_mass_jacobian(q) @ robot.reduced_dynamics(q, v, ["theta3"]).jacobian)
-    at_rest = robot.cog_jacobians(q, np.zeros(3), ["theta3"])
+    agree(
+        cog.body_G,
+        sarrus.floating.center_of_mass_jacobian(robot, q)
+        @ sarrus.works.reduced_dynamics(robot, q, v, ["theta3"]).jacobian,
+    )
+    at_rest = sarrus.works.cog_jacobians(robot, q, np.zeros(3), ["theta3"])
     agree(
         cog.B - at_rest.B,
         (transposed(cog.stack) @ block_masses(cog) @ cog.bias_acceleration.reshape(21, -1, 1))[..., 0],

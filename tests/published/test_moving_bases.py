@@ -118,7 +118,7 @@ def test_rover_climbs_the_step(example):
 def test_rolling_rover_keeps_its_energy():
     robot = sarrus.mechanisms.rover(rolling=True)
     q = robot.assemble()
-    v = robot.velocities(q, {robot.actuated[0]: 3.0})
+    v = robot.complete_velocity(q, {robot.actuated[0]: 3.0})
     run = sarrus.simulate(robot, q, v, 1.0)
     assert_allclose(run.q[-1, 4:7] - q[4:7], [3.0 * 0.065, 0.0, 0.0], atol=1e-10)
     assert_allclose(run.energy, run.energy[0], rtol=1e-10)

@@ -277,7 +277,7 @@ def test_rolling_disc(case, steering):
     )
     known = np.array([[row[name] for name in ("x", "y", "theta", "phi")] for row in rows])
     assert_allclose(run.q, known, rtol=1e-11, atol=DISC["tolerance"])  # phi reaches 100 rad
-    friction = disc.projected_dynamics(run.q, run.v, run.tau).constraint_force[:, :2]
+    friction = sarrus.works.projected_dynamics(disc, run.q, run.v, run.tau).constraint_force[:, :2]
     known = np.array([[row["friction_force_x"], row["friction_force_y"]] for row in rows])
     assert_allclose(friction, known, rtol=0, atol=50 * DISC["tolerance"])  # of 50 N
 

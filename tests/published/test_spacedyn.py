@@ -200,7 +200,7 @@ def test_dynamics(names, row):
 def test_other_parts_of_the_equations_of_motion(names):
     """3.18 to 3.23, what the page names behind its calls."""
     s = names["is"]
-    form = names["robot"].free_floating(names["q"], names["v"], expressed_in="world_aligned")
+    form = sarrus.floating.equations_of_motion(names["robot"], names["q"], names["v"], expressed_in="world_aligned")
     H = s.manual.hh(*s.place)
     assert_allclose(form.coupling_inertia, angular_first(H[:6, 6:]), **EXACT)
     assert_allclose(form.joint_inertia, H[6:, 6:], **EXACT)

@@ -47,9 +47,11 @@ def test_docstrings(example, tmp_path, monkeypatch):
 
 
 def functions_of_a_mechanism():
-    """Public functions to the name of the docstring in the class where they stand."""
+    """Public functions to the name of the docstring in the class or module where they stand."""
     return {
-        name: f"{owner.__module__}.{owner.__qualname__}.{name}"
+        name: f"{member.__module__}.{member.__qualname__}"
+        if inspect.isfunction(member)
+        else f"{owner.__module__}.{owner.__qualname__}.{name}"
         for owner in reversed(sarrus.Mechanism.__mro__)
         for name, member in vars(owner).items()
         if not name.startswith("_") and (inspect.isfunction(member) or inspect.ismethoddescriptor(member))

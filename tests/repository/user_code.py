@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import sarrus
 from sarrus import control, interop, laws
-from sarrus.simulation.pin_load_history import PinLoadHistory
+from sarrus.simulation.joint_wrench_history import JointWrenchHistory
 
 Array = NDArray[np.float64]
 
@@ -22,34 +22,32 @@ b.add_joint("pivot", sarrus.Revolute("y", damping=0.1, limits=(-1.0, 1.0)), "gro
 pendulum: sarrus.Mechanism = b.build()
 robot = sarrus.mechanisms.four_bar()
 q: Array = robot.assemble(fixed={"motor": 0.5})
-v: Array = robot.velocities(q, {"motor": 2.0})
-a: Array = robot.accelerations(q, v, {"motor": 0.0})
+v: Array = robot.complete_velocity(q, {"motor": 2.0})
+a: Array = robot.complete_acceleration(q, v, {"motor": 0.0})
 
 # ---- functions of a state --------------------------------------------------------------------------------------------
 
 tau: Array = robot.inverse_dynamics(q, v, a)
-needed, of_tree = robot.inverse_dynamics(q, v, a, return_reactions=True)
-pin: Array = of_tree["pin1"]
 also: Array = robot.forward_dynamics(q, v, tau, threads=2)
 moved, reactions = robot.forward_dynamics(q, v, tau, return_reactions=True)
 motors: Array = robot.actuator_efforts(q, v, a)
 some, multipliers = robot.actuator_efforts(q, v, a, return_reactions=True)
 total: Array = some + multipliers.sum()
-wrenches: dict[str, Array] = robot.reactions(q, v, a)
-found, status = robot.reactions(q, v, a, return_status=True)
-fine: Array = found["pin1"] * status
-loads: sarrus.PinLoads = robot.pin_loads(q, v, a)
+wrenches: dict[str, Array] = sarrus.works.reactions(robot, q, v, a)
+pins: dict[str, Array] = robot.joint_states(q, v).v
+J_star: Array = sarrus.floating.generalized_jacobian(robot, q, "coupler")
+loads: sarrus.results.JointWrenches = robot.joint_wrenches(q, v, a)
 loose: tuple[str, ...] = loads.not_unique["pin1"]
 M: Array = robot.mass_matrix(q)
 J: Array = robot.jacobian(q, "coupler", expressed_in="world_aligned")
-nearest: Array = robot.project_velocity(q, v, metric="plain")
+nearest: Array = robot.project_velocity(q, v, metric="euclidean")
 energy = robot.kinetic_energy(q, v) + robot.potential_energy(q)
 degrees: int = robot.mobility(q).degrees_of_freedom
 slow: Array = robot.linearize(q, v).modes().frequencies
 
 robot.jacobian(q, "coupler", expressed_in="body")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 robot.project_velocity(q, v, metric="energy")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-robot.inverse_dynamics(q, v)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+robot.inverse_dynamics(q, v)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 robot.mass_matrix(q, thread=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 print(robot.mass_matrix(q).shapes)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 print(tau.shapes)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
@@ -58,14 +56,14 @@ print(tau.shapes)  # type: ignore[attr-defined]  # pyright: ignore[reportAttribu
 
 drive = control.PID("motor", proportional=10.0, derivative=1.0, target=laws.polynomial(0.0, 1.0))
 run: sarrus.Trajectory = sarrus.simulate(robot, q, v, 0.1, controller=drive, method="rk4", limits="ignore")
-carried: PinLoadHistory = run.pin_loads()
+carried: JointWrenchHistory = run.joint_wrenches()
 largest: float = carried.summary[0].maximum
 there, speed = run.at(0.05)
 half: Array = there + speed
 
 pushes = control.PrescribedEffort("motor", [laws.harmonic(1.0, 2.0), laws.polynomial(0.5)])
 with ThreadPoolExecutor(2) as pool:
-    runs: sarrus.Sweep = sarrus.simulate_many([robot, robot], [q, q], v, 0.1, pushes, executor=pool)
+    runs: sarrus.results.Sweep = sarrus.simulate_many([robot, robot], [q, q], v, 0.1, pushes, executor=pool)
 
 sarrus.simulate_many(robot, q, v, 0.1, executor=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 sarrus.simulate(robot, q, v, 0.1, method="RK45")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -27,9 +27,9 @@ ends = []
 for closing in (False, True):
     robot = bead(closing=closing)
     q = robot.assemble(fixed={"track": 1.0}, near={"slot": 0.5})
-    assert np.abs(robot.loop_residual(q)).max() < 1e-12
+    assert np.abs(robot.constraint_residual(q)).max() < 1e-12
     assert robot.mobility(q).degrees_of_freedom == 1
-    v = robot.velocities(q, {"track": 0.7})
+    v = robot.complete_velocity(q, {"track": 0.7})
     run = sarrus.simulate(robot, q, v, 1.0, method="dopri5", rtol=1e-10)
     assert np.ptp(run.energy) < 1e-7, np.ptp(run.energy)
     ends.append([run.joint(name)[-1].item() for name in ("track", "pin")])

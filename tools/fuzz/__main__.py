@@ -115,7 +115,7 @@ def child(kind: str, seed: str, count: int, report: Any) -> None:
                     calls.keep(done, names["r"])
                     for run in ("touch(r)",) * isinstance(names["r"], sarrus.Mechanism):
                         lines.append(run)
-                if isinstance(names["r"], sarrus.View):
+                if isinstance(names["r"], sarrus.results.View):
                     with contextlib.suppress(AttributeError):
                         names["r"].close()
         if trouble:

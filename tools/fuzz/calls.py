@@ -35,9 +35,12 @@ SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
 # a great number asks for great work here, which is no hang
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
 FORCED = {"open_browser": "False", "block": "False"}
-NEEDED = {"simulate": ("q", "v", "duration")}  # which a run that goes on does without
+NEEDED = {
+    "simulate": ("q", "v", "duration"),
+    "assembly_modes": ("fixed",),
+}  # which a run that goes on, or no mechanism that moves, does without
 # serves until Ctrl-C; has a grammar of its own; what only a Mechanism or a simulation makes
-SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "PinLoads", "Sweep"}
+SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "JointWrenches", "Sweep"}
 
 
 # what every object answers
@@ -64,7 +67,9 @@ class Target:
         bound = owner is not None and not isinstance(
             inspect.getattr_static(owner, name, None), (classmethod, staticmethod)
         )
-        self.parameters = parameters[1:] if bound and parameters and parameters[0].name == "self" else parameters
+        self.parameters = (
+            parameters[1:] if bound and parameters and parameters[0].name in ("self", "robot") else parameters
+        )
 
     def call(self, arguments: dict[str, str]) -> str:
         """The expression that calls it with these arguments, told by the parameters' names."""
@@ -93,6 +98,8 @@ def surface() -> dict[str, Target]:
     for path, value in found.values():
         short = path.rpartition(".")[2]
         if isinstance(value, type) and issubclass(value, Exception):
+            continue
+        if short in targets and dataclasses.is_dataclass(value):  # a shape that is called as a surface is
             continue
         targets[short] = Target(short, value, None, f"{path}({{}})")
         targets[short].plain = dataclasses.is_dataclass(value) and not hasattr(value, "__post_init__")

@@ -165,11 +165,11 @@ def touch(m: Any) -> None:
     """Ask a mechanism that somehow came to be what all can answer."""
     q, v = m.neutral(), np.zeros(m.nv)
     str(m), repr(m), hash(m), pickle.loads(pickle.dumps(m))
-    for ask in (m.forward_dynamics, m.inverse_dynamics, m.reactions):
+    for ask in (m.forward_dynamics, m.inverse_dynamics, m.joint_wrenches):
         with contextlib.suppress(sarrus.SarrusError):
-            answer = ask(q, v, v, return_status=True) if ask != m.reactions else (ask(q, v, v), 0)
+            answer = ask(q, v, v, return_status=True) if ask != m.joint_wrenches else (ask(q, v, v), 0)
             assert answer[1] or not has_nan(answer[0]), f"{ask.__name__}: status 0, and NaN"
-    for ask in (m.loop_residual, m.mobility, lambda q: sarrus.simulate(m, q, v, 0.002)):
+    for ask in (m.constraint_residual, m.mobility, lambda q: sarrus.simulate(m, q, v, 0.002)):
         with contextlib.suppress(sarrus.SarrusError):
             ask(q)
 

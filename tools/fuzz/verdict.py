@@ -101,7 +101,7 @@ def silent(target: Target, r: Any, names: dict[str, Any], line: str) -> str | No
         and r.shape[-1:] == (m.nq,)
         and r.size
     ):
-        off = float(np.abs(m.loop_residual(r, time=0.0)).max(initial=0.0))
+        off = float(np.abs(m.constraint_residual(r, time=0.0)).max(initial=0.0))
         if off > 1e-6 * max(1.0, float(np.abs(r).max())):
             return f"loops open by {off:.1g}, and status 0"
     return None

@@ -40,7 +40,7 @@ class ScaledLoops:
     def _row_sizes(self, q: Array) -> Array:
         """How large each row could be, whatever the configuration: a row that has become small says that it is near a singularity."""
         robot = self.robot
-        wrenches = robot.loop_wrenches(q, np.eye(robot.nc)) * six(1.0, self.length)
+        wrenches = robot._loop_wrenches(q, np.eye(robot.nc)) * six(1.0, self.length)
         sizes = np.sqrt((wrenches**2).sum(axis=(1, 2)))
         J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
         for constraint in map(robot.constraint, robot.constraints):
@@ -63,7 +63,7 @@ class ScaledLoops:
 
     def residual(self, q: Array) -> Array:
         """R phi (..., nc)."""
-        return self.row_scale * self.robot.loop_residual(q, **self.data(q))
+        return self.row_scale * self.robot.constraint_residual(q, **self.data(q))
 
     def scale(self, moving: ArrayLike = True, weights: ArrayLike = 1.0) -> Array:
         """(nv + nc,) for the core's steps: C of what may move, and R of the rows that hold positions, weighted."""
@@ -83,7 +83,7 @@ class ScaledLoops:
         if residual.size == 0 or residual.max() <= CLOSED:
             return float(residual.max(initial=0.0))
         worst = int(residual.argmax())
-        off = robot.loop_residual(q, time=self.time)[worst]
+        off = robot.constraint_residual(q, time=self.time)[worst]
         raise AssemblyError(
             f"q does not close the loops: '{robot._row_names[worst]}' is off by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
             f"{CLOSED:g} is allowed); mobility is that of a closed configuration, which assemble or project_configuration find"

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Fixed, JointType
-from ..description.specs import BodySpec, FrameSpec, JointSpec, Shape, SpringSpec, VisualSpec, without_effect
+from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, without_effect
 from ..errors import ModelError, check_printable, did_you_mean, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
+from ..shapes import Shape
 from ..spatial import Inertia
 from .changes import Changes
 from .values import (
@@ -143,7 +144,7 @@ class Builder(Changes):
         Examples
         --------
         >>> import sarrus
-        >>> from sarrus.description import Box
+        >>> from sarrus.shapes import Box
         >>> b = sarrus.Builder("brick")
         >>> b.add_body("brick", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
         >>> b.add_joint("float", sarrus.Free(), "ground", "brick")
@@ -249,7 +250,7 @@ class Builder(Changes):
         ...     b.add_body(wheel, sarrus.Inertia(1.0, (0, 0, 0), 0.01 * np.eye(3)))
         ...     b.add_joint(f"{wheel}_axle", sarrus.Revolute("z"), "ground", wheel, at_parent=(x, 0, 0))
         >>> b.add_coupler("mesh", {"small_axle": 0.1, "large_axle": 0.2})
-        >>> b.build().loop_residual([1.0, -0.5]).tolist()
+        >>> b.build().constraint_residual([1.0, -0.5]).tolist()
         [0.0]
         """
         name, what = self._new("constraint", name)

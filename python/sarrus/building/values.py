@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import real_numbers
 from ..description.joints import JointType, unit_axis
-from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError
+from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
 from ..spatial import LARGEST, Transform
 
 Placement = Transform | ArrayLike | None

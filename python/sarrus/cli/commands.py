@@ -114,12 +114,12 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
         q = robot.assemble(fixed=positions, time=0.0)
     else:
         q = start_near(robot, None, coordinates(robot, positions), 0.0)
-    v, status = robot.velocities(q, velocities, time=0.0, return_status=True)
+    v, status = robot.complete_velocity(q, velocities, time=0.0, return_status=True)
     if status == 0:
         return q, np.asarray(v)
     of_tree = {name: value for name, value in velocities.items() if not robot.joint(name).closes_loop}
     near = robot.project_velocity(q, velocities_of(robot, of_tree, "velocities"), time=0.0)
-    of_joints = robot.joint_velocities(q, near, time=0.0)
+    of_joints = robot.joint_states(q, near, time=0.0).v
     reached = [f"{name}={','.join(f'{x:.6g}' for x in of_joints[name])}" for name in velocities]
     raise StateError(f"the constraints do not allow these velocities here; near them they allow {' '.join(reached)}")
 
@@ -177,7 +177,7 @@ def _let_go(name: str, output: Path) -> None:
             "free motion, pushed",
         )
     elif np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # it would stay where it is, or nearly so
-        v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="plain")
+        v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
         v /= np.abs(v).max()
         how = "free motion, pushed"
     run = simulate(robot, q, v, duration, motors, dt=STEP)

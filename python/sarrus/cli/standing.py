@@ -18,17 +18,17 @@ def servos(robot: Mechanism, q: Array) -> list[PID | PrescribedEffort]:
     """For motors, or all joints of a tree that has none: what bears the weight at q, and a PID each."""
     names = [name for name in robot.actuated or robot.joints if all(robot.joint(name).type.rates)]
     motors = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
-    rest, S = np.zeros(robot.nv), robot.actuation_jacobian(q, names)
+    rest, S = np.zeros(robot.nv), robot.actuation_matrix(q, names)
     if not robot.nc:
         weight = robot.inverse_dynamics(q, rest, rest) @ S
-    elif robot.is_realizable(q, rest, rest, actuated=names):
+    elif robot.actuator_efforts(q, rest, rest, actuated=names, exact=True, return_status=True)[1] == 0:
         weight = robot.actuator_efforts(q, rest, rest, actuated=names)
     else:
         weight = np.zeros(len(motors))
     # how fast a unit of effort moves its own motor, the others free
     free = robot.forward_dynamics(q, rest, S @ weight)
     quick = [float((robot.forward_dynamics(q, rest, S @ weight + column) - free) @ column) for column in S.T]
-    coordinates = robot.joint_coordinates(q)
+    coordinates = robot.joint_states(q).q
     elements: list[PID | PrescribedEffort] = []
     for k, (name, index) in enumerate(motors):
         inertia, phase = 1.0 / quick[k], APART * k

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.independent_coordinates import Dependence
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, StateError
@@ -84,7 +85,7 @@ def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -
         except AssemblyError:
             continue
         try:
-            mechanism.reduced_dynamics(q, rest, names)
+            Dependence(mechanism, q, rest, names, None, independent=True)
             return
         except StateError as error:  # perhaps only there
             wrong = wrong or error

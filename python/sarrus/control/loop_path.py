@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import Array
-from ..analysis.formulations.projected import applied, transposed
+from ..analysis.linear_algebra import applied, transposed
 from ..errors import StateError
 from ..mechanism import Mechanism
 from .interpolation import Chart, Motion, exponential_motion, exponential_rate, in_turned_axes, motion
@@ -57,7 +57,9 @@ class Guide:
         q = near
         for _ in range(40):
             A, offset = equations(q)
-            off = np.concatenate([self.row_scale * robot.loop_residual(q, time=times), applied(K, offset)], axis=1)
+            off = np.concatenate(
+                [self.row_scale * robot.constraint_residual(q, time=times), applied(K, offset)], axis=1
+            )
             step = -_solve(A, off)
             size = np.abs(step).max(axis=1, initial=0.0)
             if not np.isfinite(size).all():

@@ -339,15 +339,15 @@ def _on_loops(
             f"constraint '{rolls[0]}' holds velocities only: which way-points it lets one reach depends on the way, and a path through "
             "way-points cannot ask it"
         )
-    off = np.abs(loops.row_scale * mechanism.loop_residual(q, time=t))
+    off = np.abs(loops.row_scale * mechanism.constraint_residual(q, time=t))
     if off.max(initial=0.0) > CLOSED:
         k, row = divmod(int(off.argmax()), mechanism.nc)
         raise StateError(
-            f"way-point {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.loop_residual(q[k], time=t[k])[row]:.3g} "
+            f"way-point {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.constraint_residual(q[k], time=t[k])[row]:.3g} "
             f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); mechanism.project_configuration(q) leads to one nearby that "
             "does, mechanism.assemble(near=q) from farther away"
         )
-    q, status = mechanism.project_configuration(q, metric="plain", time=t, return_status=True)
+    q, status = mechanism.project_configuration(q, metric="euclidean", time=t, return_status=True)
     if status.any():
         raise StateError(
             f"way-point {int(np.argmax(status != 0))} does not close the loops, and small steps do not lead onto them: "

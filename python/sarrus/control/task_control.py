@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._arrays import Array, checked_number, checked_truth, real_array
+from ..analysis.actuation.efforts import motors_of
 from ..analysis.scaling import characteristic_length
 from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
@@ -99,7 +100,7 @@ class TaskControl:
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"limits of TaskControl are control.Limits(...) or None; got {limits!r}")
         self.limits = limits
-        self.actuated = robot._motors(actuated)
+        self.actuated = motors_of(robot, actuated)
         self._motors = [iv for name in self.actuated for iv in range(*robot.joint(name)._all_v.indices(10**9))]
         if not self._motors:
             raise ModelError(

@@ -3,21 +3,16 @@
 from .constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec, TargetSpec
 from .specs import (
     BodySpec,
-    Box,
-    Cylinder,
     Description,
     FrameSpec,
     JointSpec,
-    Mesh,
-    Shape,
-    Sphere,
     SpringSpec,
     VisualSpec,
     without_effect,
 )
 
 __all__ = [
-    "BodySpec", "Box", "ConstraintSpec", "CouplerSpec", "Cylinder", "Description", "DistanceSpec", "FrameSpec",
-    "JointSpec", "Mesh", "PfaffianSpec", "RollingSpec", "Shape", "Sphere", "SpringSpec", "TargetSpec", "VisualSpec",
+    "BodySpec", "ConstraintSpec", "CouplerSpec", "Description", "DistanceSpec", "FrameSpec",
+    "JointSpec", "PfaffianSpec", "RollingSpec", "SpringSpec", "TargetSpec", "VisualSpec",
     "without_effect",
 ]  # fmt: skip

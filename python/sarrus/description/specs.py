@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError
 from ..laws import Law, law_terms
+from ..shapes import Shape
 from ..spatial import Inertia, Transform
 from .constraints import ConstraintSpec, twelve
 from .joints import PARAMETERS, PASSIVE, JointType
@@ -92,47 +93,6 @@ class FrameSpec(Part):
     name: str
     body: str
     placement: Transform = _IDENTITY
-
-
-@dataclass(frozen=True)
-class Box:
-    """A box about its frame's origin, of that size along x, y and z [m]."""
-
-    size: tuple[float, float, float]
-
-
-@dataclass(frozen=True)
-class Cylinder:
-    """A cylinder [m] about its frame's origin, along z."""
-
-    radius: float
-    length: float
-
-
-@dataclass(frozen=True)
-class Sphere:
-    """A sphere [m] about its frame's origin."""
-
-    radius: float
-
-
-@dataclass(frozen=True)
-class Mesh:
-    """A mesh in a file, which is looked for and read when it is shown, not before.
-
-    The file is named as it was written: a path, "package://name/path" or "file://..."; relative names start from the folder `beside`,
-    packages are looked for in `package_dirs` first, then in it and above it. With a folder, the file has to lie in it, in its package or in
-    `package_dirs` (:func:`sarrus.load`); without one it may lie anywhere. The scale along x, y and z takes the file's unit to metres;
-    a negative one mirrors.
-    """
-
-    file: str
-    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    beside: str = ""
-    package_dirs: tuple[str, ...] = ()
-
-
-Shape = Box | Cylinder | Sphere | Mesh
 
 
 @dataclass(frozen=True)

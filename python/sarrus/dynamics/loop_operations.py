@@ -17,8 +17,7 @@ from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import NotRealizableError, ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
-from .options import Metric, ReactionOptions, Solver, ThreadedLoads, ThreadedTime, TimeOptions, Wrenches, shows_options
-from .reactions import carried_by_tree
+from .options import Metric, Solver, TimeOptions, Wrenches, shows_options
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -33,7 +32,7 @@ class LoopReactions(Brief):
     multipliers : (..., nc), one a row, of least norm: M a + h = tau + J^T multipliers [N m, N]
     wrenches : per constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
         relations between coordinates. Of a joint that closes a loop it is all that the joint carries: friction, springs and armature along
-        it too, as :meth:`~sarrus.Mechanism.reactions` has them of a joint of the tree; but not what its motor gives, which is part of tau
+        it too, but not what its motor gives, which is part of tau; of all joints: :meth:`~sarrus.Mechanism.joint_wrenches`
     residual : (...) size of what the equations of motion and the constraints leave, relative to what they hold
     error : (...) how far the accelerations may be off because of rounding, relative: 1e-15, but near a singular position more, in
         proportion to 1 / distance (docs/closed-chains.md); NaN by solver="reference-member", which does not tell
@@ -52,6 +51,21 @@ class LoopReactions(Brief):
         return table(rows, "What constraints carry at most", ("", "force [N]", "moment [N m]"))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class JointStates(Brief):
+    """Of every joint by its name, those that close loops too.
+
+    Attributes
+    ----------
+    q : coordinates (..., nq of the joint)
+    v, a : velocities and accelerations (..., nv of the joint), none where they were not asked for
+    """
+
+    q: dict[str, Array]
+    v: dict[str, Array]
+    a: dict[str, Array]
+
+
 class LoopFunctions(StateFunctions):
     """Constraints of a mechanism and what follows from them in one state."""
 
@@ -68,13 +82,8 @@ class LoopFunctions(StateFunctions):
     @overload
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: Literal[True],
-        solver: Solver | None = None, check: bool = True, return_status: Literal[False] = False, **options: Unpack[ThreadedTime],
-    ) -> tuple[Array, Any]: ...  # fmt: skip
-    @overload
-    def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: Literal[True],
-        solver: Solver | None = None, check: bool = True, return_status: Literal[True], **options: Unpack[ThreadedTime],
-    ) -> tuple[Array, Any, Array]: ...  # fmt: skip
+        solver: Solver | None = None, check: bool = True, **options: Unpack[TimeOptions],
+    ) -> tuple[Array, LoopReactions]: ...  # fmt: skip
     @_operation
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: bool = False,
@@ -89,8 +98,8 @@ class LoopFunctions(StateFunctions):
         Parameters
         ----------
         q, v, tau : (..., nq), (..., nv), (..., nv); v is to satisfy the loops, see :meth:`project_velocity`
-        return_reactions : True returns (a, :meth:`reactions`) of a tree, and (a, :class:`~sarrus.LoopReactions`) where there are loops
-        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6
+        return_reactions : True returns (a, :class:`~sarrus.results.LoopReactions`), what the constraints carry
+        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.works.reference_member`)
         check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
             would take 1e-3 rad or m of the coordinates to mend, or 1e-3 of the velocities (1e-3 rad/s or m/s of slow ones). Measured states
             may be that far off; False answers any, as if the loops were closed there
@@ -121,11 +130,17 @@ class LoopFunctions(StateFunctions):
                 raise ValueError(f"solver must be None or 'reference-member'; got {solver!r}")
             how = {"wrenches": wrenches, "return_reactions": return_reactions}
             return cast(Any, self)._forward_by_reference_member(q, v, tau, **how, **options)
-        if checked_truth("return_reactions", return_reactions) and self.nc:
-            return self._motion_and_reactions(q, v, tau, wrenches=wrenches, check=check, **options)
-        a = self.forward_dynamics(q, v, tau, wrenches=wrenches, check=check, **options)
-        asked = {name: value for name, value in options.items() if name in ("threads", "return_status")}
-        return self._with_reactions(a, q, v, None, wrenches=wrenches, **asked) if return_reactions else a
+        if not checked_truth("return_reactions", return_reactions):
+            return self.forward_dynamics(q, v, tau, wrenches=wrenches, check=check, **options)
+        out = options.pop("out", None)
+        answer = self._constrained_motion(q, v, tau, wrenches=wrenches, check=check, **options)
+        everything, *status = answer if options.get("return_status") else (answer,)
+        a, multipliers, accuracy = np.split(everything, [self.nv, self.nv + self.nc], axis=-1)
+        carried = self._loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
+        carried = carried + self._loop_joint_wrenches(q, v, a, return_status=True)[0]
+        by_name = {name: carried[..., k, :].copy() for k, name in enumerate(self.constraints)}
+        reactions = LoopReactions(multipliers.copy(), by_name, accuracy[..., 0].copy(), accuracy[..., 1].copy())
+        return into(out, a.copy()), reactions, *status
 
     @_operation
     def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
@@ -178,48 +193,38 @@ class LoopFunctions(StateFunctions):
         """
 
     @_operation
-    def loop_residual(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
+    def constraint_residual(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """How far the loops are open, (..., nc) [rad, m] along the rows; zero where they close. Its rate is J v - c there.
 
         Rows that hold velocities only (rolling without slip, Pfaffian) are zero.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> bool(abs(fourbar.loop_residual(fourbar.assemble())).max() < 1e-12)
+        >>> bool(abs(fourbar.constraint_residual(fourbar.assemble())).max() < 1e-12)
         True
         """
 
-    @_operation
-    def loop_wrenches(self, q: ArrayLike, multipliers: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Wrench (..., constraints, 6) on each constraint's child, [moment; force] at its frame and in its axes, that multipliers
-        (..., nc) stand for; zero for relations between coordinates.
-
-        >>> import numpy as np
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> fourbar.loop_wrenches(fourbar.neutral(), np.ones(5)).shape
-        (1, 6)
-        """
-
-    def joint_coordinates(
-        self, q: ArrayLike, *, near: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None
-    ) -> dict[str, Array]:
-        """Coordinates (..., nq of the joint) of every joint, whether it stands in the tree or closes a loop.
+    def joint_states(
+        self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *,
+        near: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None,
+    ) -> JointStates:  # fmt: skip
+        """Coordinates, velocities and accelerations of every joint, whether it stands in the tree or closes a loop.
 
         A joint that closes a loop reads them off the bodies that it joins. These do not tell how often it has turned: its angles are those in
         [-pi, pi], or as many whole turns from there as its limits ask for; or those nearest to `near`.
 
         Parameters
         ----------
-        q : (..., nq)
+        q, v, a : (..., nq), (..., nv), (..., nv); what is left out is not in the answer
         near : name to coordinates (..., nq of the joint) from which whole turns are counted, such as an answer for the state before; default,
-            and for joints that are not named: zeros, and limits
+            and for joints that are not named: zeros, and limits. For velocities it makes a difference to gimbals that turn about all three
+            axes, of which two sets of angles say the same: the middle one turns backwards in the other set
         time : (...) [s], where motion is prescribed
 
         Raises
         ------
         TypeError
-            `near` is no mapping.
+            `near` is no mapping; a without v.
         NameNotFoundError
             A joint that `near` names does not exist.
         ShapeError
@@ -227,17 +232,31 @@ class LoopFunctions(StateFunctions):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> q = fourbar.assemble(fixed={"motor": 0.5})
-        >>> {name: angle.round(4).tolist() for name, angle in fourbar.joint_coordinates(q).items()}
+        >>> {name: angle.round(4).tolist() for name, angle in fourbar.joint_states(q).q.items()}
         {'motor': [0.5], 'pin1': [-1.744], 'pivot': [-1.9057], 'pin2': [-0.6617]}
-        >>> fourbar.joint_coordinates(q, near={"pin2": [7.0]})["pin2"].round(4).tolist()
+        >>> fourbar.joint_states(q, near={"pin2": [7.0]}).q["pin2"].round(4).tolist()
         [5.6214]
+        >>> a = fourbar.forward_dynamics(q, np.zeros(3), [1.0, 0.0, 0.0])
+        >>> rates = fourbar.joint_states(q, np.zeros(3), a).a
+        >>> bool(np.isclose(rates["motor"] + rates["pin1"], rates["pivot"] - rates["pin2"]))
+        True
         """
+        if a is not None and v is None:
+            raise TypeError("accelerations of joints that close loops depend on the velocities: give v, too")
         q = real_array("q", q)
-        x = self._loop_joint_coordinates(q, self._near(near, q), time=time)
-        return self._by_joint("_all_q", self.normalize(q), self._within_limits(x, near or {}))
+        start = self._near(near, q)
+        x = self._within_limits(self._loop_joint_coordinates(q, start, time=time), near or {})
+        rates, accelerations = {}, {}
+        if v is not None:
+            rates = self._by_joint("_all_v", real_array("v", v), self._loop_joint_velocities(q, v, start, time=time))
+        if v is not None and a is not None:
+            of_loops = self._loop_joint_accelerations(q, v, a, start, time=time)
+            accelerations = self._by_joint("_all_v", real_array("a", a), of_loops)
+        return JointStates(self._by_joint("_all_q", self.normalize(q), x), rates, accelerations)
 
     def _within_limits(self, x: Array, near: Mapping[str, ArrayLike]) -> Array:
         """Coordinates of all joints that close loops, where nothing else says how often they have turned as often as limits ask for."""
@@ -261,41 +280,6 @@ class LoopFunctions(StateFunctions):
                 start[..., coordinates] = real_rows(f"near['{name}']", x, joint.type.nq, q.shape[:-1])
         return start
 
-    def joint_velocities(
-        self, q: ArrayLike, v: ArrayLike, *, near: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None
-    ) -> dict[str, Array]:
-        """Velocities (..., nv of the joint) of every joint, as :meth:`joint_coordinates`.
-
-        `near` makes a difference to gimbals that turn about all three axes, of which two sets of angles say the same: the middle one turns
-        backwards in the other set.
-
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.assemble()
-        >>> fourbar.joint_velocities(q, fourbar.project_velocity(q, [1.0, 0.0, 0.0]))["pin2"].shape
-        (1,)
-        """
-        start = self._near(near, real_array("q", q))
-        return self._by_joint("_all_v", real_array("v", v), self._loop_joint_velocities(q, v, start, time=time))
-
-    def joint_accelerations(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, near: Mapping[str, ArrayLike] | None = None,
-        time: ArrayLike | None = None,
-    ) -> dict[str, Array]:  # fmt: skip
-        """Accelerations (..., nv of the joint) of every joint, as :meth:`joint_velocities`.
-
-        >>> import numpy as np
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q, v = fourbar.assemble(), np.zeros(3)
-        >>> a = fourbar.forward_dynamics(q, v, [1.0, 0.0, 0.0])
-        >>> rates = fourbar.joint_accelerations(q, v, a)
-        >>> bool(np.isclose(rates["motor"] + rates["pin1"], rates["pivot"] - rates["pin2"]))
-        True
-        """
-        start = self._near(near, real_array("q", q))
-        return self._by_joint("_all_v", real_array("a", a), self._loop_joint_accelerations(q, v, a, start, time=time))
-
     @property
     def _closing_joints(self) -> list[Joint]:
         return [joint for joint in self._joints.values() if joint.closes_loop]
@@ -310,6 +294,9 @@ class LoopFunctions(StateFunctions):
         both = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (of_tree, of_loops)], axis=-1)
         return {joint.name: both[..., getattr(joint, place)].copy() for joint in self._joints.values()}
 
+    _loop_wrenches = _undeclared(
+        "loop_wrenches"
+    )  # (..., constraints, 6) on the children, that multipliers (..., nc) stand for
     # of all joints that close loops
     _loop_joint_coordinates = _undeclared("loop_joint_coordinates")
     _loop_joint_velocities = _undeclared("loop_joint_velocities")
@@ -342,7 +329,7 @@ class LoopFunctions(StateFunctions):
         Parameters
         ----------
         q, v : (..., nq), (..., nv)
-        metric : "mass", nearest in kinetic energy: what stiff loops make of v at once (Li and Wu 4.6); "plain", in |v|
+        metric : "mass", nearest in kinetic energy: what stiff loops make of v at once (Li and Wu 4.6); "euclidean", in |v|
 
         Raises StateError where no velocity satisfies the constraints.
 
@@ -369,7 +356,7 @@ class LoopFunctions(StateFunctions):
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> start = fourbar.assemble() + 1e-3
         >>> q = fourbar.project_configuration(start, fixed=["motor"])
-        >>> bool(abs(fourbar.loop_residual(q)).max() < 1e-12), bool(q[0] == start[0])
+        >>> bool(abs(fourbar.constraint_residual(q)).max() < 1e-12), bool(q[0] == start[0])
         (True, True)
         """
         project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
@@ -408,88 +395,6 @@ class LoopFunctions(StateFunctions):
         both = self._velocity_jump(q, v, restitution=restitution, time=time, threads=threads)
         return both[..., : self.nv], both[..., self.nv :]
 
-    @overload
-    def reactions(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
-        return_status: Literal[False] = False, **options: Unpack[ThreadedLoads],
-    ) -> dict[str, Array]: ...  # fmt: skip
-    @overload
-    def reactions(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
-        return_status: Literal[True], **options: Unpack[ThreadedLoads],
-    ) -> tuple[dict[str, Array], Array]: ...  # fmt: skip
-    @shows_options
-    def reactions(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
-        **options: Unpack[ReactionOptions],
-    ) -> Any:  # fmt: skip
-        """Wrench that every joint of the tree, fixed ones too, exerts on the body that it carries (the one farther from the ground).
-
-        Takes what :meth:`inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
-        at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
-        spring and armature together); :meth:`constraint_forces` gives the rest. Joints that close loops too, each on its child and
-        whichever way the tree goes, and what does what in each: :meth:`pin_loads`.
-
-        Parameters
-        ----------
-        multipliers : (..., nc) what the loops carry in this motion, as :meth:`forward_dynamics` and :meth:`actuator_efforts` return it;
-            default: what they carry while the motors bring the motion about, by :meth:`actuator_efforts`. Where rounding alone tells the
-            share of a joint (``not_unique`` of :meth:`pin_loads`) it is that of the least multipliers
-
-        Raises
-        ------
-        NotRealizableError
-            Without multipliers: other forces than those of the motors act in this motion.
-        ValueError
-            Without multipliers, of a mechanism with loops whose base moves.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sarrus
-        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-        >>> pendulum.reactions([0.0], [0.0], [0.0])["pivot"].round(3).tolist()
-        [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
-
-        All pins of a four-bar that is let go, those of its tree and the one that closes it:
-
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
-        >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
-        >>> pins = fourbar.reactions(q, v, a) | loops.wrenches
-        >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
-        True
-        """
-        with_status = checked_truth("return_status", options.get("return_status", False))
-        wrenches, status = self._open_reactions(q, v, a, **options)
-        if not self.nc:
-            return (wrenches, status) if with_status else wrenches
-        if multipliers is None:
-            across, state = self._carried_across(q, v, a, time, options)
-            status = np.maximum(status, state)
-        else:
-            multipliers = real_rows("multipliers", multipliers, self.nc, np.shape(q)[:-1], finite=False)
-            across = self.loop_wrenches(q, multipliers, time=time, return_status=True)[0]
-        # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
-        wrenches |= {name: wrenches[name] - wrench for name, wrench in carried_by_tree(self, q, across).items()}
-        return (wrenches, status) if with_status else wrenches
-
-    def _carried_across(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: ArrayLike | None, options: Mapping[str, Any]
-    ) -> tuple[Array, Any]:
-        """Wrenches (..., constraints, 6) on the constraints' children while the motors bring a motion about; and the status."""
-        if any(
-            np.any(0.0 if (x := options.get(base)) is None else x) for base in ("base_velocity", "base_acceleration")
-        ):
-            raise ValueError("what the loops carry is not known while the base moves: give multipliers=")
-        how = {name: options[name] for name in ("wrenches", "threads", "return_status") if name in options}
-        try:
-            u, mu, *status = cast(Any, self).actuator_efforts(q, v, a, time=time, return_reactions=True, **how)
-        except NotRealizableError as error:
-            raise NotRealizableError(f"{error}; where other forces act, too: multipliers=") from None
-        across = cast(Any, self)._across(real_array("q", q), u, mu, cast(Any, self)._motors(None), time)[0]
-        return across, status[0] if status else Status.FINE
-
     def _open_reactions(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any
     ) -> tuple[dict[str, Array], Array]:
@@ -498,36 +403,6 @@ class LoopFunctions(StateFunctions):
         if status.ndim == 0 and status and not options.get("return_status", False):
             self._reactions(q, v, a, **options)  # which says what is wrong
         return {name: f[..., self.joint(name)._body - 1, :] for name in self.joints}, status
-
-    @shows_options
-    def constraint_forces(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
-        **options: Unpack[ThreadedLoads],
-    ) -> dict[str, Array]:  # fmt: skip
-        """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
-
-        Takes what :meth:`reactions` takes; the bases are those of :meth:`joint_bases`.
-
-        >>> import sarrus
-        >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-        >>> pendulum.constraint_forces([0.0], [0.0], [0.0])["pivot"].shape
-        (5,)
-        """
-        return {
-            name: np.einsum("...ij,...i->...j", self.joint_bases(q, name)[1], f)
-            for name, f in self.reactions(q, v, a, multipliers=multipliers, time=time, **options).items()
-        }
-
-    def _motion_and_reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
-        out = options.pop("out", None)
-        answer = self._constrained_motion(q, v, tau, **options)
-        everything, *status = answer if options.get("return_status") else (answer,)
-        a, multipliers, accuracy = np.split(everything, [self.nv, self.nv + self.nc], axis=-1)
-        wrenches = self.loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
-        wrenches = wrenches + self._loop_joint_wrenches(q, v, a, return_status=True)[0]
-        by_name = {name: wrenches[..., k, :].copy() for k, name in enumerate(self.constraints)}
-        reactions = LoopReactions(multipliers.copy(), by_name, accuracy[..., 0].copy(), accuracy[..., 1].copy())
-        return into(out, a.copy()), reactions, *status
 
     def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None, rates: bool = False) -> Array:
         """A, c and gamma of the constraints whose rows depend on q, as the core wants them (..., numbers); or the rates of these rows."""
@@ -571,8 +446,8 @@ class LoopFunctions(StateFunctions):
 
 
 def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]:
-    if not isinstance(metric, str) or metric not in ("mass", "plain"):  # type: ignore[redundant-expr]
-        raise ValueError(f"metric must be 'mass' or 'plain'; got {metric!r}")
+    if not isinstance(metric, str) or metric not in ("mass", "euclidean"):  # type: ignore[redundant-expr]
+        raise ValueError(f"metric must be 'mass' or 'euclidean'; got {metric!r}")
     chosen: Callable[..., Array] = by_mass if metric == "mass" else plain
     return chosen
 
@@ -598,7 +473,7 @@ def explain(
         raise_contradiction(mechanism, operation, arguments)
     if operation != "project_configuration":
         raise_undecided(mechanism, operation, arguments)
-    name, gap = _worst(mechanism, mechanism.loop_residual(result, time=arguments.get("time")))
+    name, gap = _worst(mechanism, mechanism.constraint_residual(result, time=arguments.get("time")))
     raise StateError(
         f"{operation} does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
         f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther"
@@ -619,7 +494,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     J = mechanism.constraint_jacobian(q, time=time)
     if operation == "actuator_efforts":
         # which says what is lacking
-        cast(Any, mechanism)._shared_efforts(**{**arguments, "out": None}, any_motion=True)
+        cast(Any, mechanism)._shared_efforts(**{**arguments, "out": None}, exact=False)
         raise NotRealizableError("the actuated joints cannot bring this motion about")
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
@@ -668,7 +543,7 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
         k = max(weak, key=lambda k: s[k] if s[k] > tolerances.rounding * s[0] else 0.0)
         share = {n: float(np.abs(U[c.rows, k]).max(initial=0.0)) for n, c in mechanism._constraints.items()}
         names = [name for name, part in share.items() if part > 0.1 * max(share.values())]
-        opened, gap = _worst(mechanism, mechanism.loop_residual(q, time=time))
+        opened, gap = _worst(mechanism, mechanism.constraint_residual(q, time=time))
         judge, cure = "rounding", ""
         if gap > 10.0 * tolerances.rounding:
             judge = f"the gap by which '{opened}' stands open, {gap:.3g} rad or m,"
@@ -676,7 +551,7 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
         raise StateError(
             f"{operation} has no answer: rows of {', '.join(map(repr, names))} say nearly, but not quite, the same here (singular value "
             f"{s[k] / s[0]:.1g} of the largest), so that {judge} decides whether they hold the mechanism fast; {cure}if they are meant to "
-            "say the same, loosened() gives the mechanism without those that are redundant; else this is a singular position, and a "
+            "say the same, without_redundant_constraints() gives the mechanism without those that are redundant; else this is a singular position, and a "
             "little away from it they tell"
         )
     raise StateError(f"{operation} has no answer: the numbers overflow")
@@ -685,7 +560,7 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
     """Say which constraint stands open, or which forbids the velocity."""
     q, v, time = arguments["q"], np.asarray(arguments["v"]), arguments.get("time")
-    opened, gap = _worst(mechanism, mechanism.loop_residual(q, time=time))
+    opened, gap = _worst(mechanism, mechanism.constraint_residual(q, time=time))
     slips = mechanism.constraint_jacobian(q, time=time) @ v - mechanism.constraint_velocity(q, time=time)
     forbidding, rate = _worst(mechanism, slips)
     fault = f"'{opened}' stands open by {gap:.3g} rad or m"

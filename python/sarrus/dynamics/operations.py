@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_count, checked_truth
+from .._arrays import Array, checked_count
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
@@ -24,7 +24,6 @@ from .options import (
     FrameOptions,
     MotionOptions,
     StateOptions,
-    ThreadedMotion,
     Wrenches,
     keywords_behind,
 )
@@ -317,24 +316,17 @@ class StateFunctions(_core.Mechanism):
         lines += [f"loop  {constraint}" for constraint in self._constraints.values()]
         springs = self.description.springs
         lines += [f"spring  {s.name}: {s.stiffness:g} N/m ─ from {s.first[0]} to {s.second[0]}" for s in springs]
-        return "\n".join(lines)
+        return "\n".join([*lines, *([f"solver  {self._how_solved()}"] if self.nc else [])])
 
-    @property
-    def solver(self) -> str:
+    def _how_solved(self) -> str:
         """How the equations of the loops are solved, and why so: in the joints' coordinates, or cut into substructures.
 
         In joint coordinates the mass matrix of a long chain is full, and so are the rows of a loop around many joints; cut at
         some of its joints, the pieces float and those joints are rows like the ones that close loops. The answer is the same.
         ``Mechanism(description, substructures=4)`` cuts into pieces of at most four bodies, ``substructures=0`` does not cut.
         Mechanisms that the library makes of it on the way, with other motors or held joints, decide for themselves.
-
-        >>> import sarrus
-        >>> sarrus.mechanisms.four_bar().solver
-        'joint coordinates: 295 multiplications a factor'
         """
         joints, pieces, substructures, cuts = self._solver
-        if self.nc == 0:
-            return "no loops: recursion over the tree"
         if cuts == 0:
             why = f"; substructures would take {pieces:,.0f}" if pieces else ""
             return f"joint coordinates: {joints:,.0f} multiplications a factor{why}"
@@ -359,13 +351,10 @@ class StateFunctions(_core.Mechanism):
                 q[joint.q_slice.start + 3] = 1.0
         return q
 
-    @property
-    def configurations(self) -> tuple[str, ...]:
-        """Names of the configurations that have one, such as the keyframes of a file."""
-        return tuple(name for name, _ in self.description.configurations)
-
     def configuration(self, name: str) -> Array:
-        """(nq,) configuration of that name; joints that it does not tell are neutral. It need not close the loops.
+        """(nq,) configuration of that name, such as a keyframe of a file; joints that it does not tell are neutral. It need not close the loops.
+
+        Their names are in ``description.configurations``.
 
         >>> import sarrus
         >>> b = sarrus.Builder("pendulum")
@@ -373,8 +362,8 @@ class StateFunctions(_core.Mechanism):
         >>> b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
         >>> b.set_configuration("raised", {"pivot": 3.0})
         >>> robot = b.build()
-        >>> robot.configurations, robot.configuration("raised")
-        (('raised',), array([3.]))
+        >>> robot.configuration("raised")
+        array([3.])
         """
         named = dict(self.description.configurations)
         check_name("configuration", name, named)
@@ -515,24 +504,8 @@ class StateFunctions(_core.Mechanism):
 
     # ---- dynamics ----------------------------------------------------------------------------------------------------
 
-    @overload
-    def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: Literal[False] = False, **options: Unpack[MotionOptions]
-    ) -> Array: ...  # fmt: skip
-    @overload
-    def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: Literal[True], return_status: Literal[False] = False,
-        **options: Unpack[ThreadedMotion],
-    ) -> tuple[Array, dict[str, Array]]: ...  # fmt: skip
-    @overload
-    def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: Literal[True], return_status: Literal[True],
-        **options: Unpack[ThreadedMotion],
-    ) -> tuple[Array, dict[str, Array], Array]: ...  # fmt: skip
     @_operation
-    def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, return_reactions: bool = False, **options: Unpack[MotionOptions]
-    ) -> Any:  # fmt: skip
+    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[MotionOptions]) -> Array:
         """Generalised force that the tree needs for a motion, all loops open: tau = M(q) a + h(q, v), with friction and springs.
 
         Parameters
@@ -541,7 +514,6 @@ class StateFunctions(_core.Mechanism):
         v, a : (..., nv) generalised velocity and acceleration [rad/s, m/s; per s]
         base_velocity, base_acceleration : (..., 6) motion of the ground, [angular; linear] in its own axes; the acceleration is
             classical, and gravity is added to it
-        return_reactions : True returns (tau, :meth:`reactions`)
 
         Returns
         -------
@@ -559,16 +531,6 @@ class StateFunctions(_core.Mechanism):
         >>> pendulum.inverse_dynamics([np.pi / 2], [0.0], [0.0]).round(3)
         array([9.81])
         """
-        tau = self.inverse_dynamics(q, v, a, **options)
-        options.pop("out", None)
-        with_reactions = checked_truth("return_reactions", return_reactions)
-        return self._with_reactions(tau, q, v, a, **options) if with_reactions else tau
-
-    def _with_reactions(self, answer: Any, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, **options: Any) -> Any:
-        """(answer, reactions) of a motion, and the status if it is asked for; where a is None the answer is the acceleration."""
-        result, *status = answer if options.get("return_status") else (answer,)
-        reactions = cast(Any, self).reactions(q, v, result if a is None else a, **options)
-        return result, *(reactions if status else [reactions])
 
     @_operation
     def mass_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -648,32 +610,7 @@ class StateFunctions(_core.Mechanism):
         True
         """
 
-    @_operation
-    def mass_matrix_derivative(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """dM_ij of the tree along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
-
-        Where v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`integrate`. In closed form, of
-        :meth:`christoffel_symbols`: Gamma_ijk + Gamma_jik.
-
-        >>> import numpy as np
-        >>> import sarrus
-        >>> arm = sarrus.mechanisms.double_pendulum()
-        >>> q, step = np.array([0.3, 0.5]), np.array([0.0, 1e-6])
-        >>> difference = (arm.mass_matrix(q + step) - arm.mass_matrix(q - step)) / 2e-6
-        >>> bool(np.allclose(arm.mass_matrix_derivative(q)[..., 1], difference))
-        True
-        """
-
     _tree_operational_inertia_inverse = _undeclared("operational_inertia_inverse")  # with all loops open
-
-    @_operation
-    def omega(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
-
-        >>> import sarrus
-        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).omega([0.0], "tip")[0].tolist()
-        [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
-        """
 
     _reactions = _undeclared("reactions")
     _motion_space = _undeclared("motion_space")
@@ -681,33 +618,6 @@ class StateFunctions(_core.Mechanism):
     _bracket = _undeclared(
         "bracket"
     )  # [u, v] joint by joint: what deviates by u from a motion at v moves at dv + [u, v]
-
-    def joint_bases(self, q: ArrayLike, name: str) -> tuple[Array, Array, Array, Array]:
-        """Motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
-
-        Returns phi (..., 6, nv), phi_c (..., 6, 6 - nv), psi and psi_c of the same shapes, in the joint's frame on the body that it
-        carries: phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0, phi_c^T psi = 0. phi_c is orthonormal. Where the axes of a gimbal
-        or universal joint have become parallel phi has lost rank: psi is then its pseudo-inverse, and phi_c still holds 6 - nv
-        directions perpendicular to it.
-
-        >>> import sarrus
-        >>> phi, phi_c, psi, psi_c = sarrus.mechanisms.pendulum().joint_bases([0.0], "pivot")
-        >>> phi.ravel().tolist(), phi_c.shape
-        ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (6, 5))
-        """
-        joint = self._tree_joint(name)
-        phi = self._motion_space(q)[..., joint.v_slice]
-        if joint.nv == 0:
-            identity = np.broadcast_to(np.eye(6), (*phi.shape[:-2], 6, 6)).copy()
-            return phi, identity, phi.copy(), identity.copy()
-        # a bad state stays NaN and is no one else's business
-        bad = np.asarray(np.isnan(phi).any(axis=(-2, -1), keepdims=True))
-        sound = np.where(bad, np.eye(6)[:, : joint.nv], phi)
-        beyond = np.linalg.svd(sound, full_matrices=True)[0][..., joint.nv :]
-        phi_c = _orthonormal_basis(beyond @ np.swapaxes(beyond, -1, -2), 6 - joint.nv)
-        psi = np.swapaxes(np.linalg.pinv(sound), -1, -2)
-        phi_c, psi = np.where(bad, np.nan, phi_c), np.where(bad, np.nan, psi)
-        return phi, phi_c, psi, phi_c.copy()
 
     @_operation
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:
@@ -730,15 +640,6 @@ class StateFunctions(_core.Mechanism):
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass([0.0]).tolist()
         [0.0, 0.0, -0.5]
-        """
-
-    @_operation
-    def center_of_mass_jacobian(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Jacobian (..., 3, nv) of :meth:`center_of_mass` by the velocities of the tree (SpaceDyn 3.24 per total mass).
-
-        >>> import sarrus
-        >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass_jacobian([0.0]).ravel().tolist()
-        [-0.5, 0.0, 0.0]
         """
 
     @_operation
@@ -766,15 +667,6 @@ class StateFunctions(_core.Mechanism):
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_matrix([0.0])[3]
         array([-1.])
-        """
-
-    @_operation
-    def centroidal_momentum_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """(d A_G / dt) v (..., 6): rate of the centroidal momentum at zero acceleration of the joints of the tree.
-
-        >>> import sarrus
-        >>> float(sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_bias([0.0], [1.0])[5])
-        1.0
         """
 
     @_operation
@@ -833,16 +725,3 @@ def _named(kind: str, name: str, known: dict[str, N]) -> N:
     """What is known by that name; NameNotFoundError where nothing is."""
     check_name(kind, name, known)
     return known[name]
-
-
-def _orthonormal_basis(projector: Array, count: int) -> Array:
-    """An orthonormal basis (..., 6, count) of what a projector keeps, made of unit vectors wherever it keeps them."""
-    basis = np.zeros((*projector.shape[:-1], count))
-    left = projector.copy()
-    for k in range(count):
-        # the unit vector that is kept best, the first of equals
-        best = np.argmax(np.round(np.diagonal(left, axis1=-2, axis2=-1), 12), axis=-1)
-        column = np.take_along_axis(left, best[..., None, None], axis=-1)[..., 0]
-        basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)
-        left = left - basis[..., :, k, None] * basis[..., None, :, k]
-    return basis

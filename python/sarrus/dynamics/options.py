@@ -14,7 +14,7 @@ from .._core import tolerances
 F = TypeVar("F", bound=Callable[..., Any])
 Wrenches = Mapping[str, ArrayLike]
 ExpressedIn = Literal["frame", "world_aligned", "world"]
-Metric = Literal["mass", "plain"]
+Metric = Literal["mass", "euclidean"]
 Distribution = Literal["minimum-norm", "weighted"]
 Solver = Literal["reference-member"]
 

@@ -1,7 +1,7 @@
 """What figures and films of a trajectory show; how that is drawn is :mod:`~sarrus.figures.canvas`.
 
 A figure has a curve for each number that a name stands for: a quantity (q, v, a, tau, energy, momentum, loop_error, reactions, efforts,
-pin_loads), a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
+joint_wrenches), a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
 a component of a quaternion. A film has the bars of the skeleton at evenly spaced times.
 """
 
@@ -80,7 +80,7 @@ def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -
     names = checked_names("joint", (robot.actuated or robot.joints) if joint is None else joint)
     paths: dict[str, tuple[Array, Array]] = {}
     units: dict[str, None] = {}
-    rates = robot.joint_velocities(run.q, run.v, time=run.t) if set(names) & set(robot.loop_joints) else {}
+    rates = robot.joint_states(run.q, run.v, time=run.t).v if set(names) & set(robot.loop_joints) else {}
     for name in names:
         j = robot.joint(name)
         if not j.type.nv or not all(j.type.rates):
@@ -185,7 +185,7 @@ def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> Arr
     arrows = np.zeros((len(times), len(names), 2, 3))
     if not names:
         return arrows
-    loads, robot = run.pin_loads(), run.mechanism
+    loads, robot = run.joint_wrenches(), run.mechanism
     for name in names:
         check_name("joint", name, loads)
     # the force of the sample before; bodies turn little until the next
@@ -224,15 +224,17 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
         forces = {name: np.linalg.norm(wrench[:, 3:], axis=1) for name, wrench in _wrenches(run).items()}
         only = f" by {next(iter(forces))}" if len(forces) == 1 else ""
         return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
-    if what == "pin_loads":
-        carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.pin_loads().items()}
+    if what == "joint_wrenches":
+        carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.joint_wrenches().items()}
         return "force carried", [(name, "N", force) for name, force in carried.items()]
     if what == "efforts":
-        return "efforts", [curve for name, u in run.pin_loads().efforts.items() for curve in _of_effort(run, name, u)]
+        return "efforts", [
+            curve for name, u in run.joint_wrenches().efforts.items() for curve in _of_effort(run, name, u)
+        ]
     if what in (*robot.joints, *robot.loop_joints):
         return what, _of_joint(run, "q", what)
     if what not in robot.frames:
-        quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "pin_loads")
+        quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
         known = (*quantities, *robot.joints, *robot.loop_joints, *robot.frames)
         raise_no_such_name("quantity, joint or frame", what, known)
     return f"position of {what}", _along(what, "m", run.frame(what)[:, :3, 3])
@@ -268,10 +270,12 @@ def _of_effort(run: Trajectory, name: str, u: Array) -> list[Curve]:
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
     """Of all joints, those of the tree before those that close loops, and of the other constraints."""
-    reactions = run.reactions
-    if not isinstance(reactions, LoopReactions):
-        return reactions
-    of_tree: dict[str, Array] = run.mechanism.reactions(
-        run.q, run.v, run.a, multipliers=reactions.multipliers, time=run.t
+    from ..works.tree import reactions
+
+    carried = run.reactions
+    if not isinstance(carried, LoopReactions):
+        return carried
+    of_tree: dict[str, Array] = reactions(
+        run.mechanism, run.q, run.v, run.a, multipliers=carried.multipliers, time=run.t
     )
-    return of_tree | reactions.wrenches
+    return of_tree | carried.wrenches

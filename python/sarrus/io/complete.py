@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from .._files import is_within, replacing
 from ..building.builder import Builder
-from ..description import Description, Mesh, TargetSpec
+from ..description import Description, TargetSpec
 from ..errors import ModelError, ShapeError, did_you_mean, printable
+from ..shapes import Mesh
 from ..spatial import Inertia, Rotation
 from .document import no_body_has
 

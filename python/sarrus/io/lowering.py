@@ -16,8 +16,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from .._files import replacing
-from ..description import Box, ConstraintSpec, Cylinder, JointSpec, Mesh, Sphere, VisualSpec
+from ..description import ConstraintSpec, JointSpec, VisualSpec
 from ..description.joints import BOUNDS, PASSIVE, JointType
+from ..shapes import Box, Cylinder, Mesh, Sphere
 from ..spatial import Transform
 from .document import Names
 from .outline import (

@@ -13,8 +13,8 @@ import numpy as np
 from .._arrays import Array
 from .._files import check_regular, is_within
 from ..building.builder import Builder
-from ..description.specs import Mesh
 from ..errors import ModelError, did_you_mean
+from ..shapes import Mesh
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, noted_inertia
 from .formats import WAY_OUT

@@ -36,10 +36,10 @@ from numpy.typing import ArrayLike
 
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
-from ..description.specs import Box, Cylinder, Sphere
 from ..errors import ModelError
 from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
+from ..shapes import Box, Cylinder, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import Notes, free_name, noted_inertia
 

@@ -28,13 +28,13 @@ from ..description import (
     DistanceSpec,
     FrameSpec,
     JointSpec,
-    Mesh,
     SpringSpec,
     VisualSpec,
 )
 from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
+from ..shapes import Mesh
 from ..spatial import Transform
 from .document import Names
 from .table import put
@@ -71,7 +71,7 @@ class Losses:
         d = robot.description
         if not gravity and d.gravity != (0.0, 0.0, -9.81):
             self.motion.append(f"gravity {d.gravity}")
-        if not named and (names := [*(["home"] if d.home else []), *robot.configurations]):
+        if not named and (names := [*(["home"] if d.home else []), *dict(d.configurations)]):
             self.minor.append(f"configurations {listed(names)}")
 
 

@@ -74,7 +74,7 @@ def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> M
 
     Examples
     --------
-    >>> model, constraints = sarrus.mechanisms.four_bar().to_pinocchio()  # doctest: +SKIP
+    >>> model, constraints = sarrus.io.to_pinocchio(sarrus.mechanisms.four_bar())  # doctest: +SKIP
     >>> robot = sarrus.from_pinocchio(model, constraints)  # doctest: +SKIP
     """
     return read(model, constraints).build()
@@ -293,7 +293,30 @@ def _close(
 
 
 def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
-    """As :meth:`sarrus.Mechanism.to_pinocchio`."""
+    """The mechanism in Pinocchio: a model, and the rigid constraints that close its loops. Needs Pinocchio: ``pip install pin``.
+
+    Parameters
+    ----------
+    lossy : whether what Pinocchio cannot say, and what changes the motion, may be left out, with a warning
+
+    Returns
+    -------
+    (pinocchio.Model, StdVec_RigidConstraintModel); what became of each part: :mod:`sarrus.io.pinocchio`. How its q and v are the
+    mechanism's: :func:`sarrus.interop.to_pinocchio`
+
+    Raises
+    ------
+    ModelError
+        Pinocchio has no word for something that changes the motion: springs, rods, rolling, couplers of more than two coordinates, other
+        joints that close loops than Fixed, Spherical and Revolute; the message lists it all. What does not change it, motors and
+        visuals, is a :class:`~sarrus.ModelWarning`.
+    ModuleNotFoundError
+        Pinocchio is not installed.
+
+    Examples
+    --------
+    >>> model, constraints = sarrus.io.to_pinocchio(sarrus.mechanisms.double_pendulum())  # doctest: +SKIP
+    """
     try:
         import pinocchio as pin
     except ImportError:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from ..building.builder import Builder
-from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError
+from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
 from ..spatial import Inertia, Transform
 from .document import Element, at, placed_inertia
 from .sdf_scene import Scene, base_name, pose_of, truth

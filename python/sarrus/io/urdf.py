@@ -43,8 +43,8 @@ import numpy as np
 
 from ..building.builder import Builder
 from ..description import joints
-from ..description.specs import Box, Cylinder, Mesh, Shape, Sphere
 from ..errors import ModelError, did_you_mean, printable
+from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
 from ..spatial import Inertia, Transform
 from . import drake
 from .document import (

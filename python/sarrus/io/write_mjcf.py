@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
-from ..description import Box, ConstraintSpec, CouplerSpec, Cylinder, DistanceSpec, JointSpec, Mesh, Sphere, SpringSpec
+from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, SpringSpec
 from ..description.joints import PASSIVE
+from ..shapes import Box, Cylinder, Mesh, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .document import Names
@@ -211,7 +212,7 @@ class _Writer(Writer):
 
     def _keys(self) -> Element:
         keys, d = ET.Element("keyframe"), self.robot.description
-        for name in self.robot.configurations:
+        for name in dict(d.configurations):
             add(keys, "key", name=name, qpos=self._qpos(self.robot.configuration(name)))
         if d.home and "home" not in dict(d.configurations):
             add(keys, "key", name="home", qpos=self._qpos(self.robot._at(d.home)))

@@ -56,7 +56,7 @@ class _Writer(Writer):
         self.axis_of: dict[str, Element] = {}
         self.followers = set[str]()
         q = self._zero()
-        self.zero = {name: np.atleast_1d(x) for name, x in robot.joint_coordinates(q, time=0.0).items()}
+        self.zero = {name: np.atleast_1d(x) for name, x in robot.joint_states(q, time=0.0).q.items()}
         self.pose = {"ground": IDENTITY}
         for body in d.bodies:
             self.pose[body.name] = Transform.from_matrix(robot.pose(q, body.name))
@@ -85,7 +85,7 @@ class _Writer(Writer):
         q = robot.neutral()
         links = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
         held = np.concatenate([np.empty(0, int), *links])  # of loops that hold nothing there is none to close
-        if np.abs(robot.loop_residual(q, time=0.0)[held]).max(initial=0.0) < 1e-12:
+        if np.abs(robot.constraint_residual(q, time=0.0)[held]).max(initial=0.0) < 1e-12:
             return q
         try:
             q = robot.assemble(time=0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Universal
-from ..description.specs import Box, Cylinder
+from ..shapes import Box, Cylinder
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Point, positive, true_or_false, whole
 
@@ -239,7 +239,7 @@ def rover(
     --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.rover(rolling=True)
-    >>> robot.nv, int(robot.free_motions(robot.assemble()).freedom)
+    >>> robot.nv, int(sarrus.works.free_motions(robot, robot.assemble()).freedom)
     (16, 1)
     """
     positive(wheel=wheel, length=length, track=track, mass=mass)

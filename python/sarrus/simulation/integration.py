@@ -138,7 +138,7 @@ class Integration:
             closed, v_on, status = on_the_loops(robot, q, v, start)
             if status == Status.UNSOUND:
                 raise StateError(
-                    f"the loops are open by {np.abs(robot.loop_residual(q, time=start)).max():.3g} at the start, and this is too far "
+                    f"the loops are open by {np.abs(robot.constraint_residual(q, time=start)).max():.3g} at the start, and this is too far "
                     "to close them by small steps: begin with mechanism.assemble(near=q)"
                 )
             q, v = closed, v_on if status == Status.FINISHED else robot.project_velocity(closed, v, time=start)
@@ -480,7 +480,7 @@ def start_of(robot: Mechanism, q: ArrayLike) -> Array:
 
 def loop_coordinates(robot: Mechanism, q: Array, time: float) -> Array:
     """Coordinates (..., those of joints that close loops) from which runs count turns: angles in [-pi, pi], or within their joints' limits."""
-    x = robot.joint_coordinates(q, time=time)
+    x = robot.joint_states(q, time=time).q
     return np.concatenate([x[joint.name] for joint in robot._closing_joints], axis=-1)
 
 
@@ -495,7 +495,7 @@ def on_the_loops(robot: Mechanism, q: Array, v: Array, time: float, threads: int
     """The nearest states to start from, and a Status each: UNSOUND where the loops stay open, CONTRADICTORY where they allow no velocity."""
     asked: dict[str, Any] = {"time": time, "threads": threads, "return_status": True}
     q, lost = robot.project_configuration(q, **asked)
-    residual, off = robot.loop_residual(q, **asked)
+    residual, off = robot.constraint_residual(q, **asked)
     v, forbidden = robot.project_velocity(q, v, **asked)
     with np.errstate(invalid="ignore"):
         closed = (lost == 0) & (off == 0) & (np.abs(residual).max(axis=-1, initial=0.0) <= tolerances.torn)

@@ -42,7 +42,7 @@ class Sweep:
     t : (n,) [s], of all of them
     q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
     z : (runs, n, nz) internal states of force elements, what is held between samples, and what counts turns, as :class:`Trajectory` says
-    status : (runs,) int8, a :class:`~sarrus.Status` each
+    status : (runs,) int8, a :class:`~sarrus.results.Status` each
     limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of
     excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
     stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit

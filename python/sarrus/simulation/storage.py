@@ -25,10 +25,10 @@ import numpy as np
 
 from .._arrays import Array
 from .._files import replacing
-from ..description import Mesh
 from ..errors import ModelError
 from ..io.complete import relative
 from ..mechanism import Mechanism
+from ..shapes import Mesh
 from .limits import Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # of .npz files

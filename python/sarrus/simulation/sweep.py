@@ -118,7 +118,7 @@ def simulate_many(
 
     Returns
     -------
-    Sweep : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.Status` each. A run that fails, or whose start
+    Sweep : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.results.Status` each. A run that fails, or whose start
         is unsound, has NaN from there on, and the others do not know. Ctrl-C ends early, with what there is. What it has besides, see
         :class:`Sweep`.
 

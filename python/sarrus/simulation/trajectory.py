@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_path, real_array
+from ..analysis.actuation.efforts import shared_efforts
+from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_wrenches_with
 from ..control import interpolation
 from ..control.coordinates import loses_turns
 from ..dynamics.loop_operations import LoopReactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
-from .pin_load_history import PinLoadHistory
+from .joint_wrench_history import JointWrenchHistory
 
 if TYPE_CHECKING:
     import pandas
@@ -197,7 +199,7 @@ class Trajectory:
                 return mechanism.inverse_dynamics(*motion, **asked)
             # a plan is to be one that the loops allow
             asked |= {"actuated": actuated, "time": plan.t[k], "return_reactions": True}
-            return mechanism._shared_efforts(*motion, **asked)
+            return shared_efforts(mechanism, *motion, **asked)
 
         tau, *_, status = needed(slice(None), return_status=True)
         for k in np.flatnonzero(status)[:1]:
@@ -206,7 +208,7 @@ class Trajectory:
             except (StateError, NotRealizableError) as error:
                 raise type(error)(f"sample {k} at t = {plan.t[k]:.9g} s: {error}") from None
         if mechanism.nc:
-            tau = (mechanism.actuation_jacobian(plan.q, actuated) @ tau[..., None])[..., 0]
+            tau = (mechanism.actuation_matrix(plan.q, actuated) @ tau[..., None])[..., 0]
         return cls(**plan._fields() | {"efforts": tau})
 
     def __setattr__(self, name: str, value: object = None) -> None:
@@ -283,7 +285,7 @@ class Trajectory:
         """A mechanism, and the generalised force on it (n, nv): the mechanism itself, or without what the run knows better, and that in the force."""
         if self._passive is None:
             return self.mechanism, self.tau
-        return self._without_passive, self.tau + self.mechanism._along_tree(self.q, self._passive, self.t)
+        return self._without_passive, self.tau + along_tree(self.mechanism, self.q, self._passive, self.t)
 
     @cached_property
     def _passive(self) -> Array | None:
@@ -332,63 +334,65 @@ class Trajectory:
 
     @cached_property
     def reactions(self) -> LoopReactions | dict[str, Array]:
-        """What constraints carry: :class:`~sarrus.LoopReactions` of loops, or on a tree :meth:`Mechanism.reactions`, joint name -> (n, 6).
+        """What constraints carry: :class:`~sarrus.results.LoopReactions` of loops, or on a tree :func:`sarrus.works.reactions`, joint name -> (n, 6).
 
         A force that acts elsewhere than at a joint (contact, a wrench on a frame) counts as `tau` would. ModelError where what acts is
         unknown.
         """
         if not self.mechanism.nc:
-            wrenches = self.mechanism.reactions(self.q, self.v, self.a)
+            from ..works.tree import reactions
+
+            wrenches = reactions(self.mechanism, self.q, self.v, self.a)
             return {name: _kept(wrench) for name, wrench in wrenches.items()}
         carried: LoopReactions
         state: Any = {"time": self.t, "check": False}
         robot, tau = self._acting
         _, carried = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
         if self._passive is not None:
-            for name, wrench in self.mechanism._by_friction(self.q, self._passive, self.t).items():
+            for name, wrench in by_friction(self.mechanism, self.q, self._passive, self.t).items():
                 carried.wrenches[name] = carried.wrenches[name] + wrench
         for x in (carried.multipliers, carried.residual, *carried.wrenches.values()):
             x.setflags(write=False)
         return carried
 
-    def pin_loads(self, *, actuated: Sequence[str] | None = None) -> PinLoadHistory:
+    def joint_wrenches(self, *, actuated: Sequence[str] | None = None) -> JointWrenchHistory:
         """What every joint carries along the motion, and the efforts of motors and prescribed motions; printed, a table.
 
         Parameters
         ----------
         actuated : names of the joints that are driven; default: those that the description says, and all in the tree that are
 
-        Raises ModelError as :meth:`Mechanism.pin_loads` does, and where what acts is unknown.
+        Raises ModelError as :meth:`Mechanism.joint_wrenches` does, and where what acts is unknown.
 
         Examples
         --------
         >>> import sarrus
         >>> robot = sarrus.mechanisms.four_bar()
         >>> run = sarrus.simulate(robot, robot.assemble(fixed={"motor": 0.5}), [0.0, 0.0, 0.0], 0.5)
-        >>> loads = run.pin_loads()
+        >>> loads = run.joint_wrenches()
         >>> loads["pin2"].shape, loads.not_unique["pin2"]
         ((501, 6), ('moment x', 'moment z', 'force y'))
         """
         if actuated is None:
-            return self._pin_loads
+            return self._joint_wrenches
         robot, reactions = self.mechanism, self.reactions
         known: dict[str, Any] = {}
         if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
             carried = reactions.multipliers if isinstance(reactions, LoopReactions) else np.zeros((len(self), 0))
             known = {"multipliers": carried, "actuated": actuated, "time": self.t}
         if self._passive is not None:
-            loads = self._without_passive._pin_loads_with(self.q, self.v, self.a, friction=self._passive, **known)
+            loads = joint_wrenches_with(self._without_passive, self.q, self.v, self.a, friction=self._passive, **known)
         else:
-            loads = robot.pin_loads(self.q, self.v, self.a, **known)
-        return PinLoadHistory(loads, self.t)
+            loads = robot.joint_wrenches(self.q, self.v, self.a, **known)
+        return JointWrenchHistory(loads, self.t)
 
     @cached_property
-    def _pin_loads(self) -> PinLoadHistory:
+    def _joint_wrenches(self) -> JointWrenchHistory:
         robot = self.mechanism
         driven = [name for name in robot.joints if np.any(self.tau[:, robot.joint(name).v_slice] != 0.0)]
         if not {robot.joint(name).closes_loop for name in robot.actuated} <= {False}:
             driven = []  # what a motor in a joint that closes a loop does is seen in all joints of the tree
-        return self.pin_loads(actuated=tuple(dict.fromkeys((*robot.actuated, *driven))))
+        return self.joint_wrenches(actuated=tuple(dict.fromkeys((*robot.actuated, *driven))))
 
     @cached_property
     def kinetic_energy(self) -> Array:
@@ -414,10 +418,10 @@ class Trajectory:
 
     @cached_property
     def loop_error(self) -> Array:
-        """(n,) how far the loops are open: the largest row of :meth:`Mechanism.loop_residual` [rad, m]; zero without loops."""
+        """(n,) how far the loops are open: the largest row of :meth:`Mechanism.constraint_residual` [rad, m]; zero without loops."""
         if not self.mechanism.nc:
             return _kept(np.zeros(len(self)))
-        return _kept(np.abs(self.mechanism.loop_residual(self.q, time=self.t)).max(axis=-1))
+        return _kept(np.abs(self.mechanism.constraint_residual(self.q, time=self.t)).max(axis=-1))
 
     def joint(self, name: str) -> Array:
         """(n, nq of the joint) its coordinates; of one that closes a loop with the turns that a run has counted, or else counted from
@@ -428,8 +432,8 @@ class Trajectory:
             return self.q[:, joint.q_slice]
         if self.loop_q is not None:
             return self.loop_q[:, joint._all_q.start - self.mechanism.nq : joint._all_q.stop - self.mechanism.nq]
-        x = self.mechanism.joint_coordinates(self.q, time=self.t)[name]
-        v = self.mechanism.joint_velocities(self.q, self.v, time=self.t)[name]
+        x = self.mechanism.joint_states(self.q, time=self.t).q[name]
+        v = self.mechanism.joint_states(self.q, self.v, time=self.t).v[name]
         for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
             way = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)  # which may be more than half a turn
             x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - way) / (2.0 * np.pi)))
@@ -543,7 +547,7 @@ class Trajectory:
         Parameters
         ----------
         what : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum"; "reactions", the
-            size of the force in every constraint or joint, and "pin_loads", with what motors in them do; the name of a joint: its
+            size of the force in every constraint or joint, and "joint_wrenches", with what motors in them do; the name of a joint: its
             coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names. Default: "q", of more
             than twelve coordinates those of the joints that have motors
         ax : where to draw what needs no panels; default: a new figure

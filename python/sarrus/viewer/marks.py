@@ -22,7 +22,7 @@ LONGEST_PATH = 2000  # points of it
 
 
 class Forces:
-    """An arrow for the force on the child in each joint and rod, as :meth:`Trajectory.pin_loads` tells it, or at rest where there is no run.
+    """An arrow for the force on the child in each joint and rod, as :meth:`Trajectory.joint_wrenches` tells it, or at rest where there is no run.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Forces:
         try:
             loads: Mapping[str, Array]
             if run is None:
-                loads, largest = robot.pin_loads(q, np.zeros(robot.nv), np.zeros(robot.nv)), 0.0
+                loads, largest = robot.joint_wrenches(q, np.zeros(robot.nv), np.zeros(robot.nv)), 0.0
             else:
-                known = run.pin_loads()
+                known = run.joint_wrenches()
                 # bodies turn little after a sample
                 k = int(np.clip(np.searchsorted(run.t, time, side="right") - 1, 0, len(run) - 1))
                 loads = {name: load[k] for name, load in known.items()}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from .._arrays import Array
 from .._files import check_regular, is_within
-from ..description.specs import Mesh
 from ..io.mesh_inertia import LARGEST, opened
+from ..shapes import Mesh
 
 PARTS = (
     "urdf",

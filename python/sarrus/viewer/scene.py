@@ -16,9 +16,10 @@ import numpy as np
 
 from .._arrays import Array
 from ..description.joints import axis_frame
-from ..description.specs import Mesh, VisualSpec
+from ..description.specs import VisualSpec
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism
+from ..shapes import Mesh
 from ..spatial import Rotation
 from . import meshes
 from .camera import Camera

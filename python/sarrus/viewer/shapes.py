@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array
-from ..description.specs import Box, Cylinder, Sphere
 from ..figures.skeleton import FLAT, Place
+from ..shapes import Box, Cylinder, Sphere
 
 Triangles = tuple[Array, NDArray[np.int64]]
 
@@ -67,7 +67,7 @@ def solid(shape: Box | Cylinder | Sphere) -> Triangles:
     """A shape of a visual, about the origin.
 
     >>> from sarrus.viewer.shapes import solid
-    >>> from sarrus.description import Box
+    >>> from sarrus.shapes import Box
     >>> vertices, faces = solid(Box((2.0, 4.0, 6.0)))
     >>> vertices.max(axis=0).tolist(), len(vertices), len(faces)
     ([1.0, 2.0, 3.0], 24, 12)

@@ -50,7 +50,7 @@ def of(robot, q, name):
 
 
 def open_by(robot, q, **time):
-    return np.abs(robot.loop_residual(q, **time)).max(initial=0.0)
+    return np.abs(robot.constraint_residual(q, **time)).max(initial=0.0)
 
 
 # Points of the x-z plane are complex numbers, x + i z: a turn by q about y multiplies by exp(-i q).
@@ -647,7 +647,7 @@ def test_bad_inputs(inputs, more, error, text):
 # ---- projection and residual ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric", ["mass", "plain"])
+@pytest.mark.parametrize("metric", ["mass", "euclidean"])
 @pytest.mark.parametrize(
     "make", [gallery.five_bar, gallery.delta, gallery.stewart, gallery.biped_leg, gallery.peaucellier]
 )
@@ -668,8 +668,8 @@ def test_projection_is_orthogonal_to_the_motions(make, metric):
     def along(weight):
         return np.linalg.norm(motions @ weight @ step) / np.linalg.norm(weight @ step)
 
-    by_metric = {"mass": along(mass), "plain": along(np.eye(robot.nv))}
-    other = by_metric["plain" if metric == "mass" else "mass"]
+    by_metric = {"mass": along(mass), "euclidean": along(np.eye(robot.nv))}
+    other = by_metric["euclidean" if metric == "mass" else "mass"]
     # second over first order: steps of 1e-5, times curvatures of a few per metre or radian
     assert by_metric[metric] < 1e-3
     assert other > 0.02  # which the wrong metric would not pass
@@ -682,8 +682,8 @@ def test_projection_closes_nearby(make):
     rng = np.random.default_rng(2)
     q = robot.integrate(closed, 1e-3 * rng.normal(size=(5, robot.nv)))
     there = robot.project_configuration(q)
-    assert np.abs(robot.loop_residual(q)).max() > 1e-5
-    assert np.abs(robot.loop_residual(there)).max() < CLOSED
+    assert np.abs(robot.constraint_residual(q)).max() > 1e-5
+    assert np.abs(robot.constraint_residual(there)).max() < CLOSED
     assert np.abs(robot.difference(q, there)).max() < 0.1  # fingers are a few centimetres long
 
 
@@ -692,8 +692,8 @@ def test_projection_in_time():
     q = robot.assemble(time=0.0)
     there = robot.project_configuration(np.stack([q, q]), time=[0.0, 0.01])
     assert_allclose(of(robot, there, "pin0"), [0.5, 0.51], rtol=0, atol=KNOWN)
-    with pytest.raises(ValueError, match="metric must be 'mass' or 'plain'"):
-        robot.project_configuration(q, metric="euclidean")
+    with pytest.raises(ValueError, match="metric must be 'mass' or 'euclidean'"):
+        robot.project_configuration(q, metric="plain")
 
 
 def test_residual_is_the_gap():
@@ -702,7 +702,7 @@ def test_residual_is_the_gap():
     q = np.random.default_rng(1).uniform(-np.pi, np.pi, (7, 3))
     motor, pin, pivot = (of(robot, q, name) for name in ("motor", "pin1", "pivot"))
     gap = 0.4 * np.exp(-1j * motor) + 1.1 * np.exp(-1j * (motor + pin)) - 1.0 - 0.9 * np.exp(-1j * pivot)
-    phi = robot.loop_residual(q)
+    phi = robot.constraint_residual(q)
     assert phi.shape == (7, robot.nc)
     assert_allclose(np.linalg.norm(phi, axis=-1), abs(gap), rtol=0, atol=CLOSED)
 
@@ -713,7 +713,9 @@ def test_rate_of_the_residual(make):
     robot = make()
     q, h = robot.assemble(), 1e-5
     v = np.random.default_rng(3).normal(size=robot.nv)
-    rate = (robot.loop_residual(robot.integrate(q, h * v)) - robot.loop_residual(robot.integrate(q, -h * v))) / (2 * h)
+    rate = (
+        robot.constraint_residual(robot.integrate(q, h * v)) - robot.constraint_residual(robot.integrate(q, -h * v))
+    ) / (2 * h)
     holonomic = np.array([h for name in robot.constraints for h in robot.constraint(name).holonomic])
     expected = robot.constraint_jacobian(q) @ v - robot.constraint_velocity(q)
     assert_allclose(rate[holonomic], expected[holonomic], rtol=0, atol=1e-7)
@@ -723,7 +725,7 @@ def test_rate_of_the_residual(make):
 def test_rate_of_the_residual_in_time():
     robot = bars([0.4, 1.1, 0.9], 1.0, laws={0: harmonic(0.5, 3.0)})
     q, h = robot.assemble(time=0.4), 1e-5
-    rate = (robot.loop_residual(q, time=0.4 + h) - robot.loop_residual(q, time=0.4 - h)) / (2 * h)
+    rate = (robot.constraint_residual(q, time=0.4 + h) - robot.constraint_residual(q, time=0.4 - h)) / (2 * h)
     assert_allclose(rate, -robot.constraint_velocity(q, time=0.4), rtol=0, atol=1e-8)
     assert_allclose(np.linalg.norm(rate), 1.5 * np.cos(1.2), rtol=0, atol=1e-8)
 
@@ -776,7 +778,7 @@ def test_a_point_and_a_joint_are_led_together():
 def test_velocities_that_cannot_be(given, error, text):
     robot = gallery.four_bar()
     with pytest.raises(error, match=text):
-        robot.velocities(robot.assemble(fixed={"motor": 0.5}), given)
+        robot.complete_velocity(robot.assemble(fixed={"motor": 0.5}), given)
 
 
 def test_near_the_last_is_what_is_found_from_anywhere():

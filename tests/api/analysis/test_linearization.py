@@ -36,7 +36,7 @@ def test_shapes_move_as_the_loops_allow(fourbar):
     assert_allclose(abs(modes.shapes).max(axis=1), 1.0)
     way = modes.configurations(0, amplitude=0.3, count=20)
     assert way.shape == (20, 3)
-    assert abs(robot.loop_residual(way)).max() < 1e-9
+    assert abs(robot.constraint_residual(way)).max() < 1e-9
     assert_allclose(way[0], way[-1], atol=1e-12)
 
 
@@ -112,7 +112,7 @@ def test_singular_positions_are_told():
     """A flat parallelogram: it seems to have two freedoms, and no configuration nearby moves along both."""
     robot = gallery.four_bar(1.0, 0.5, 1.0, 0.5)
     q = np.zeros(3)
-    assert abs(robot.loop_residual(q)).max() < 1e-14 and int(robot.free_motions(q).freedom) == 2
+    assert abs(robot.constraint_residual(q)).max() < 1e-14 and int(sarrus.works.free_motions(robot, q).freedom) == 2
     with pytest.raises(sarrus.StateError, match="singular"):
         robot.linearize(q, np.zeros(3))
 

@@ -311,7 +311,7 @@ def five_bar(elbow, tip):
     right = gallery.drawing.apex(tip, 0.4, 0.5, 0.5)
     angles = [-np.angle(z) for z in (elbow, tip - elbow, right - 0.4, tip - right)]
     q = np.array([angles[0], angles[1] - angles[0], angles[2], angles[3] - angles[2]])
-    assert np.abs(robot.loop_residual(q)).max() < 1e-12
+    assert np.abs(robot.constraint_residual(q)).max() < 1e-12
     return robot, q
 
 

@@ -34,7 +34,7 @@ def test_a_law_in_a_coupler():
         b.add_joint(name, sarrus.Revolute("z"), "ground", name, at_parent=(0.2 * k, 0, 0))
     b.add_coupler("cage", {"left": 0.5, "right": 0.5}, offset=sarrus.laws.polynomial(1.0, 2.0))
     robot = b.build()
-    assert robot.loop_residual([1.5, 0.5], time=0.0).tolist() == [0.0]
+    assert robot.constraint_residual([1.5, 0.5], time=0.0).tolist() == [0.0]
     assert robot.constraint_velocity([1.5, 0.5], time=0.0).tolist() == [2.0]
     assert robot.to_builder().build() == robot
 
@@ -94,7 +94,7 @@ def test_a_coupler_goes_on_without_a_locked_joint():
     b = geared("axle0", "axle1", "axle2", offset=5.0)
     b.lock("axle0", 0.5)  # 0.5 + 2 0.25 = 1 of the 5
     robot = b.build()
-    assert_allclose(robot.loop_residual([0.5, 1.0]), [1.0 + 3.0 - 4.0], atol=1e-14)
+    assert_allclose(robot.constraint_residual([0.5, 1.0]), [1.0 + 3.0 - 4.0], atol=1e-14)
     b.lock("axle1", 0.5)
     b.lock("axle2", 1.0)
     assert b.build().constraints == () and b.build().nv == 0
@@ -112,7 +112,7 @@ def scene():
     b.add_joint("shoulder", sarrus.Revolute("y"), "cart", "arm")
     b.add_joint("wrist", sarrus.Revolute("y"), "arm", "hand", at_parent=(1, 0, 0))
     b.add_frame("tip", "hand", (0.1, 0, 0))
-    b.add_visual("hand", sarrus.Sphere(0.1))
+    b.add_visual("hand", sarrus.shapes.Sphere(0.1))
     b.add_spring("coil", ("cart", (0, 0, 1)), ("hand", (0, 0, 0)), stiffness=1.0, rest_length=0.1)
     b.add_coupler("gear", {"shoulder": 1.0, "wrist": 1.0})
     b.add_distance("rod", ("ground", (0, 0, 0)), ("hand", (0, 0, 0)), length=1.0)
@@ -191,7 +191,7 @@ def test_attach_takes_everything_along():
     assert [c.name for c in d.constraints] == [f"{p}{c}" for p in ("left_", "right_") for c in ("gear", "rod", "rows")]
     assert d.constraints[1].first[0] == "left_ground" and d.springs[1].second[0] == "right_hand"
     assert {v.body for v in d.visuals} == {"left_hand", "right_hand"}
-    assert dict(d.home)["right_wrist"] == (0.2,) and robot.configurations == ("out",)
+    assert dict(d.home)["right_wrist"] == (0.2,) and tuple(dict(robot.description.configurations)) == ("out",)
     assert robot.configuration("out").tolist() == [0, 0, 0, 1, 0, 0, 0, 2.0, 0, 1.0, 2.0, 0, 1.0]
     assert robot.actuated == ("left_rail", "right_rail")
 

@@ -305,7 +305,7 @@ def test_paths_stay_on_loops_of_all_kinds():
         assert_allclose(rate[[0, -1]], v, rtol=0, atol=100 * ROUNDING)
         times = np.linspace(*path.t[[0, -1]], 41)
         at, rate, a = path.at(times)
-        assert np.abs(robot.loop_residual(at, time=times)).max() < ROUNDING
+        assert np.abs(robot.constraint_residual(at, time=times)).max() < ROUNDING
         J, c = robot.constraint_jacobian(at, time=times), robot.constraint_velocity(at, time=times)
         assert_allclose((J @ rate[..., None])[..., 0], c, rtol=0, atol=100 * ROUNDING)
         bias = robot.constraint_bias(at, rate, time=times)
@@ -331,7 +331,7 @@ def test_paths_of_the_gallery(make, rng):
         q = np.array([home, *robot.project_configuration(robot.integrate(home, steps))])
     path = path_through(robot, TIMES, q)
     times = np.linspace(-0.2, 1.8, 101)
-    assert np.abs(robot.loop_residual(path.at(times)[0])).max() < ROUNDING
+    assert np.abs(robot.constraint_residual(path.at(times)[0])).max() < ROUNDING
     assert_allclose(path.at([-1.0, 3.0])[2], 0.0, atol=ROUNDING)
     assert_derivatives(path)
     assert_smooth_at_way_points(path)
@@ -454,7 +454,7 @@ def test_beyond_its_way_points_a_path_says_where_loops_no_longer_close():
     q = robot.follow({"motor": np.array([0.5, 0.7])})
     v = [robot.project_velocity(x, [3.0, 0.0, 0.0]) for x in q]
     path = path_through(robot, [0.0, 0.1], q, v=v)
-    assert np.abs(robot.loop_residual(path.at(0.15)[0])).max() < ROUNDING
+    assert np.abs(robot.constraint_residual(path.at(0.15)[0])).max() < ROUNDING
     with pytest.raises(sarrus.StateError, match=r"at t = 20 s the loops cannot close: .* goes straight on"):
         path.at(20.0)
 

@@ -236,6 +236,6 @@ def test_a_force_that_no_model_tells_is_warned_of():
     with pytest.warns(sarrus.ModelWarning, match=r"ForceTask\('pin'\): what rows \[0, 1, 4\] carry is not unique"):
         control.TaskControl(robot, control.ForceTask("pin", 0.0))
     q = robot.assemble()
-    load = robot.pin_loads(q, np.zeros(robot.nv), np.zeros(robot.nv))
+    load = robot.joint_wrenches(q, np.zeros(robot.nv), np.zeros(robot.nv))
     assert load.not_unique["pin"] == ("moment x", "moment z", "force y")  # those rows
     control.TaskControl(robot, control.ForceTask("pin", 0.0, rows=[2, 3]))  # warnings are errors here

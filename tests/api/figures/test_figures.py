@@ -126,10 +126,13 @@ def test_plot_shows_what_all_pins_carry(pyplot):
     robot = run.mechanism
     lines = {line.get_label(): line.get_ydata() for line in run.plot("reactions").lines}
     assert sorted(lines) == sorted(joint.name for joint in robot.description.joints)
-    pins = robot.reactions(run.q, run.v, run.a, multipliers=run.reactions.multipliers) | run.reactions.wrenches
+    pins = (
+        sarrus.works.reactions(robot, run.q, run.v, run.a, multipliers=run.reactions.multipliers)
+        | run.reactions.wrenches
+    )
     for name, force in lines.items():
         assert_array_equal(force, np.linalg.norm(pins[name][:, 3:], axis=1))
-    opened = robot.reactions(run.q, run.v, run.a, multipliers=np.zeros(robot.nc))
+    opened = sarrus.works.reactions(robot, run.q, run.v, run.a, multipliers=np.zeros(robot.nc))
     assert np.abs(lines["pivot"] - np.linalg.norm(opened["pivot"][:, 3:], axis=1)).max() > 1.0
 
 
@@ -323,13 +326,13 @@ def test_motors_alone_where_there_are_many_coordinates(pyplot):
     assert [line.get_label() for line in fourbar_run(3).plot().lines] == ["motor", "pin1", "pivot"]
 
 
-def test_efforts_and_pin_loads(pyplot):
+def test_efforts_and_joint_wrenches(pyplot):
     run = fourbar_run(11, efforts=np.ones((11, 1)) * [2.0, 0.0, 0.0])
     (line,) = run.plot("efforts").lines
     assert line.get_label() == "motor"
     assert_allclose(line.get_ydata(), 2.0, atol=1e-9)
-    loads = run.pin_loads()
-    for line in run.plot("pin_loads").lines:
+    loads = run.joint_wrenches()
+    for line in run.plot("joint_wrenches").lines:
         assert_array_equal(line.get_ydata(), np.linalg.norm(loads[line.get_label()][:, 3:], axis=1))
     ax = loads.polar(["pin1", "motor"])
     for name, line in zip(("pin1", "motor"), ax.lines):
@@ -369,7 +372,7 @@ def test_films_with_traces_and_forces(pyplot, tmp_path):
     assert np.abs(traced - bars[:, 1, 0]).max() <= 1
     arrows = np.frombuffer(base64.b64decode(data["arrows"]), "<i2").reshape(21, 2, 3).astype(float)
     shown = arrows[:, 1] - arrows[:, 0]
-    force = np.einsum("nij,nj->ni", run.frame("rocker")[:, :3, :3], run.pin_loads()["pin2"][:, 3:])
+    force = np.einsum("nij,nj->ni", run.frame("rocker")[:, :3, :3], run.joint_wrenches()["pin2"][:, 3:])
     largest = np.linalg.norm(force, axis=1).max()
     assert_allclose(shown / np.linalg.norm(shown, axis=1).max(), force / largest, atol=1e-3)
     run.animate(tmp_path / "run.gif", frames_per_second=5, trace=["coupler", "rocker"], forces="pin2")

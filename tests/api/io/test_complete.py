@@ -12,8 +12,8 @@ from numpy.testing import assert_array_equal
 
 import sarrus
 from sarrus import ModelError
-from sarrus.description import Mesh
 from sarrus.io import complete
+from sarrus.shapes import Mesh
 from tests.gallery import every
 from tests.random_closed import ALL_CONSTRAINTS, random_closed
 from tests.random_mechanisms import random_mechanism, random_state
@@ -80,8 +80,8 @@ def test_everything_else():
     b.add_spring("coil", ("ground", (0, 0, 1)), ("b", (0, 0, 0)), stiffness=10, rest_length=1, damping=0.5)
     b.set_home({"ball": [0.1, 0.2, 0.3, 0.4]})
     b.set_configuration("up", {"hinge": 1.0})
-    b.add_visual("a", sarrus.Box((0.1, 0.2, 0.3)), (0, 0, 1), color="#123456")
-    b.add_visual("a", sarrus.Mesh("a.stl", (1, 1, -0.001), "meshes", ("packages",)))
+    b.add_visual("a", sarrus.shapes.Box((0.1, 0.2, 0.3)), (0, 0, 1), color="#123456")
+    b.add_visual("a", sarrus.shapes.Mesh("a.stl", (1, 1, -0.001), "meshes", ("packages",)))
     b.add_frame("tip", "b", sarrus.Transform.from_rpy(0.1, 0.2, 0.3, (1, 2, 3)))
     b.warnings.append("read from a napkin")
     robot = b.build()
@@ -104,7 +104,7 @@ def test_schema_refuses():
 def test_files(tmp_path, monkeypatch):
     """Meshes are found from where the file lies, wherever the folder moves."""
     robot = sarrus.mechanisms.four_bar()
-    mesh = sarrus.VisualSpec("crank", Mesh("crank.stl", beside=str(tmp_path / "old" / "meshes")))
+    mesh = sarrus.description.VisualSpec("crank", Mesh("crank.stl", beside=str(tmp_path / "old" / "meshes")))
     robot = sarrus.Mechanism(replace(robot.description, visuals=(mesh,)))
     (tmp_path / "old").mkdir()
     robot.save(tmp_path / "old" / "robot.json")
@@ -208,7 +208,7 @@ def test_meshes_of_a_document_stay_in_its_folder(tmp_path):
     robot = sarrus.mechanisms.four_bar()
     for mesh in (Mesh("crank.stl", beside=str(models)), Mesh("package://models/crank.stl", beside=str(models)),
                  Mesh("package://models/crank.stl", beside=str(documents), package_dirs=(str(tmp_path),))):  # fmt: skip
-        visual = sarrus.VisualSpec("crank", mesh)
+        visual = sarrus.description.VisualSpec("crank", mesh)
         assert meshes.find(mesh).samefile(models / "crank.stl")
         sarrus.Mechanism(replace(robot.description, visuals=(visual,))).save(documents / "robot.json")
         with pytest.raises(meshes.MeshError, match=r"leads out of|there is no folder"):

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.description import Box, Cylinder, Mesh, Sphere
 from sarrus.io import mjcf_document
 from sarrus.io.mesh_inertia import triangles
+from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
@@ -298,7 +298,7 @@ def test_connect_where_the_bodies_meet_at_qpos0():
         ("a to b", "Spherical", True), ("a to ground", "Spherical", True),
     ]  # fmt: skip
     assert_allclose(specs(robot)["a to b"].at_child.translation, [1, 2, 4])
-    assert_allclose(robot.loop_residual(robot.configuration("qpos0")), 0, atol=1e-14)
+    assert_allclose(robot.constraint_residual(robot.configuration("qpos0")), 0, atol=1e-14)
     assert robot.nc == 6
 
 
@@ -336,7 +336,7 @@ def test_couplers_of_joints():
     world = body("a", '<joint name="j" ref="1" type="slide"/>') + body("b", '<joint name="k" ref="2" type="slide"/>')
 
     def rest(equality, q):
-        return sarrus.loads(model(world, f"<equality><joint {equality}/></equality>")).loop_residual(q)
+        return sarrus.loads(model(world, f"<equality><joint {equality}/></equality>")).constraint_residual(q)
 
     x, y = 0.7, 1 + 0.1 + 0.2 * -1.3 + 0.3 * 1.69 + 0.4 * -2.197 + 0.5 * 2.8561
     assert_allclose(rest('joint1="j" joint2="k" polycoef=".1 .2 .3 .4 .5"', [y, x]), 0, atol=1e-14)
@@ -351,7 +351,7 @@ def test_couplers_of_tendons():
         <fixed name="one"><joint joint="k" coef="4"/></fixed></tendon>"""
 
     def rest(equality, q):
-        return sarrus.loads(model(world, tendons, f"<equality><tendon {equality}/></equality>")).loop_residual(q)
+        return sarrus.loads(model(world, tendons, f"<equality><tendon {equality}/></equality>")).constraint_residual(q)
 
     # 2 (j - 1) + 3 k = 1 + 5 (4 k) + 6 (4 k)^2
     assert_allclose(rest('tendon1="both" tendon2="one" polycoef="1 5 6"', [1 + (1 + 17 * 0.5 + 96 * 0.25) / 2, 0.5]), 0)
@@ -405,7 +405,7 @@ def test_keyframes_are_configurations():
     with pytest.raises(sarrus.ModelError, match="<key name='bad'> wants 12 numbers in qpos, not '1'"):
         sarrus.loads(model(world, key))
     robot = sarrus.loads(model(world, key.replace('<key name="bad" qpos="1"/>', "")))
-    assert robot.configurations == ("qpos0", "home", "key1")
+    assert tuple(dict(robot.description.configurations)) == ("qpos0", "home", "key1")
     assert_array_equal(robot.configuration("home"), [0, 0, 1, 0, 1, 2, 3, 0, 0, 0, 1, 5])
     assert_array_equal(robot.configuration("key1"), robot.configuration("qpos0"))
 

@@ -84,7 +84,7 @@ def test_agrees_with_mujoco(path):
         scale = max(abs(stacked(reference, case["bias"])).max(), 1.0)
         assert_allclose(bias, stacked(reference, case["bias"]), rtol=0, atol=1e-11 * scale)
         assert_allclose(robot.kinetic_energy(q, v), case["kinetic_energy"], rtol=1e-11)
-        assert abs(robot.loop_residual(q)).max(initial=0.0) < 1e-12
+        assert abs(robot.constraint_residual(q)).max(initial=0.0) < 1e-12
         mobility = robot.mobility(q)
         assert (mobility.rank, robot.nv - mobility.rank) == (case["rank"], case["dof"])
         for mechanism, key in ((free, "acceleration"), (smooth, "acceleration_with_passive")):

@@ -254,7 +254,7 @@ def test_the_document_and_the_compiled_model_are_one():
         assert_allclose(a.inertia.matrix, b.inertia.matrix, atol=1e-13 * abs(a.inertia.matrix).max())
     for a, b in zip(ours.constraints, theirs.constraints, strict=True):
         assert (a.name, str(a)) == (b.name, str(b))
-    for name in read.configurations:
+    for name in dict(read.description.configurations):
         assert_allclose(read.configuration(name), taken.configuration(name), atol=1e-14)
     assert [v.shape for v in ours.visuals] == [v.shape for v in theirs.visuals]
 

@@ -40,7 +40,7 @@ def losses_allowed():
 
 def converted(robot, **options):
     with losses_allowed():
-        return robot.to_pinocchio(**options)
+        return sarrus.io.to_pinocchio(robot, **options)
 
 
 def velocity_map(robot, model):
@@ -258,7 +258,7 @@ def test_bad_states():
 def test_pinocchio_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "pinocchio", None)
     with pytest.raises(ModuleNotFoundError, match=r"to_pinocchio\(\) needs Pinocchio: pip install pin"):
-        sarrus.mechanisms.pendulum().to_pinocchio()
+        sarrus.io.to_pinocchio(sarrus.mechanisms.pendulum())
 
 
 # --- from Pinocchio ---------------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_mimics(leader, inner):
     robot = sarrus.from_pinocchio(model)
     assert (robot.nv, model.nv, robot.constraints) == (model.nv + 1, 4, ("mimic follows j1",))
     q, v = interop.from_pinocchio(robot, model, *their_state(model)[:2])
-    assert abs(robot.loop_residual(q)).max() < 1e-14
+    assert abs(robot.constraint_residual(q)).max() < 1e-14
     assert_allclose(robot.constraint_jacobian(q) @ v, 0, atol=1e-14)
     compare_trees(robot, model, q, v, robot.project_velocity(q, np.arange(5.0)))
 
@@ -456,7 +456,7 @@ def test_rigid_constraints(kinds):
     assert robot.constraints == tuple(f"contact{k}" for k in range(len(kinds)))
     assert robot.nc == sum(map(int, kinds))
     q = interop.from_pinocchio(robot, model, q)
-    assert abs(robot.loop_residual(q)).max() < 1e-13
+    assert abs(robot.constraint_residual(q)).max() < 1e-13
     rng = np.random.default_rng(4)
     v, tau = robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
     compare_accelerations(robot, model, constraints, q, v, tau)
@@ -520,7 +520,7 @@ def test_random_loops(closed):
     compare_accelerations(closed.robot, model, constraints, q, v, tau)
     again = sarrus.from_pinocchio(model, constraints)
     q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(closed.robot, model, q, v))
-    assert abs(again.loop_residual(q)).max(initial=0.0) < 1e-9
+    assert abs(again.constraint_residual(q)).max(initial=0.0) < 1e-9
     compare_accelerations(
         again, model, constraints, q, v, velocity_map(again, model).T @ velocity_map(closed.robot, model) @ tau
     )
@@ -543,7 +543,7 @@ def test_gallery(name):
             losses_allowed(),
             pytest.raises(sarrus.ModelError, match=f"{REFUSED[name]}.*with lossy=True they are left out"),
         ):
-            mechanism.to_pinocchio()
+            sarrus.io.to_pinocchio(mechanism)
         return
     model, constraints = converted(mechanism)
     again = sarrus.from_pinocchio(model, constraints)
@@ -580,7 +580,7 @@ def everything():
 def test_what_is_lost_is_told():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model, constraints = everything().build().to_pinocchio()
+        model, constraints = sarrus.io.to_pinocchio(everything().build())
     assert sorted(str(w.message) for w in said) == [
         "all: Pinocchio cannot say, and the model does not: limits of joint 'gear', which mimics another",
         "all: Pinocchio cannot say, and the model does not: limits of the angle of joint 'plane' (Planar)",
@@ -595,7 +595,7 @@ def test_what_is_lost_is_told():
     b.set_joint("slide", sarrus.Prismatic("y", stiffness=3.0))
     b.add_coupler("three", {"hinge": 1.0, "slide": 1.0, "gear": 1.0})
     with pytest.raises(sarrus.ModelError) as told:
-        b.build().to_pinocchio()
+        sarrus.io.to_pinocchio(b.build())
     assert str(told.value) == (
         "all: Pinocchio cannot say: constraint 'three: Coupler ─ 1 hinge + 1 slide + 1 gear = 0'; stiffness of joint 'slide'; "
         "spring 'coil'. with lossy=True they are left out"
@@ -605,7 +605,7 @@ def test_what_is_lost_is_told():
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("base", sarrus.Spherical(), "ball", "ground")
     with pytest.raises(sarrus.ModelError, match=r"joint 'base' \(Spherical\) is passed from its child to its parent"):
-        b.build().to_pinocchio()
+        sarrus.io.to_pinocchio(b.build())
 
 
 @with_pinocchio
@@ -651,7 +651,7 @@ def test_couplers_one_after_another():
     model, _ = converted(robot)
     assert (model.nv, list(model.mimicked_joints)) == (1, [1, 1])
     q, v = interop.from_pinocchio(robot, model, np.array([0.4]), np.array([0.7]))
-    assert abs(robot.loop_residual(q)).max() < 1e-15
+    assert abs(robot.constraint_residual(q)).max() < 1e-15
     assert_allclose(robot.constraint_jacobian(q) @ v, 0, atol=1e-15)
     compare_trees(robot, model, q, v, v)
     b.add_body("d", sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
@@ -664,15 +664,15 @@ def test_couplers_one_after_another():
     model, _ = converted(robot)
     assert (model.nv, list(model.mimicked_joints)) == (1, [1, 1, 1, 1])
     q, v = interop.from_pinocchio(robot, model, np.array([0.4]), np.array([0.7]))
-    assert abs(robot.loop_residual(q)).max() < 1e-14
+    assert abs(robot.constraint_residual(q)).max() < 1e-14
     compare_trees(robot, model, q, v, v)
     b.add_coupler("three", {"ja": 1.0, "jc": 1.0})
     with losses_allowed(), pytest.raises(sarrus.ModelError, match="cannot say: constraint 'three: "):
-        b.build().to_pinocchio()
+        sarrus.io.to_pinocchio(b.build())
     b.remove_constraint("three")
     b.set_joint("jc", sarrus.Helical("x", 0.1))
     with losses_allowed(), pytest.raises(sarrus.ModelError, match="cannot say: constraint 'two: "):
-        b.build().to_pinocchio()
+        sarrus.io.to_pinocchio(b.build())
 
 
 # --- robots -----------------------------------------------------------------------------------------------------------
@@ -718,5 +718,5 @@ def test_parallel_robots(path):
     compare_accelerations(robot, model, constraints, q, v, tau)
     again = sarrus.from_pinocchio(model, constraints)
     q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(robot, model, q, v))
-    assert abs(again.loop_residual(q)).max() < 1e-9
+    assert abs(again.constraint_residual(q)).max() < 1e-9
     compare_trees(again, model, q, v, tau)

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 import reference_models
 import sarrus
-from sarrus.description import Box, Cylinder, Mesh, Sphere
 from sarrus.io import document, sdf, sdf_scene
+from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 
 UNIT = "<inertial><mass>1</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial>"
 
@@ -182,7 +182,7 @@ def test_a_link_with_two_parents_closes_a_loop():
     """The four-bar of Gazebo's tutorials, in which one joint is lost elsewhere."""
     r = sarrus.loads(model(*BARS, *HINGED, PIN))
     assert (len(r.loop_joints), r.nc, r.nv) == (1, 5, 3)
-    assert np.abs(r.loop_residual(r.neutral())).max() < 1e-14
+    assert np.abs(r.constraint_residual(r.neutral())).max() < 1e-14
     q = r.assemble(fixed={"j_left": 0.3})
     assert_allclose(r.pose(q, "top")[:3, :3], np.eye(3), atol=1e-12)
     assert_allclose(r.pose(q, "right")[:3, :3], r.pose(q, "left")[:3, :3], atol=1e-12)
@@ -196,7 +196,7 @@ def test_a_directed_cycle_has_no_root_and_none_is_needed():
     r = sarrus.loads(model(*(link(name, f"{place} 0 0 0") for name, place in places.items()), *ring))
     assert (specs(r)["root_joint"].child, len(r.loop_joints), r.nv) == ("a", 1, 9)
     q = r.assemble()
-    assert np.abs(r.loop_residual(q)).max() < 1e-14
+    assert np.abs(r.constraint_residual(q)).max() < 1e-14
     assert r.nv - np.linalg.matrix_rank(r.constraint_jacobian(q), tol=1e-9) == 7
 
 
@@ -314,7 +314,7 @@ def test_mimic():
         assert (r.constraints, r.actuated, r.warnings) == (("k mimics j",), ("j",), ())
         q = r.neutral()
         q[r.joint("j").q_slice], q[r.joint("k").q_slice] = 0.4, 0.9
-        assert_allclose(r.loop_residual(q), 0.0, atol=1e-14)
+        assert_allclose(r.constraint_residual(q), 0.0, atol=1e-14)
     second = mimic.replace('joint="j"', 'joint="j" axis="axis2"')
     r = sarrus.loads(
         model(
@@ -610,7 +610,7 @@ def test_drake_s_tendons():
     r = sarrus.loads(model(*BARS, *HINGED, TENDON.format(0.8)))
     q = r.neutral()
     q[r.joint("j_left").q_slice], q[r.joint("j_right").q_slice] = 0.1, 0.1
-    assert_allclose(r.loop_residual(q), 0.0, atol=1e-14)
+    assert_allclose(r.constraint_residual(q), 0.0, atol=1e-14)
     r = sarrus.loads(model(*BARS, *HINGED, TENDON.format(0.9)))
     assert r.nc == 0 and "is elastic or has some play, which is not read: it holds nothing" in r.warnings[0]
 
@@ -789,7 +789,7 @@ def test_published_grippers_and_broken_numbers():
         sarrus.load(folder / "cassie" / "cassie.sdf")
     gripper = sarrus.load(folder / "gazebo_models" / "pr2_gripper.sdf")
     assert (len(gripper.loop_joints), gripper.nc, gripper.actuated) == (5, 25, ())
-    assert np.abs(gripper.loop_residual(gripper.assemble())).max() < 1e-12
+    assert np.abs(gripper.constraint_residual(gripper.assemble())).max() < 1e-12
     assert [gripper.constraint(name).kind for name in gripper.loop_joints].count("Helical") == 2
     bars = sarrus.load(reference_models.MODELS / "drake" / "four_bar.sdf")
     assert (bars.joints, bars.actuated, bars.frames[-2:]) == (

@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.description import Box, Cylinder, Mesh, Sphere
+from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 
 LINK = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
 A, B, C = (LINK.format(name) for name in "ABC")
@@ -756,10 +756,12 @@ def test_mimic_is_a_coupler():
     """k = -2 j + 0.5, and the joint stays a joint."""
     r = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B")))
     assert not r.warnings
-    assert r.description.constraints == (sarrus.CouplerSpec("k mimics j", (("k", 0, (1.0,)), ("j", 0, (2.0,))), 0.5),)
+    assert r.description.constraints == (
+        sarrus.description.CouplerSpec("k mimics j", (("k", 0, (1.0,)), ("j", 0, (2.0,))), 0.5),
+    )
     assert (r.joints, r.constraints, r.nq) == (("root_joint", "k", "j"), ("k mimics j",), 2)
-    assert r.loop_residual([-0.5, 0.5]) == 0.0
-    assert_allclose(r.loop_residual([0.0, 0.25]), 0.0 + 2 * 0.25 - 0.5)
+    assert r.constraint_residual([-0.5, 0.5]) == 0.0
+    assert_allclose(r.constraint_residual([0.0, 0.25]), 0.0 + 2 * 0.25 - 0.5)
 
 
 def test_mimic_leaves_the_tree_as_it_is():

@@ -120,13 +120,13 @@ def test_coupling_of_two_ways():
     ]
     r = sarrus.loads(robot(*links, text))
     assert r.constraints == ("belt",)
-    assert_allclose(r.loop_residual([0.1, 0.2, 0.9]), 0.0, atol=1e-14)
-    assert abs(r.loop_residual([0.1, 0.2, 0.3])[0]) > 0.5
+    assert_allclose(r.constraint_residual([0.1, 0.2, 0.9]), 0.0, atol=1e-14)
+    assert abs(r.constraint_residual([0.1, 0.2, 0.3])[0]) > 0.5
     assert not r.warnings
     # both hang on A, which counts on neither
     links[-1] = joint("c", "A", "C")
     r = sarrus.loads(robot(*links, text))
-    assert_allclose(r.loop_residual([0.1, 0.2, 0.6]), 0.0, atol=1e-14)
+    assert_allclose(r.constraint_residual([0.1, 0.2, 0.6]), 0.0, atol=1e-14)
 
 
 # --- sidecars --------------------------------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ def test_assembling_from_zero(name):
         with pytest.raises(sarrus.AssemblyError, match=r"its closest approach 0\.0\d+ m and 0\.\d+ rad"):
             robot.assemble()
         return
-    assert np.abs(robot.loop_residual(robot.assemble())).max() < 1e-12
+    assert np.abs(robot.constraint_residual(robot.assemble())).max() < 1e-12
 
 
 @pytest.mark.parametrize("text", ["name_mot: [A]\nname_mot: [B]\n", '{"name_mot": ["A"], "name_mot": ["B"]}'])

@@ -167,16 +167,16 @@ def test_home_closes_the_loops(label):
     """By the library and by the frames' poses in another one's kinematics."""
     robot = make(label)
     q = home(robot)
-    assert np.abs(robot.loop_residual(q)).max() < CLOSES
+    assert np.abs(robot.constraint_residual(q)).max() < CLOSES
     oracle = Closed(robot.description, closing=robot.loop_joints)
-    assert np.abs(oracle.loop_residual(q)).max() < CLOSES
+    assert np.abs(oracle.constraint_residual(q)).max() < CLOSES
 
 
 @closed
 def test_assembly_starts_at_home(label):
     robot = make(label)
     q = robot.assemble()
-    assert np.abs(robot.loop_residual(q)).max() < CLOSES
+    assert np.abs(robot.constraint_residual(q)).max() < CLOSES
     assert np.abs(robot.difference(home(robot), q)).max() < 1e-12
 
 
@@ -186,7 +186,7 @@ def test_degrees_of_freedom(label):
     robot = make(label)
     *_, expected = CLOSED[label]
     way = np.concatenate([home(robot)[None], wander(robot)])
-    assert np.abs(robot.loop_residual(way)).max() < CLOSES
+    assert np.abs(robot.constraint_residual(way)).max() < CLOSES
     for q in way[::8]:
         assert len(freedoms(robot.constraint_jacobian(q))) == expected
     oracle = Closed(robot.description, closing=robot.loop_joints)
@@ -326,10 +326,10 @@ def test_motors_of_the_ankle():
     """Together they pitch the foot, one to one; against each other they roll it."""
     leg = gallery.humanoid_leg(floating=False)
     q = leg.assemble()
-    pitch = leg.velocities(
+    pitch = leg.complete_velocity(
         q, {"left_motor": 1.0, "right_motor": 1.0, **dict.fromkeys(("hip_yaw", "hip_roll", "hip_pitch", "knee"), 0.0)}
     )
-    roll = leg.velocities(
+    roll = leg.complete_velocity(
         q, {"left_motor": 1.0, "right_motor": -1.0, **dict.fromkeys(("hip_yaw", "hip_roll", "hip_pitch", "knee"), 0.0)}
     )
     ankle = leg.joint("ankle").v_slice
@@ -436,7 +436,7 @@ def test_ladder_loses_rank_where_it_is_flat(closing):
     flat = np.zeros(robot.nq)
     for name in robot.joints:
         flat[robot.joint(name).q_slice] = np.pi / 2 if name.startswith("pivot") else -np.pi / 2
-    assert np.abs(robot.loop_residual(flat)).max() < CLOSES * 8
+    assert np.abs(robot.constraint_residual(flat)).max() < CLOSES * 8
     assert len(freedoms(robot.constraint_jacobian(home(robot)))) == 1
     assert len(freedoms(robot.constraint_jacobian(flat))) == 9  # one more for every loop
 
@@ -480,7 +480,7 @@ def test_three_rrr_is_the_one_of_the_slides():
     ]
     robot = gallery.three_rrr()
     assert robot.joints == ("base1", "elbow1", "base2", "elbow2", "base3", "elbow3")
-    assert np.abs(robot.loop_residual(theta)).max() < CLOSES
+    assert np.abs(robot.constraint_residual(theta)).max() < CLOSES
     np.testing.assert_allclose(robot.pose(theta, "tip")[:3, 3], [0.3, 0.14433756729740643, 0], atol=CLOSES)
     assert (home(robot)[1::2] < 0).all()  # the same branch at home
 
@@ -689,7 +689,9 @@ def test_wren_platform_moves_without_turning(legs):
     assert (mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom) == (3, 2)
     assert mobility.kutzbach == 6 - legs
     for lean in (0.1, 0.6, 1.2):
-        assert np.abs(robot.loop_residual([0, 0, 0, 1, 0.0, -0.6 * np.sin(lean), 0.6 * np.cos(lean)])).max() < CLOSES
+        assert (
+            np.abs(robot.constraint_residual([0, 0, 0, 1, 0.0, -0.6 * np.sin(lean), 0.6 * np.cos(lean)])).max() < CLOSES
+        )
 
 
 def test_wren_platform_screws_itself_down_from_upright():
@@ -697,7 +699,9 @@ def test_wren_platform_screws_itself_down_from_upright():
     robot = gallery.wren_platform(radius=0.3, leg=0.6)
     for turn in (0.2, 1.0, 2.0):
         height = np.sqrt(0.6**2 - (2 * 0.3 * np.sin(turn / 2)) ** 2)
-        assert np.abs(robot.loop_residual([0, 0, np.sin(turn / 2), np.cos(turn / 2), 0, 0, height])).max() < CLOSES
+        assert (
+            np.abs(robot.constraint_residual([0, 0, np.sin(turn / 2), np.cos(turn / 2), 0, 0, height])).max() < CLOSES
+        )
 
 
 def test_sarrus_moves_straight():
@@ -881,7 +885,7 @@ def test_free_disc_rolls_straight_and_falls_when_leaning():
     a = robot.forward_dynamics(q, straight, np.zeros(6))
     np.testing.assert_allclose(robot.acceleration(q, straight, a, "disc"), 0, atol=1e-12)
     leaning = np.concatenate([sarrus.Rotation.from_axis_angle("x", 0.1).quaternion, [0, 0, 0.3 * np.cos(0.1)]])
-    assert np.abs(robot.loop_residual(leaning)).max() < CLOSES
+    assert np.abs(robot.constraint_residual(leaning)).max() < CLOSES
     fall = robot.forward_dynamics(leaning, np.zeros(6), np.zeros(6))
     # about the point of contact: (I + m r^2) alpha = m g r sin(lean)
     np.testing.assert_allclose(fall[0], 2 * 9.81 * 0.3 * np.sin(0.1) / (0.05 + 2 * 0.3**2), rtol=1e-10)
@@ -981,7 +985,7 @@ def test_rover_wheels_bear_the_same():
 
 def test_rover_rolls_straight_ahead():
     robot = gallery.rover(wheel=0.1, rolling=True)
-    v = robot.velocities(home(robot), {"left front axle": 2.0})
+    v = robot.complete_velocity(home(robot), {"left front axle": 2.0})
     np.testing.assert_allclose(v[:6], [0, 0, 0, 0.2, 0, 0], atol=1e-12)
     np.testing.assert_allclose([v[robot.joint(name).v_slice][0] for name in robot.actuated], 2.0, rtol=1e-12)
 

@@ -27,7 +27,7 @@ def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
     begun = time.perf_counter()
     runs = sarrus.simulate_many(robots, q, np.zeros(3), 20_000.0, every=10**7, threads=2)
     assert time.perf_counter() - begun < PATIENCE
-    assert (runs.status == sarrus.Status.INTERRUPTED).all()
+    assert (runs.status == sarrus.results.Status.INTERRUPTED).all()
 
 
 def test_runs_that_are_done_by_then_are_kept():
@@ -38,8 +38,8 @@ def test_runs_that_are_done_by_then_are_kept():
     # two threads have done some of them by then, and not all: they would need 32 times as long
     threading.Timer(8.0 * one, os.kill, (os.getpid(), signal.SIGINT)).start()
     runs = sarrus.simulate_many(robots, q, np.zeros(3), 8.0, every=8000, threads=2)
-    done = runs.status == sarrus.Status.FINISHED
-    assert done[0] and not done.all() and (runs.status[~done] == sarrus.Status.INTERRUPTED).all()
+    done = runs.status == sarrus.results.Status.FINISHED
+    assert done[0] and not done.all() and (runs.status[~done] == sarrus.results.Status.INTERRUPTED).all()
     assert np.isfinite(runs.q[done]).all() and np.isnan(runs.q[~done, -1]).all()
     assert np.array_equal(runs.q[0], first.q[0])
 
@@ -96,7 +96,7 @@ def test_ctrl_c_ends_a_step_with_very_many_samples(many):
     stop.start()
     if many:
         runs = sarrus.simulate_many(robot, np.stack([q] * 32), v, 100.0, held, dt=10.0)
-        assert (runs.status == sarrus.Status.INTERRUPTED).all()
+        assert (runs.status == sarrus.results.Status.INTERRUPTED).all()
     else:
         assert sarrus.simulate(robot, q, v, 100.0, held, dt=10.0).status == "interrupted"
     assert time.perf_counter() - begun < PATIENCE

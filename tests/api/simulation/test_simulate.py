@@ -556,7 +556,7 @@ def unreachable():
     robot, _, v = four_bar()
     x = np.pi * np.round(np.random.default_rng(0).normal(size=(200, 3)))
     x[:, 0] += 0.1
-    far = ~(np.abs(robot.loop_residual(robot.project_configuration(x))).max(axis=1) <= 1e-8)
+    far = ~(np.abs(robot.constraint_residual(robot.project_configuration(x))).max(axis=1) <= 1e-8)
     return robot, x[far], v
 
 

@@ -302,8 +302,8 @@ def test_files_of_runs_do_not_tell_whose_folders_meshes_lie_in(tmp_path):
     old, meshes = tmp_path / "old", tmp_path / "old" / "meshes"
     meshes.mkdir(parents=True)
     robot = sarrus.mechanisms.pendulum()
-    mesh = sarrus.Mesh("bob.stl", beside=str(meshes), package_dirs=(str(old),))
-    visual = sarrus.VisualSpec(robot.bodies[0], mesh)
+    mesh = sarrus.shapes.Mesh("bob.stl", beside=str(meshes), package_dirs=(str(old),))
+    visual = sarrus.description.VisualSpec(robot.bodies[0], mesh)
     robot = sarrus.Mechanism(replace(robot.description, visuals=(visual,)))
     law = sarrus.control.ComputedTorque({robot.joints[0]: 1.0}, proportional=1.0, derivative=1.0)
     run = sarrus.simulate(robot, [0.1], [0.0], 0.01, law, method="rk4", dt=1e-3)
@@ -314,7 +314,10 @@ def test_files_of_runs_do_not_tell_whose_folders_meshes_lie_in(tmp_path):
     for file in ("run.npz", "sweep.npz"):
         assert str(tmp_path).encode() not in (old / file).read_bytes()
     old.rename(tmp_path / "new")
-    for loaded in (sarrus.Trajectory.load(tmp_path / "new/run.npz"), sarrus.Sweep.load(tmp_path / "new/sweep.npz")):
+    for loaded in (
+        sarrus.Trajectory.load(tmp_path / "new/run.npz"),
+        sarrus.results.Sweep.load(tmp_path / "new/sweep.npz"),
+    ):
         (visual,) = loaded.mechanism.description.visuals
         assert visual.shape.beside == str(tmp_path / "new/meshes")
         assert visual.shape.package_dirs == (str(tmp_path / "new"),)

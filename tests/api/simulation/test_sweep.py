@@ -443,7 +443,7 @@ def unreachable():
     robot = sarrus.mechanisms.four_bar()
     x = np.pi * np.round(np.random.default_rng(0).normal(size=(200, 3)))
     x[:, 0] += 0.1
-    far = ~(np.abs(robot.loop_residual(robot.project_configuration(x))).max(axis=1) <= 1e-8)
+    far = ~(np.abs(robot.constraint_residual(robot.project_configuration(x))).max(axis=1) <= 1e-8)
     assert far.any()
     return x[far]
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import sarrus
-from sarrus.description import Box, Cylinder, Mesh, Sphere
+from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 from sarrus.viewer import meshes, serving, viewer
 from sarrus.viewer.loop_sliders import Inputs
 from sarrus.viewer.viewer import View, view
@@ -32,7 +32,7 @@ CLOSED = 1e-9
 
 
 def residual(mechanism, q):
-    return np.abs(mechanism.loop_residual(q)).max(initial=0.0)
+    return np.abs(mechanism.constraint_residual(q)).max(initial=0.0)
 
 
 # ---- moving by hand --------------------------------------------------------------------------------------------------
@@ -244,9 +244,9 @@ def test_wrong_names_and_configurations_are_refused(shown):
 
 def test_views_of_what_is_none(fourbar):
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
-        sarrus.View(np.zeros(3))
+        sarrus.results.View(np.zeros(3))
     with pytest.raises(TypeError, match="trajectory must be a Trajectory, a list of them or a Sweep; got 3"):
-        sarrus.View(fourbar, trajectory=3)
+        sarrus.results.View(fourbar, trajectory=3)
 
 
 def test_a_run_is_played_from_its_start_to_its_end(fourbar, monkeypatch):
@@ -326,7 +326,7 @@ def test_arrows_are_the_joints_forces_at_rest_and_of_a_run(fourbar, shown):
     shown._panel.forces.value = True
     forces = shown._scene.forces
     arrows = np.asarray(forces._node.points) * 1.0
-    on = dict(zip(fourbar.pin_loads(shown.q, np.zeros(3), np.zeros(3)), arrows, strict=True))
+    on = dict(zip(fourbar.joint_wrenches(shown.q, np.zeros(3), np.zeros(3)), arrows, strict=True))
     carried = sum((on[name][1] - on[name][0]) * forces.scale for name in ("motor", "pivot"))
     assert carried == pytest.approx([0.0, 0.0, 9.81 * fourbar.mass], abs=1e-4)  # in single precision
     assert np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=1).max() <= 0.281 * shown._scene.skeleton.size
@@ -373,7 +373,7 @@ def test_runs_of_other_lengths_are_not_drawn_with_these():
 def test_many_runs_are_ghosts_in_time_with_the_chosen_one(fourbar):
     pytest.importorskip("viser")
     q = fourbar.assemble(fixed={"motor": 0.5})
-    v = np.array([fourbar.velocities(q, {"motor": w}) for w in np.linspace(1.0, 3.0, 40)])
+    v = np.array([fourbar.complete_velocity(q, {"motor": w}) for w in np.linspace(1.0, 3.0, 40)])
     runs = sarrus.simulate_many(fourbar, q, v, 0.5, every=10)
     with View(fourbar, trajectory=runs, port=0) as shown:
         ghosts = shown._scene.ghosts

@@ -138,7 +138,7 @@ def why_open(search: Search, q: Array) -> str:
     """What stays open in the best configuration that was found, and why."""
     robot, off = search.robot, open_by(search, q)
     name = max(off, key=lambda name: off[name])
-    constraint, phi = robot.constraint(name), robot.loop_residual(q, **search.loops.data(q))
+    constraint, phi = robot.constraint(name), robot.constraint_residual(q, **search.loops.data(q))
     row = constraint.rows.start + int(np.abs(search.loops.residual(q)[constraint.rows]).argmax())
     text = (
         f"no configuration was found that closes all loops: '{name}' ({constraint.kind}) stays open, at best by {off[name]:.3g} of the "

@@ -33,424 +33,435 @@ REGULAR = 10  # draws that may be lost to singular positions: some mechanisms ha
 Targets = Mapping[str, ArrayLike | Transform]
 
 
-class Position(LoopFunctions):
-    """Closing the loops of a mechanism, and moving while they stay closed."""
+@shows_options
+def assemble(
+    robot: LoopFunctions, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+    **options: Unpack[SearchOptions],
+) -> Array:  # fmt: skip
+    """A configuration (..., nq) that closes every loop, near another one.
 
-    @shows_options
-    def assemble(
-        self, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> Array:  # fmt: skip
-        """A configuration (..., nq) that closes every loop, near another one.
+    One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
+    takes microseconds. Of many, each is looked for from its own start only. Which joints close the loops, and the order of the
+    description, make no difference to the branch that is found or to how often joints have turned: that is as near to the start as
+    limits allow.
 
-        One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
-        takes microseconds. Of many, each is looked for from its own start only. Which joints close the loops, and the order of the
-        description, make no difference to the branch that is found or to how often joints have turned: that is as near to the start as
-        limits allow.
+    Parameters
+    ----------
+    near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
+        not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
+    fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
+    starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
+        of limits only if none within them was found
+    seed : of these starts; equal seeds give equal answers
+    tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
+        not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
+    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 2: the loops stay open
 
-        Parameters
-        ----------
-        near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
-            not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
-        fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
-        starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
-            of limits only if none within them was found
-        seed : of these starts; equal seeds give equal answers
-        tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
-            not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
-        out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 2: the loops stay open
+    Raises
+    ------
+    AssemblyError
+        The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
+        In a batch that row is NaN.
+    ModelError, NameNotFoundError
+        Joints that are given close a loop among themselves; a joint is not known.
+    ShapeError, StateError
+        A wrong number of coordinates; some that are not finite, or no rotation.
 
-        Raises
-        ------
-        AssemblyError
-            The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
-            In a batch that row is NaN.
-        ModelError, NameNotFoundError
-            Joints that are given close a loop among themselves; a joint is not known.
-        ShapeError, StateError
-            A wrong number of coordinates; some that are not finite, or no rotation.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q = fourbar.assemble(fixed={"motor": 0.5})
+    >>> float(q[0]), bool(abs(fourbar.constraint_residual(q)).max() < 1e-14)
+    (0.5, True)
+    >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
+    (5, 3)
+    """
+    answer: Array = _closed(robot, {}, near, fixed, **options)
+    return answer
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.assemble(fixed={"motor": 0.5})
-        >>> float(q[0]), bool(abs(fourbar.loop_residual(q)).max() < 1e-14)
-        (0.5, True)
-        >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
-        (5, 3)
-        """
-        answer: Array = self._closed({}, near, fixed, **options)
-        return answer
 
-    def _closed(self, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
-        """Configurations with loops closed, joints held and frames where they should be."""
-        options = {name: x for name, x in options.items() if not _is_default(name, x)}
-        if not options.keys() - {"time"}:
-            closed = from_nearby(self, targets, near, fixed, options.get("time"))
-            if closed is not None:
-                return closed
-        tree, near = searched(self, targets, fixed, near=near)
-        if tree is None:
-            return self._looked_for(targets, near, fixed, **options)
-        return self._looked_for_in(tree, targets, near, fixed, **options)
+def _closed(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
+    """Configurations with loops closed, joints held and frames where they should be."""
+    options = {name: x for name, x in options.items() if not _is_default(name, x)}
+    if not options.keys() - {"time"}:
+        closed = from_nearby(robot, targets, near, fixed, options.get("time"))
+        if closed is not None:
+            return closed
+    tree, near = searched(robot, targets, fixed, near=near)
+    if tree is None:
+        return _looked_for(robot, targets, near, fixed, **options)
+    return _looked_for_in(robot, tree, targets, near, fixed, **options)
 
-    def _looked_for_in(
-        self, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
-        **options: Any,
-    ) -> Any:  # fmt: skip
-        """In the coordinates of another tree, unless a configuration of this one is nearly closed; where that fails, in these."""
-        time, return_status = options.get("time"), checked_truth("return_status", return_status)
-        ours = recut(self, targets, fixed) is None  # whether all that is held stands in this tree too
 
-        def nearby(near: Any) -> tuple[Array, Array]:
-            answer: tuple[Array, Array] = self._looked_for(
-                targets, near, fixed, nearby=True, return_status=True, **options
-            )
-            return answer
+def _looked_for_in(
+    robot: LoopFunctions, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """In the coordinates of another tree, unless a configuration of this one is nearly closed; where that fails, in these."""
+    time, return_status = options.get("time"), checked_truth("return_status", return_status)
+    ours = recut(robot, targets, fixed) is None  # whether all that is held stands in this tree too
 
-        q = state = None
-        if ours and near is not None and not isinstance(near, Mapping):
-            q, state = nearby(near)
-        if state is None or state.any():
-            there = tree.robot._looked_for(
-                targets, tree.start(near, time), fixed, return_status=return_status or ours, **options
-            )
-            there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
-            held = tuple(name for name in {**targets, **(fixed or {})} if name in self.joints)
-            back = tree.back(there, near, time, held)
-            if ours:  # closed to rounding in these coordinates, too
-                closer, open_ = nearby(np.where(np.isfinite(back), back, self.neutral()))
-                back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
-            q, state = _merged(q, state, back, other)
-        if ours and state.any():
-            more = self._looked_for(targets, near, fixed, return_status=return_status, **options)
-            more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
-            q, state = _merged(q, state, more, other)
-        result = into(out, np.asarray(q))
-        return (result, state) if return_status else result
-
-    def _looked_for(
-        self, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
-        tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
-        nearby: bool = False,
-    ) -> Any:  # fmt: skip
-        threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
-        starts, seed, tolerance = (
-            checked_count("starts", starts, 0),
-            checked_count("seed", seed, 0),
-            checked_tolerance(tolerance),
+    def nearby(near: Any) -> tuple[Array, Array]:
+        answer: tuple[Array, Array] = _looked_for(
+            robot, targets, near, fixed, nearby=True, return_status=True, **options
         )
-        time = checked_times(time)
-        frames, joints = _told_apart(self, targets)
-        held = {**coordinates(self, fixed, many=True), **coordinates(self, joints, many=True)}
-        kept = (coordinates(self, near, many=True) if isinstance(near, Mapping) else {}) | held
-        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()} | {"time": np.shape(time)}
-        shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
-        if near is not None and not isinstance(near, Mapping):
-            shapes["near"] = real_array("near", near).shape[:-1]
-        lead = common_axes(shapes)
-        which: Frames = tuple(frames)
-        numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
-        rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in numbers]
-        place = np.concatenate(rows, axis=-1) if rows else None
-        start = start_near(self, near, kept, time, lead).reshape(math.prod(lead), self.nq)
-        if nearby or lead:
-            time = None if time is None else np.broadcast_to(time, lead).ravel()
-            q, state = from_each(closing(self, which, kept), start, place, time, tolerance, threads, nearby)
-            if len(kept) > len(held) and (open_ := state == 2).any():
-                at, when = (None if x is None else x[open_] for x in (place, time))
-                q[open_], state[open_] = from_each(
-                    closing(self, which, held), start[open_], at, when, tolerance, threads
-                )
-        else:
-            for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
-                search = Search(self, start[0], those, time, seed, which, None if place is None else place[0])
-                q, left = search.nearest(starts, tolerance)
-                if left <= tolerance:
-                    break
-            if left > tolerance and not return_status:
-                raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
-            state = np.array([2 if left > tolerance else 0], np.int8)
-            q = np.where(state == 0, q, np.nan)
-        q = into(out, q.reshape(*lead, self.nq))
-        return (q, state.reshape(lead)) if return_status else q
-
-    def assembly_modes(
-        self, fixed: JointCoordinates | None = None, *, time: float | None = None, attempts: int = 200, seed: int = 0,
-        tolerance: float = TOLERANCE,
-    ) -> list[Array]:  # fmt: skip
-        """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
-
-        From as many starts as `attempts` says: there may be more. The one nearest to the home comes first; none found, an empty list.
-        Joint limits are not asked for. The other arguments are those of :meth:`assemble`.
-
-        Raises
-        ------
-        ModelError
-            With these joints fixed the mechanism can still move: there is no end of configurations. And as :meth:`assemble`.
-
-        Examples
-        --------
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
-        [-0.329, 0.237]
-        """
-        if other := searched(self, fixed)[0]:
-            how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
-            return [other.back(q, None, time, tuple(fixed or ())) for q in other.robot.assembly_modes(fixed, **how)]
-        attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
-        held = coordinates(self, fixed)
-        time, seed = checked_time(time), checked_count("seed", seed, 0)
-        search = Search(self, start_near(self, None, held, time), held, time, seed)
-        q, left = search.close(search.starts(0, attempts))
-        q = search.how.unwound(q[left <= tolerance], search.start)
-        if len(q) == 0:
-            return []
-        freedom = min(search.freedom(one) for one in q)
-        if freedom > 0:
-            raise ModelError(
-                f"with {quoted(held) or 'nothing'} fixed {freedom} degrees of freedom are left, and so no end of configurations: "
-                "fix more joints"
-            )
-        q = q[np.lexsort(search.order(q))]
-        looks = search.appearance(q)
-        modes: list[int] = []
-        for k, look in enumerate(looks):
-            if np.abs(looks[modes] - look).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
-                modes.append(k)
-        return [q[k].copy() for k in modes]
-
-    @shows_options
-    def inverse_kinematics(
-        self, targets: Targets, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> Array:  # fmt: skip
-        """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
-
-        Parameters
-        ----------
-        targets : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]; or
-            joint to coordinates, as in `fixed`. A name that a frame and a joint share is the frame's
-        near, fixed, **options : as :meth:`assemble`. What targets and loops leave free moves as little as it can
-
-        Raises
-        ------
-        AssemblyError
-            A target is out of reach: how far away the frame stays. And as :meth:`assemble`.
-
-        Examples
-        --------
-        >>> import sarrus
-        >>> robot = sarrus.mechanisms.delta()
-        >>> q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
-        >>> [round(float(q[robot.joint(name).q_slice][0]), 4) for name in robot.actuated]
-        [0.139, 0.3476, 0.3476]
-        >>> robot.inverse_kinematics({"platform": [(0.05, 0.0, -0.5), (0.0, 0.05, -0.5)]}, near=q).shape
-        (2, 22)
-        """
-        if not isinstance(targets, Mapping):
-            raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
-        answer: Array = self._closed(targets, near, fixed, **options)
         return answer
 
-    def follow(
-        self, inputs: Targets, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
-        max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
-    ) -> Array:  # fmt: skip
-        """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
-
-        From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
-        back is halved. Through positions where branches meet the motion goes straight on. What inputs and loops leave free moves as
-        little as it can.
-
-        Parameters
-        ----------
-        inputs : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint), or frame to poses (n, 4, 4) or points
-            (n, 3) in the world; between them it moves evenly. A name that a frame and a joint share is the frame's
-        near : as :meth:`assemble`, which closes the loops at the first inputs
-        time : (n,) [s], where motion is prescribed
-        max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
-        min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
-        tolerance : as :meth:`assemble`
-
-        Raises
-        ------
-        AssemblyError
-            The loops do not close at the first inputs; or the branch ends, as at a dead point. It is then an errors.BranchEnd: its
-            `path` (k, nq) holds the configurations at the inputs up to there, and `last` (nq,) the one where the branch ends.
-        ModelError, NameNotFoundError, ShapeError, StateError
-            As :meth:`assemble`.
-
-        Examples
-        --------
-        The coupler's middle of a four-bar goes round once:
-
-        >>> import numpy as np
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.follow({"motor": np.linspace(0.0, 2 * np.pi, 91)})
-        >>> curve = fourbar.pose(q, "coupler") @ (0.55, 0.0, 0.0, 1.0)
-        >>> bool(np.allclose(curve[0], curve[-1])), curve[:, 0].min().round(3).item(), curve[:, 0].max().round(3).item()
-        (True, 0.005, 0.784)
-
-        Led by its rocker it goes until crank and coupler are in line:
-
-        >>> try:
-        ...     fourbar.follow({"pivot": np.linspace(-1.6, -1.0, 31)})
-        ... except sarrus.AssemblyError as end:
-        ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
-        (14, 3) [-1.324]
-        """
-        branch_steps = checked_steps(max_step, min_step)
-        if not isinstance(inputs, Mapping):
-            raise TypeError(f"inputs are a mapping of joints or frames to where they go; got {inputs!r}")
-        if other := recut(self, inputs):
-            how: dict[str, Any] = {"time": time, "max_step": max_step, "min_step": min_step, "tolerance": tolerance}
-            try:
-                return other.path_back(other.robot.follow(inputs, other.start(near, None), **how), near, time)
-            except BranchEnd as end:
-                made = np.vstack([end.path, end.last])
-                made = other.path_back(made, near, None if time is None else np.asarray(time)[: len(made)])
-                raise BranchEnd(str(end), made[:-1], made[-1]) from None
-        frames, joints = _told_apart(self, inputs)
-        for (name, turned), x in frames.items():
-            if x.ndim != 2 + turned or not np.isfinite(x).all():
-                expected = "is led through poses (n, 4, 4) or points (n, 3), all finite"
-                raise ShapeError(f"frame '{name}' {expected}; got shape {x.shape}")
-        ways, times = paths(self, joints, time, {name: len(x) for (name, _), x in frames.items()})
-        poses = {
-            name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
-            for (name, turned), x in frames.items()
-        }
-        first = {name: way[0] for name, way in ways.items()}
-        targets = {name: x[0] for name, x in poses.items()}
-        q = self._closed(targets, near, first, time=float(times[0]), tolerance=tolerance)
-        if q.ndim > 1:
-            raise ShapeError(f"near must be one configuration, ({self.nq},), where a path starts; got shape {q.shape}")
-        place = _between(poses, 0, 0)(0.0)
-        branch = Branch(Search(self, q, first, float(times[0]), 0, tuple(frames), place), *branch_steps, tolerance)
-        path = [q]
-        for k in range(1, len(times)):
-            goal = path[-1].copy()
-            for name, way in ways.items():
-                goal[self.joint(name).q_slice] = way[k]
-            q, part = branch.advance(path[-1], goal, times[k - 1], times[k], _between(poses, k - 1, k))
-            if part < 1.0:
-                raise BranchEnd(f"the branch ends between inputs {k - 1} and {k}{branch.why(q)}", np.array(path), q)
-            path.append(q)
-        return np.array(path)
-
-    @shows_options
-    def velocities(self, q: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]) -> Array:
-        """The velocity (..., nv) on the loops in which joints move as said, J v = c; what that leaves free moves as little as it can.
-
-        Parameters
-        ----------
-        q : (..., nq) closing the loops
-        given : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
-        out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
-
-        Raises
-        ------
-        StateError
-            The loops do not allow these velocities; in a batch that row is NaN.
-        ModelError, NameNotFoundError, ShapeError
-            Joints that are given close a loop among themselves; a joint is not known; a wrong number of velocities.
-
-        Examples
-        --------
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.assemble(fixed={"motor": 0.5})
-        >>> v = fourbar.velocities(q, {"motor": 6.0})
-        >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
-        (6.0, True)
-        """
-        answer: Array
-        if other := recut(self, given):
-            time, out = options.get("time"), options.pop("out", None)
-            there = other.there(q, time)
-            answer = other.rates_back(other.robot.velocities(there, given, **options), q, there, None, time, out)
-            return answer
-        v = velocities_of(self, given, "velocities")
-        answer = self._least_motion(q, v, None, self._others(given), **options)
-        return answer
-
-    @shows_options
-    def accelerations(
-        self, q: ArrayLike, v: ArrayLike, given: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
-    ) -> Array:
-        """The acceleration (..., nv) on the loops in which joints accelerate as said, J a = gamma(q, v); otherwise as :meth:`velocities`.
-
-        Examples
-        --------
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.assemble(fixed={"motor": 0.5})
-        >>> v = fourbar.velocities(q, {"motor": 6.0})
-        >>> a = fourbar.accelerations(q, v, {"motor": 0.0})
-        >>> missing = fourbar.constraint_jacobian(q) @ a - fourbar.constraint_bias(q, v)
-        >>> float(a[0]), bool(abs(missing).max() < 1e-12)
-        (0.0, True)
-        """
-        answer: Array
-        if other := recut(self, given):
-            time, out = options.get("time"), options.pop("out", None)
-            there = other.there(q, time)
-            rates = other.velocity_there(q, v, time)
-            answer = other.rates_back(
-                other.robot.accelerations(there, rates, given, **options), q, there, rates, time, out
-            )
-            return answer
-        a = velocities_of(self, given, "accelerations")
-        answer = self._least_motion(q, v, a, self._others(given), **options)
-        return answer
-
-    def _others(self, names: Mapping[str, Any]) -> Array:
-        """Of each velocity, 1 where it is no given joint's, or 0."""
-        return closing(self, (), tuple(names)).scale[: self.nv]
-
-    def random(
-        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, closed: bool = False
-    ) -> Array:
-        """Random configurations size + (nq,): within limits where there are any, else angles in [-pi, pi], displacements
-        in [-1, 1] m and uniformly distributed rotations.
-
-        With `closed` each, with displacements up to the mean size of the bodies, is led from there onto the loops, to where the joints are within their limits; where that fails, or ends on a
-        singular position, such as an elbow in gimbal lock, another one is drawn. AssemblyError where a hundred draws in a row fail.
-
-        >>> import numpy as np
-        >>> import sarrus
-        >>> robot = sarrus.mechanisms.four_bar()
-        >>> q = robot.random(np.random.default_rng(0), size=5, closed=True)
-        >>> q.shape, bool(abs(robot.loop_residual(q)).max() < 1e-12)
-        ((5, 3), True)
-        """
-        if not isinstance(rng, np.random.Generator):
-            rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
-        if not checked_truth("closed", closed) or not self.constraints:
-            return self._drawn(rng, size)
-        how = closing(self, (), ())
-        drawn = self._drawn(rng, size, how.loops.length)
-        q = drawn.reshape(-1, self.nq)
-        left = np.arange(len(q))
-        for attempt in range(100):
-            candidates, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
-            good = (status == 0) & how.within(candidates)
-            if attempt < REGULAR:
-                good[good] = ~nearly_singular(how.loops.jacobian(candidates[good])[:, how.loops.holonomic])
-            q[left[good]] = candidates[good]
-            left = left[~good]
-            if not left.size:
-                return q.reshape(drawn.shape)
-            q[left] = self._drawn(rng, left.size, how.loops.length)
-        raise AssemblyError(
-            f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
-            "within their limits: does assemble() find one?"
+    q = state = None
+    if ours and near is not None and not isinstance(near, Mapping):
+        q, state = nearby(near)
+    if state is None or state.any():
+        there = _looked_for(
+            tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or ours, **options
         )
+        there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
+        held = tuple(name for name in {**targets, **(fixed or {})} if name in robot.joints)
+        back = tree.back(there, near, time, held)
+        if ours:  # closed to rounding in these coordinates, too
+            closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
+            back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
+        q, state = _merged(q, state, back, other)
+    if ours and state.any():
+        more = _looked_for(robot, targets, near, fixed, return_status=return_status, **options)
+        more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
+        q, state = _merged(q, state, more, other)
+    result = into(out, np.asarray(q))
+    return (result, state) if return_status else result
+
+
+def _looked_for(
+    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
+    tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
+    nearby: bool = False,
+) -> Any:  # fmt: skip
+    threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
+    starts, seed, tolerance = (
+        checked_count("starts", starts, 0),
+        checked_count("seed", seed, 0),
+        checked_tolerance(tolerance),
+    )
+    time = checked_times(time)
+    frames, joints = _told_apart(robot, targets)
+    held = {**coordinates(robot, fixed, many=True), **coordinates(robot, joints, many=True)}
+    kept = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | held
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()} | {"time": np.shape(time)}
+    shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
+    if near is not None and not isinstance(near, Mapping):
+        shapes["near"] = real_array("near", near).shape[:-1]
+    lead = common_axes(shapes)
+    which: Frames = tuple(frames)
+    numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
+    rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in numbers]
+    place = np.concatenate(rows, axis=-1) if rows else None
+    start = start_near(robot, near, kept, time, lead).reshape(math.prod(lead), robot.nq)
+    if nearby or lead:
+        time = None if time is None else np.broadcast_to(time, lead).ravel()
+        q, state = from_each(closing(robot, which, kept), start, place, time, tolerance, threads, nearby)
+        if len(kept) > len(held) and (open_ := state == 2).any():
+            at, when = (None if x is None else x[open_] for x in (place, time))
+            q[open_], state[open_] = from_each(closing(robot, which, held), start[open_], at, when, tolerance, threads)
+    else:
+        for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
+            search = Search(robot, start[0], those, time, seed, which, None if place is None else place[0])
+            q, left = search.nearest(starts, tolerance)
+            if left <= tolerance:
+                break
+        if left > tolerance and not return_status:
+            raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
+        state = np.array([2 if left > tolerance else 0], np.int8)
+        q = np.where(state == 0, q, np.nan)
+    q = into(out, q.reshape(*lead, robot.nq))
+    return (q, state.reshape(lead)) if return_status else q
+
+
+def assembly_modes(
+    robot: LoopFunctions, fixed: JointCoordinates | None = None, *, time: float | None = None, attempts: int = 200, seed: int = 0,
+    tolerance: float = TOLERANCE,
+) -> list[Array]:  # fmt: skip
+    """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
+
+    From as many starts as `attempts` says: there may be more. The one nearest to the home comes first; none found, an empty list.
+    Joint limits are not asked for. The other arguments are those of :meth:`assemble`.
+
+    Raises
+    ------
+    ModelError
+        With these joints fixed the mechanism can still move: there is no end of configurations. And as :meth:`assemble`.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
+    [-0.329, 0.237]
+    """
+    if other := searched(robot, fixed)[0]:
+        how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
+        return [other.back(q, None, time, tuple(fixed or ())) for q in assembly_modes(other.robot, fixed, **how)]
+    attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
+    held = coordinates(robot, fixed)
+    time, seed = checked_time(time), checked_count("seed", seed, 0)
+    search = Search(robot, start_near(robot, None, held, time), held, time, seed)
+    q, left = search.close(search.starts(0, attempts))
+    q = search.how.unwound(q[left <= tolerance], search.start)
+    if len(q) == 0:
+        return []
+    freedom = min(search.freedom(one) for one in q)
+    if freedom > 0:
+        raise ModelError(
+            f"with {quoted(held) or 'nothing'} fixed {freedom} degrees of freedom are left, and so no end of configurations: "
+            "fix more joints"
+        )
+    q = q[np.lexsort(search.order(q))]
+    looks = search.appearance(q)
+    modes: list[int] = []
+    for k, look in enumerate(looks):
+        if np.abs(looks[modes] - look).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
+            modes.append(k)
+    return [q[k].copy() for k in modes]
+
+
+@shows_options
+def inverse_kinematics(
+    robot: LoopFunctions, targets: Targets, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+    **options: Unpack[SearchOptions],
+) -> Array:  # fmt: skip
+    """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
+
+    Parameters
+    ----------
+    targets : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]; or
+        joint to coordinates, as in `fixed`. A name that a frame and a joint share is the frame's
+    near, fixed, **options : as :meth:`assemble`. What targets and loops leave free moves as little as it can
+
+    Raises
+    ------
+    AssemblyError
+        A target is out of reach: how far away the frame stays. And as :meth:`assemble`.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.delta()
+    >>> q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
+    >>> [round(float(q[robot.joint(name).q_slice][0]), 4) for name in robot.actuated]
+    [0.139, 0.3476, 0.3476]
+    >>> robot.inverse_kinematics({"platform": [(0.05, 0.0, -0.5), (0.0, 0.05, -0.5)]}, near=q).shape
+    (2, 22)
+    """
+    if not isinstance(targets, Mapping):
+        raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
+    answer: Array = _closed(robot, targets, near, fixed, **options)
+    return answer
+
+
+def follow(
+    robot: LoopFunctions, inputs: Targets, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
+    max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
+) -> Array:  # fmt: skip
+    """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
+
+    From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
+    back is halved. Through positions where branches meet the motion goes straight on. What inputs and loops leave free moves as
+    little as it can.
+
+    Parameters
+    ----------
+    inputs : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint), or frame to poses (n, 4, 4) or points
+        (n, 3) in the world; between them it moves evenly. A name that a frame and a joint share is the frame's
+    near : as :meth:`assemble`, which closes the loops at the first inputs
+    time : (n,) [s], where motion is prescribed
+    max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
+    min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
+    tolerance : as :meth:`assemble`
+
+    Raises
+    ------
+    AssemblyError
+        The loops do not close at the first inputs; or the branch ends, as at a dead point. It is then an errors.BranchEnd: its
+        `path` (k, nq) holds the configurations at the inputs up to there, and `last` (nq,) the one where the branch ends.
+    ModelError, NameNotFoundError, ShapeError, StateError
+        As :meth:`assemble`.
+
+    Examples
+    --------
+    The coupler's middle of a four-bar goes round once:
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q = fourbar.follow({"motor": np.linspace(0.0, 2 * np.pi, 91)})
+    >>> curve = fourbar.pose(q, "coupler") @ (0.55, 0.0, 0.0, 1.0)
+    >>> bool(np.allclose(curve[0], curve[-1])), curve[:, 0].min().round(3).item(), curve[:, 0].max().round(3).item()
+    (True, 0.005, 0.784)
+
+    Led by its rocker it goes until crank and coupler are in line:
+
+    >>> try:
+    ...     fourbar.follow({"pivot": np.linspace(-1.6, -1.0, 31)})
+    ... except sarrus.AssemblyError as end:
+    ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
+    (14, 3) [-1.324]
+    """
+    branch_steps = checked_steps(max_step, min_step)
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"inputs are a mapping of joints or frames to where they go; got {inputs!r}")
+    if other := recut(robot, inputs):
+        how: dict[str, Any] = {"time": time, "max_step": max_step, "min_step": min_step, "tolerance": tolerance}
+        try:
+            return other.path_back(other.robot.follow(inputs, other.start(near, None), **how), near, time)
+        except BranchEnd as end:
+            made = np.vstack([end.path, end.last])
+            made = other.path_back(made, near, None if time is None else np.asarray(time)[: len(made)])
+            raise BranchEnd(str(end), made[:-1], made[-1]) from None
+    frames, joints = _told_apart(robot, inputs)
+    for (name, turned), x in frames.items():
+        if x.ndim != 2 + turned or not np.isfinite(x).all():
+            expected = "is led through poses (n, 4, 4) or points (n, 3), all finite"
+            raise ShapeError(f"frame '{name}' {expected}; got shape {x.shape}")
+    ways, times = paths(robot, joints, time, {name: len(x) for (name, _), x in frames.items()})
+    poses = {
+        name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
+        for (name, turned), x in frames.items()
+    }
+    first = {name: way[0] for name, way in ways.items()}
+    targets = {name: x[0] for name, x in poses.items()}
+    q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance)
+    if q.ndim > 1:
+        raise ShapeError(f"near must be one configuration, ({robot.nq},), where a path starts; got shape {q.shape}")
+    place = _between(poses, 0, 0)(0.0)
+    branch = Branch(Search(robot, q, first, float(times[0]), 0, tuple(frames), place), *branch_steps, tolerance)
+    path = [q]
+    for k in range(1, len(times)):
+        goal = path[-1].copy()
+        for name, way in ways.items():
+            goal[robot.joint(name).q_slice] = way[k]
+        q, part = branch.advance(path[-1], goal, times[k - 1], times[k], _between(poses, k - 1, k))
+        if part < 1.0:
+            raise BranchEnd(f"the branch ends between inputs {k - 1} and {k}{branch.why(q)}", np.array(path), q)
+        path.append(q)
+    return np.array(path)
+
+
+@shows_options
+def complete_velocity(
+    robot: LoopFunctions, q: ArrayLike, known: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
+) -> Array:
+    """The velocity (..., nv) on the loops in which joints move as said, J v = c; what that leaves free moves as little as it can.
+
+    Parameters
+    ----------
+    q : (..., nq) closing the loops
+    known : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
+    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
+
+    Raises
+    ------
+    StateError
+        The loops do not allow these velocities; in a batch that row is NaN.
+    ModelError, NameNotFoundError, ShapeError
+        Joints that are given close a loop among themselves; a joint is not known; a wrong number of velocities.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q = fourbar.assemble(fixed={"motor": 0.5})
+    >>> v = fourbar.complete_velocity(q, {"motor": 6.0})
+    >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
+    (6.0, True)
+    """
+    answer: Array
+    if other := recut(robot, known):
+        time, out = options.get("time"), options.pop("out", None)
+        there = other.there(q, time)
+        answer = other.rates_back(complete_velocity(other.robot, there, known, **options), q, there, None, time, out)
+        return answer
+    v = velocities_of(robot, known, "velocities")
+    answer = robot._least_motion(q, v, None, _others(robot, known), **options)
+    return answer
+
+
+@shows_options
+def complete_acceleration(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, known: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
+) -> Array:
+    """The acceleration (..., nv) on the loops in which joints accelerate as said, J a = gamma(q, v); otherwise as :meth:`complete_velocity`.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q = fourbar.assemble(fixed={"motor": 0.5})
+    >>> v = fourbar.complete_velocity(q, {"motor": 6.0})
+    >>> a = fourbar.complete_acceleration(q, v, {"motor": 0.0})
+    >>> missing = fourbar.constraint_jacobian(q) @ a - fourbar.constraint_bias(q, v)
+    >>> float(a[0]), bool(abs(missing).max() < 1e-12)
+    (0.0, True)
+    """
+    answer: Array
+    if other := recut(robot, known):
+        time, out = options.get("time"), options.pop("out", None)
+        there = other.there(q, time)
+        rates = other.velocity_there(q, v, time)
+        answer = other.rates_back(
+            complete_acceleration(other.robot, there, rates, known, **options), q, there, rates, time, out
+        )
+        return answer
+    a = velocities_of(robot, known, "accelerations")
+    answer = robot._least_motion(q, v, a, _others(robot, known), **options)
+    return answer
+
+
+def _others(robot: LoopFunctions, names: Mapping[str, Any]) -> Array:
+    """Of each velocity, 1 where it is no given joint's, or 0."""
+    return closing(robot, (), tuple(names)).scale[: robot.nv]
+
+
+def random(
+    robot: LoopFunctions,
+    rng: np.random.Generator | int | None = None,
+    size: int | tuple[int, ...] = (),
+    *,
+    closed: bool = False,
+) -> Array:
+    """Random configurations size + (nq,): within limits where there are any, else angles in [-pi, pi], displacements
+    in [-1, 1] m and uniformly distributed rotations.
+
+    With `closed` each, with displacements up to the mean size of the bodies, is led from there onto the loops, to where the joints are within their limits; where that fails, or ends on a
+    singular position, such as an elbow in gimbal lock, another one is drawn. AssemblyError where a hundred draws in a row fail.
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> q = robot.random(np.random.default_rng(0), size=5, closed=True)
+    >>> q.shape, bool(abs(robot.constraint_residual(q)).max() < 1e-12)
+    ((5, 3), True)
+    """
+    if not isinstance(rng, np.random.Generator):
+        rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
+    if not checked_truth("closed", closed) or not robot.constraints:
+        return robot._drawn(rng, size)
+    how = closing(robot, (), ())
+    drawn = robot._drawn(rng, size, how.loops.length)
+    q = drawn.reshape(-1, robot.nq)
+    left = np.arange(len(q))
+    for attempt in range(100):
+        candidates, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
+        good = (status == 0) & how.within(candidates)
+        if attempt < REGULAR:
+            good[good] = ~nearly_singular(how.loops.jacobian(candidates[good])[:, how.loops.holonomic])
+        q[left[good]] = candidates[good]
+        left = left[~good]
+        if not left.size:
+            return q.reshape(drawn.shape)
+        q[left] = robot._drawn(rng, left.size, how.loops.length)
+    raise AssemblyError(
+        f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
+        "within their limits: does assemble() find one?"
+    )
 
 
 def _merged(q: Array | None, state: Array | None, more: Array, other: Array) -> tuple[Array, Array]:

@@ -58,14 +58,14 @@ class Recut:
         """Where a search starts without a guess: a home that closes the loops, or what it says of these joints."""
         start = start_near(self.of, None, {}, None)
         loops = closing(self.of, (), ()).loops
-        if np.linalg.norm(loops.row_scale * loops.holonomic * self.of.loop_residual(start)) > NEAR[2]:
+        if np.linalg.norm(loops.row_scale * loops.holonomic * self.of.constraint_residual(start)) > NEAR[2]:
             return tuple((name, x) for name, x in self.of.description.home if name in self.robot.joints)
         there = self.there(start)
         return tuple((name, tuple(there[self.robot.joint(name).q_slice].tolist())) for name in self.robot.joints)
 
     def there(self, q: ArrayLike, time: Any = None) -> Array:
         """Configurations (..., nq) of the mechanism, in the coordinates of the other tree."""
-        return _in_order(self.robot, self.of.joint_coordinates(q, time=time), "q_slice")
+        return _in_order(self.robot, self.of.joint_states(q, time=time).q, "q_slice")
 
     def back(self, there: Array, near: Any = None, time: Any = None, held: tuple[str, ...] = ()) -> Array:
         """Configurations of the other one as those of the mechanism.
@@ -77,7 +77,7 @@ class Recut:
         guess = near if isinstance(near, Mapping) else {}
         guess = coordinates(self.of, {name: x for name, x in guess.items() if name in self.of.joints}, many=True)
         start = start_near(self.of, near, guess, time, there.shape[:-1])
-        of_joints = self.robot.joint_coordinates(sound, near=self._meant(start, sound), time=time)
+        of_joints = self.robot.joint_states(sound, near=self._meant(start, sound), time=time).q
         q = self._with_nan(of_joints, "q_slice", unsound)
         return closing(self.of, (), held).unwound(q, start)
 
@@ -98,11 +98,11 @@ class Recut:
 
     def velocity_there(self, q: ArrayLike, v: ArrayLike, time: Any = None) -> Array:
         """Velocities (..., nv) in the other coordinates."""
-        return _in_order(self.robot, self.of.joint_velocities(q, v, time=time), "v_slice")
+        return _in_order(self.robot, self.of.joint_states(q, v, time=time).v, "v_slice")
 
     def acceleration_there(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: Any = None) -> Array:
         """Accelerations (..., nv) in the other coordinates."""
-        return _in_order(self.robot, self.of.joint_accelerations(q, v, a, time=time), "v_slice")
+        return _in_order(self.robot, self.of.joint_states(q, v, a, time=time).a, "v_slice")
 
     def rates_back(
         self,
@@ -118,9 +118,9 @@ class Recut:
         unsound = np.asarray(np.isnan(x).any(axis=-1))
         x, near = np.where(unsound[..., None], 0.0, x), self._meant(q, there)
         if v is None:
-            of_joints = self.robot.joint_velocities(there, x, near=near, time=time)
+            of_joints = self.robot.joint_states(there, x, near=near, time=time).v
         else:
-            of_joints = self.robot.joint_accelerations(there, v, x, near=near, time=time)
+            of_joints = self.robot.joint_states(there, v, x, near=near, time=time).a
         x = into(out, self._with_nan(of_joints, "v_slice", unsound))
         return x if state is None else (x, state)
 

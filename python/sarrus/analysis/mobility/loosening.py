@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,15 +19,14 @@ from numpy.typing import ArrayLike
 from ..._arrays import Array, checked_names, checked_number
 from ...description.joints import BOUNDS, PARAMETERS, PASSIVE, Cylindrical, Gimbal, JointType, Spherical, axis_frame
 from ...description.specs import Description, JointSpec
+from ...dynamics.loop_operations import LoopFunctions
 from ...errors import AssemblyError, ModelError, ShapeError, check_name
 from ...spatial import Transform
-from ..assembly.position import Position
+from ..assembly.position import assemble
 from ..joint_targets import start_near
 from ..scaling import CLOSED, PRESENT, ScaledLoops, null_space
-from .report import MobilityAnalysis
 
-if TYPE_CHECKING:
-    from typing import Self
+M = TypeVar("M", bound=LoopFunctions)
 
 # a joint with fewer rows is good enough if the smallest singular value that counts keeps this share of itself
 SHARE = 0.1
@@ -37,103 +36,100 @@ SAMPLES, AWAY = 6, 0.4
 CURVED = 0.1
 
 
-class Loosening(Position, MobilityAnalysis):
-    """Making loops that are overconstrained hold what they need."""
+def without_redundant_constraints(
+    robot: M, q: ArrayLike | None = None, *, tolerance: float = 3e-3, joints: Iterable[str] | None = None
+) -> M:
+    """The mechanism with looser joints closing its loops, where rows say what others say: exactly, or but for errors of the parts.
 
-    def loosened(
-        self, q: ArrayLike | None = None, *, tolerance: float = 3e-3, joints: Iterable[str] | None = None
-    ) -> Self:
-        """The mechanism with looser joints closing its loops, where rows say what others say: exactly, or but for errors of the parts.
+    Each becomes the joint with the fewest rows that leave, with all others, the same freedoms: a hinge that closes a planar loop a
+    ball in a slot, say. All else, the tree and q among it, stays. The new mechanism's last `warnings` tell what was changed: the joints,
+    the gap between singular values that count and those that do not, the closing error before and after, and how far the rows that
+    were left out are open nearby. Nothing to loosen: the mechanism itself.
 
-        Each becomes the joint with the fewest rows that leave, with all others, the same freedoms: a hinge that closes a planar loop a
-        ball in a slot, say. All else, the tree and q among it, stays. The new mechanism's last `warnings` tell what was changed: the joints,
-        the gap between singular values that count and those that do not, the closing error before and after, and how far the rows that
-        were left out are open nearby. Nothing to loosen: the mechanism itself.
+    Parameters
+    ----------
+    q : (nq,) configuration that closes the loops up to the tolerance; default: the home where it does, else that of
+        assemble(tolerance=tolerance)
+    tolerance : singular values up to this one (of rows that could be of size 1) count as zero, and loops as closed up to this one
+        [rad, mean sizes of the bodies]
+    joints : names of the closing joints that may become looser; default: all
 
-        Parameters
-        ----------
-        q : (nq,) configuration that closes the loops up to the tolerance; default: the home where it does, else that of
-            assemble(tolerance=tolerance)
-        tolerance : singular values up to this one (of rows that could be of size 1) count as zero, and loops as closed up to this one
-            [rad, mean sizes of the bodies]
-        joints : names of the closing joints that may become looser; default: all
+    Raises
+    ------
+    AssemblyError
+        The loops are open by more than the tolerance, or the loosened ones do not close.
+    NameNotFoundError
+        A name is no closing joint's.
+    ModelError
+        No joint can be loosened; nearby, the rows that were left out are open by more than ten times the
+        tolerance, and by as much as the way bends: they are not redundant there, as q is a singular position.
 
-        Raises
-        ------
-        AssemblyError
-            The loops are open by more than the tolerance, or the loosened ones do not close.
-        NameNotFoundError
-            A name is no closing joint's.
-        ModelError
-            No joint can be loosened; nearby, the rows that were left out are open by more than ten times the
-            tolerance, and by as much as the way bends: they are not redundant there, as q is a singular position.
-
-        Examples
-        --------
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> loose = fourbar.loosened()
-        >>> fourbar.nc, loose.nc, loose.mobility(loose.assemble()).degrees_of_freedom
-        (5, 2, 1)
-        >>> print(loose.warnings[0])
-        loosened: 'pin2' closes its loop in 2 rows as Gimbal(('rx', 'ry', 'rz', 'tz'), [0, 0, 0, 0, 0, 0]) instead of 5 as Revolute('y')
-        """
-        tolerance = checked_number("tolerance", tolerance)
-        if q is None:
-            # home where it will do: assembling goes to where parts fit best, and that may be a singular position
-            q = start_near(self, None, {}, 0.0)
-            if _singular_values(self, q)[1] > tolerance:
-                q = self.assemble(tolerance=tolerance, time=0.0)
-        q = self.normalize(q)
-        if q.ndim != 1:
-            raise ShapeError(f"q has shape {q.shape}; loosened() looks at one configuration, ({self.nq},)")
-        allowed = self.loop_joints if joints is None else checked_names("joints", joints)
-        for name in allowed:
-            check_name("closing joint", name, self.loop_joints)
-        s, residual = _singular_values(self, q)
-        if residual > tolerance:
-            limit = f"the tolerance is {tolerance:g}"
-            raise AssemblyError(f"q leaves the loops open by {residual:.2g} of the mechanism's size; {limit}")
-        needed = int((s > tolerance * max(1.0, s.max(initial=0.0))).sum())
-        if needed == self.nc:
-            return self
-        least, loose = SHARE * s[needed - 1] if needed else 0.0, _with_its_tree(self)
-        said: list[str] = []
-        for name in reversed(allowed):
-            if (looser := _loosest(loose, name, q, needed, least)) is not None:
-                said.append(_change(loose, looser, name))
-                loose = looser
-        stay = [
-            f"'{j.name}' stays as it is ({why})"
-            for j in self.description.joints
-            if j.name in allowed and (why := _why_not(j))
-        ]
-        if not said:
-            fault = f"though {self.nc - needed} of {self.nc} rows are redundant within {tolerance:g}"
-            cure = (
-                "which joints close is chosen by tree= and loop=" if stay else "they are not in joints that close loops"
-            )
-            raise ModelError("; ".join([f"no joint of '{self.name}' can be loosened, {fault}", *stay, cure]))
-        there = np.asarray(loose.assemble(q, time=0.0))
-        (worst, row), after = _left_open(self, loose, there), _singular_values(loose, there)[1]
-        if worst > max(10.0 * tolerance, CURVED * AWAY**2):
-            raise ModelError(
-                f"'{self.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size "
-                f"without the rows that are redundant here within {tolerance:g}; give another q"
-            )
-        zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and no other is there"
-        counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
-        left = [f"{loose.nc - needed} redundant rows are left", *stay] if loose.nc > needed else []
-        said += [
-            f"loosened within {tolerance:g}: {'; '.join([counts, *left])}",
-            f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by "
-            f"{worst:.1g} nearby",
-        ]
-        warnings = (*self.description.warnings, *said)
-        return type(self)(replace(loose.description, warnings=warnings), substructures=self._substructures)
+    Examples
+    --------
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> loose = fourbar.without_redundant_constraints()
+    >>> fourbar.nc, loose.nc, loose.mobility(loose.assemble()).degrees_of_freedom
+    (5, 2, 1)
+    >>> print(loose.warnings[0])
+    loosened: 'pin2' closes its loop in 2 rows as Gimbal(('rx', 'ry', 'rz', 'tz'), [0, 0, 0, 0, 0, 0]) instead of 5 as Revolute('y')
+    """
+    tolerance = checked_number("tolerance", tolerance)
+    if q is None:
+        # home where it will do: assembling goes to where parts fit best, and that may be a singular position
+        q = start_near(robot, None, {}, 0.0)
+        if _singular_values(robot, q)[1] > tolerance:
+            q = assemble(robot, tolerance=tolerance, time=0.0)
+    q = robot.normalize(q)
+    if q.ndim != 1:
+        raise ShapeError(
+            f"q has shape {q.shape}; without_redundant_constraints() looks at one configuration, ({robot.nq},)"
+        )
+    allowed = robot.loop_joints if joints is None else checked_names("joints", joints)
+    for name in allowed:
+        check_name("closing joint", name, robot.loop_joints)
+    s, residual = _singular_values(robot, q)
+    if residual > tolerance:
+        limit = f"the tolerance is {tolerance:g}"
+        raise AssemblyError(f"q leaves the loops open by {residual:.2g} of the mechanism's size; {limit}")
+    needed = int((s > tolerance * max(1.0, s.max(initial=0.0))).sum())
+    if needed == robot.nc:
+        return robot
+    least, loose = SHARE * s[needed - 1] if needed else 0.0, _with_its_tree(robot)
+    said: list[str] = []
+    for name in reversed(allowed):
+        if (looser := _loosest(loose, name, q, needed, least)) is not None:
+            said.append(_change(loose, looser, name))
+            loose = looser
+    stay = [
+        f"'{j.name}' stays as it is ({why})"
+        for j in robot.description.joints
+        if j.name in allowed and (why := _why_not(j))
+    ]
+    if not said:
+        fault = f"though {robot.nc - needed} of {robot.nc} rows are redundant within {tolerance:g}"
+        cure = "which joints close is chosen by tree= and loop=" if stay else "they are not in joints that close loops"
+        raise ModelError("; ".join([f"no joint of '{robot.name}' can be loosened, {fault}", *stay, cure]))
+    there = np.asarray(assemble(loose, q, time=0.0))
+    (worst, row), after = _left_open(robot, loose, there), _singular_values(loose, there)[1]
+    if worst > max(10.0 * tolerance, CURVED * AWAY**2):
+        raise ModelError(
+            f"'{robot.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size "
+            f"without the rows that are redundant here within {tolerance:g}; give another q"
+        )
+    zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and no other is there"
+    counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
+    left = [f"{loose.nc - needed} redundant rows are left", *stay] if loose.nc > needed else []
+    said += [
+        f"loosened within {tolerance:g}: {'; '.join([counts, *left])}",
+        f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by "
+        f"{worst:.1g} nearby",
+    ]
+    warnings = (*robot.description.warnings, *said)
+    return type(robot)(replace(loose.description, warnings=warnings), substructures=robot._substructures)
 
 
-def _change(robot: Loosening, looser: Loosening, name: str) -> str:
+def _change(robot: LoopFunctions, looser: LoopFunctions, name: str) -> str:
     """What was done to a joint."""
     was, many = robot.joint(name).type, len(robot.constraint(name).row_names)
     if name not in looser.constraints:
@@ -142,24 +138,24 @@ def _change(robot: Loosening, looser: Loosening, name: str) -> str:
     return f"loosened: '{name}' closes its loop in {few} rows as {now} instead of {many} as {was}"
 
 
-def _again(robot: Loosening, description: Description) -> Loosening:
+def _again(robot: M, description: Description) -> M:
     return type(robot)(description, substructures=robot._substructures)
 
 
-def _with_its_tree(robot: Loosening) -> Loosening:
+def _with_its_tree(robot: M) -> M:
     """The same, whose tree stays what it is when joints change."""
     d = robot.description
     kept = (replace(j, tree=j.name in robot.joints and not j.laws, loop=j.name in robot.loop_joints) for j in d.joints)
     return _again(robot, replace(d, joints=tuple(kept)))
 
 
-def _singular_values(robot: Loosening, q: Array) -> tuple[Array, float]:
+def _singular_values(robot: LoopFunctions, q: Array) -> tuple[Array, float]:
     """Of the scaled J, and the largest scaled residual."""
     loops = ScaledLoops(robot, q, 0.0)
     return np.abs(np.linalg.svd(loops.jacobian(q), compute_uv=False)), float(np.abs(loops.residual(q)).max(initial=0.0))
 
 
-def _loosest(robot: Loosening, name: str, q: Array, needed: int, least: float) -> Loosening | None:
+def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | None:
     """With that joint as loose as it can be while `needed` singular values stay above the least; None if it stays what it is."""
     spec = next(j for j in robot.description.joints if j.name == name)
     if _why_not(spec):
@@ -202,7 +198,7 @@ def _has_terms(joint: JointType) -> bool:
     return any(getattr(joint, term).any() for term in PASSIVE)
 
 
-def _looser(robot: Loosening, spec: JointSpec, free: list[str], rows: int, q: Array) -> Iterator[JointSpec | None]:
+def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q: Array) -> Iterator[JointSpec | None]:
     """Joints in its place with that many rows; None: none at all."""
     joint, numbers = spec.joint, vars(spec.joint)
     if rows == 0:
@@ -255,7 +251,7 @@ def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
     return Gimbal(those, **terms, **bounds)
 
 
-def _left_open(robot: Loosening, loose: Loosening, q: Array) -> tuple[float, str]:
+def _left_open(robot: LoopFunctions, loose: LoopFunctions, q: Array) -> tuple[float, str]:
     """How far a row of the mechanism is open, at most, where the loosened one goes nearby; and which."""
     loops, held, rng = ScaledLoops(robot, q, 0.0), ScaledLoops(loose, q, 0.0), np.random.default_rng(0)
     motions, states = null_space(held.jacobian(q), PRESENT), [q]

@@ -70,7 +70,7 @@ def mobility_map(
         numbers, status = robot._mobility_numbers(
             q, scale, gains, frame, time=time, threads=threads, return_status=True
         )
-        residual = loops.row_scale * robot.loop_residual(q, time=time, threads=threads, return_status=True)[0]
+        residual = loops.row_scale * robot.constraint_residual(q, time=time, threads=threads, return_status=True)[0]
         off = np.abs(residual).max(axis=-1, initial=0.0) > CLOSED
         status = np.where((status == 0) & off, 4, status).astype(np.int8)
         fine = (status == 0)[..., None]

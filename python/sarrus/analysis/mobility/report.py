@@ -15,13 +15,15 @@ from numpy.typing import ArrayLike
 from ..._arrays import Array, checked_time, real_array
 from ..._core import tolerances
 from ..._showing import Brief, table
+from ...dynamics.joint_bases import joint_bases
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ShapeError
-from ..actuation.efforts import Actuation
-from ..formulations.coordinates import frame_components
+from ..actuation.efforts import actuation_matrix, motors_of
+from ..independent_coordinates import frame_components
 from ..scaling import PRESENT, ScaledLoops, null_space, six, sliding
+from . import map as of_many
 from .finite_motion import Neighbour, finite_mobility
-from .map import MobilityMap, mobility_map
+from .map import MobilityMap
 from .self_stress import braced_wrenches, removable_rows
 
 NEGLIGIBLE, NEARLY = tolerances.negligible, tolerances.nearly_singular
@@ -169,140 +171,138 @@ class Mobility:
         return ", ".join(parts) or "multiplier"
 
 
-class MobilityAnalysis(Actuation):
-    """Degrees of freedom, redundant constraints, and singularities."""
+def mobility(
+    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
+    time: float | None = None,
+) -> Mobility:  # fmt: skip
+    """How the mechanism can move in a configuration, and what its motors can do about it.
 
-    def mobility(
-        self, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
-        time: float | None = None,
-    ) -> Mobility:  # fmt: skip
-        """How the mechanism can move in a configuration, and what its motors can do about it.
+    The rank of J, by singular values, gives the degrees of freedom of the velocities here. Whether these are the beginning of a
+    motion is found by moving, where rows are not independent: by random steps of two sizes along possible velocities, after each of
+    which the loops are closed again. Where these contradict each other the answer is None.
 
-        The rank of J, by singular values, gives the degrees of freedom of the velocities here. Whether these are the beginning of a
-        motion is found by moving, where rows are not independent: by random steps of two sizes along possible velocities, after each of
-        which the loops are closed again. Where these contradict each other the answer is None.
+    Self-stress, the null space of J^T, loads the joints without any load on the mechanism: what it puts through a joint is what no
+    rigid-body model can determine.
 
-        Self-stress, the null space of J^T, loads the joints without any load on the mechanism: what it puts through a joint is what no
-        rigid-body model can determine.
+    Parameters
+    ----------
+    q : (nq,) configuration that closes the loops
+    actuated : names of joints with motors; default: those that the description says
+    output : frame whose velocity the mechanism is there for, or (frame, components), e.g. ("tip", "tx tz"): of rx ry rz tx ty tz,
+        those that matter, along the world's axes at the frame's origin; default: all six
+    time : [s], where motion is prescribed
 
-        Parameters
-        ----------
-        q : (nq,) configuration that closes the loops
-        actuated : names of joints with motors; default: those that the description says
-        output : frame whose velocity the mechanism is there for, or (frame, components), e.g. ("tip", "tx tz"): of rx ry rz tx ty tz,
-            those that matter, along the world's axes at the frame's origin; default: all six
-        time : [s], where motion is prescribed
+    Returns
+    -------
+    Mobility; print it
 
-        Returns
-        -------
-        Mobility; print it
+    Raises
+    ------
+    AssemblyError
+        q leaves the loops open.
+    ShapeError, StateError, NameNotFoundError
+        q is not one configuration; it is not finite; a name is not known.
 
-        Raises
-        ------
-        AssemblyError
-            q leaves the loops open.
-        ShapeError, StateError, NameNotFoundError
-            q is not one configuration; it is not finite; a name is not known.
+    References
+    ----------
+    Gosselin and Angeles, Singularity analysis of closed-loop kinematic chains, IEEE Trans. Robotics and Automation 6, 1990: the
+    types. Wojtyra, Joint reaction forces in multibody systems with redundant constraints, Multibody System Dynamics 14, 2005.
+    Wampler, Hauenstein and Sommese, Mechanism mobility and a local dimension test, Mechanism and Machine Theory 46, 2011: the same
+    question answered by numerical algebraic geometry.
 
-        References
-        ----------
-        Gosselin and Angeles, Singularity analysis of closed-loop kinematic chains, IEEE Trans. Robotics and Automation 6, 1990: the
-        types. Wojtyra, Joint reaction forces in multibody systems with redundant constraints, Multibody System Dynamics 14, 2005.
-        Wampler, Hauenstein and Sommese, Mechanism mobility and a local dimension test, Mechanism and Machine Theory 46, 2011: the same
-        question answered by numerical algebraic geometry.
+    Examples
+    --------
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.sarrus_linkage()
+    >>> robot.mobility(robot.assemble())
+    <Mobility of 'Sarrus linkage': degrees of freedom 1 (finite 1, Kutzbach 0), redundant rows 1>
+    """
+    q = _one_configuration(robot, q)
+    motors = [name for name in motors_of(robot, actuated) if robot.joint(name).type.nv]
+    loops = ScaledLoops(robot, q, time)
+    residual = loops.check_closed(q)
 
-        Examples
-        --------
-        >>> import sarrus
-        >>> robot = sarrus.mechanisms.sarrus_linkage()
-        >>> robot.mobility(robot.assemble())
-        <Mobility of 'Sarrus linkage': degrees of freedom 1 (finite 1, Kutzbach 0), redundant rows 1>
-        """
-        q = _one_configuration(self, q)
-        motors = [name for name in self._motors(actuated) if self.joint(name).type.nv]
-        loops = ScaledLoops(self, q, time)
-        residual = loops.check_closed(q)
+    U, s, V = np.linalg.svd(loops.jacobian(q))
+    s = np.abs(s)  # LAPACK gives -0 too
+    tolerance = max(NEGLIGIBLE, 100.0 * residual) * max(1.0, s.max(initial=0.0))
+    rank = int((s > tolerance).sum())
+    N, stress = V[rank:].T, U[:, rank:]
+    finite, because, nearby = finite_mobility(loops, q, tolerance)
+    actuation = _actuation(robot, loops, q, N, finite, nearby, motors, output) if motors else None
 
-        U, s, V = np.linalg.svd(loops.jacobian(q))
-        s = np.abs(s)  # LAPACK gives -0 too
-        tolerance = max(NEGLIGIBLE, 100.0 * residual) * max(1.0, s.max(initial=0.0))
-        rank = int((s > tolerance).sum())
-        N, stress = V[rank:].T, U[:, rank:]
-        finite, because, nearby = finite_mobility(loops, q, tolerance)
-        actuation = _actuation(self, loops, q, N, finite, nearby, motors, output) if motors else None
+    groups = {name: _rank(stress[robot.constraint(name).rows]) for name in robot.constraints}
+    wrenches = braced_wrenches(robot, q, (loops.row_scale[:, None] * stress).T, time)
+    unique = {name: groups.get(name) == 0 for name in dict.fromkeys((*robot._joints, *robot.constraints))}
+    for name in robot.joints:  # what couplers put along the joint's motion is no reaction
+        through = wrenches[name] * six(1.0, loops.length) @ joint_bases(robot, q, name)[1]
+        unique[name] = bool((np.abs(through) < PRESENT).all())
 
-        groups = {name: _rank(stress[self.constraint(name).rows]) for name in self.constraints}
-        wrenches = braced_wrenches(self, q, (loops.row_scale[:, None] * stress).T, time)
-        unique = {name: groups.get(name) == 0 for name in dict.fromkeys((*self._joints, *self.constraints))}
-        for name in self.joints:  # what couplers put along the joint's motion is no reaction
-            through = wrenches[name] * six(1.0, loops.length) @ self.joint_bases(q, name)[1]
-            unique[name] = bool((np.abs(through) < PRESENT).all())
+    moving, gap = _moving(robot, N), _gap(s, rank)
+    warnings = list(_warnings_of_rank(s, rank, gap))
+    if finite is not None and finite < robot.nv - rank:
+        warnings.append(f"singular: {robot.nv - rank} degrees of freedom here, of which {finite} are finite")
+    if loops.contradicted(q, U[:, :rank]):
+        warnings.append("no velocity does what is prescribed and keeps the loops closed")
+    slowest = 1.0 if actuation is None or actuation.output_singular else actuation.singular_values.min(initial=1.0)
+    if PRESENT < slowest < NEARLY:
+        warnings.append(f"near an output singularity: joints move {1.0 / slowest:.1g} times as fast as motors")
+    return Mobility(
+        name=robot.name,
+        kutzbach=robot.nv - robot.nc,
+        degrees_of_freedom=robot.nv - rank,
+        finite_degrees_of_freedom=finite,
+        finite_because=because,
+        motions=loops.column_scale[:, None] * N,
+        rank=rank,
+        singular_values=s,
+        gap=gap,
+        tolerance=tolerance,
+        closing_error=residual,
+        length=loops.length,
+        row_scale=loops.row_scale,
+        redundant=robot.nc - rank,
+        redundant_rows=tuple(robot._row_names[k] for k in removable_rows(stress)),
+        dependent_groups={name: count for name, count in groups.items() if count},
+        unique_reactions=unique,
+        self_stress=wrenches,
+        idle=tuple(name for name in robot.joints if robot.joint(name).nv and name not in moving),
+        actuation=actuation,
+        warnings=tuple(warnings),
+    )
 
-        moving, gap = _moving(self, N), _gap(s, rank)
-        warnings = list(_warnings_of_rank(s, rank, gap))
-        if finite is not None and finite < self.nv - rank:
-            warnings.append(f"singular: {self.nv - rank} degrees of freedom here, of which {finite} are finite")
-        if loops.contradicted(q, U[:, :rank]):
-            warnings.append("no velocity does what is prescribed and keeps the loops closed")
-        slowest = 1.0 if actuation is None or actuation.output_singular else actuation.singular_values.min(initial=1.0)
-        if PRESENT < slowest < NEARLY:
-            warnings.append(f"near an output singularity: joints move {1.0 / slowest:.1g} times as fast as motors")
-        return Mobility(
-            name=self.name,
-            kutzbach=self.nv - self.nc,
-            degrees_of_freedom=self.nv - rank,
-            finite_degrees_of_freedom=finite,
-            finite_because=because,
-            motions=loops.column_scale[:, None] * N,
-            rank=rank,
-            singular_values=s,
-            gap=gap,
-            tolerance=tolerance,
-            closing_error=residual,
-            length=loops.length,
-            row_scale=loops.row_scale,
-            redundant=self.nc - rank,
-            redundant_rows=tuple(self._row_names[k] for k in removable_rows(stress)),
-            dependent_groups={name: count for name, count in groups.items() if count},
-            unique_reactions=unique,
-            self_stress=wrenches,
-            idle=tuple(name for name in self.joints if self.joint(name).nv and name not in moving),
-            actuation=actuation,
-            warnings=tuple(warnings),
-        )
 
-    def mobility_map(
-        self, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
-        time: float | None = None, threads: int = 1,
-    ) -> MobilityMap:  # fmt: skip
-        """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
+def mobility_map(
+    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
+    time: float | None = None, threads: int = 1,
+) -> MobilityMap:  # fmt: skip
+    """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
 
-        Singular values below 1e-6 count as zero; whether a position is singular is told by comparison
-        with a few closed configurations that are drawn once.
+    Singular values below 1e-6 count as zero; whether a position is singular is told by comparison
+    with a few closed configurations that are drawn once.
 
-        Parameters
-        ----------
-        q : (..., nq) configurations that close the loops
-        actuated, output, time : as :meth:`mobility`
-        threads : how many threads work on it
+    Parameters
+    ----------
+    q : (..., nq) configurations that close the loops
+    actuated, output, time : as :meth:`mobility`
+    threads : how many threads work on it
 
-        Raises
-        ------
-        ShapeError, NameNotFoundError
-            q has not nq entries in its last axis; a name is not known.
+    Raises
+    ------
+    ShapeError, NameNotFoundError
+        q has not nq entries in its last axis; a name is not known.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sarrus
-        >>> robot = sarrus.mechanisms.five_bar()
-        >>> q = robot.inverse_kinematics({"tip": [(0.2, 0.0, 0.7), (0.25, 0.0, 0.65)]}, near=robot.assemble())
-        >>> robot.mobility_map(q, output=("tip", "tx tz")).singularity.tolist()
-        ['regular', 'regular']
-        """
-        motors = [name for name in self._motors(actuated) if self.joint(name).type.nv]
-        frame, rows = ("ground", []) if output is None else frame_components("output", output)
-        return mobility_map(self, real_array("q", q), motors, frame, list(rows), checked_time(time), threads)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.five_bar()
+    >>> q = robot.inverse_kinematics({"tip": [(0.2, 0.0, 0.7), (0.25, 0.0, 0.65)]}, near=robot.assemble())
+    >>> robot.mobility_map(q, output=("tip", "tx tz")).singularity.tolist()
+    ['regular', 'regular']
+    """
+    motors = [name for name in motors_of(robot, actuated) if robot.joint(name).type.nv]
+    frame, rows = ("ground", []) if output is None else frame_components("output", output)
+    return of_many.mobility_map(robot, real_array("q", q), motors, frame, list(rows), checked_time(time), threads)
 
 
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
@@ -316,7 +316,7 @@ def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
 
 
 def _actuation(
-    robot: Actuation, loops: ScaledLoops, q: Array, N: Array, finite: int | None, nearby: list[Neighbour],
+    robot: LoopFunctions, loops: ScaledLoops, q: Array, N: Array, finite: int | None, nearby: list[Neighbour],
     motors: list[str], output: str | tuple[str, str] | None,
 ) -> ActuationMobility:  # fmt: skip
     """What motors and output feel of the motions N (nv, d), B and G, and how that is nearby."""
@@ -327,7 +327,7 @@ def _actuation(
     def felt(q: Array, motions: Array) -> tuple[Array, Array]:
         v = loops.column_scale[:, None] * motions
         twist = robot.jacobian(q, frame, expressed_in="world_aligned")[rows] @ v
-        return robot.actuation_jacobian(q, motors).T @ v / motor_scale[:, None], twist / output_scale[:, None]
+        return actuation_matrix(robot, q, motors).T @ v / motor_scale[:, None], twist / output_scale[:, None]
 
     def ranks(B: Array, G: Array) -> tuple[int, int, int]:
         """Of B, of G, and how many ways motors have to move while the output stands still."""

@@ -40,7 +40,7 @@ def removable_rows(stress: Array) -> list[int]:
 def braced_wrenches(robot: LoopFunctions, q: Array, multipliers: Array, time: float | None) -> dict[str, Array]:
     """Per joint and constraint (k, 6): what each of k sets of multipliers (k, nc), in equilibrium, puts through it."""
     k = len(multipliers)
-    wrenches = np.broadcast_to(robot.loop_wrenches(q, multipliers, time=time), (k, len(robot.constraints), 6))
+    wrenches = np.broadcast_to(robot._loop_wrenches(q, multipliers, time=time), (k, len(robot.constraints), 6))
     of_constraints = {name: np.array(wrenches[:, i]) for i, name in enumerate(robot.constraints)}
     through = carried_by_tree(robot, q, wrenches)
     return of_constraints | {name: 0.0 - through.get(name, np.zeros((k, 6))) for name in robot.joints}

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays import Array
-from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.operations import _orthonormal_basis
+from .._arrays import Array
+from ..analysis.linear_algebra import applied, transposed
+from ..dynamics.joint_bases import joint_bases, orthonormal_basis
+from ..dynamics.loop_operations import LoopFunctions
 from .chain_states import States
 from .chains import INSTEAD, Chain, TakenApart
-from .projected import applied, transposed
 
 UNFELT = 1e-7  # of the tip's mobility: a direction in which forces move the tip less than this is one in which they do not move it
 NOTHING = 1e-14  # a positive number that rounding does not tell from zero, relative
@@ -79,8 +79,8 @@ def answer(robot: LoopFunctions, cut: TakenApart, s: States, c: Chain) -> ChainA
     X = _motion(to_tip @ s.place)  # 6.40
     C = c.sign * transposed(s.rows[..., c.rows, s.r] @ _inverse(X))
     n_c, C_inverse = C.shape[-1], np.asarray(np.linalg.pinv(C), dtype=np.float64)
-    phi_c = _orthonormal_basis(C @ C_inverse, n_c)
-    phi = _orthonormal_basis(np.eye(6) - phi_c @ transposed(phi_c), 6 - n_c)
+    phi_c = orthonormal_basis(C @ C_inverse, n_c)
+    phi = orthonormal_basis(np.eye(6) - phi_c @ transposed(phi_c), 6 - n_c)
     g = c.sign * applied(transposed(phi_c), applied(transposed(C_inverse), s.gamma[..., c.rows]))
 
     # 6.18: along an end joint with coordinates the force is its motor's, but for what its armature takes of it
@@ -117,7 +117,7 @@ def _motor(
     if c.closes:
         return np.zeros((*s.lead, 6, 0)), np.zeros((*s.lead, 0)), np.zeros((*s.lead, 0))
     joint = robot.joint(c.name)
-    motion, _, psi, _ = robot.joint_bases(s.q, c.name)
+    motion, _, psi, _ = joint_bases(robot, s.q, c.name)
     sizes = np.linalg.svd(motion, compute_uv=False)
     parallel = sizes.min(axis=-1, initial=np.inf) <= NOTHING * sizes.max(axis=-1, initial=0.0)
     s.no_answer(parallel, f"axes of joint '{c.name}', which ends a chain, have become parallel; {INSTEAD}")

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array, common_axes, real_rows
-from ..._showing import Brief
-from ...description.specs import BodySpec
-from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.operations import Kinematics
-from .coordinates import Coordinates, Dependence
-from .projected import applied, transposed
+from .._arrays import Array, common_axes, real_rows
+from .._showing import Brief
+from ..analysis.independent_coordinates import Coordinates, Dependence
+from ..analysis.linear_algebra import applied, transposed
+from ..description.specs import BodySpec
+from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.operations import Kinematics
+from ..mechanism import checked_mechanism
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,48 +94,46 @@ class CogJacobians(Brief):
         return np.asarray(applied(transposed(self.G), self.forces(acceleration)).sum(axis=-2))
 
 
-class CogDynamics(LoopFunctions):
-    """COG Jacobians of a mechanism, closed or not."""
+def cog_jacobians(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, active: Coordinates = "actuated", *,
+    time: ArrayLike | None = None,
+) -> CogJacobians:  # fmt: skip
+    """COG Jacobians of all links in active coordinates, and with them the equations of motion.
 
-    def cog_jacobians(
-        self, q: ArrayLike, v: ArrayLike | None = None, active: Coordinates = "actuated", *,
-        time: ArrayLike | None = None,
-    ) -> CogJacobians:  # fmt: skip
-        """COG Jacobians of all links in active coordinates, and with them the equations of motion.
+    Rigid bodies only: armature, friction and springs are not in them, as they are in :func:`~sarrus.works.reduced_dynamics`.
 
-        Rigid bodies only: armature, friction and springs are not in them, as they are in :meth:`reduced_dynamics`.
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) that satisfy the constraints; v is zero if not given
+    active : as `independent` of :func:`~sarrus.works.reduced_dynamics`; there may be more than degrees of freedom, but not fewer
 
-        Parameters
-        ----------
-        q, v : (..., nq), (..., nv) that satisfy the constraints; v is zero if not given
-        active : as `independent` of :meth:`reduced_dynamics`; there may be more than degrees of freedom, but not fewer
+    References
+    ----------
+    Sonoda, Ishii and Isobe, Dynamics computation of link mechanisms employing COG Jacobian, eqs 1-20, 38-47.
 
-        References
-        ----------
-        Sonoda, Ishii and Isobe, Dynamics computation of link mechanisms employing COG Jacobian, eqs 1-20, 38-47.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sarrus
-        >>> fourbar = sarrus.mechanisms.four_bar()
-        >>> q = fourbar.assemble()
-        >>> cog = fourbar.cog_jacobians(q)
-        >>> bool(np.allclose(cog.H, fourbar.reduced_dynamics(q, np.zeros(3), "actuated").mass_matrix))
-        True
-        """
-        v = np.zeros(self.nv) if v is None else v
-        motion = Dependence(self, q, v, active, time, independent=False)
-        names, v = motion.names, motion.v
-        common_axes({"the answer": (*v.shape[:-1], len(self.bodies), 6, self.nv)})
-        state = self.kinematics(q, v, motion.solve(motion.gamma, np.zeros(len(names))))
-        links = [_link(state, body, self.gravity, motion) for body in self.description.bodies]
-        # one after the other along a new axis before those of their own
-        G, G_dot, mass, b, rest = (
-            np.stack(np.broadcast_arrays(*each), axis=-1 - axes)
-            for each, axes in zip(zip(*links, strict=True), (2, 2, 2, 1, 1), strict=True)
-        )
-        return CogJacobians(names, self.bodies, G, G_dot, mass, b, rest)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q = fourbar.assemble()
+    >>> cog = sarrus.works.cog_jacobians(fourbar, q)
+    >>> bool(np.allclose(cog.H, sarrus.works.reduced_dynamics(fourbar, q, np.zeros(3), "actuated").mass_matrix))
+    True
+    """
+    checked_mechanism(robot, "robot")
+    v = np.zeros(robot.nv) if v is None else v
+    motion = Dependence(robot, q, v, active, time, independent=False)
+    names, v = motion.names, motion.v
+    common_axes({"the answer": (*v.shape[:-1], len(robot.bodies), 6, robot.nv)})
+    state = robot.kinematics(q, v, motion.solve(motion.gamma, np.zeros(len(names))))
+    links = [_link(state, body, robot.gravity, motion) for body in robot.description.bodies]
+    # one after the other along a new axis before those of their own
+    G, G_dot, mass, b, rest = (
+        np.stack(np.broadcast_arrays(*each), axis=-1 - axes)
+        for each, axes in zip(zip(*links, strict=True), (2, 2, 2, 1, 1), strict=True)
+    )
+    return CogJacobians(names, robot.bodies, G, G_dot, mass, b, rest)
 
 
 def _link(

@@ -9,12 +9,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays import Array
-from ...description.joints import Free
-from ...description.specs import Description, FrameSpec, JointSpec
-from ...dynamics.loop_operations import LoopFunctions
-from ...errors import ModelError
-from ...spatial import Inertia, Transform
+from .._arrays import Array
+from ..description.joints import Free
+from ..description.specs import Description, FrameSpec, JointSpec
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError
+from ..spatial import Inertia, Transform
 
 INSTEAD = "choose another body with member=, or let forward_dynamics() solve it, which takes any mechanism"
 

@@ -17,15 +17,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, checked_count, checked_number, real_rows
-from ..._showing import Brief
-from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.options import TimeOptions, Wrenches
-from ...errors import ModelWarning, StateError
-from ..actuation.efforts import Actuation
-from ..scaling import characteristic_length, sliding
-from .coordinates import Coordinates, chosen, showing, velocity_names
-from .projected import FreeMotions, applied, solutions, transposed
+from .._arrays import Array, checked_count, checked_number, real_rows
+from .._showing import Brief
+from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.options import TimeOptions, Wrenches
+from ..errors import ModelWarning, StateError
+from .actuation.efforts import actuation_matrix
+from .independent_coordinates import Coordinates, chosen, showing, velocity_names
+from .linear_algebra import FreeMotions, applied, solutions, transposed
+from .scaling import characteristic_length, sliding
 
 # the largest step, in radians and parts of the mechanism's length (of velocities, of the largest), and how often it is halved: large steps suffer
 # from curvature, small ones from rounding, and between them one is good
@@ -87,7 +87,7 @@ class Modes(Brief):
         away = checked_number("amplitude", amplitude, "") * (phase * self.shapes[mode]).real
         robot = self._of.mechanism
         q = robot.integrate(self._of.q, away)
-        return np.asarray(robot.project_configuration(q, metric="plain", time=self._of.time) if robot.nc else q)
+        return np.asarray(robot.project_configuration(q, metric="euclidean", time=self._of.time) if robot.nc else q)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,132 +158,129 @@ class Linearization(Brief):
             return Modes(eigenvalues, size, damping, states / largest, shapes / largest, self)
 
 
-class LinearizedDynamics(Actuation):
-    """Linear equations of motion."""
+def linearize(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, coordinates: Coordinates = None, *,
+    wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+) -> Linearization:  # fmt: skip
+    """The linear equations of motion near a state: of equilibrium, of steady motion, or any point of a trajectory.
 
-    def linearize(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, coordinates: Coordinates = None, *,
-        wrenches: Wrenches | None = None, time: ArrayLike | None = None,
-    ) -> Linearization:  # fmt: skip
-        """The linear equations of motion near a state: of equilibrium, of steady motion, or any point of a trajectory.
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) that satisfy the constraints
+    tau : (..., nv) generalised force, which stays as it is [N m, N]; default: none
+    coordinates : names of joints of the tree, or (joint, index) for one of several velocities, as many as there are freedoms of
+        velocity; default: those in which the motion shows best. Where rows hold velocities only, the configuration has
+        more freedoms, and their coordinates follow these
+    wrenches, time : as in :meth:`forward_dynamics`; they too stay as they are
 
-        Parameters
-        ----------
-        q, v : (..., nq), (..., nv) that satisfy the constraints
-        tau : (..., nv) generalised force, which stays as it is [N m, N]; default: none
-        coordinates : names of joints of the tree, or (joint, index) for one of several velocities, as many as there are freedoms of
-            velocity; default: those in which the motion shows best. Where rows hold velocities only, the configuration has
-            more freedoms, and their coordinates follow these
-        wrenches, time : as in :meth:`forward_dynamics`; they too stay as they are
+    Returns
+    -------
+    Linearization, with A, B, E and :meth:`~Linearization.modes`
 
-        Returns
-        -------
-        Linearization, with A, B, E and :meth:`~Linearization.modes`
+    Raises
+    ------
+    StateError
+        The state is off the loops; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
+        motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow. Of
+        many states a bad one is NaN, but for friction and for coordinates that will not do.
 
-        Raises
-        ------
-        StateError
-            The state is off the loops; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
-            motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow. Of
-            many states a bad one is NaN, but for friction and for coordinates that will not do.
+    Warns
+    -----
+    ModelWarning
+        The differences disagree by more than 1e-5 of the largest entry of A: motion is not smooth here, or changes within milliradians.
 
-        Warns
-        -----
-        ModelWarning
-            The differences disagree by more than 1e-5 of the largest entry of A: motion is not smooth here, or changes within milliradians.
+    References
+    ----------
+    Ridders, Accurate computation of F'(x) and F'(x) F''(x), 1982; Meijaard, Papadopoulos, Ruina and Schwab 2007 (the bicycle).
 
-        References
-        ----------
-        Ridders, Accurate computation of F'(x) and F'(x) F''(x), 1982; Meijaard, Papadopoulos, Ruina and Schwab 2007 (the bicycle).
+    Examples
+    --------
+    A bicycle that nobody steers, at 5 m/s: it stays upright by itself.
 
-        Examples
-        --------
-        A bicycle that nobody steers, at 5 m/s: it stays upright by itself.
+    >>> import sarrus
+    >>> bicycle = sarrus.mechanisms.whipple_bicycle()
+    >>> q = bicycle.assemble()
+    >>> v = bicycle.complete_velocity(q, {"rear wheel": 5.0 / 0.3, "lean": 0.0, "steer": 0.0})
+    >>> linear = bicycle.linearize(q, v, coordinates=["lean", "steer", "rear wheel"])
+    >>> moving = linear.modes().eigenvalues[-4:]
+    >>> moving.real.round(6).tolist()
+    [-0.322866, -0.775342, -0.775342, -14.07839]
+    """
+    a = robot.forward_dynamics(q, v, np.zeros(robot.nv) if tau is None else tau, wrenches=wrenches, time=time)
+    lead = a.shape[:-1]
+    q = np.broadcast_to(real_rows("q", q, robot.nq, finite=False), (*lead, robot.nq))
+    v = np.broadcast_to(real_rows("v", v, robot.nv), (*lead, robot.nv))
+    _moves_where_friction_is(robot, q, v, time)
 
-        >>> import sarrus
-        >>> bicycle = sarrus.mechanisms.whipple_bicycle()
-        >>> q = bicycle.assemble()
-        >>> v = bicycle.velocities(q, {"rear wheel": 5.0 / 0.3, "lean": 0.0, "steer": 0.0})
-        >>> linear = bicycle.linearize(q, v, coordinates=["lean", "steer", "rear wheel"])
-        >>> moving = linear.modes().eigenvalues[-4:]
-        >>> moving.real.round(6).tolist()
-        [-0.322866, -0.775342, -0.775342, -14.07839]
-        """
-        a = self.forward_dynamics(q, v, np.zeros(self.nv) if tau is None else tau, wrenches=wrenches, time=time)
-        lead = a.shape[:-1]
-        q = np.broadcast_to(real_rows("q", q, self.nq, finite=False), (*lead, self.nq))
-        v = np.broadcast_to(real_rows("v", v, self.nv), (*lead, self.nv))
-        self._moves_where_friction_is(q, v, time)
+    J = robot.constraint_jacobian(q, time=time, return_status=True)[0]
+    holonomic = [held for c in robot._constraints.values() for held in c.holonomic]
+    free = solutions(np.broadcast_to(J, (*lead, *J.shape[-2:])))
+    names, E_v, _ = chosen(robot, coordinates, free)
+    W = _dependence(free, E_v, names)
+    first, free_q = np.nonzero(E_v)[1].tolist(), solutions(J[..., holonomic, :])
+    columns = first + [k for k in showing(free_q, first) if k not in first]
+    E_q = np.eye(robot.nv)[columns]
+    all_names = tuple(velocity_names(robot)[k] for k in columns)
+    G = np.broadcast_to(_dependence(free_q, E_q, all_names), (*lead, robot.nv, len(columns)))
 
-        J = self.constraint_jacobian(q, time=time, return_status=True)[0]
-        holonomic = [held for c in self._constraints.values() for held in c.holonomic]
-        free = solutions(np.broadcast_to(J, (*lead, *J.shape[-2:])))
-        names, E_v, _ = chosen(self, coordinates, free)
-        W = _dependence(free, E_v, names)
-        first, free_q = np.nonzero(E_v)[1].tolist(), solutions(J[..., holonomic, :])
-        columns = first + [k for k in showing(free_q, first) if k not in first]
-        E_q = np.eye(self.nv)[columns]
-        all_names = tuple(velocity_names(self)[k] for k in columns)
-        G = np.broadcast_to(_dependence(free_q, E_q, all_names), (*lead, self.nv, len(columns)))
+    # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
+    step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
+    slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(robot.joint(name).type) for name in robot.joints)])
+    unit = np.where(slides, characteristic_length(robot.description), 1.0)
+    fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
+    reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
+    k, m, here = len(columns), len(names), (..., None, None, None, slice(None))
+    away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, robot.nv))], axis=-2)
+    away_v = np.concatenate([np.zeros((*lead, k, robot.nv)), transposed(W * reach_v)], axis=-2)
+    q_near = robot.integrate(q[here], step * away_q[..., None, None, :, :])
+    v_near = v[here] + step * away_v[..., None, None, :, :]
+    at: TimeOptions = {
+        "time": None if time is None else np.asarray(time, dtype=float)[..., None, None, None],
+        "return_status": True,
+    }
+    if robot.nc:
+        q_near = robot._configuration_plain(q_near, None, **at)[0]
+        v_near = robot._least_motion(q_near, v_near, None, 1.0 - E_v.sum(axis=0), **at)[0]
+    forces = np.zeros(robot.nv) if tau is None else np.asarray(tau, dtype=float)[here]
+    pushes = wrenches and {frame: np.asarray(w, dtype=float)[here] for frame, w in wrenches.items()}
+    a_near = robot.forward_dynamics(q_near, v_near, forces, wrenches=pushes, **at)[0]
+    rates = np.concatenate([v_near @ E_q.T, a_near @ E_v.T], axis=-1)
+    reach = np.concatenate([reach_q, reach_v], axis=-1)
+    slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
+    A, error = transposed(slope) / reach, transposed(error) / reach
+    moved = robot._bracket(transposed(G), v[..., None, :], return_status=True)[0]
+    A[..., :k, :k] += transposed(moved @ E_q.T)
+    _is_sure(robot, A, error, all_names)
 
-        # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
-        step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
-        slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(self.joint(name).type) for name in self.joints)])
-        unit = np.where(slides, characteristic_length(self.description), 1.0)
-        fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
-        reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
-        k, m, here = len(columns), len(names), (..., None, None, None, slice(None))
-        away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, self.nv))], axis=-2)
-        away_v = np.concatenate([np.zeros((*lead, k, self.nv)), transposed(W * reach_v)], axis=-2)
-        q_near = self.integrate(q[here], step * away_q[..., None, None, :, :])
-        v_near = v[here] + step * away_v[..., None, None, :, :]
-        at: TimeOptions = {
-            "time": None if time is None else np.asarray(time, dtype=float)[..., None, None, None],
-            "return_status": True,
-        }
-        if self.nc:
-            q_near = self._configuration_plain(q_near, None, **at)[0]
-            v_near = self._least_motion(q_near, v_near, None, 1.0 - E_v.sum(axis=0), **at)[0]
-        forces = np.zeros(self.nv) if tau is None else np.asarray(tau, dtype=float)[here]
-        pushes = wrenches and {frame: np.asarray(w, dtype=float)[here] for frame, w in wrenches.items()}
-        a_near = self.forward_dynamics(q_near, v_near, forces, wrenches=pushes, **at)[0]
-        rates = np.concatenate([v_near @ E_q.T, a_near @ E_v.T], axis=-1)
-        reach = np.concatenate([reach_q, reach_v], axis=-1)
-        slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
-        A, error = transposed(slope) / reach, transposed(error) / reach
-        moved = self._bracket(transposed(G), v[..., None, :], return_status=True)[0]
-        A[..., :k, :k] += transposed(moved @ E_q.T)
-        self._is_sure(A, error, all_names)
+    E = np.concatenate([np.zeros((*lead, k, robot.nv)), E_v @ free.constrained_inverse(robot.mass_matrix(q))], axis=-2)
+    S = actuation_matrix(robot, q) if robot.actuated else np.zeros((robot.nv, 0))
+    rate = np.concatenate([applied(E_q, v), applied(E_v, a)], axis=-1)
+    return Linearization(all_names, names, A, E @ S, E, rate, error, G, W, q, time, robot)
 
-        E = np.concatenate(
-            [np.zeros((*lead, k, self.nv)), E_v @ free.constrained_inverse(self.mass_matrix(q))], axis=-2
+
+def _moves_where_friction_is(robot: LoopFunctions, q: Array, v: Array, time: ArrayLike | None) -> None:
+    rough = {name: j for name, j in robot._joints.items() if np.any(np.asarray(j.type.friction) > 0.0)}
+    if not rough:
+        return
+    slow = MOVING * np.maximum(1.0, abs(v).max(axis=-1, initial=0.0))[..., None]
+    for name, velocity in robot.joint_states(q, v, time=time).v.items():
+        if name in rough and np.any((abs(velocity) < slow) & (np.asarray(rough[name].type.friction) > 0.0)):
+            fault = "stands still and has Coulomb friction, which jumps there: motion has no linear equations"
+            raise StateError(f"joint '{name}' {fault}; linearise where it moves, or without the friction")
+
+
+def _is_sure(robot: LoopFunctions, A: Array, error: Array, names: tuple[str, ...]) -> None:
+    if A.ndim == 2 and not np.isfinite(A).all():
+        k = int(np.argmax(~np.isfinite(A).all(axis=0)))
+        which = names[k] if k < len(names) else "a velocity"
+        raise StateError(
+            f"no state near this one deviates along '{which}' and satisfies the constraints: is the position singular?"
         )
-        S = self.actuation_jacobian(q) if self.actuated else np.zeros((self.nv, 0))
-        rate = np.concatenate([applied(E_q, v), applied(E_v, a)], axis=-1)
-        return Linearization(all_names, names, A, E @ S, E, rate, error, G, W, q, time, self)
-
-    def _moves_where_friction_is(self, q: Array, v: Array, time: ArrayLike | None) -> None:
-        rough = {name: j for name, j in self._joints.items() if np.any(np.asarray(j.type.friction) > 0.0)}
-        if not rough:
-            return
-        slow = MOVING * np.maximum(1.0, abs(v).max(axis=-1, initial=0.0))[..., None]
-        for name, velocity in self.joint_velocities(q, v, time=time).items():
-            if name in rough and np.any((abs(velocity) < slow) & (np.asarray(rough[name].type.friction) > 0.0)):
-                fault = "stands still and has Coulomb friction, which jumps there: motion has no linear equations"
-                raise StateError(f"joint '{name}' {fault}; linearise where it moves, or without the friction")
-
-    def _is_sure(self, A: Array, error: Array, names: tuple[str, ...]) -> None:
-        if A.ndim == 2 and not np.isfinite(A).all():
-            k = int(np.argmax(~np.isfinite(A).all(axis=0)))
-            which = names[k] if k < len(names) else "a velocity"
-            raise StateError(
-                f"no state near this one deviates along '{which}' and satisfies the constraints: is the position singular?"
-            )
-        relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
-        off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)
-        if off > DOUBTFUL:
-            fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
-            warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
+    relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
+    off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)
+    if off > DOUBTFUL:
+        fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
+        warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
 
 
 def _dependence(free: FreeMotions, E: Array, names: tuple[str, ...]) -> Array:

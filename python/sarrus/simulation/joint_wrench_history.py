@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import Array
 from .._showing import table
-from ..analysis.actuation.pin_loads import PinLoads
+from ..analysis.actuation.joint_wrenches import JointWrenches
 from ..errors import raise_no_such_name
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class PinLoad(NamedTuple):
     not_unique: str
 
 
-class PinLoadHistory(PinLoads):
-    """Wrenches (n, 6) of all joints along a motion, made by :meth:`Trajectory.pin_loads`; printed, a table.
+class JointWrenchHistory(JointWrenches):
+    """Wrenches (n, 6) of all joints along a motion, made by :meth:`Trajectory.joint_wrenches`; printed, a table.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class PinLoadHistory(PinLoads):
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-    >>> loads = sarrus.simulate(robot, [0.5], [0.0], 2.0).pin_loads()
+    >>> loads = sarrus.simulate(robot, [0.5], [0.0], 2.0).joint_wrenches()
     >>> pivot = loads.summary[0]
     >>> pivot.joint, pivot.quantity, round(pivot.maximum, 2), pivot.unit
     ('pivot', 'force', 24.42, 'N')
@@ -58,12 +58,12 @@ class PinLoadHistory(PinLoads):
 
     t: Array
 
-    def __init__(self, loads: PinLoads, t: Array) -> None:
+    def __init__(self, loads: JointWrenches, t: Array) -> None:
         super().__init__(dict(loads), loads.efforts, loads._at)
         self.t = t
 
-    def __reduce__(self) -> tuple[type[PinLoadHistory], tuple[PinLoads, Array]]:
-        return PinLoadHistory, (PinLoads(dict(self), self.efforts, self._at), self.t)
+    def __reduce__(self) -> tuple[type[JointWrenchHistory], tuple[JointWrenches, Array]]:
+        return JointWrenchHistory, (JointWrenches(dict(self), self.efforts, self._at), self.t)
 
     @property
     def summary(self) -> tuple[PinLoad, ...]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, checked_truth, common_axes, real_array, real_rows
-from ..._core import Status
-from ...dynamics.loop_operations import LoopFunctions
-from ...errors import StateError
+from .._arrays import Array, checked_truth, common_axes, real_array, real_rows
+from .._core import Status
+from ..analysis.linear_algebra import transposed
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import StateError
 from .chains import TakenApart
-from .projected import transposed
 
 LARGEST = 1e50  # beyond it products of what is computed from these overflow
 

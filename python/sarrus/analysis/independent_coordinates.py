@@ -17,11 +17,12 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import Array
-from ...description.joints import PARAMETERS
-from ...dynamics.loop_operations import LoopFunctions
-from ...errors import ModelError, StateError
-from .projected import FreeMotions, applied, loop_motions, solutions, transposed
+from .._arrays import Array
+from ..description.joints import PARAMETERS
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError, StateError
+from .assembly.closing import closing
+from .linear_algebra import FreeMotions, applied, both_solutions, orthonormal, solutions, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None
 
@@ -177,3 +178,15 @@ def showing(free: FreeMotions, first: Sequence[int] = ()) -> list[int]:
         columns.append(k)
         P = P - np.outer(P[:, k], P[k]) / P[k, k]
     return sorted(columns)
+
+
+def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
+    """What solves J x = g of the mechanism's constraints, whose rank is decided where radians and metres compare: in any units."""
+    loops = closing(robot, (), ()).loops
+    R, C = loops.row_scale[:, None], loops.column_scale[:, None]
+    solution, idle = both_solutions(R * J * C[:, 0])
+    basis, idle = orthonormal(C * solution.basis)[0], orthonormal(R * idle)[0]
+    # of all x that solve it the shortest, and nothing for what no x gives
+    inverse = C * solution.inverse * R[:, 0]
+    inverse = inverse - basis @ (transposed(basis) @ inverse)
+    return FreeMotions(basis, solution.freedom, inverse - (inverse @ idle) @ transposed(idle))

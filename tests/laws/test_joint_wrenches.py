@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 import sarrus
-from sarrus.analysis.actuation.pin_loads import COMPONENTS
+from sarrus.analysis.actuation.joint_wrenches import COMPONENTS
 from tests.effort import examples
 from tests.laws.test_closing_joint_laws import RECUT, RECUTS, TERMS, cuts
 from tests.laws.test_laws import assert_equal, wrench_at
@@ -56,7 +56,7 @@ def assert_balanced(robot, q, v, a, loads):
 @given(mechanisms(), seeds())
 def test_bodies_of_a_tree_are_balanced(robot, seed):
     q, v, a = random_state(robot, np.random.default_rng(seed))
-    loads = robot.pin_loads(q, v, a)
+    loads = robot.joint_wrenches(q, v, a)
     assert_balanced(robot, q, v, a, loads)
     assert loads.not_unique == {}
     tau = robot.inverse_dynamics(q, v, a)
@@ -69,7 +69,7 @@ def test_bodies_of_loops_are_balanced(closed):
     """Rods, rolling contacts and prescribed motions too, whatever acts along the joints of the tree."""
     robot, (q, v, tau, time) = closed.robot, closed.state
     a, loops = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
-    loads = robot.pin_loads(q, v, a, multipliers=loops.multipliers, actuated=robot.joints, time=time)
+    loads = robot.joint_wrenches(q, v, a, multipliers=loops.multipliers, actuated=robot.joints, time=time)
     assert_balanced(robot, q, v, a, loads)
     scale = max(1.0, np.abs(tau).max(initial=0.0), np.abs(loops.multipliers).max(initial=0.0))
     for name in robot.joints:
@@ -85,8 +85,8 @@ def test_a_cut_changes_nothing(closed, seed):
         robot, q, v = one.robot, one.q, one.v
         motors = sorted(spec.name for spec in closed.description.joints if spec.joint.nv)
         u = np.linspace(1.0, 2.0, sum(robot.joint(name).type.nv for name in motors))
-        a = robot.forward_dynamics(q, v, robot.actuation_jacobian(q, motors) @ u)
-        loads = robot.pin_loads(q, v, a, actuated=motors)
+        a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, motors) @ u)
+        loads = robot.joint_wrenches(q, v, a, actuated=motors)
         assert_balanced(robot, q, v, a, loads)
         told.append((loads, loads.not_unique if robot.nc else {}))
     largest = max(1.0, *(np.abs(load).max() for load in told[0][0].values()))
@@ -100,16 +100,16 @@ def test_a_cut_changes_nothing(closed, seed):
 def test_a_batch_is_its_states():
     robot = sarrus.mechanisms.slider_crank()
     q = robot.follow({"motor": np.linspace(0.3, 1.0, 4)}, robot.assemble(fixed={"motor": 0.3}))
-    v = robot.velocities(q, {"motor": 2.0})
-    a = robot.accelerations(q, v, {"motor": 0.0})
-    many = robot.pin_loads(q, v, a)
+    v = robot.complete_velocity(q, {"motor": 2.0})
+    a = robot.complete_acceleration(q, v, {"motor": 0.0})
+    many = robot.joint_wrenches(q, v, a)
     for k in range(4):
-        one = robot.pin_loads(q[k], v[k], a[k])
+        one = robot.joint_wrenches(q[k], v[k], a[k])
         for name, load in one.items():
             np.testing.assert_allclose(many[name][k], load, atol=1e-12)
         np.testing.assert_allclose(many.efforts["motor"][k], one.efforts["motor"], atol=1e-12)
     assert many.not_unique == one.not_unique
-    assert repr(many) == f"<PinLoads of '{robot.name}': 4 joints in 4 states>"
+    assert repr(many) == f"<JointWrenches of '{robot.name}': 4 joints in 4 states>"
     unique = robot.mobility(q[0]).unique_reactions
     assert {name for name, known in unique.items() if not known} == set(many.not_unique)
 
@@ -120,9 +120,9 @@ def test_efforts_of_a_prescribed_motion():
     b.add_prescribed_motion("drive", "motor", sarrus.laws.polynomial(0.5, 3.0))
     driven, free = b.build(), sarrus.mechanisms.four_bar()
     q = free.assemble(fixed={"motor": 0.5})
-    v = free.velocities(q, {"motor": 3.0})
-    a = free.accelerations(q, v, {"motor": 0.0})
-    by_law, by_motor = driven.pin_loads(q, v, a, actuated=(), time=0.0), free.pin_loads(q, v, a)
+    v = free.complete_velocity(q, {"motor": 3.0})
+    a = free.complete_acceleration(q, v, {"motor": 0.0})
+    by_law, by_motor = driven.joint_wrenches(q, v, a, actuated=(), time=0.0), free.joint_wrenches(q, v, a)
     np.testing.assert_allclose(by_law.efforts["drive"], by_motor.efforts["motor"], atol=1e-11)
     for name in by_motor:
         np.testing.assert_allclose(by_law[name], by_motor[name], atol=1e-11)
@@ -131,19 +131,19 @@ def test_efforts_of_a_prescribed_motion():
 def test_a_batch_marks_its_bad_states():
     robot = sarrus.mechanisms.four_bar()
     q = np.array([robot.assemble(), np.full(3, np.nan)])
-    loads = robot.pin_loads(q, np.zeros(3), np.zeros(3))
+    loads = robot.joint_wrenches(q, np.zeros(3), np.zeros(3))
     assert all(np.isfinite(load[0]).all() and np.isnan(load[1]).all() for load in loads.values())
-    assert loads.not_unique == robot.pin_loads(q[0], np.zeros(3), np.zeros(3)).not_unique
+    assert loads.not_unique == robot.joint_wrenches(q[0], np.zeros(3), np.zeros(3)).not_unique
 
 
 def test_what_cannot_be_told():
     robot = sarrus.mechanisms.four_bar()
     q, rest = robot.assemble(), np.zeros(3)
     with pytest.raises(sarrus.NotRealizableError, match="cannot bring this motion about"):
-        robot.pin_loads(q, rest, rest, actuated=())
+        robot.joint_wrenches(q, rest, rest, actuated=())
     a, loops = robot.forward_dynamics(q, rest, [0.0, 1.0, 0.0], return_reactions=True)
     with pytest.raises(sarrus.ModelError, match="name in actuated= the joints that are driven"):
-        robot.pin_loads(q, rest, a, multipliers=loops.multipliers, actuated=["pin2"])
+        robot.joint_wrenches(q, rest, a, multipliers=loops.multipliers, actuated=["pin2"])
 
 
 def test_a_swinging_pendulum(tmp_path):
@@ -151,7 +151,7 @@ def test_a_swinging_pendulum(tmp_path):
     robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     t = np.sort(np.concatenate([np.linspace(0.0, 1.0, 400), np.linspace(0.9, 1.0, 300)]))
     q, v, a = np.sin(2 * t)[:, None], 2 * np.cos(2 * t)[:, None], -4 * np.sin(2 * t)[:, None]
-    loads = sarrus.Trajectory.from_motion(robot, t, q, v, a).pin_loads()
+    loads = sarrus.Trajectory.from_motion(robot, t, q, v, a).joint_wrenches()
     along, across = 2.0 * (9.81 * np.cos(q) + 0.5 * v**2), 2.0 * (9.81 * np.sin(q) + 0.5 * a)
     force = np.hypot(along, across)[:, 0]
     row = loads.summary[0]
@@ -169,7 +169,7 @@ def test_a_swinging_pendulum(tmp_path):
 def test_as_a_data_frame():
     pytest.importorskip("pandas")
     robot = sarrus.mechanisms.pendulum()
-    loads = sarrus.Trajectory.from_motion(robot, np.linspace(0.0, 1.0, 5), *np.ones((3, 5, 1))).pin_loads()
+    loads = sarrus.Trajectory.from_motion(robot, np.linspace(0.0, 1.0, 5), *np.ones((3, 5, 1))).joint_wrenches()
     assert loads.to_dataframe().loc[0, "maximum"] == loads.summary[0].maximum
 
 
@@ -178,23 +178,23 @@ def test_along_a_run_as_in_its_states():
     q = robot.assemble(fixed={"motor": 0.5})
     drive = sarrus.control.PID("motor", proportional=20.0, derivative=2.0, target=1.0)
     run = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=drive)
-    along, by_state = run.pin_loads(), robot.pin_loads(run.q, run.v, run.a)
+    along, by_state = run.joint_wrenches(), robot.joint_wrenches(run.q, run.v, run.a)
     for name, load in by_state.items():
         np.testing.assert_allclose(along[name], load, atol=1e-7)
     np.testing.assert_allclose(along.efforts["motor"][:, 0], run.tau[:, 0], atol=1e-12)
     # what acts in a joint without a motor is told too
     pushed = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=sarrus.control.PrescribedEffort("pin1", 3.0))
-    np.testing.assert_allclose(pushed.pin_loads().efforts["pin1"], 3.0, atol=1e-9)
+    np.testing.assert_allclose(pushed.joint_wrenches().efforts["pin1"], 3.0, atol=1e-9)
 
 
 def test_multipliers_of_one_state_serve_many():
     robot = sarrus.mechanisms.stewart()
     q = np.broadcast_to(robot.assemble(), (2, 3, robot.nq))
     rest, mu = np.zeros((2, 3, robot.nv)), np.arange(float(robot.nc))
-    one = robot.pin_loads(q, rest, rest, multipliers=mu)
-    each = robot.pin_loads(q, rest, rest, multipliers=np.broadcast_to(mu, (2, 3, robot.nc)))
+    one = robot.joint_wrenches(q, rest, rest, multipliers=mu)
+    each = robot.joint_wrenches(q, rest, rest, multipliers=np.broadcast_to(mu, (2, 3, robot.nc)))
     for name in robot.constraints:
         assert one[name].shape == (2, 3, 6)
         np.testing.assert_allclose(one[name], each[name])
     with pytest.raises(sarrus.ShapeError, match="leading axes do not broadcast"):
-        robot.pin_loads(q, rest, rest, multipliers=np.ones((4, robot.nc)))
+        robot.joint_wrenches(q, rest, rest, multipliers=np.ones((4, robot.nc)))

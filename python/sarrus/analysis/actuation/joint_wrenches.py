@@ -1,0 +1,277 @@
+"""What the joints of a mechanism carry, told in the same way wherever its tree was cut: what bearings are chosen by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._arrays import Array, common_axes, real_array, real_rows
+from ..._core import tolerances
+from ..._showing import largest, table
+from ...description.specs import Description
+from ...dynamics.joint_bases import joint_bases
+from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.options import Wrenches
+from ...dynamics.reactions import carried_by_tree, in_frame, in_world
+from ...errors import ModelError
+from ..linear_algebra import applied, transposed
+from ..mobility.self_stress import braced_wrenches
+from ..scaling import PRESENT, ScaledLoops, null_space, six
+from .efforts import actuation_matrix, actuator_efforts, motors_of
+
+COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+LOOKED_AT = 5  # states of a batch in which it is asked what is unique: of a mechanism it is the same nearly everywhere
+
+
+class JointWrenches(dict[str, Array]):
+    """Wrench on the child of every joint: name -> (..., 6) [moment; force], in the joint's frame on the child [N m, N].
+
+    What :meth:`~sarrus.Mechanism.joint_wrenches` returns. Rods and rolling contacts are in it too, by the names of their constraints.
+
+    Attributes
+    ----------
+    efforts : name -> (..., k) what brings the motion about: motors, by their joints' names, and prescribed motions, by their constraints' [N m, N]
+    """
+
+    efforts: dict[str, Array]
+
+    def __init__(self, loads: dict[str, Array], efforts: dict[str, Array], at: tuple[Any, Array, Array | None]) -> None:
+        super().__init__(loads)
+        self.efforts, self._at = efforts, at
+
+    # of themselves only, as all answers that hold arrays: those of two would be neither equal nor not
+    __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
+
+    @cached_property
+    def not_unique(self) -> dict[str, tuple[str, ...]]:
+        """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.
+
+        Of these the loads have the share of the solution of least norm, and bodies that give a little share otherwise. Looked at in up to five of the
+        states, evenly spread.
+
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> rest = [0.0, 0.0, 0.0]
+        >>> robot.joint_wrenches(robot.assemble(), rest, rest).not_unique["pin2"]
+        ('moment x', 'moment z', 'force y')
+        """
+        robot, q, time = self._at
+        if not robot.nc:
+            return {}
+        q = q.reshape(-1, robot.nq)
+        when = None if time is None else np.broadcast_to(time, self._at[1].shape[:-1]).ravel()
+        sound = np.flatnonzero(np.isfinite(q).all(axis=1))
+        loose_of: dict[str, NDArray[np.bool_]] = {}
+        for k in np.unique(sound[np.linspace(0, len(sound) - 1, LOOKED_AT).astype(int)]) if len(sound) else ():
+            for name, loose in _loose(robot, q[k], None if when is None else float(when[k])).items():
+                loose_of[name] = loose_of.get(name, False) | loose
+        named = {name: tuple(c for c, one in zip(COMPONENTS, loose_of[name], strict=True) if one) for name in self}
+        return {name: components for name, components in named.items() if components}
+
+    def __repr__(self) -> str:
+        shape = next((load.shape[:-1] for load in self.values()), ())
+        states = f" in {' x '.join(map(str, shape))} states" if shape else ""
+        return f"<JointWrenches of '{self._at[0].name}': {len(self)} joints{states}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, largest(load[..., 3:]), largest(load[..., :3]), ", ".join(self.not_unique.get(name, ())))
+            for name, load in self.items()
+        ]
+        return table(rows, "What joints carry at most", ("", "force [N]", "moment [N m]", "not unique"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self), self.efforts, self._at)
+
+
+def joint_wrenches(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None,
+    actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+) -> JointWrenches:  # fmt: skip
+    """What every joint carries in a motion: the wrench that it exerts on its child, with what its own motor, friction and spring do.
+
+    It does not depend on which joint closes a loop, and a reversed joint is no exception. Where nothing but rounding tells the
+    share of a joint, in `not_unique` components, it is that of the least multipliers.
+
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv); where there are loops, a motion that they allow
+    multipliers : (..., nc) what the loops carry, as :meth:`forward_dynamics` returns it for known forces; default: what they carry
+        while the motors bring the motion about, by :meth:`actuator_efforts`, or the prescribed motions
+    actuated : names of the joints that have motors; default: those that the description says. On a tree every joint is driven
+    wrenches, time : as :meth:`forward_dynamics`
+
+    Returns
+    -------
+    JointWrenches : a dict, joint -> (..., 6) [moment; force] on the child, in the joint's frame there [N m, N]
+
+    Raises
+    ------
+    NotRealizableError, StateError
+        As :meth:`actuator_efforts`, where the motors cannot bring the motion about or the loops do not allow it.
+    ModelError
+        With multipliers, motors in joints that close loops do not account for all that acts: what of it is in which joint is not known.
+
+    References
+    ----------
+    van der Merwe 4.23, 4.30 with 5.22. Wojtyra, Joint reaction forces in multibody systems with redundant constraints, Multibody
+    System Dynamics 14, 2005.
+
+    Examples
+    --------
+    A four-bar that its motor holds still: its pins carry its weight.
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> q, rest = robot.assemble(fixed={"motor": 0.5}), np.zeros(3)
+    >>> loads = robot.joint_wrenches(q, rest, rest)
+    >>> loads
+    <JointWrenches of 'four-bar': 4 joints>
+    >>> on_ground = [robot.pose(q, robot.joint(name).child)[:3, :3] @ loads[name][3:] for name in ("motor", "pivot")]
+    >>> bool(np.allclose(sum(on_ground), [0.0, 0.0, 9.81 * robot.mass]))
+    True
+    >>> bool(np.allclose(loads.efforts["motor"], loads["motor"][1]))
+    True
+    """
+    return joint_wrenches_with(robot, q, v, a, multipliers=multipliers, actuated=actuated, wrenches=wrenches, time=time)
+
+
+def joint_wrenches_with(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None,
+    actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    friction: Array | None = None,
+) -> JointWrenches:  # fmt: skip
+    """The same where forces (..., all nv) act along joints too, which are no motors'. With loops it takes multipliers."""
+    names = motors_of(robot, actuated)
+    f = robot._open_reactions(q, v, a, wrenches=wrenches)[0]
+    q = real_array("q", q)
+    if not robot.constraints:
+        tau = robot.inverse_dynamics(q, v, a, wrenches=wrenches) - (0.0 if friction is None else friction)
+        driven = [name for name in robot.joints if robot.joint(name).nv]
+        loads = {name: _on_child(robot, q, name, f[name]) for name in robot.joints}
+        return JointWrenches(loads, {name: tau[..., robot.joint(name).v_slice] for name in driven}, (robot, q, None))
+
+    if multipliers is None:
+        how: dict[str, Any] = {"actuated": names, "wrenches": wrenches, "time": time}
+        u, multipliers = actuator_efforts(robot, q, v, a, return_reactions=True, **how)
+    else:
+        u = _efforts_behind(robot, q, v, a, multipliers, names, wrenches, time, friction)
+    across, efforts = across_loops(robot, q, u, multipliers, names, time)
+    if friction is not None:
+        rubbing = by_friction(robot, q, friction, time)
+        for k, name in enumerate(robot.constraints):
+            across[..., k, :] += rubbing.get(name, 0.0)
+    through = carried_by_tree(robot, q, across)
+    along = robot._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which the tree's joints have felt
+    loads = {name: _on_child(robot, q, name, f[name] - through.get(name, 0.0)) for name in robot.joints}
+    of_loops = {name: (across + along)[..., k, :] for k, name in enumerate(robot.constraints)}
+    loads |= {name: of_loops[name] for name in robot.constraints if robot.constraint(name).bodies}
+    when = None if time is None else real_array("time", time)
+    return JointWrenches(
+        {name: loads[name] for name in (*robot._joints, *loads) if name in loads}, efforts, (robot, q, when)
+    )
+
+
+def across_loops(
+    robot: LoopFunctions, q: Array, u: Array, multipliers: ArrayLike, names: Sequence[str], time: ArrayLike | None
+) -> tuple[Array, dict[str, Array]]:
+    """Wrenches (..., constraints, 6) on the constraints' children, with those of motors there; and the efforts of motors by name."""
+    mu = real_rows("multipliers", multipliers, robot.nc, finite=False)
+    lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
+    mu = np.broadcast_to(mu, (*lead, robot.nc))
+    ends = np.cumsum([0, *(robot.joint(name).type.nv for name in names)])
+    efforts = {name: u[..., first:last] for name, first, last in zip(names, ends, ends[1:], strict=False)}
+    across = robot._loop_wrenches(q, mu, time=time, return_status=True)[0]
+    across = np.array(np.broadcast_to(across, (*mu.shape[:-1], *across.shape[-2:])))
+    for k, name in enumerate(robot.constraints):
+        if name in efforts:  # a motor in a joint that closes a loop acts on its two bodies as the loop does
+            across[..., k, :] += _by_motor(robot, q, name, efforts[name], time)
+        elif robot.constraint(name).kind == "PrescribedMotion":
+            efforts[name] = mu[..., robot.constraint(name).rows]
+    return across, efforts
+
+
+def _on_child(robot: LoopFunctions, q: Array, name: str, wrench: Array) -> Array:
+    """What a joint of the tree exerts on its child, of what it exerts on the body that it carries."""
+    joint = robot.joint(name)
+    if not joint.reversed:
+        return wrench
+    spec = next(spec for spec in robot.description.joints if spec.name == name)
+    placed = (
+        np.eye(4) if body == "ground" else robot.pose(q, body, return_status=True)[0]
+        for body in (spec.parent, spec.child)
+    )
+    parent, child = (pose @ at.matrix for pose, at in zip(placed, (spec.at_parent, spec.at_child), strict=True))
+    return in_frame(child, -in_world(parent, wrench))
+
+
+def _by_motor(robot: LoopFunctions, q: Array, name: str, u: Array, time: ArrayLike | None) -> Array:
+    """Wrench (..., 6) of a motor's efforts (..., nv) on the child of a joint that closes a loop: psi u, of the joint standing alone."""
+    d = robot.description
+    spec = next(spec for spec in d.joints if spec.name == name)
+    spec = replace(spec, parent="ground", child=d.bodies[0].name, loop=False, tree=True, laws=())
+    alone = Description(d.name, d.gravity, d.bodies[:1], (spec,))
+    x = robot.joint_states(q, time=time).q[name]
+    return applied(joint_bases(type(robot)(alone), x, name)[2], u)
+
+
+def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
+    """Wrenches (..., 6) of forces (..., all nv) along joints that close loops, on their children; of those that have any."""
+    along = {joint.name: friction[..., joint._all_v] for joint in robot._closing_joints}
+    return {name: _by_motor(robot, q, name, f, time) for name, f in along.items() if f.any()}
+
+
+def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> Array:
+    """Forces (..., all nv) along joints as a generalised force (..., nv)."""
+    tau: Array = friction[..., : robot.nv]
+    if friction.shape[-1] > robot.nv:
+        J = robot._loop_joint_jacobian(q, time=time, return_status=True)[0]
+        tau = tau + applied(transposed(J), friction[..., robot.nv :])
+    return tau
+
+
+def _efforts_behind(
+    robot: LoopFunctions, q: Array, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike, names: Sequence[str], wrenches: Wrenches | None,
+    time: ArrayLike | None, friction: Array | None,
+) -> Array:  # fmt: skip
+    """Efforts of motors (..., nu) where it is known what the loops carry: of tau = M a + h - J^T lambda."""
+    mu = real_rows("multipliers", multipliers, robot.nc, np.shape(q)[:-1], finite=False)
+    needed = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
+    carried = applied(transposed(robot.constraint_jacobian(q, time=time)), mu)
+    tau = needed - carried - (0.0 if friction is None else along_tree(robot, q, friction, time))
+    if all(not robot.joint(name).closes_loop for name in names):
+        return np.concatenate([tau[..., :0], *(tau[..., robot.joint(name).v_slice] for name in names)], axis=-1)
+    S = actuation_matrix(robot, q, names)
+    sound = np.isfinite(S).all(axis=(-2, -1), keepdims=True)
+    u = applied(np.linalg.pinv(np.where(sound, S, 0.0)), tau)
+    with np.errstate(invalid="ignore"):
+        other = np.abs(tau - applied(S, u)).max(axis=-1) > 1e-6 * (np.abs(needed) + np.abs(carried)).max(axis=-1)
+    if other.any():
+        raise ModelError(
+            "what the joints carry is not known: more acts than the motors, of which some are in joints that close loops; "
+            "name in actuated= the joints that are driven"
+        )
+    return u
+
+
+def _loose(robot: Any, q: Array, time: float | None) -> dict[str, NDArray[np.bool_]]:
+    """Which components (6,) of a joint's load self-stresses put through it, on the child."""
+    loops = ScaledLoops(robot, q, time)
+    residual = np.abs(loops.residual(q)).max(initial=0.0)
+    J = loops.jacobian(q)
+    stress = null_space(J.T, max(tolerances.negligible, 100.0 * residual) * max(1.0, float(np.linalg.norm(J, 2))))
+    braced = braced_wrenches(robot, q, (loops.row_scale[:, None] * stress).T, time)
+    loose = {}
+    for name, wrench in braced.items():
+        if name in robot.joints:
+            # what couplers put along the joint's motion is no reaction
+            across = joint_bases(robot, q, name)[1]
+            wrench = _on_child(robot, q, name, applied(across @ across.T, wrench))
+        loose[name] = np.linalg.norm(wrench * six(1.0, loops.length), axis=0) > PRESENT
+    return loose

@@ -1,1 +1,0 @@
-"""Equations of motion as the works write them."""

@@ -1,1 +1,0 @@
-"""Mechanisms that nothing ties to the ground: momentum decides how their base moves."""

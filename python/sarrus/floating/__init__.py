@@ -1,0 +1,24 @@
+"""Mechanisms that nothing ties to the ground, each function asked of one: momentum decides how their base moves (SpaceDyn).
+
+Those of the centre of mass are answered for mechanisms that stand, too.
+"""
+
+from .centroid import center_of_mass_jacobian, centroidal_momentum_bias
+from .partition import (
+    base_reaction,
+    equations_of_motion,
+    generalized_jacobian,
+    generalized_jacobian_derivative,
+    momentum_about,
+    momentum_velocity,
+)
+from .planning import dynamic_singularity_map, motion, path, reaction_null_space, resolved_rate
+
+__all__ = [
+    "base_reaction", "center_of_mass_jacobian", "centroidal_momentum_bias", "dynamic_singularity_map", "equations_of_motion", "generalized_jacobian", "generalized_jacobian_derivative",
+    "momentum_about", "momentum_velocity", "motion", "path", "reaction_null_space", "resolved_rate",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

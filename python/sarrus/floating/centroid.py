@@ -1,0 +1,37 @@
+"""How the centre of mass and the momentum about it change: of mechanisms that float and of those that stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from .._arrays import Array
+from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.operations import _operation
+from ..dynamics.options import StateOptions
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+
+@_operation
+def center_of_mass_jacobian(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+    """Jacobian (..., 3, nv) of :meth:`~sarrus.Mechanism.center_of_mass` by the velocities of the tree (SpaceDyn 3.24 per total mass).
+
+    >>> import sarrus
+    >>> sarrus.floating.center_of_mass_jacobian(sarrus.mechanisms.pendulum(length=0.5), [0.0]).ravel().tolist()
+    [-0.5, 0.0, 0.0]
+    """
+
+
+@_operation
+def centroidal_momentum_bias(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]
+) -> Array:
+    """(d A_G / dt) v (..., 6): rate of the centroidal momentum at zero acceleration of the joints of the tree.
+
+    >>> import sarrus
+    >>> float(sarrus.floating.centroidal_momentum_bias(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [1.0])[5])
+    1.0
+    """

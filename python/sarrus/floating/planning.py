@@ -1,0 +1,578 @@
+"""Motions of a mechanism whose base floats: to where its motors can bring an end point, and what becomes of the base meanwhile.
+
+All of it asks the same of the joints' velocities phi-dot: what the loops want, J phi-dot = c; that frames move as said, J* phi-dot = x_h-dot
+- drift; and that components of the base's velocity vanish, which are rows of the base's own J*. The least phi-dot that does all of it is
+taken, metres compared with radians by the mechanism's characteristic length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import Array, check_callable, checked_number, real_array, real_rows
+from .._core import tolerances
+from .._showing import Brief
+from ..analysis.independent_coordinates import component_rows, frame_components
+from ..analysis.linear_algebra import applied, solutions, transposed
+from ..analysis.scaling import characteristic_length, six, sliding
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError
+from ..mechanism import checked_mechanism
+from ..spatial import Rotation
+from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity
+
+MOST_STEPS = 1_000_000  # of a motion, at about a millisecond each
+UNREACHED = 1e-6  # of what is asked: more than rounding and regularisation leave of an equation that has a solution
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReactionNullSpace(Brief):
+    """Velocities of the joints that leave the base at rest.
+
+    Attributes
+    ----------
+    basis : (..., nv, freedom) velocities of the mechanism, that of the base in them, orthonormal in the joints' velocities (metres per
+        second divided by the characteristic length); zero columns where other states of a batch have more
+    freedom : (...) how many there are; -1 where the state is not finite
+    projector : (..., nv - 6, nv - 6) takes joint velocities to the nearest ones that leave the base at rest
+    """
+
+    basis: Array
+    freedom: NDArray[np.int64]
+    projector: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DynamicSingularityMap(Brief):
+    """What :meth:`~sarrus.floating.dynamic_singularity_map` found, an array (...) each.
+
+    Attributes
+    ----------
+    smallest, smallest_fixed : the last singular value of the generalized Jacobian that is not usually zero, and the same of the Jacobian of
+        the mechanism whose base is held; of independent unit motions, radians and metres compared by the characteristic length
+    rank, rank_fixed : how many are not zero; -1 where there is no answer
+    condition : largest over smallest of the generalized Jacobian; infinite at singularities
+    manipulability : the product of them, sqrt(det J* J*^T) where there are no more rows than motions
+    singularity : "regular", "dynamic" (masses make it so: with the base held, it is none), "kinematic" (the other way round), "both"; "" where
+        there is no answer
+    """
+
+    smallest: Array
+    smallest_fixed: Array
+    rank: NDArray[np.int64]
+    rank_fixed: NDArray[np.int64]
+    condition: Array
+    manipulability: Array
+    singularity: NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FreeFloatingMotion(Brief):
+    """A motion on a floating base.
+
+    Attributes
+    ----------
+    t, q, v : (n,) [s], (n, nq), (n, nv)
+    base_rotation : (n, 3) rotation vector of the base since the start, world axes [rad]
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    base_rotation: Array
+
+    @property
+    def disturbance(self) -> float:
+        """By how much the base turns at most [rad]."""
+        return float(np.linalg.norm(self.base_rotation, axis=-1).max())
+
+
+def reaction_null_space(
+    robot: LoopFunctions, q: ArrayLike, components: str = "rx ry rz", *, time: ArrayLike | None = None
+) -> ReactionNullSpace:
+    """Velocities of the joints that the loops allow and that do not move the base, at zero momentum.
+
+    Parameters
+    ----------
+    q : (..., nq)
+    components : which of the base's velocity stay zero, along the world's axes, those of its frame's origin: its attitude, or with
+        "rx ry rz tx ty tz" all, which is the kernel of H_bm
+    time : (...) [s], where motion is prescribed
+
+    Raises
+    ------
+    ModelError
+        Something ties the mechanism to the ground; or `components` are none.
+
+    References
+    ----------
+    Nenchev, Umetani and Yoshida 1992; Nenchev 2013. SpaceDyn 3.18 has H_bm.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder(gravity=(0, 0, 0))
+    >>> b.add_body("satellite", sarrus.Inertia.box(9.0, (1, 1, 1)))
+    >>> b.add_joint("base", sarrus.Free(), "ground", "satellite")
+    >>> for name, x in ("left", -0.5), ("right", 0.5):
+    ...     b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (2 * x, 0, 0), radius=0.1))
+    ...     b.add_joint(name + " shoulder", sarrus.Revolute("z"), "satellite", name, at_parent=(x, 0, 0))
+    >>> still = sarrus.floating.reaction_null_space(b.build(), [0, 0, 0, 1, 0, 0, 0, 0, 0])
+    >>> int(still.freedom), (still.basis[6:, 0] / still.basis[6, 0]).round(6).tolist()        # the arms turn against each other
+    (1, [1.0, -1.0])
+    """
+    checked_mechanism(robot, "robot")
+    base = base_joint(robot, "reaction_null_space")
+    columns = joint_columns(robot, base)
+    C = _column_scale(robot)[columns]
+    rows = [*_loop_rows(robot, q, columns, time), _base_rows(robot, q, components, base)]
+    solution = solutions(np.concatenate([_normal(A * C) for A in rows], axis=-2))
+    N = C[:, None] * solution.basis
+    joints = np.zeros((*N.shape[:-2], N.shape[-1], robot.nv))
+    joints[..., columns] = transposed(N)
+    whole = momentum_velocity(robot, real_array("q", q)[..., None, :], joints)
+    projector = N @ transposed(solution.basis) / C
+    return ReactionNullSpace(transposed(whole), np.asarray(solution.freedom), projector)
+
+
+def resolved_rate(
+    robot: LoopFunctions, q: ArrayLike, motions: Mapping[str | tuple[str, str], ArrayLike], *, still: str = "",
+    momentum: ArrayLike | None = None, time: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """The least velocity (..., nv) of the joints, with what it makes of the base, at which frames move as said.
+
+    Parameters
+    ----------
+    q : (..., nq)
+    motions : frame to its velocity (..., 6), [angular; linear] in the world's axes at its origin; or (frame, "tx ty ..") to those components
+    still : components of the base's velocity that are to be zero, as in :func:`~sarrus.floating.reaction_null_space`
+    momentum : (..., 6) as :meth:`~sarrus.Mechanism.momentum` has it; default zero
+    time : (...) [s], where motion is prescribed
+
+    Raises
+    ------
+    StateError
+        No velocity of the joints does it: at a dynamic singularity, or where `still` or the loops are in the way. In a batch those
+        rows are NaN.
+    ModelError
+        Something ties the mechanism to the ground.
+
+    References
+    ----------
+    Umetani and Yoshida 1989, resolved motion rate control by the generalized Jacobian.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder(gravity=(0, 0, 0))
+    >>> b.add_body("satellite", sarrus.Inertia.box(3.0, (1, 1, 1)))
+    >>> b.add_body("arm", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0), radius=0.1))
+    >>> b.add_joint("base", sarrus.Free(), "ground", "satellite")
+    >>> b.add_joint("shoulder", sarrus.Revolute("z"), "satellite", "arm", at_parent=(0.5, 0, 0))
+    >>> robot = b.build()
+    >>> v = sarrus.floating.resolved_rate(robot, robot.neutral(), {("arm", "rz"): [0.1]})
+    >>> float(robot.velocity(robot.neutral(), v, "arm")[2].round(12)), bool(v[6] > 0.1)
+    (0.1, True)
+    """
+    checked_mechanism(robot, "robot")
+    base = base_joint(robot, "resolved_rate")
+    if not isinstance(motions, Mapping):
+        raise TypeError(f"motions must map frames to velocities; got {motions!r}")
+    q = real_array("q", q)
+    columns, length = joint_columns(robot, base), characteristic_length(robot.description)
+    C = _column_scale(robot)[columns]
+    rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)
+    A = list(_loop_rows(robot, q, columns, time))
+    b = [robot.constraint_velocity(q, time=time)] if A else []
+    for which, motion in motions.items():
+        frame, rows = frame_components("motions", which)
+        scale = six(1.0, 1.0 / length)[rows]
+        velocity = real_rows(f"motions[{which!r}]", motion, len(rows), q.shape[:-1])
+        drift = robot.velocity(q, rest, frame, expressed_in="world_aligned")[..., rows]
+        J = generalized_jacobian(robot, q, frame, expressed_in="world_aligned")[..., rows, :]
+        A.append(scale[:, None] * J)
+        b.append(scale * (velocity - drift))
+    if held := _still_rows(still):
+        body = base.parent if base.reversed else base.child
+        A.append(_base_rows(robot, q, still, base))
+        b.append(-robot.velocity(q, rest, body, expressed_in="world_aligned")[..., held])
+    lead = np.broadcast_shapes(rest.shape[:-1], *(x.shape[:-1] for x in b))
+    x = np.zeros((*lead, len(columns)))
+    if b:
+        sizes = [_size(J * C) for J in A]
+        A = [J * C / size[..., None, None] for J, size in zip(A, sizes, strict=True)]
+        b = [r / size[..., None] for r, size in zip(b, sizes, strict=True)]
+        all_rows = np.concatenate([np.broadcast_to(J, (*lead, *J.shape[-2:])) for J in A], axis=-2)
+        asked = np.concatenate([np.broadcast_to(r, (*lead, r.shape[-1])) for r in b], axis=-1)
+        x = applied(solutions(all_rows).inverse, asked)
+        missing = np.linalg.norm(applied(all_rows, x) - asked, axis=-1)
+        failed = ~(missing <= UNREACHED * np.linalg.norm(asked, axis=-1))
+        if not lead and failed:
+            raise StateError(
+                "no velocity of the joints moves the frames as said"
+                + f" while the base's {still} rest" * bool(still)
+                + f": {missing / np.linalg.norm(asked):.1g} of it is left; see dynamic_singularity_map"
+            )
+        x = np.where(failed[..., None], np.nan, x)
+    v = np.zeros((*lead, robot.nv))
+    v[..., columns] = C * x
+    return np.asarray(momentum_velocity(robot, q, v, momentum))
+
+
+def motion(
+    robot: LoopFunctions, q: ArrayLike, velocity: Callable[[float, Array], ArrayLike], times: ArrayLike, *,
+    momentum: ArrayLike | None = None, step: float = 0.01,
+) -> FreeFloatingMotion:  # fmt: skip
+    """What becomes of the base while the joints move as said: from a configuration, at constant momentum.
+
+    Parameters
+    ----------
+    q : (nq,) at times[0]
+    velocity : of (t, q) gives v (nv,) that the loops allow; the base's own six are not read
+    times : (n,) rising [s]
+    momentum : (6,) as :meth:`~sarrus.Mechanism.momentum` has it; default zero
+    step : the longest step [s]; the error of a motion is of its fourth order (commutator-free, Celledoni, Marthinsen and Owren 2003)
+
+    Returns
+    -------
+    :class:`~sarrus.results.FreeFloatingMotion`, with the base's rotation
+
+    Raises
+    ------
+    ModelError
+        Something ties the mechanism to the ground.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> b = sarrus.Builder(gravity=(0, 0, 0))
+    >>> b.add_body("satellite", sarrus.Inertia.sphere(1.0, 0.5))
+    >>> b.add_body("wheel", sarrus.Inertia.sphere(1.0, 0.5))
+    >>> b.add_joint("base", sarrus.Free(), "ground", "satellite")
+    >>> b.add_joint("axle", sarrus.Revolute("z"), "satellite", "wheel")
+    >>> robot = b.build()
+    >>> turned = sarrus.floating.motion(robot, robot.neutral(), lambda t, q: [0, 0, 0, 0, 0, 0, 1.0], [0.0, 1.0])
+    >>> turned.base_rotation[-1].round(9).tolist()
+    [0.0, 0.0, -0.5]
+    """
+    checked_mechanism(robot, "robot")
+    base_joint(robot, "motion")
+    check_callable("velocity", velocity)
+
+    def moving(t: float, q: Array) -> Array:
+        return np.asarray(momentum_velocity(robot, q, velocity(t, q), momentum))
+
+    return _integrated(robot, q, moving, times, checked_number("step", step))
+
+
+def path(
+    robot: LoopFunctions, q: ArrayLike, way_points: Mapping[str, ArrayLike], times: ArrayLike, *, still: str = "",
+    momentum: ArrayLike | None = None, step: float = 0.01, tolerance: float = 1e-6,
+) -> FreeFloatingMotion:  # fmt: skip
+    """A motion that brings frames through way-points while the base floats; reactionless with ``still="rx ry rz"``.
+
+    Frames go from each way-point to the next along a straight line (and about one axis), from rest to rest, by :func:`~sarrus.floating.resolved_rate`.
+
+    Parameters
+    ----------
+    q : (nq,) where it starts
+    way_points : frame to (k, 3) places or (k, 4, 4) poses in the world [m]
+    times : (k,) when they are there, rising and after 0 [s]
+    still : components of the base's velocity that are to be zero: "rx ry rz" keeps its attitude
+    momentum : (6,) as :meth:`~sarrus.Mechanism.momentum` has it; default zero
+    step : of the integration, and of the answer [s]
+    tolerance : how far a frame may be off a way-point, and the base off its place or attitude where it is to be still [m, rad]
+
+    Raises
+    ------
+    NotRealizableError
+        A way-point is not reached so: the error names it, and how far the motion came.
+    ModelError
+        Something ties the mechanism to the ground.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder(gravity=(0, 0, 0))
+    >>> b.add_body("satellite", sarrus.Inertia.box(20.0, (1, 1, 1)))
+    >>> b.add_joint("base", sarrus.Free(), "ground", "satellite")
+    >>> before, at = "satellite", (0.5, 0, 0)
+    >>> for name in "abc":
+    ...     b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), radius=0.05))
+    ...     b.add_joint(name + " joint", sarrus.Revolute("z"), before, name, at_parent=at)
+    ...     before, at = name, (0.5, 0, 0)
+    >>> b.add_frame("hand", "c", (0.5, 0, 0))
+    >>> robot = b.build()
+    >>> q = [0, 0, 0, 1, 0, 0, 0, 0.5, -1.2, 0.8]
+    >>> there = robot.pose(q, "hand")[:3, 3] + [-0.05, 0.05, 0.0]
+    >>> run = sarrus.floating.path(robot, q, {"hand": [there]}, [1.0], step=0.05)
+    >>> bool(abs(robot.pose(run.q[-1], "hand")[:3, 3] - there).max() < 1e-6), bool(run.disturbance > 1e-3)
+    (True, True)
+    """
+    checked_mechanism(robot, "robot")
+    base = base_joint(robot, "path")
+    start, longest, tolerance = (
+        real_rows("q", q, robot.nq),
+        checked_number("step", step),
+        checked_number("tolerance", tolerance),
+    )
+    if not isinstance(way_points, Mapping):
+        raise TypeError(f"way_points must map frames to places, one for each time; got {way_points!r}")
+    arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
+    if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
+        raise ValueError(f"times must be the times of the way-points, rising and after 0; got {times!r}")
+    _check_steps(arrivals, longest)
+    paths = {name: _Path(robot, start, name, points, arrivals) for name, points in way_points.items()}
+    held = _still_rows(still)
+    body = base.parent if base.reversed else base.child
+    gain = 1.0 / (2.0 * longest)  # halves in two steps what steps leave of errors
+
+    def missed(t: float, why: object) -> NotRealizableError:
+        k = int(np.clip(np.searchsorted(arrivals, t) - 1, 0, len(arrivals) - 2))
+        resting = f" while the base's {still} rest" * bool(still)
+        return NotRealizableError(f"way-point {k} of {', '.join(paths)} is not reached{resting}: {why}")
+
+    def asked(t: float, q: Array) -> Array:
+        motions: dict[str | tuple[str, str], ArrayLike] = {}
+        for name, path in paths.items():
+            pose, twist = path.at(t)
+            twist = twist + gain * _apart(robot.pose(q, name), pose)
+            motions[name if path.turns else (name, "tx ty tz")] = twist if path.turns else twist[3:]
+        try:
+            v = resolved_rate(robot, q, motions, still=still, momentum=momentum, time=t)
+        except StateError as error:
+            raise missed(t, error) from None
+        if not np.abs(v * longest).max() < tolerances.longest_step:
+            raise missed(t, f"at {t:.4g} s the joints would move by {np.abs(v * longest).max():.2g} rad or m in a step")
+        return v
+
+    legs = [np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / longest - 1e-9))))[1:] for a, b in pairwise(arrivals)]
+    run = _integrated(robot, start, asked, np.concatenate([[0.0], *legs]), longest)
+    home = robot.pose(start, body)
+    for k, arrival in enumerate(arrivals[1:], 1):
+        there = run.q[np.searchsorted(run.t, arrival)]
+        for name, path in paths.items():
+            off = np.abs(_apart(robot.pose(there, name), path.poses[k]))[0 if path.turns else 3 :].max()
+            if not off <= tolerance:
+                raise missed(arrival, f"'{name}' stays {off:.2g} off")
+        moved = np.abs(_apart(home, robot.pose(there, body)))[held].max(initial=0.0)
+        if not moved <= tolerance:
+            raise missed(arrival, f"the base moves by {moved:.2g}")
+    return run
+
+
+def dynamic_singularity_map(
+    robot: LoopFunctions,
+    q: ArrayLike,
+    output: str | tuple[str, str],
+    *,
+    time: ArrayLike | None = None,
+    threads: int = 1,
+) -> DynamicSingularityMap:
+    """Where the motors lose a direction of a frame's motion because the base floats: of many configurations.
+
+    Singular positions of the generalized Jacobian depend on masses. Which rank is usual is told by comparison with a few configurations
+    that are drawn at random.
+
+    Parameters
+    ----------
+    q : (..., nq) configurations that close the loops
+    output : a frame, or (frame, "tx ty ..") for components of its velocity in the world's axes
+    time : (...) [s], where motion is prescribed
+    threads : how many threads work on it
+
+    Raises
+    ------
+    ModelError
+        Something ties the mechanism to the ground.
+
+    References
+    ----------
+    Papadopoulos and Dubowsky 1993, dynamic singularities in free-floating space manipulators.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder(gravity=(0, 0, 0))
+    >>> b.add_body("satellite", sarrus.Inertia.box(3.0, (1, 1, 1)))
+    >>> b.add_body("arm", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0), radius=0.1))
+    >>> b.add_joint("base", sarrus.Free(), "ground", "satellite")
+    >>> b.add_joint("shoulder", sarrus.Revolute("z"), "satellite", "arm", at_parent=(0.5, 0, 0))
+    >>> robot = b.build()
+    >>> sarrus.floating.dynamic_singularity_map(robot, robot.neutral()[None], ("arm", "rz")).singularity.tolist()
+    ['regular']
+    """
+    checked_mechanism(robot, "robot")
+    base = base_joint(robot, "dynamic_singularity_map")
+    frame, rows = frame_components("output", output)
+    columns = joint_columns(robot, base)
+    C, scale = _column_scale(robot)[columns], six(1.0, 1.0 / characteristic_length(robot.description))[rows]
+
+    def values(q: Array) -> tuple[Array, Array]:
+        """Singular values (..., rows), largest first, of the generalized Jacobian and of the other."""
+        axes: dict[str, Any] = {"expressed_in": "world_aligned", "threads": threads}
+        J = [generalized_jacobian(robot, q, frame, **axes), robot.jacobian(q, frame, **axes)[..., columns]]
+        N: Array = np.eye(len(columns))
+        for loops in _loop_rows(robot, q, columns, time):
+            N = solutions(loops * C).basis
+        both = [scale[:, None] * (A[..., rows, :] * C) @ N for A in J]
+        return _singular_values(both[0]), _singular_values(both[1])
+
+    q = real_array("q", q)
+    here = values(q)
+    try:
+        drawn: Any = robot
+        usual = values(drawn.random(0, size=8, closed=True))
+    except SarrusError:  # as of a mechanism that closes in one configuration
+        usual = here
+    ranks, least, lost = [], [], []
+    for s, u in zip(here, usual, strict=True):
+        size = np.nan_to_num(s[..., :1]) if s.shape[-1] else np.zeros((*s.shape[:-1], 1))
+        rank = (s > tolerances.present * np.maximum(size, np.nan_to_num(u[..., 0]).max(initial=0.0))).sum(axis=-1)
+        most = int((u > tolerances.present * u[..., :1]).sum(axis=-1).max(initial=0)) if u.shape[-1] else 0
+        ranks.append(np.where(np.isnan(s).any(axis=-1), -1, rank))
+        least.append(s[..., most - 1] if 0 < most <= s.shape[-1] else np.zeros(s.shape[:-1]))
+        lost.append(ranks[-1] < most)
+    bad = ranks[0] < 0
+    s = here[0]
+    full = np.where(lost[0], 0.0, least[0])
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # infinite, of numbers beyond all bodies too
+        condition = np.where(bad, np.nan, (s[..., 0] if s.shape[-1] else 0.0 * full) / full)
+    kinds = np.array(["regular", "dynamic", "kinematic", "both", ""])
+    return DynamicSingularityMap(
+        smallest=np.where(bad, np.nan, least[0]),
+        smallest_fixed=np.where(bad, np.nan, least[1]),
+        rank=ranks[0],
+        rank_fixed=ranks[1],
+        condition=condition,
+        manipulability=np.prod(s, axis=-1),
+        singularity=kinds[np.where(bad, 4, lost[0] + 2 * lost[1])],
+    )
+
+
+def _check_steps(times: Array, step: float) -> None:
+    """Raise ValueError where a motion would take days."""
+    if times[-1] - times[0] > MOST_STEPS * step:
+        raise ValueError(f"{times[-1] - times[0]:g} s in steps of {step:g} s are more than {MOST_STEPS} steps")
+
+
+def _still_rows(still: Any) -> list[int]:
+    """Which of rx ry rz tx ty tz of the base are to rest; none for an empty text."""
+    return [] if isinstance(still, str) and not still.strip() else component_rows(still)
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _column_scale(robot: LoopFunctions) -> Array:
+    """(nv,) what a unit of each velocity counts for: metres by the characteristic length."""
+    length = characteristic_length(robot.description)
+    slides = [sliding(robot.joint(name).type) for name in robot.joints]
+    return np.where(np.concatenate([np.zeros(0, dtype=bool), *slides]), length, 1.0)
+
+
+def _loop_rows(robot: LoopFunctions, q: ArrayLike, columns: Array, time: ArrayLike | None) -> list[Array]:
+    return [robot.constraint_jacobian(q, time=time)[..., columns]] if robot.nc else []
+
+
+def _base_rows(robot: LoopFunctions, q: ArrayLike, components: str, base: Any) -> Array:
+    """The base's velocity per joint velocity, those components."""
+    body = base.parent if base.reversed else base.child
+    rows = component_rows(components)
+    if not rows:
+        raise ModelError("components of the base's velocity are some of rx ry rz tx ty tz, such as 'rx ry rz'")
+    J = generalized_jacobian(robot, q, body, expressed_in="world_aligned")
+    return np.asarray(six(1.0, 1.0 / characteristic_length(robot.description))[rows][:, None] * J[..., rows, :])
+
+
+def _size(A: Array) -> Array:
+    size = np.linalg.norm(A, axis=(-2, -1))
+    return np.where(size > 0.0, size, 1.0)
+
+
+def _normal(A: Array) -> Array:
+    """Of size one: a heavy base hardly moves, and still its rows are not rounding."""
+    return np.asarray(A / _size(A)[..., None, None])
+
+
+def _singular_values(A: Array) -> Array:
+    bad = np.asarray(~np.isfinite(A).all(axis=(-2, -1)))
+    s = np.linalg.svd(np.asarray(np.where(bad[..., None, None], 0.0, A), dtype=np.float64), compute_uv=False)
+    return np.where(bad[..., None], np.nan, s)
+
+
+# ---- motions -------------------------------------------------------------------------------------------------------------------------
+
+
+class _Path:
+    """Of a frame from way-point to way-point, from rest to rest: 10 s^3 - 15 s^4 + 6 s^5 of the way."""
+
+    def __init__(self, robot: LoopFunctions, start: Array, name: str, points: ArrayLike, times: Array) -> None:
+        x, count = real_array(f"way_points['{name}']", points), len(times) - 1
+        if x.shape not in ((count, 3), (count, 4, 4)):
+            shapes = f"({count}, 3) or ({count}, 4, 4)"
+            raise ShapeError(f"way_points['{name}'] has shape {x.shape}; it wants {shapes}: one for each time")
+        if not np.isfinite(x).all():
+            raise StateError(f"way_points['{name}'] must be finite")
+        self.times, self.turns = times, x.ndim == 3
+        self.poses = np.repeat(robot.pose(start, name)[None], count + 1, axis=0)
+        if self.turns:
+            self.poses[1:] = x
+        else:
+            self.poses[1:, :3, 3] = x
+
+    def at(self, t: float) -> tuple[Array, Array]:
+        """Pose, and velocity [angular; linear] along the world's axes."""
+        k = int(np.clip(np.searchsorted(self.times, t, "right") - 1, 0, len(self.times) - 2))
+        duration = self.times[k + 1] - self.times[k]
+        s, whole = min((t - self.times[k]) / duration, 1.0), _apart(self.poses[k], self.poses[k + 1])
+        way, rate = s**3 * (10 - 15 * s + 6 * s * s), 30 * s * s * (1 - s) ** 2 / duration
+        pose = self.poses[k].copy()
+        pose[:3, :3] = Rotation.exp(whole[:3] * way).matrix @ pose[:3, :3]
+        pose[:3, 3] += whole[3:] * way
+        return pose, whole * rate
+
+
+def _apart(first: Array, second: Array) -> Array:
+    """Rotation vector and displacement (6,) that lead from one pose to another, along the world's axes."""
+    turn = Rotation(second[:3, :3] @ first[:3, :3].T).log()
+    return np.concatenate([turn, second[:3, 3] - first[:3, 3]])
+
+
+def _integrated(
+    robot: LoopFunctions, q: ArrayLike, velocity: Callable[[float, Array], Array], times: ArrayLike, step: float
+) -> FreeFloatingMotion:
+    """Motion at these times along velocity(t, q), by a commutator-free method of fourth order in steps of at most `step`."""
+    t, x = real_array("times", times), real_rows("q", q, robot.nq)
+    if t.ndim != 1 or not t.size or not np.isfinite(t).all() or not (np.diff(t) > 0.0).all():
+        raise ValueError(f"times must be finite and rising; got {times!r}")
+    if x.ndim != 1:
+        raise ShapeError(f"q has shape {x.shape}; a motion starts in one configuration, ({robot.nq},)")
+    _check_steps(t, step)
+    path, v, base = [x], [velocity(float(t[0]), x)], base_joint(robot, "this")
+    for t0, t1 in pairwise(t.tolist()):
+        n = max(1, int(np.ceil((t1 - t0) / step - 1e-9)))
+        h = (t1 - t0) / n
+        for now in np.linspace(t0, t1, n, endpoint=False).tolist():
+            k1 = h * velocity(now, x)
+            half = robot.integrate(x, k1 / 2)
+            k2 = h * velocity(now + h / 2, half)
+            k3 = h * velocity(now + h / 2, robot.integrate(x, k2 / 2))
+            k4 = h * velocity(now + h, robot.integrate(half, k3 - k1 / 2))
+            x = robot.integrate(x, (3 * k1 + 2 * k2 + 2 * k3 - k4) / 12)
+            x = robot.integrate(x, (-k1 + 2 * k2 + 2 * k3 + 3 * k4) / 12)
+            if robot.nc:  # what steps open of the loops, the joints close
+                x = robot.project_configuration(x, [base.name], time=now + h)
+        path.append(x)
+        v.append(velocity(t1, x))
+    R = robot.pose(np.array(path), base.parent if base.reversed else base.child)[:, :3, :3]
+    return FreeFloatingMotion(
+        t, np.array(path), np.array(v), np.array([Rotation(turned @ R[0].T).log() for turned in R])
+    )

@@ -1,0 +1,25 @@
+"""What answers are: classes that nobody constructs, for annotations and isinstance; each is told of where it is returned."""
+
+from .analysis.actuation.joint_wrenches import JointWrenches
+from .analysis.linear_algebra import FreeMotions
+from .analysis.linearization import Linearization, Modes
+from .analysis.mobility.map import MobilityMap
+from .analysis.mobility.report import ActuationMobility, Mobility
+from .dynamics.loop_operations import JointStates, LoopReactions
+from .dynamics.operations import Constraint, Joint, Kinematics
+from .floating.partition import EndPoint, FreeFloatingForm
+from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
+from .simulation.runs import Sweep
+from .simulation.sweep import Status
+from .viewer.viewer import View
+from .works.cog import CogJacobians
+from .works.invariant import PoeFactors
+from .works.projected import ProjectedEquations
+from .works.reduced import ReducedForm
+from .works.reference_member import ReferenceMemberSolution
+
+__all__ = [
+    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "FreeFloatingForm", "FreeFloatingMotion",
+    "FreeMotions", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
+    "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "View",
+]  # fmt: skip

@@ -1,0 +1,24 @@
+"""The works that sarrus began with: their formulations of the equations of motion, each a function of a mechanism and a state of it.
+
+van der Merwe (1995): the reference member, bases of joints, forces in them, and what a frame's inertia is. Li and Wu (2011): projections,
+products of exponentials, reduced equations. Sonoda, Ishii and Isobe: the COG Jacobian. What they have in common with everybody's
+dynamics is in :class:`~sarrus.Mechanism`; which equation is where: docs/works.md.
+"""
+
+from ..dynamics.joint_bases import joint_bases
+from .cog import cog_jacobians
+from .invariant import joint_screws, poe_factors
+from .projected import free_motions, projected_dynamics, projections, virtual_work
+from .reduced import operational_inertia, operational_inertia_inverse, reduced_dynamics
+from .reference_member import reference_member
+from .tree import constraint_forces, mass_matrix_derivative, omega, reactions
+
+__all__ = [
+    "cog_jacobians", "constraint_forces", "free_motions", "joint_bases", "joint_screws", "mass_matrix_derivative", "omega",
+    "operational_inertia", "operational_inertia_inverse", "poe_factors", "projected_dynamics", "projections", "reactions",
+    "reduced_dynamics", "reference_member", "virtual_work",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

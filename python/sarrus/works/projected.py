@@ -1,0 +1,169 @@
+"""What constraints leave free, and the equations of motion split into motion along it and forces across it.
+
+The constraints J v = c of the mechanism are the slides' A(q) v = 0 of Q in E, holonomic or not. N spans the motions that they allow, so
+that in the metric of the mass matrix
+
+  P_T = N (N^T M N)^-1 N^T M         takes a velocity to the nearest that is allowed
+  P_omega = P_T^T = M P_T M^-1       takes a force to the part of it that moves something
+
+which are the slides' I - M^-1 A^T (A M^-1 A^T)^-1 A and its dual, but need neither independent rows nor a mass everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, common_axes, real_rows
+from .._showing import Brief
+from ..analysis.independent_coordinates import loop_motions
+from ..analysis.linear_algebra import FreeMotions, applied, transposed
+from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.options import Wrenches
+from ..mechanism import checked_mechanism
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProjectedEquations(Brief):
+    """The equations of motion on the motions that the constraints allow, and on the forces that do no work on these.
+
+    On T*Q, inertia acceleration + bias = force; on its complement, curvature = across + constraint_force.
+
+    Attributes
+    ----------
+    P_omega, P_T : (..., nv, nv) projections of forces and of velocities
+    inertia : (..., nv, nv) P_omega M = M P_T, of rank as high as there are degrees of freedom
+    bias, force : (..., nv) P_omega h and P_omega tau [N m, N]
+    acceleration : (..., nv) that also satisfies the constraints [rad/s2, m/s2]
+    curvature : (..., nv) M S(v, v) = (1 - P_omega)(M a + C v), what it takes to stay on the constraints, S being the second fundamental
+        form of Q in E; prescribed motions add theirs [N m, N]
+    across : (..., nv) (1 - P_omega)(tau - N), N = h - C v [N m, N]
+    constraint_force : (..., nv) M a + h - tau = J^T multipliers, which P_omega makes zero [N m, N]
+    multipliers : (..., nc) of least norm
+    """
+
+    P_omega: Array
+    P_T: Array
+    inertia: Array
+    bias: Array
+    force: Array
+    acceleration: Array
+    curvature: Array
+    across: Array
+    constraint_force: Array
+    multipliers: Array
+
+
+def free_motions(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None) -> FreeMotions:
+    """Basis of the velocities that the constraints leave free, and how many there are.
+
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> free = sarrus.works.free_motions(fourbar, fourbar.assemble())
+    >>> int(free.freedom), free.basis.shape
+    (1, (3, 1))
+    """
+    checked_mechanism(robot, "robot")
+    return loop_motions(robot, robot.constraint_jacobian(q, time=time))
+
+
+def projections(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None) -> tuple[Array, Array]:
+    """P_omega and P_T (..., nv, nv) on the tree, in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
+
+    P_T v is the velocity nearest in kinetic energy that the constraints allow (where nothing is driven), (1 - P_omega) tau what
+    they carry of a force. Rows may depend on one another. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> P_omega, P_T = sarrus.works.projections(fourbar, fourbar.assemble())
+    >>> bool(np.allclose(P_T @ P_T, P_T)), int(np.trace(P_T).round())
+    (True, 1)
+    """
+    checked_mechanism(robot, "robot")
+    M = robot.mass_matrix(q)
+    P_T = free_motions(robot, q, time=time).constrained_inverse(M) @ M
+    return transposed(P_T), P_T
+
+
+def projected_dynamics(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: Wrenches | None = None,
+    time: ArrayLike | None = None,
+) -> ProjectedEquations:  # fmt: skip
+    """The equations of motion along the constraints, and the forces across them.
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) that satisfy the constraints
+    tau : (..., nv) generalised force [N m, N]; default: none
+
+    References
+    ----------
+    Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement; multipliers with the sign of M a + h = tau + J^T multipliers, which
+    is that of the slides from 61 on. The slides leave out an inverse in the equation of P_omega.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q = fourbar.assemble()
+    >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
+    >>> equations = sarrus.works.projected_dynamics(fourbar, q, v, [2.0, 0.0, 0.0])
+    >>> bool(np.allclose(equations.acceleration, fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
+    True
+    """
+    checked_mechanism(robot, "robot")
+    gamma = robot.constraint_bias(q, v, time=time)
+    M, h = robot.mass_matrix(q), robot.bias_forces(q, v, wrenches=wrenches)
+    lead = common_axes({"q, v and time": gamma.shape[:-1], "q, v and wrenches": h.shape[:-1]})
+    tau = real_rows("tau", np.zeros(robot.nv) if tau is None else tau, robot.nv, lead)
+    centrifugal = applied(robot.coriolis_matrix(q, v), np.asarray(v, dtype=np.float64))
+    free = free_motions(robot, q, time=time)
+    inverse = free.constrained_inverse(M)
+    P_T = inverse @ M
+    P_omega = transposed(P_T)
+    # any acceleration that the constraints allow will do: P_T takes away in what two of them differ
+    allowed = applied(free.inverse, gamma)
+    normal = allowed - applied(P_T, allowed)
+    a = normal + applied(inverse, tau - h)
+    constraint_force = applied(M, a) + h - tau
+    rest = tau - h + centrifugal
+    return ProjectedEquations(
+        P_omega=P_omega,
+        P_T=P_T,
+        inertia=P_omega @ M,
+        bias=applied(P_omega, h),
+        force=applied(P_omega, tau),
+        acceleration=a,
+        curvature=applied(M, normal) + centrifugal - applied(P_omega, centrifugal),
+        across=rest - applied(P_omega, rest),
+        constraint_force=constraint_force,
+        multipliers=applied(transposed(free.inverse), constraint_force),
+    )
+
+
+def virtual_work(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike | None = None, *, wrenches: Wrenches | None = None,
+    time: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """P_omega (M a + h - tau) (..., nv): Lagrange's and d'Alembert's equation, zero where tau brings the motion about.
+
+    (M a + h - tau) . dq = 0 for all dq with A dq = 0, Pfaffian rows or others: constraint forces do no work in it.
+    References: Li and Wu 2011, 4.6 (theorem 2).
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q, rest = fourbar.assemble(), np.zeros(3)
+    >>> a = fourbar.forward_dynamics(q, rest, [2.0, 0.0, 0.0])
+    >>> bool(abs(sarrus.works.virtual_work(fourbar, q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
+    True
+    """
+    checked_mechanism(robot, "robot")
+    needed = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
+    P_omega = projections(robot, q, time=time)[0]
+    lead = common_axes({"q, v, a and wrenches": needed.shape[:-1], "q and time": P_omega.shape[:-2]})
+    return applied(P_omega, needed - real_rows("tau", np.zeros(robot.nv) if tau is None else tau, robot.nv, lead))

@@ -1,0 +1,146 @@
+"""Quantities of the tree that the works write down, with all loops open: of joints, frames and the mass matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, checked_truth, real_array, real_rows
+from .._core import Status
+from ..analysis.actuation.efforts import actuator_efforts, motors_of
+from ..analysis.actuation.joint_wrenches import across_loops
+from ..dynamics.joint_bases import joint_bases
+from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.operations import _operation
+from ..dynamics.options import FrameOptions, ReactionOptions, StateOptions, ThreadedLoads, shows_options
+from ..dynamics.reactions import carried_by_tree
+from ..errors import NotRealizableError
+from ..mechanism import checked_mechanism
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+
+@_operation
+def omega(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
+    """Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
+
+    >>> import sarrus
+    >>> sarrus.works.omega(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[0].tolist()
+    [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
+    """
+
+
+@_operation
+def mass_matrix_derivative(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+    """dM_ij of the tree along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
+
+    Where v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`~sarrus.Mechanism.integrate`. In closed form, of
+    :meth:`~sarrus.Mechanism.christoffel_symbols`: Gamma_ijk + Gamma_jik.
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> arm = sarrus.mechanisms.double_pendulum()
+    >>> q, step = np.array([0.3, 0.5]), np.array([0.0, 1e-6])
+    >>> difference = (arm.mass_matrix(q + step) - arm.mass_matrix(q - step)) / 2e-6
+    >>> bool(np.allclose(sarrus.works.mass_matrix_derivative(arm, q)[..., 1], difference))
+    True
+    """
+
+
+@shows_options
+def constraint_forces(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
+    **options: Unpack[ThreadedLoads],
+) -> dict[str, Array]:  # fmt: skip
+    """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
+
+    Takes what :func:`~sarrus.works.reactions` takes; the bases are those of :func:`~sarrus.works.joint_bases`.
+
+    >>> import sarrus
+    >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+    >>> sarrus.works.constraint_forces(pendulum, [0.0], [0.0], [0.0])["pivot"].shape
+    (5,)
+    """
+    checked_mechanism(robot, "robot")
+    return {
+        name: np.einsum("...ij,...i->...j", joint_bases(robot, q, name)[1], f)
+        for name, f in reactions(robot, q, v, a, multipliers=multipliers, time=time, **options).items()
+    }
+
+
+@shows_options
+def reactions(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
+    **options: Unpack[ReactionOptions],
+) -> dict[str, Array]:  # fmt: skip
+    """Wrench that every joint of the tree, fixed ones too, exerts on the body that it carries (the one farther from the ground).
+
+    Takes what :meth:`~sarrus.Mechanism.inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
+    at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
+    spring and armature together); :func:`~sarrus.works.constraint_forces` gives the rest. Joints that close loops too, each on its child and
+    whichever way the tree goes, and what does what in each: :meth:`~sarrus.Mechanism.joint_wrenches`.
+
+    Parameters
+    ----------
+    multipliers : (..., nc) what the loops carry in this motion, as :meth:`~sarrus.Mechanism.forward_dynamics` and :meth:`~sarrus.Mechanism.actuator_efforts` return it;
+        default: what they carry while the motors bring the motion about, by :meth:`~sarrus.Mechanism.actuator_efforts`. Where rounding alone tells the
+        share of a joint (``not_unique`` of :meth:`~sarrus.Mechanism.joint_wrenches`) it is that of the least multipliers
+
+    Raises
+    ------
+    NotRealizableError
+        Without multipliers: other forces than those of the motors act in this motion.
+    ValueError
+        Without multipliers, of a mechanism with loops whose base moves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+    >>> sarrus.works.reactions(pendulum, [0.0], [0.0], [0.0])["pivot"].round(3).tolist()
+    [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
+
+    All pins of a four-bar that is let go, those of its tree and the one that closes it:
+
+    >>> fourbar = sarrus.mechanisms.four_bar()
+    >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
+    >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
+    >>> pins = sarrus.works.reactions(fourbar, q, v, a) | loops.wrenches
+    >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
+    True
+    """
+    checked_mechanism(robot, "robot")
+    with_status = checked_truth("return_status", options.get("return_status", False))
+    wrenches, status = robot._open_reactions(q, v, a, **options)
+    if not robot.nc:
+        return cast("Any", (wrenches, status)) if with_status else wrenches
+    if multipliers is None:
+        across, state = _carried_across(robot, q, v, a, time, options)
+        status = np.maximum(status, state)
+    else:
+        multipliers = real_rows("multipliers", multipliers, robot.nc, np.shape(q)[:-1], finite=False)
+        across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
+    # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
+    wrenches |= {name: wrenches[name] - wrench for name, wrench in carried_by_tree(robot, q, across).items()}
+    return cast("Any", (wrenches, status)) if with_status else wrenches
+
+
+def _carried_across(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: ArrayLike | None, options: Mapping[str, Any]
+) -> tuple[Array, Any]:
+    """Wrenches (..., constraints, 6) on the constraints' children while the motors bring a motion about; and the status."""
+    if any(np.any(0.0 if (x := options.get(base)) is None else x) for base in ("base_velocity", "base_acceleration")):
+        raise ValueError("what the loops carry is not known while the base moves: give multipliers=")
+    how = {name: options[name] for name in ("wrenches", "threads", "return_status") if name in options}
+    try:
+        answer: Any = actuator_efforts(robot, q, v, a, time=time, return_reactions=True, **how)
+    except NotRealizableError as error:
+        raise NotRealizableError(f"{error}; where other forces act, too: multipliers=") from None
+    u, mu, *status = answer
+    across = across_loops(robot, real_array("q", q), u, mu, motors_of(robot, None), time)[0]
+    return across, status[0] if status else Status.FINE
