@@ -33,7 +33,7 @@ class Row:
 def crank_rocker() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
     """0.4, 1.1, 0.9 and 1.0 m between the ground's pins, rods of 1 kg, at 0.5 rad with 6 rad/s, the rocker below."""
     robot = sarrus.mechanisms.four_bar(crank=0.4, coupler=1.1, rocker=0.9, ground=1.0)
-    q = min(robot.assembly_modes({"motor": 0.5}), key=robot.potential_energy)
+    q = min(robot.assembly_modes(fixed={"motor": 0.5}), key=robot.potential_energy)
     return robot, q, along_the_loops(robot, q, "motor", 6.0)
 
 

@@ -33,7 +33,7 @@ def reactionless(robot: sarrus.Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
     def velocity(t: float, q: np.ndarray) -> np.ndarray:
         s = min(t / SECONDS, 1.0)
-        along = sarrus.floating.reaction_null_space(stiff, q, STILL).projector @ WAY
+        along = sarrus.floating.reaction_null_space(stiff, q, components=STILL).projector @ WAY
         return np.r_[
             np.zeros(6), along * np.linalg.norm(WAY) / np.linalg.norm(along) * 30 * s**2 * (1 - s) ** 2 / SECONDS
         ]

@@ -159,14 +159,14 @@ ROWS = {
         lambda c: (c.q,), why="a description: tests/api/analysis/test_loosening.py", of=("slider-crank",)
     ),
     # configurations: test_assembly_laws.py
-    "assemble": Row(lambda c: (c.q, c.held), "q", of=LOOPS),
+    "assemble": Row(q, "q", of=LOOPS, more=lambda c: {"fixed": c.held}),
     "assembly_modes": Row(
-        lambda c: (c.held,),
+        lambda c: (),
         why="test_assembly_laws.py",
         of=("four-bar", "slider-crank"),
-        more=lambda c: {"attempts": 8},
+        more=lambda c: {"fixed": c.held, "attempts": 8},
     ),
-    "inverse_kinematics": Row(lambda c: ({}, c.q, c.held), "q", of=LOOPS),
+    "inverse_kinematics": Row(lambda c: ({},), "q", of=LOOPS, more=lambda c: {"near": c.q, "fixed": c.held}),
     "follow": Row(
         lambda c: ({c.fixed[-1]: np.stack([c.held[c.fixed[-1]]] * 2)}, c.q), "q", of=("four-bar", "slider-crank")
     ),
@@ -235,11 +235,11 @@ ROWS = {
     "virtual_work": Row(lambda c: (c.q, c.v, c.a, c.tau), why="zero here", of=LOOPS),
     "cog_jacobians": Row(qv, {"mass": None}, of=("four-bar",)),
     "reduced_dynamics": Row(
-        lambda c: (c.q, c.v, "actuated"), {"mass_matrix": "u /uacc"}, of=("four-bar", "slider-crank")
+        qv, {"mass_matrix": "u /uacc"}, of=("four-bar", "slider-crank"), more=lambda c: {"independent": "actuated"}
     ),
     "reference_member": Row(lambda c: (c.q, c.v, c.tau), why="tests/api/analysis", of=("four-bar",)),
     "operational_inertia": Row(
-        lambda c: (*qf(c), "ry"), why="the inverse of the inverse: test_laws.py", of=("four-bar",)
+        qf, why="the inverse of the inverse: test_laws.py", of=("four-bar",), more=lambda c: {"components": "ry"}
     ),
     "operational_inertia_inverse": Row(qf, "twist' /wrench"),
     # what floats

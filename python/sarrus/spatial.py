@@ -794,7 +794,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
 
     Parameters
     ----------
-    screws : (..., n, 6) [angular; linear] of each joint where q = 0, in space axes, as `Mechanism.screws` gives them
+    screws : (..., n, 6) [angular; linear] of each joint where q = 0, in space axes, as `sarrus.works.joint_screws` gives them
     q : (..., n) [rad, m]
     home : (..., 4, 4) or `Transform`, pose of the end where q = 0; default: the identity
 

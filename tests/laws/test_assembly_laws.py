@@ -90,17 +90,17 @@ def test_the_branch_does_not_depend_on_tree_order_or_axes(make):
             {names[-1]: one.random(rng)[one.joint(names[-1]).q_slice]} if names[-1] in one.joints else {},
         ):
             try:
-                q = one.assemble(near, fixed)
+                q = one.assemble(near, fixed=fixed)
             except sarrus.AssemblyError:
                 continue
             for other in filter(None, variants):
-                q_ = other.assemble(near, fixed)
+                q_ = other.assemble(near, fixed=fixed)
                 assert_allclose(poses(other, q_), poses(one, q), atol=SAME)
                 for name in set(one.joints) & set(other.joints):  # which count turns
                     if one.joint(name).kind != "Spherical":
                         assert_allclose(q_[other.joint(name).q_slice], q[one.joint(name).q_slice], atol=SAME)
             turned = moved(one, sarrus.Transform(sarrus.Rotation.exp([0.3, -0.5, 0.8]), (0.1, -0.2, 0.3)))
-            assert_allclose(turned.assemble(near, fixed), q, atol=SAME)
+            assert_allclose(turned.assemble(near, fixed=fixed), q, atol=SAME)
 
 
 @pytest.mark.parametrize("length", [1e-5, 1e-2, 1e3])
@@ -111,10 +111,10 @@ def test_the_branch_does_not_depend_on_size(make, length):
     fixed = drawn_fixed(robot, rng)
     in_metres = {name for name in fixed if robot.joint(name).type.coordinates[0][1] == "m"}
     for near in (None, robot.neutral()):
-        q = robot.assemble(near, fixed)
+        q = robot.assemble(near, fixed=fixed)
         longer = {name: x * (length if name in in_metres else 1.0) for name, x in fixed.items()}
         units = by.coordinates(robot)
-        q_ = other.assemble(near if near is None else near * units, longer)
+        q_ = other.assemble(near if near is None else near * units, fixed=longer)
         assert_allclose(q_ / units, q, atol=SAME)
 
 
@@ -134,7 +134,7 @@ def test_what_is_said_that_holds_anyway_changes_nothing(make):
         ):
             assert np.array_equal(robot.assemble(start, **said), q), said
         assert_allclose(robot.assemble(start, starts=61), q, atol=SAME)  # beginning with the state among many
-        assert_allclose(robot.assemble(list(start), {}), q, atol=SAME)
+        assert_allclose(robot.assemble(list(start), fixed={}), q, atol=SAME)
         found, status = robot.assemble(start, return_status=True)
         assert status == 0
         assert_allclose(found, q, atol=SAME)

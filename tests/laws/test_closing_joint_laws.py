@@ -188,7 +188,7 @@ def test_efforts_of_motors_in_any_joint(closed, seed):
         robot, q, v = one.robot, one.q, one.v
         motors = sorted(spec.name for spec in closed.description.joints if spec.joint.nv)
         u = np.linspace(1.0, 2.0, sum(robot.joint(name).type.nv for name in motors))
-        a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, motors) @ u)
+        a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, actuated=motors) @ u)
         found = robot.actuator_efforts(q, v, a, actuated=motors)
         driven = [
             dataclasses.replace(
@@ -372,15 +372,15 @@ def test_any_joint_leads_by_its_name(led):
     answers = []
     for robot in robots.values():
         near = state(robot)[0]
-        with_led = robot.assemble(near, {led: x + 0.01})
+        with_led = robot.assemble(near, fixed={led: x + 0.01})
         assert robot.joint_states(with_led).q[led][0] == pytest.approx(x + 0.01, abs=1e-12)
         assert np.abs(robot.constraint_residual(with_led)).max() < 1e-12
-        many = robot.assemble(near, {led: x + np.array([0.01, 0.02])})
+        many = robot.assemble(near, fixed={led: x + np.array([0.01, 0.02])})
         np.testing.assert_allclose(many[0], with_led, atol=1e-11)
         turning = robot.complete_velocity(near, {led: 2.0})
         speeding = robot.complete_acceleration(near, turning, {led: 3.0})
         path = robot.follow({led: x + np.linspace(0.0, 0.03, 5)}, near)
-        modes = robot.assembly_modes({led: x})
+        modes = robot.assembly_modes(fixed={led: x})
         answers.append(
             (
                 seen(robot, with_led),
@@ -403,7 +403,7 @@ def test_a_closing_joint_goes_round():
         [robot.pose(q[k], "coupler") for k in (0, -1)], [robot.pose(q[30], "coupler")] * 2, atol=1e-9
     )
     out = np.empty((2, robot.nq))
-    found, status = robot.assemble(q[:2], {"motor": [0.5, 0.6]}, out=out, return_status=True)
+    found, status = robot.assemble(q[:2], fixed={"motor": [0.5, 0.6]}, out=out, return_status=True)
     assert found is out
     assert status.tolist() == [0, 0]
     with pytest.raises(sarrus.AssemblyError, match="branch ends") as end:
@@ -479,7 +479,7 @@ def test_all_joints_as_a_guess():
         guess = robot.joint_states(q).q
         np.testing.assert_allclose(robot.assemble(guess), q, atol=1e-10)
         for led in ("pin1", "pin2", "pivot"):
-            found = robot.assemble(guess, {led: guess[led] + 0.01})
+            found = robot.assemble(guess, fixed={led: guess[led] + 0.01})
             assert robot.joint_states(found).q[led] == pytest.approx(guess[led] + 0.01, abs=1e-12)
             assert np.abs(found - q).max() < 0.1
             path = robot.follow({led: guess[led] + np.linspace(0.0, 0.01, 3)}, guess)
@@ -487,4 +487,4 @@ def test_all_joints_as_a_guess():
         many = {name: np.stack([x, x]) for name, x in guess.items()}
         np.testing.assert_allclose(robot.assemble(many), [q, q], atol=1e-10)
         with pytest.raises(sarrus.ModelError, match="cannot all be given"):
-            robot.assemble(guess, dict(guess))
+            robot.assemble(guess, fixed=dict(guess))

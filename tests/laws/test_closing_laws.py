@@ -73,7 +73,7 @@ def test_what_is_fixed_stays(closed, seed):
     q, status = robot.assemble(near=start, fixed={name: closed.q[there]}, time=closed.time, return_status=True)
     assert status == 0
     assert_allclose(q[there], closed.q[there], rtol=0, atol=4e-16)
-    projected, status = robot.project_configuration(start, fixed=[name], time=closed.time, return_status=True)
+    projected, status = robot.project_configuration(start, locked=[name], time=closed.time, return_status=True)
     if status == 0:  # undamped steps need not arrive where the joint stands at a limit of its motion
         assert open_by(robot, projected, closed.time) < 1e-8
         assert_allclose(robot.difference(start, projected)[robot.joint(name).v_slice], 0.0, rtol=0, atol=1e-14)

@@ -52,7 +52,7 @@ def test_computed_torque_on_loops_is_what_its_parts_make(name):
     """The same torques as a function makes of accelerations() and actuator_efforts()."""
     robot, q, targets = start(name)
     joints = list(targets)
-    S = robot.actuation_matrix(q, robot.actuated)
+    S = robot.actuation_matrix(q, actuated=robot.actuated)
 
     def law(t, q, v):
         given = {}

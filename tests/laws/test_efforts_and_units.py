@@ -45,7 +45,7 @@ def slider_crank(motors, L=1.0, m=1.0, closing="close", substructures=None):
 
 
 def motion(robot, q, v, motors, u):
-    return robot.forward_dynamics(q, v, robot.actuation_matrix(q, motors) @ u)
+    return robot.forward_dynamics(q, v, robot.actuation_matrix(q, actuated=motors) @ u)
 
 
 @pytest.mark.parametrize("substructures", [0, 1])
@@ -72,7 +72,7 @@ def test_what_one_motor_cannot_do_it_cannot_in_any_size(motor, share):
     """The pendulum has no motor: a motion that asks for one is refused, and one that does not is not."""
     for L, m in [(1.0, 1.0), *SIZES]:
         robot, q, v, _ = slider_crank((motor,), L, m)
-        S = robot.actuation_matrix(q, [motor, "swing"])
+        S = robot.actuation_matrix(q, actuated=[motor, "swing"])
         a = robot.forward_dynamics(q, v, S @ (np.array([L if motor == "crank" else 1.0, share * L]) * m * L))
         want = 3 if share else 0
         assert robot.actuator_efforts(q, v, a, return_status=True)[1] == want

@@ -229,11 +229,13 @@ def test_momentum_about_any_point(robot, seed):
     rng = np.random.default_rng(seed)
     q, v, _ = random_state(robot, rng)
     oracle, point = Dense(robot.description), rng.normal(size=3)
-    assert_equal(sarrus.floating.momentum_about(robot, q, v, point), oracle.momentum_matrix(q, point) @ v, ROUNDING)
+    assert_equal(
+        sarrus.floating.momentum_about(robot, q, v, point=point), oracle.momentum_matrix(q, point) @ v, ROUNDING
+    )
     assert_equal(sarrus.floating.momentum_about(robot, q, v), robot.centroidal_momentum(q, v), ROUNDING)
     X = robot.pose(q, "tool")
-    seen = np.kron(np.eye(2), X[:3, :3].T) @ sarrus.floating.momentum_about(robot, q, v, X[:3, 3])
-    assert_equal(sarrus.floating.momentum_about(robot, q, v, "tool", axes="tool"), seen, ROUNDING)
+    seen = np.kron(np.eye(2), X[:3, :3].T) @ sarrus.floating.momentum_about(robot, q, v, point=X[:3, 3])
+    assert_equal(sarrus.floating.momentum_about(robot, q, v, point="tool", axes="tool"), seen, ROUNDING)
 
 
 # ---- with loops ------------------------------------------------------------------------------------------------------------------------
@@ -329,7 +331,7 @@ def test_reactionless_motions_leave_the_base_at_rest(drawn, components, seed):
     robot, state = drawn
     rng = np.random.default_rng(seed)
     q, time = (random_state(robot, rng)[0], None) if state is None else (state.q, state.time)
-    found = sarrus.floating.reaction_null_space(robot, q, components, time=time)
+    found = sarrus.floating.reaction_null_space(robot, q, components=components, time=time)
     N, joints = found.basis, joints_of(robot)
     names = ["rx", "ry", "rz", "tx", "ty", "tz"]
     at_rest = [names.index(c) for c in components.split()]

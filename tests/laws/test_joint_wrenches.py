@@ -85,7 +85,7 @@ def test_a_cut_changes_nothing(closed, seed):
         robot, q, v = one.robot, one.q, one.v
         motors = sorted(spec.name for spec in closed.description.joints if spec.joint.nv)
         u = np.linspace(1.0, 2.0, sum(robot.joint(name).type.nv for name in motors))
-        a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, motors) @ u)
+        a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, actuated=motors) @ u)
         loads = robot.joint_wrenches(q, v, a, actuated=motors)
         assert_balanced(robot, q, v, a, loads)
         told.append((loads, loads.not_unique if robot.nc else {}))

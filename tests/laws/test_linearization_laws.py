@@ -86,15 +86,15 @@ def test_a_batch_is_its_states():
     v = fourbar.complete_velocity(q, {"motor": 2.0})
     tau = np.array([0.5, 0.0, 0.0])
     wrenches = {"coupler": np.random.default_rng(0).normal(size=(3, 6))}
-    both = fourbar.linearize(q, v, tau, ["motor"], wrenches=wrenches)
-    one = fourbar.linearize(q[1, 2], v[1, 2], tau, ["motor"], wrenches={"coupler": wrenches["coupler"][2]})
+    both = fourbar.linearize(q, v, tau, coordinates=["motor"], wrenches=wrenches)
+    one = fourbar.linearize(q[1, 2], v[1, 2], tau, coordinates=["motor"], wrenches={"coupler": wrenches["coupler"][2]})
     for name in ("A", "B", "E", "rate", "configuration_basis", "velocity_basis"):
         assert_allclose(getattr(both, name)[1, 2], getattr(one, name), rtol=0, atol=DIGITS)
     assert_allclose(both.modes().eigenvalues[1, 2], one.modes().eigenvalues, rtol=0, atol=DIGITS)
     assert both.error.shape == both.A.shape == (2, 3, 2, 2)
     q = q.copy()
     q[0, 1, 0] = np.nan
-    spoilt = fourbar.linearize(q, v, tau, ["motor"], wrenches=wrenches)
+    spoilt = fourbar.linearize(q, v, tau, coordinates=["motor"], wrenches=wrenches)
     assert np.isnan(spoilt.A[0, 1]).all() and np.isnan(spoilt.modes().eigenvalues[0, 1]).all()
     sound = np.arange(6) != 1
     assert_allclose(spoilt.A.reshape(6, 2, 2)[sound], both.A.reshape(6, 2, 2)[sound], rtol=0, atol=DIGITS)
@@ -144,7 +144,7 @@ def test_eigenvalues_of_a_mechanism_go_with_the_root_of_its_size():
         robot = sarrus.mechanisms.slider_crank(0.3 * size, 1.0 * size)
         q, rest = robot.assemble(fixed={"motor": 0.7}), np.zeros(3)
         tau = robot.actuation_matrix(robot.neutral()) @ robot.actuator_efforts(q, rest, rest)
-        modes = [robot.linearize(q, rest, tau, [name]).modes() for name in robot.joints]
+        modes = [robot.linearize(q, rest, tau, coordinates=[name]).modes() for name in robot.joints]
         found += [mode.frequencies * np.sqrt(size) for mode in modes]
     assert_allclose(found, np.full((12, 2), found[0][0]), rtol=1e-9)
 
@@ -225,9 +225,9 @@ def test_a_four_bar_on_a_spring():
     q = robot.assemble(near=robot.assemble(fixed={"motor": y}), fixed={"motor": angles[:, None]})
     U = robot.potential_energy(q)
     slope, curvature = np.array([-1, 9, -45, 0, 45, -9, 1]) / 0.6, np.array([2, -27, 270, -490, 270, -27, 2]) / 180e-4
-    G = sarrus.works.reduced_dynamics(robot, q[3], np.zeros(3), ["motor"])
+    G = sarrus.works.reduced_dynamics(robot, q[3], np.zeros(3), independent=["motor"])
     tau = np.array([slope @ U, 0.0, 0.0])
-    linear = robot.linearize(q[3], np.zeros(3), tau, ["motor"])
+    linear = robot.linearize(q[3], np.zeros(3), tau, coordinates=["motor"])
     assert_allclose(linear.rate, 0.0, atol=1e-7)
     assert_allclose(linear.A[0], [0, 1], atol=DIGITS)
     assert_allclose(linear.A[1], [-curvature @ U / G.mass_matrix[0, 0], 0], rtol=1e-7, atol=1e-6)
@@ -248,7 +248,7 @@ def test_a_stewart_platform_on_springs():
     linear = soft.linearize(q, np.zeros(soft.nv), coordinates=legs)
     assert linear.coordinates == tuple(legs)
     # independent of the differences: all in the legs' own lengths
-    form = sarrus.works.reduced_dynamics(soft, q, np.zeros(soft.nv), legs)
+    form = sarrus.works.reduced_dynamics(soft, q, np.zeros(soft.nv), independent=legs)
     stiffness, damping = (-np.linalg.solve(form.mass_matrix, x * np.eye(6)) for x in (k, c))
     size = np.abs(stiffness).max()
     assert_allclose(linear.A[6:], np.hstack([stiffness, damping]), rtol=0, atol=1e-9 * size)

@@ -53,7 +53,7 @@ def test_what_a_mass_that_tends_to_zero_does(which, closing, substructures):
     for light in (0.0, LIGHT, 2 * LIGHT):
         robot = slider_crank(closing, **{k: m or light for k, m in masses.items()}, substructures=substructures)
         q, v = state(sarrus.Mechanism(robot.description, substructures=0))
-        tau = robot.actuation_matrix(q, ["crank pin"])[:, 0]
+        tau = robot.actuation_matrix(q, actuated=["crank pin"])[:, 0]
         a, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
         pushed = v + np.linspace(-0.3, 0.4, robot.nv)
         answers[light] = [
@@ -89,10 +89,10 @@ def test_what_else_is_asked_of_them(closing, substructures):
     for light in (0.0, LIGHT):
         robot = slider_crank(closing, rod_mass=light, substructures=substructures)
         q, v = state(sarrus.Mechanism(robot.description, substructures=0))
-        rest, tau = np.zeros(robot.nv), robot.actuation_matrix(q, ["crank pin"])[:, 0]
+        rest, tau = np.zeros(robot.nv), robot.actuation_matrix(q, actuated=["crank pin"])[:, 0]
         held = robot.actuator_efforts(q, rest, rest)[0] * tau
         near = robot.integrate(q, 1e-4 * np.linspace(1.0, -0.5, robot.nv))
-        reduced = sarrus.works.reduced_dynamics(robot, q, v, [robot.joints[0]])
+        reduced = sarrus.works.reduced_dynamics(robot, q, v, independent=[robot.joints[0]])
         answers.append(
             [
                 robot.linearize(q, rest, held).A,

@@ -72,7 +72,7 @@ def solve(
 ):
     """The Answer to tasks of all priorities, within limits; last: levels of least norm, of unknowns times numbers (one, or one each)."""
     M, h = robot.mass_matrix(q), robot.bias_forces(q, v)
-    S = robot.actuation_matrix(q, actuated)
+    S = robot.actuation_matrix(q, actuated=actuated)
     when = {} if time is None else {"time": time}
     J, gamma = robot.constraint_jacobian(q, **when), robot.constraint_bias(q, v, **when)
     J_f = np.concatenate([c.jacobian for c in contacts]) if contacts else np.zeros((0, robot.nv))

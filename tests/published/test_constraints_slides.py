@@ -170,7 +170,7 @@ def test_rolling_disk_lagrange_dalembert(disk):
     """[I1, 0; 0, I2 + m rho^2] in theta and phi: x and y have gone with the multipliers."""
     d = case("rolling_disk")["definition"]
     q, v, _ = disk_states(case("rolling_disk")["expected_both_torques"], d["rho"])
-    form = sarrus.works.reduced_dynamics(disk, q, v, ["theta", "phi"])
+    form = sarrus.works.reduced_dynamics(disk, q, v, independent=["theta", "phi"])
     inertia = np.diag([d["I1_steer"], d["I2_roll"] + d["m"] * d["rho"] ** 2])
     tolerance = case("rolling_disk")["tolerance"]
     agree(form.mass_matrix, np.broadcast_to(inertia, (6, 2, 2)), tolerance)
@@ -246,7 +246,9 @@ def test_manipulator_in_task_coordinates(manipulator):
     agree(form.inverse(acceleration), e["generalized_force_at_end"], tolerance)
     agree(form.full_acceleration(acceleration), a, tolerance)
     agree(
-        np.linalg.inv(sarrus.works.operational_inertia(robot, q, "tip", "tx ty", expressed_in="world_aligned")),
+        np.linalg.inv(
+            sarrus.works.operational_inertia(robot, q, "tip", components="tx ty", expressed_in="world_aligned")
+        ),
         np.linalg.inv(form.mass_matrix),
         1e-9,
     )

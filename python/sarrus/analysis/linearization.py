@@ -159,7 +159,7 @@ class Linearization(Brief):
 
 
 def linearize(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, coordinates: Coordinates = None, *,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, coordinates: Coordinates = None,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None,
 ) -> Linearization:  # fmt: skip
     """The linear equations of motion near a state: of equilibrium, of steady motion, or any point of a trajectory.

@@ -18,7 +18,7 @@ def servos(robot: Mechanism, q: Array) -> list[PID | PrescribedEffort]:
     """For motors, or all joints of a tree that has none: what bears the weight at q, and a PID each."""
     names = [name for name in robot.actuated or robot.joints if all(robot.joint(name).type.rates)]
     motors = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
-    rest, S = np.zeros(robot.nv), robot.actuation_matrix(q, names)
+    rest, S = np.zeros(robot.nv), robot.actuation_matrix(q, actuated=names)
     if not robot.nc:
         weight = robot.inverse_dynamics(q, rest, rest) @ S
     elif robot.actuator_efforts(q, rest, rest, actuated=names, exact=True, return_status=True)[1] == 0:

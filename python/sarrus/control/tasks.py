@@ -292,7 +292,7 @@ class ForceTask(Task):
     Attributes
     ----------
     on : a constraint or joint that closes a loop, or the frame of a contact
-    target : a number or law, or one for each row [N m, N]; signs as of ``robot.constraint_forces``, of a contact from the ground to the robot
+    target : a number or law, or one for each row [N m, N]; signs as of ``sarrus.works.constraint_forces``, of a contact from the ground to the robot
     rows : which of the constraint's rows, or of the contact's components, by number; default: all
     integral : [1/s]; of constraints only
     """

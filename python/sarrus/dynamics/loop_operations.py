@@ -344,26 +344,26 @@ class LoopFunctions(StateFunctions):
 
     @shows_options
     def project_configuration(
-        self, q: ArrayLike, fixed: Iterable[str] = (), *, metric: Metric = "mass", **options: Unpack[TimeOptions]
+        self, q: ArrayLike, *, locked: Iterable[str] = (), metric: Metric = "mass", **options: Unpack[TimeOptions]
     ) -> Array:
         """A configuration (..., nq) nearby that closes the loops: Newton's steps, each as short as the metric can have it.
 
-        For drift and small changes; from far away :meth:`assemble`. `fixed` are names of joints that stay where they are; metric and
+        For drift and small changes; from far away :meth:`assemble`. `locked` are names of joints that stay where they are; metric and
         time as in :meth:`project_velocity`. Where the steps do not close the loops, StateError says how far they came; in a batch the
         status is 2.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> start = fourbar.assemble() + 1e-3
-        >>> q = fourbar.project_configuration(start, fixed=["motor"])
+        >>> q = fourbar.project_configuration(start, locked=["motor"])
         >>> bool(abs(fourbar.constraint_residual(q)).max() < 1e-12), bool(q[0] == start[0])
         (True, True)
         """
         project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
-        if isinstance(fixed, str) or not isinstance(fixed, Iterable):
-            raise TypeError(f"fixed are names of joints, such as ['motor']; got {fixed!r}")
+        if isinstance(locked, str) or not isinstance(locked, Iterable):
+            raise TypeError(f"locked are names of joints, such as ['motor']; got {locked!r}")
         weight = None
-        for name in fixed:
+        for name in locked:
             weight = np.ones(self.nv) if weight is None else weight
             weight[self._tree_joint(name).v_slice] = 0.0
         return project(q, weight, **options)

@@ -45,7 +45,7 @@ def _operation(declared: F) -> F:
     names = code.co_varnames[1 : code.co_argcount]
     plain = len(names) - len(defaults)
     keywords = (function.__kwdefaults__ or {}) | keywords_behind(function)
-    shown = ["$self", *names[:plain]]
+    shown = ["$" + code.co_varnames[0], *names[:plain]]
     shown += [f"{name}={value!r}" for name, value in zip(names[plain:], defaults, strict=True)]
     shown += ["*"] * bool(keywords) + [f"{name}={value!r}" for name, value in keywords.items()]
     name = function.__name__.removeprefix("_")

@@ -323,7 +323,7 @@ def equations_of_motion(
 
 
 def momentum_about(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, point: str | ArrayLike | None = None, *, axes: str = "ground"
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, *, point: str | ArrayLike | None = None, axes: str = "ground"
 ) -> Array:
     """Momentum (..., 6): [angular, about any point; linear], in the axes of any frame [kg m2/s, kg m/s].
 
@@ -335,7 +335,7 @@ def momentum_about(
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-    >>> (sarrus.floating.momentum_about(robot, [0.0], [1.0], "tip").round(12) + 0.0).tolist()
+    >>> (sarrus.floating.momentum_about(robot, [0.0], [1.0], point="tip").round(12) + 0.0).tolist()
     [0.0, 0.0, 0.0, -1.0, 0.0, 0.0]
     """
     checked_mechanism(robot, "robot")

@@ -94,7 +94,7 @@ class FreeFloatingMotion(Brief):
 
 
 def reaction_null_space(
-    robot: LoopFunctions, q: ArrayLike, components: str = "rx ry rz", *, time: ArrayLike | None = None
+    robot: LoopFunctions, q: ArrayLike, *, components: str = "rx ry rz", time: ArrayLike | None = None
 ) -> ReactionNullSpace:
     """Velocities of the joints that the loops allow and that do not move the base, at zero momentum.
 
@@ -569,7 +569,7 @@ def _integrated(
             x = robot.integrate(x, (3 * k1 + 2 * k2 + 2 * k3 - k4) / 12)
             x = robot.integrate(x, (-k1 + 2 * k2 + 2 * k3 + 3 * k4) / 12)
             if robot.nc:  # what steps open of the loops, the joints close
-                x = robot.project_configuration(x, [base.name], time=now + h)
+                x = robot.project_configuration(x, locked=[base.name], time=now + h)
         path.append(x)
         v.append(velocity(t1, x))
     R = robot.pose(np.array(path), base.parent if base.reversed else base.child)[:, :3, :3]

@@ -208,7 +208,7 @@ class Trajectory:
             except (StateError, NotRealizableError) as error:
                 raise type(error)(f"sample {k} at t = {plan.t[k]:.9g} s: {error}") from None
         if mechanism.nc:
-            tau = (mechanism.actuation_matrix(plan.q, actuated) @ tau[..., None])[..., 0]
+            tau = (mechanism.actuation_matrix(plan.q, actuated=actuated) @ tau[..., None])[..., 0]
         return cls(**plan._fields() | {"efforts": tau})
 
     def __setattr__(self, name: str, value: object = None) -> None:

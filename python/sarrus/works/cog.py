@@ -95,7 +95,7 @@ class CogJacobians(Brief):
 
 
 def cog_jacobians(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, active: Coordinates = "actuated", *,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, *, active: Coordinates = "actuated",
     time: ArrayLike | None = None,
 ) -> CogJacobians:  # fmt: skip
     """COG Jacobians of all links in active coordinates, and with them the equations of motion.
@@ -118,7 +118,7 @@ def cog_jacobians(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
     >>> cog = sarrus.works.cog_jacobians(fourbar, q)
-    >>> bool(np.allclose(cog.H, sarrus.works.reduced_dynamics(fourbar, q, np.zeros(3), "actuated").mass_matrix))
+    >>> bool(np.allclose(cog.H, sarrus.works.reduced_dynamics(fourbar, q, np.zeros(3), independent="actuated").mass_matrix))
     True
     """
     checked_mechanism(robot, "robot")

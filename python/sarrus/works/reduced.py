@@ -88,7 +88,7 @@ class ReducedForm(Brief):
 
 
 def reduced_dynamics(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, independent: Coordinates = None, *, task: str | tuple[str, str] | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, *, independent: Coordinates = None, task: str | tuple[str, str] | None = None,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None,
 ) -> ReducedForm:  # fmt: skip
     """The equations of motion in independent coordinates, as many as there are degrees of freedom.
@@ -116,7 +116,7 @@ def reduced_dynamics(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
     >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
-    >>> form = sarrus.works.reduced_dynamics(fourbar, q, v, ["motor"])
+    >>> form = sarrus.works.reduced_dynamics(fourbar, q, v, independent=["motor"])
     >>> bool(np.allclose(form.full_acceleration(form.forward([2.0])), fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
     True
     """
@@ -168,7 +168,7 @@ def operational_inertia_inverse(
 
 
 def operational_inertia(
-    robot: LoopFunctions, q: ArrayLike, frame: str, components: str = "rx ry rz tx ty tz", *, expressed_in: ExpressedIn = "frame",
+    robot: LoopFunctions, q: ArrayLike, frame: str, *, components: str = "rx ry rz tx ty tz", expressed_in: ExpressedIn = "frame",
     time: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Operational-space inertia (..., n, n) of a frame, loops closed, along those of rx ry rz tx ty tz in which it can move.
@@ -178,7 +178,7 @@ def operational_inertia(
 
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> sarrus.works.operational_inertia(fourbar, fourbar.assemble(), "coupler", "ry").shape
+    >>> sarrus.works.operational_inertia(fourbar, fourbar.assemble(), "coupler", components="ry").shape
     (1, 1)
     >>> sarrus.works.operational_inertia(sarrus.mechanisms.pendulum(), [0.0], "tip")
     Traceback (most recent call last):

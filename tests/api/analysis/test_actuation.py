@@ -66,7 +66,7 @@ def test_against_the_oracle(seed):
     a = oracle.forward_dynamics(s.q, s.v, s.tau)
     names = [n for n in robot.joints if robot.joint(n).nv]
     names += [n for n in robot.loop_joints if robot.joint(n).type.nv and robot.joint(n).kind != "Gimbal"]
-    S = robot.actuation_matrix(s.q, names)
+    S = robot.actuation_matrix(s.q, actuated=names)
     agree(S, oracle.actuation_matrix(s.q, names))
     weights = np.linspace(1, 3, S.shape[1])
     for more in ({}, {"weights": weights}):
@@ -127,7 +127,7 @@ def test_efforts_are_in_the_order_in_which_the_motors_are_named(redundant, rng):
     motion, names = state(redundant, rng), redundant.actuated[::-1]
     u = redundant.actuator_efforts(*motion, actuated=names)
     agree(u, redundant.actuator_efforts(*motion, actuated=redundant.actuated)[::-1])
-    S = redundant.actuation_matrix(motion[0], names)
+    S = redundant.actuation_matrix(motion[0], actuated=names)
     agree(S, redundant.actuation_matrix(motion[0])[:, ::-1])
 
 
@@ -476,7 +476,7 @@ def test_weights_and_preload_take_the_motions_that_the_usual_call_takes(redundan
 def test_gimbal_that_closes_a_loop_may_have_a_motor():
     closed = random_closed(3, kinds=("gimbal rx ry tx tz",), loops=1)
     (name,) = closed.closing
-    S = closed.robot.actuation_matrix(closed.q, [name])
+    S = closed.robot.actuation_matrix(closed.q, actuated=[name])
     agree(S.T @ closed.v, closed.oracle.closing_velocities(closed.q, closed.v)[name])
 
 

@@ -141,7 +141,7 @@ def test_reduced_form(closed):
     robot, q, v, tau, a = closed
     form = sarrus.works.reduced_dynamics(robot, q, v)
     k = len(form.coordinates)
-    E = robot.actuation_matrix(q, robot.joints).T[[names(robot).index(name) for name in form.coordinates]]
+    E = robot.actuation_matrix(q, actuated=robot.joints).T[[names(robot).index(name) for name in form.coordinates]]
     agree(E @ form.jacobian, np.eye(k))
     agree(robot.constraint_jacobian(q) @ form.jacobian, np.zeros((robot.nc, k)))
     agree(form.velocity, E @ v)
@@ -176,7 +176,8 @@ def test_jacobian_derivative_is_the_rate(make, rng):
     form = sarrus.works.reduced_dynamics(robot, q, v)
     columns = [(name.split("[")[0], int(name.split("[")[1][:-1]) if "[" in name else 0) for name in form.coordinates]
     after, before = (
-        sarrus.works.reduced_dynamics(robot, later(robot, q, v, s * h), v, columns).jacobian for s in (1, -1)
+        sarrus.works.reduced_dynamics(robot, later(robot, q, v, s * h), v, independent=columns).jacobian
+        for s in (1, -1)
     )
     agree(form.jacobian_derivative, (after - before) / (2 * h), 1e-5)
 
@@ -185,11 +186,11 @@ def test_names_of_coordinates(rng):
     robot = sarrus.mechanisms.stewart()
     q, v = near_home(robot, rng)
     platform = next(name for name in robot.joints if robot.joint(name).nv == 6)
-    legs = sarrus.works.reduced_dynamics(robot, q, v, "actuated")
+    legs = sarrus.works.reduced_dynamics(robot, q, v, independent="actuated")
     assert legs.coordinates == robot.actuated
-    free = sarrus.works.reduced_dynamics(robot, q, v, [platform])
+    free = sarrus.works.reduced_dynamics(robot, q, v, independent=[platform])
     assert free.coordinates == tuple(f"{platform}[{k}]" for k in range(6))
-    swapped = sarrus.works.reduced_dynamics(robot, q, v, [(platform, k) for k in (5, 0, 1, 2, 3, 4)])
+    swapped = sarrus.works.reduced_dynamics(robot, q, v, independent=[(platform, k) for k in (5, 0, 1, 2, 3, 4)])
     agree(swapped.mass_matrix, free.mass_matrix[np.ix_([5, 0, 1, 2, 3, 4], [5, 0, 1, 2, 3, 4])])
     # the same mechanism: forces along the legs that hold it at rest hold it in any coordinates
     agree(
@@ -205,7 +206,10 @@ def test_task_coordinates(rng):
     form = sarrus.works.reduced_dynamics(robot, q, v, task=("tip", "tx tz"))
     assert form.coordinates == ("tip tx", "tip tz")
     agree(form.velocity, robot.velocity(q, v, "tip", expressed_in="world_aligned")[:, [3, 5]])
-    agree(form.mass_matrix, sarrus.works.operational_inertia(robot, q, "tip", "tx tz", expressed_in="world_aligned"))
+    agree(
+        form.mass_matrix,
+        sarrus.works.operational_inertia(robot, q, "tip", components="tx tz", expressed_in="world_aligned"),
+    )
     a = form.full_acceleration(np.array([1.0, -2.0]))
     agree(
         robot.acceleration(q, v, a, "tip", expressed_in="world_aligned")[:, [3, 5]],
@@ -259,7 +263,7 @@ def test_prescribed_motion():
     robot, time = b.build(), np.linspace(0.0, 1.0, 5)
     x, rate, second = 0.4 * np.sin(3 * time), 1.2 * np.cos(3 * time), -3.6 * np.sin(3 * time)
     q, v = np.stack([x, 0 * x + 0.7], axis=-1), np.stack([rate, 0 * x - 2.0], axis=-1)
-    form = sarrus.works.reduced_dynamics(robot, q, v, ["hinge"], time=time)
+    form = sarrus.works.reduced_dynamics(robot, q, v, independent=["hinge"], time=time)
     agree(form.drift, np.stack([rate, 0 * x], axis=-1))
     agree(form.bias_acceleration, np.stack([second, 0 * x], axis=-1))
     agree(form.full_velocity(form.velocity), v)
@@ -272,15 +276,15 @@ def test_prescribed_motion():
 def test_batches(rng):
     robot = sarrus.mechanisms.five_bar()
     q, v = near_home(robot, rng, (2, 3))
-    form = sarrus.works.reduced_dynamics(robot, q, v, "actuated")
+    form = sarrus.works.reduced_dynamics(robot, q, v, independent="actuated")
     cog = sarrus.works.cog_jacobians(robot, q, v)
     for i, j in np.ndindex(2, 3):
-        one = sarrus.works.reduced_dynamics(robot, q[i, j], v[i, j], "actuated")
+        one = sarrus.works.reduced_dynamics(robot, q[i, j], v[i, j], independent="actuated")
         for name in ("jacobian", "jacobian_derivative", "bias_acceleration", "mass_matrix", "bias"):
             agree(getattr(form, name)[i, j], getattr(one, name), 1e-11)
         agree(cog.G[i, j], sarrus.works.cog_jacobians(robot, q[i, j], v[i, j]).G, 1e-11)
     q[1, 2, 0] = np.nan
-    spoilt = sarrus.works.reduced_dynamics(robot, q, v, "actuated")
+    spoilt = sarrus.works.reduced_dynamics(robot, q, v, independent="actuated")
     assert np.isnan(spoilt.mass_matrix[1, 2]).all() and np.isnan(spoilt.bias[1, 2]).all()
     assert_array_equal(spoilt.mass_matrix[0], form.mass_matrix[0])
     assert np.isnan(sarrus.works.projected_dynamics(robot, q, v).acceleration[1, 2]).all()
@@ -303,7 +307,7 @@ def test_bad_coordinates(what, rng):
     independent, error, message = BAD[what]
     robot = sarrus.mechanisms.five_bar()
     with pytest.raises(error, match=message):
-        sarrus.works.reduced_dynamics(robot, *near_home(robot, rng), independent)
+        sarrus.works.reduced_dynamics(robot, *near_home(robot, rng), independent=independent)
 
 
 def test_coordinates_that_are_not_independent_here():
@@ -323,11 +327,11 @@ def test_coordinates_that_are_not_independent_here():
     agree(robot.constraint_residual(dead), np.zeros(5))
     rest = np.zeros(3)
     with pytest.raises(sarrus.StateError, match="pivot determine 0 of 1 degrees of freedom"):
-        sarrus.works.reduced_dynamics(robot, dead, rest, ["pivot"])
+        sarrus.works.reduced_dynamics(robot, dead, rest, independent=["pivot"])
     near = robot.project_configuration(dead + 0.1 * np.eye(3)[0])
-    both = sarrus.works.reduced_dynamics(robot, np.stack([dead, near]), rest, ["pivot"])
+    both = sarrus.works.reduced_dynamics(robot, np.stack([dead, near]), rest, independent=["pivot"])
     assert np.isnan(both.mass_matrix[0]).all()
-    agree(both.mass_matrix[1], sarrus.works.reduced_dynamics(robot, near, rest, ["pivot"]).mass_matrix)
+    agree(both.mass_matrix[1], sarrus.works.reduced_dynamics(robot, near, rest, independent=["pivot"]).mass_matrix)
     assert np.isfinite(sarrus.works.reduced_dynamics(robot, dead, rest).mass_matrix).all()
 
 
@@ -341,7 +345,7 @@ def test_cog_form_is_the_reduced_form(make, rng):
     q, v = near_home(robot, rng, (3,))
     form = sarrus.works.reduced_dynamics(robot, q, v)
     chosen = [(n.split("[")[0], int(n.split("[")[1][:-1]) if "[" in n else 0) for n in form.coordinates]
-    cog = sarrus.works.cog_jacobians(robot, q, v, chosen)
+    cog = sarrus.works.cog_jacobians(robot, q, v, active=chosen)
     agree(cog.H, form.mass_matrix)
     agree(cog.B, form.bias)
     a = rng.standard_normal((3, len(chosen)))
@@ -355,7 +359,7 @@ def test_cog_jacobians_are_velocities_of_the_links(rng):
     robot = sarrus.mechanisms.stewart()
     q, v = near_home(robot, rng)
     cog = sarrus.works.cog_jacobians(robot, q, v)
-    motion = times(cog.G, sarrus.works.reduced_dynamics(robot, q, v, "actuated").velocity)
+    motion = times(cog.G, sarrus.works.reduced_dynamics(robot, q, v, independent="actuated").velocity)
     for body, got in zip(robot.description.bodies, motion, strict=True):
         R = robot.pose(q, body.name)[:3, :3]
         angular, linear = robot.velocity(q, v, body.name, expressed_in="world_aligned").reshape(2, 3)
@@ -370,12 +374,15 @@ def test_cog_jacobians_of_redundant_motors(rng):
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]
     cog = sarrus.works.cog_jacobians(robot, q, v)
     agree(cog.efforts(a[motors]), robot.actuator_efforts(q, v, a))
-    agree(times(cog.G, v[motors]), times(sarrus.works.cog_jacobians(robot, q, v, ["base1", "base2"]).G, v[motors[:2]]))
+    agree(
+        times(cog.G, v[motors]),
+        times(sarrus.works.cog_jacobians(robot, q, v, active=["base1", "base2"]).G, v[motors[:2]]),
+    )
     h = 1e-4
     after, before = (sarrus.works.cog_jacobians(robot, later(robot, q, v, s * h), v).G for s in (1, -1))
     agree(cog.G_dot, (after - before) / (2 * h), 1e-5)
     with pytest.raises(sarrus.StateError, match="base1 determine 1 of 2"):
-        sarrus.works.cog_jacobians(robot, q, v, ["base1"])
+        sarrus.works.cog_jacobians(robot, q, v, active=["base1"])
 
 
 # ---- nothing moves ---------------------------------------------------------------------------------------------------
@@ -406,7 +413,7 @@ def test_no_freedoms(make, lead):
     robot = make()
     q = np.broadcast_to(robot.assemble(), (*lead, robot.nq))
     v = np.zeros((*lead, robot.nv))
-    form, cog = sarrus.works.reduced_dynamics(robot, q, v), sarrus.works.cog_jacobians(robot, q, v, [])
+    form, cog = sarrus.works.reduced_dynamics(robot, q, v), sarrus.works.cog_jacobians(robot, q, v, active=[])
     assert form.coordinates == ()
     assert form.jacobian.shape == (*lead, robot.nv, 0) and form.mass_matrix.shape == (*lead, 0, 0)
     none = np.zeros((*lead, 0))
@@ -424,7 +431,7 @@ def test_no_sound_states(lead):
     robot = sarrus.mechanisms.four_bar()
     q = np.full((*lead, 3), np.nan)
     for found in (
-        sarrus.works.reduced_dynamics(robot, q, q, ["motor"]).mass_matrix,
-        sarrus.works.cog_jacobians(robot, q, q, ["motor"]).H,
+        sarrus.works.reduced_dynamics(robot, q, q, independent=["motor"]).mass_matrix,
+        sarrus.works.cog_jacobians(robot, q, q, active=["motor"]).H,
     ):
         assert found.shape == (*lead, 1, 1) and np.isnan(found).all()

@@ -430,7 +430,7 @@ def test_way_points_off_the_loops_are_refused():
 
 def test_way_points_on_two_branches_are_refused():
     robot = sarrus.mechanisms.four_bar()
-    modes = robot.assembly_modes({"motor": 0.5})
+    modes = robot.assembly_modes(fixed={"motor": 0.5})
     with pytest.raises(sarrus.StateError, match=r"between way-points 0 and 1 .* different branches"):
         path_through(robot, [0.0, 1.0], modes[:2])
 

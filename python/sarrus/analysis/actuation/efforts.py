@@ -39,12 +39,12 @@ AT_REST = 1e-9  # velocities and accelerations that are nothing [rad/s, m/s; per
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
 
 
-def actuation_matrix(robot: LoopFunctions, q: ArrayLike, actuated: Sequence[str] | None = None) -> Array:
+def actuation_matrix(robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None) -> Array:
     """S (..., nv, nu) of chosen joints, those that close loops too, by the velocities of the tree: S^T v are those that they drive.
 
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> fourbar.actuation_matrix(fourbar.assemble(), ["pin2"]).shape
+    >>> fourbar.actuation_matrix(fourbar.assemble(), actuated=["pin2"]).shape
     (3, 1)
     """
     names = motors_of(robot, actuated)
@@ -57,7 +57,7 @@ def actuation_matrix(robot: LoopFunctions, q: ArrayLike, actuated: Sequence[str]
 
 
 def internal_efforts(
-    robot: LoopFunctions, q: ArrayLike, actuated: Sequence[str] | None = None, *, time: ArrayLike | None = None
+    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, time: ArrayLike | None = None
 ) -> Array:
     """Orthonormal basis (..., nu, k) of the efforts that move nothing: redundant motors that work against each other.
 
@@ -66,7 +66,7 @@ def internal_efforts(
     >>> robot.internal_efforts(robot.assemble()).shape
     (3, 1)
     """
-    S = actuation_matrix(robot, q, actuated)
+    S = actuation_matrix(robot, q, actuated=actuated)
     free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
     idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
     return idle.basis[..., : idle.same_freedom()]
@@ -119,7 +119,7 @@ def actuator_efforts(
 
     Returns
     -------
-    (..., nu) [N m, N], in the order of `actuated`, or of the mechanism's own; `actuation_matrix(q, actuated)` maps it to tau
+    (..., nu) [N m, N], in the order of `actuated`, or of the mechanism's own; `actuation_matrix(q, actuated=...)` maps it to tau
 
     Raises
     ------
@@ -226,7 +226,7 @@ def shared_efforts(
         impossible, refused = _contradictory(robot, J, q, v, a, gamma[sound], time, explain), Status.CONTRADICTORY
 
     choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
-    S = actuation_matrix(robot, q, names)
+    S = actuation_matrix(robot, q, actuated=names)
     if weights is None:
         choice["weights"] = np.broadcast_to(_units(robot, names) ** 2, choice["weights"].shape)
     u, multipliers, shared = _share(robot, names, J, S, tau[sound], **choice, explain=explain)

@@ -247,7 +247,7 @@ def _efforts_behind(
     tau = needed - carried - (0.0 if friction is None else along_tree(robot, q, friction, time))
     if all(not robot.joint(name).closes_loop for name in names):
         return np.concatenate([tau[..., :0], *(tau[..., robot.joint(name).v_slice] for name in names)], axis=-1)
-    S = actuation_matrix(robot, q, names)
+    S = actuation_matrix(robot, q, actuated=names)
     sound = np.isfinite(S).all(axis=(-2, -1), keepdims=True)
     u = applied(np.linalg.pinv(np.where(sound, S, 0.0)), tau)
     with np.errstate(invalid="ignore"):

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import DEFAULTS, SearchOptions, TimeOptions, shows_options
-from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, raise_no_such_name
+from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, check_name
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
 from .closing import EACH, Frames, closing, from_each, from_nearby, movable_frames, target_name
@@ -35,7 +35,7 @@ Targets = Mapping[str, ArrayLike | Transform]
 
 @shows_options
 def assemble(
-    robot: LoopFunctions, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+    robot: LoopFunctions, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
     """A configuration (..., nq) that closes every loop, near another one.
@@ -89,7 +89,7 @@ def _closed(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **opt
         closed = from_nearby(robot, targets, near, fixed, options.get("time"))
         if closed is not None:
             return closed
-    tree, near = searched(robot, targets, fixed, near=near)
+    tree, near = searched(robot, fixed, near=near)
     if tree is None:
         return _looked_for(robot, targets, near, fixed, **options)
     return _looked_for_in(robot, tree, targets, near, fixed, **options)
@@ -101,7 +101,7 @@ def _looked_for_in(
 ) -> Any:  # fmt: skip
     """In the coordinates of another tree, unless a configuration of this one is nearly closed; where that fails, in these."""
     time, return_status = options.get("time"), checked_truth("return_status", return_status)
-    ours = recut(robot, targets, fixed) is None  # whether all that is held stands in this tree too
+    ours = recut(robot, fixed) is None  # whether all that is held stands in this tree too
 
     def nearby(near: Any) -> tuple[Array, Array]:
         answer: tuple[Array, Array] = _looked_for(
@@ -117,7 +117,7 @@ def _looked_for_in(
             tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or ours, **options
         )
         there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
-        held = tuple(name for name in {**targets, **(fixed or {})} if name in robot.joints)
+        held = tuple(name for name in fixed or {} if name in robot.joints)
         back = tree.back(there, near, time, held)
         if ours:  # closed to rounding in these coordinates, too
             closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
@@ -143,8 +143,7 @@ def _looked_for(
         checked_tolerance(tolerance),
     )
     time = checked_times(time)
-    frames, joints = _told_apart(robot, targets)
-    held = {**coordinates(robot, fixed, many=True), **coordinates(robot, joints, many=True)}
+    frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
     kept = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | held
     shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()} | {"time": np.shape(time)}
     shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
@@ -177,7 +176,7 @@ def _looked_for(
 
 
 def assembly_modes(
-    robot: LoopFunctions, fixed: JointCoordinates | None = None, *, time: float | None = None, attempts: int = 200, seed: int = 0,
+    robot: LoopFunctions, *, fixed: JointCoordinates | None = None, time: float | None = None, attempts: int = 200, seed: int = 0,
     tolerance: float = TOLERANCE,
 ) -> list[Array]:  # fmt: skip
     """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
@@ -194,12 +193,12 @@ def assembly_modes(
     --------
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes({"motor": 0.5})]
+    >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes(fixed={"motor": 0.5})]
     [-0.329, 0.237]
     """
     if other := searched(robot, fixed)[0]:
         how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
-        return [other.back(q, None, time, tuple(fixed or ())) for q in assembly_modes(other.robot, fixed, **how)]
+        return [other.back(q, None, time, tuple(fixed or ())) for q in assembly_modes(other.robot, fixed=fixed, **how)]
     attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
     held = coordinates(robot, fixed)
     time, seed = checked_time(time), checked_count("seed", seed, 0)
@@ -225,15 +224,14 @@ def assembly_modes(
 
 @shows_options
 def inverse_kinematics(
-    robot: LoopFunctions, targets: Targets, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+    robot: LoopFunctions, frames: Targets, *, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
     """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
 
     Parameters
     ----------
-    targets : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]; or
-        joint to coordinates, as in `fixed`. A name that a frame and a joint share is the frame's
+    frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]
     near, fixed, **options : as :meth:`assemble`. What targets and loops leave free moves as little as it can
 
     Raises
@@ -251,15 +249,14 @@ def inverse_kinematics(
     >>> robot.inverse_kinematics({"platform": [(0.05, 0.0, -0.5), (0.0, 0.05, -0.5)]}, near=q).shape
     (2, 22)
     """
-    if not isinstance(targets, Mapping):
-        raise TypeError(f"targets are a mapping of frames or joints to where they are to be; got {targets!r}")
-    answer: Array = _closed(robot, targets, near, fixed, **options)
+    _check_frames(robot, frames, "fixed")
+    answer: Array = _closed(robot, frames, near, fixed, **options)
     return answer
 
 
 def follow(
-    robot: LoopFunctions, inputs: Targets, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
-    max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
+    robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
+    frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
 ) -> Array:  # fmt: skip
     """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
 
@@ -269,8 +266,8 @@ def follow(
 
     Parameters
     ----------
-    inputs : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint), or frame to poses (n, 4, 4) or points
-        (n, 3) in the world; between them it moves evenly. A name that a frame and a joint share is the frame's
+    joints : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint); between them it moves evenly
+    frames : frame to poses (n, 4, 4) or points (n, 3) in the world, likewise
     near : as :meth:`assemble`, which closes the loops at the first inputs
     time : (n,) [s], where motion is prescribed
     max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
@@ -306,25 +303,29 @@ def follow(
     (14, 3) [-1.324]
     """
     branch_steps = checked_steps(max_step, min_step)
-    if not isinstance(inputs, Mapping):
-        raise TypeError(f"inputs are a mapping of joints or frames to where they go; got {inputs!r}")
-    if other := recut(robot, inputs):
+    joints, frames = {} if joints is None else joints, {} if frames is None else frames
+    if not isinstance(joints, Mapping):
+        raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
+    _check_frames(robot, frames, "joints")
+    if other := recut(robot, joints):
         how: dict[str, Any] = {"time": time, "max_step": max_step, "min_step": min_step, "tolerance": tolerance}
         try:
-            return other.path_back(other.robot.follow(inputs, other.start(near, None), **how), near, time)
+            return other.path_back(
+                follow(other.robot, joints, other.start(near, None), frames=frames, **how), near, time
+            )
         except BranchEnd as end:
             made = np.vstack([end.path, end.last])
             made = other.path_back(made, near, None if time is None else np.asarray(time)[: len(made)])
             raise BranchEnd(str(end), made[:-1], made[-1]) from None
-    frames, joints = _told_apart(robot, inputs)
-    for (name, turned), x in frames.items():
+    led = _targets(robot, frames)
+    for (name, turned), x in led.items():
         if x.ndim != 2 + turned or not np.isfinite(x).all():
             expected = "is led through poses (n, 4, 4) or points (n, 3), all finite"
             raise ShapeError(f"frame '{name}' {expected}; got shape {x.shape}")
-    ways, times = paths(robot, joints, time, {name: len(x) for (name, _), x in frames.items()})
+    ways, times = paths(robot, joints, time, {name: len(x) for (name, _), x in led.items()})
     poses = {
         name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
-        for (name, turned), x in frames.items()
+        for (name, turned), x in led.items()
     }
     first = {name: way[0] for name, way in ways.items()}
     targets = {name: x[0] for name, x in poses.items()}
@@ -332,7 +333,7 @@ def follow(
     if q.ndim > 1:
         raise ShapeError(f"near must be one configuration, ({robot.nq},), where a path starts; got shape {q.shape}")
     place = _between(poses, 0, 0)(0.0)
-    branch = Branch(Search(robot, q, first, float(times[0]), 0, tuple(frames), place), *branch_steps, tolerance)
+    branch = Branch(Search(robot, q, first, float(times[0]), 0, tuple(led), place), *branch_steps, tolerance)
     path = [q]
     for k in range(1, len(times)):
         goal = path[-1].copy()
@@ -494,16 +495,20 @@ def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], A
     return at
 
 
-def _told_apart(robot: LoopFunctions, targets: Targets) -> tuple[dict[tuple[str, bool], Array], dict[str, Any]]:
-    """Where frames are to be, each a pose (..., 4, 4) or a point (..., 3), which the flag says; and coordinates of joints."""
-    of_frames = {name: _target(robot, name, value) for name, value in targets.items() if name in robot.frames}
-    joints = {name: value for name, value in targets.items() if name not in of_frames}
-    for name, value in joints.items():
-        if name not in robot._joints:
-            raise_no_such_name("frame or joint", name, (*robot.frames, *robot.joints))
-        if isinstance(value, Transform):
-            raise ShapeError(f"'{name}' is a joint: its target is coordinates, not a Transform")
-    return {(name, where.shape[-1] == 4): where for name, where in of_frames.items()}, joints
+def _check_frames(robot: LoopFunctions, frames: Any, of_joints: str) -> None:
+    """What frames are to do is a mapping, of frames."""
+    if not isinstance(frames, Mapping):
+        raise TypeError(f"frames are a mapping of frames to where they are to be; got {frames!r}")
+    for name in frames:
+        if name in robot._joints and name not in robot.frames:
+            raise ModelError(f"'{name}' is a joint, no frame: it belongs to {of_joints}=")
+        check_name("frame", name, robot.frames)
+
+
+def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:
+    """Where frames are to be, each a pose (..., 4, 4) or a point (..., 3), which the flag says."""
+    where = {name: _target(robot, name, value) for name, value in frames.items()}
+    return {(name, x.shape[-1] == 4): x for name, x in where.items()}
 
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:

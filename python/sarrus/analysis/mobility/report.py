@@ -327,7 +327,7 @@ def _actuation(
     def felt(q: Array, motions: Array) -> tuple[Array, Array]:
         v = loops.column_scale[:, None] * motions
         twist = robot.jacobian(q, frame, expressed_in="world_aligned")[rows] @ v
-        return actuation_matrix(robot, q, motors).T @ v / motor_scale[:, None], twist / output_scale[:, None]
+        return actuation_matrix(robot, q, actuated=motors).T @ v / motor_scale[:, None], twist / output_scale[:, None]
 
     def ranks(B: Array, G: Array) -> tuple[int, int, int]:
         """Of B, of G, and how many ways motors have to move while the output stands still."""
