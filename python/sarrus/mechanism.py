@@ -52,6 +52,8 @@ class Mechanism(LoopFunctions):
     "world_aligned" : the world's axes, at the frame's origin
     "world" : the world's axes, for the point of the body that passes through the world's origin (the spatial velocity)
 
+    Functions that only one work or only floating bases ask for take the mechanism first: :mod:`sarrus.works`, :mod:`sarrus.floating`.
+
     Attributes
     ----------
     description : :class:`~sarrus.Description` of all that it consists of, as plain data
