@@ -33,3 +33,13 @@ def test_the_new_name_is_there(owner, name):
 def test_the_changelog_lists_it(owner, name):
     table = CHANGELOG.partition("| old | new |")[2].partition("\n\n")[0]
     assert f"`{name}" in table
+
+
+def test_an_old_keyword_tells_the_new_one():
+    robot = sarrus.mechanisms.four_bar()
+    with pytest.raises(TypeError, match="as locked="):
+        robot.project_configuration(robot.assemble(), fixed=["motor"])
+    with pytest.raises(TypeError, match="'known'"):
+        robot.complete_velocity(robot.assemble(), given={"motor": 1.0})
+    with pytest.raises(TypeError, match="'frames'"):
+        robot.inverse_kinematics(targets={})

@@ -359,6 +359,8 @@ class LoopFunctions(StateFunctions):
         >>> bool(abs(fourbar.constraint_residual(q)).max() < 1e-12), bool(q[0] == start[0])
         (True, True)
         """
+        if "fixed" in options:
+            raise TypeError("project_configuration() takes names of joints as locked=, no longer as fixed=")
         project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
         if isinstance(locked, str) or not isinstance(locked, Iterable):
             raise TypeError(f"locked are names of joints, such as ['motor']; got {locked!r}")
