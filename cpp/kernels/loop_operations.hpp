@@ -71,6 +71,7 @@ SARRUS_KERNEL(constraint_residual, {
 })
 SARRUS_KERNEL(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 SARRUS_KERNEL(loop_joint_wrenches, loop_joint_wrenches(tree, call.motion(in[0], in[1], in[2]), out);)
+SARRUS_KERNEL(effort_wrenches, effort_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 SARRUS_KERNEL(joint_loads, joint_loads(tree, arena, call.motion(in[0], in[1], in[2]), place(tree, arena, in[0], in[5], none),
                                        call.wrenches(), call.wrench, in[3], in[4], out);)
 SARRUS_KERNEL(loop_joint_coordinates, {

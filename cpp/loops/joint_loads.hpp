@@ -12,13 +12,32 @@
 
 namespace sarrus {
 
-/// Of efforts along the motion of a joint that closes a loop, on its child, in its axes at its origin.
-template <class T> Force<T> effort_wrench(const LoopMotion& joint, const LoopJointMotion<T>& m, const T* efforts) {
+/// Of efforts along the motion of the i-th joint that closes a loop, on its child, in its axes at its origin.
+template <class T>
+Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, int i, const T* efforts) {
+  const Arena::Scope scope(arena);
+  const LoopMotion& joint = tree.loop_motion[i];
+  const T near[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
+  RelativeMotion<T> m;
+  Columns<T> columns;
+  relative_motion(tree, arena, state, tree.loops.motion[i], m, columns, true, static_cast<const T*>(nullptr));
   ReadJoint<T> read;
-  read_relaxed(joint, m, read);
+  read_joint(joint.joint, joint.nv, joint.constants, m.X, m.V, near, read);
   Force<T> f = Force<T>::zero();
-  for (int i = 0; i < joint.nv; ++i) f += read.psi[i] * efforts[joint.iv + i];
+  for (int k = 0; k < joint.nv; ++k) f += read.psi[k] * efforts[joint.iv + k];
   return f;
+}
+
+/// The same of every constraint, in its frame's axes as they were described; zero of those that are no joints.
+template <class T>
+void effort_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* efforts, T* out) {
+  for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    const Force<T> f = effort_wrench(tree, arena, state, i, efforts);
+    const Mat3<T> R = cast<T>(tree.loops.constraint[joint.constraint].R_described);
+    store(Force<T>{R * f.angular, R * f.linear}, out + 6 * joint.constraint);
+  }
 }
 
 template <class T>
@@ -27,10 +46,8 @@ void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const L
   const Loops& loops = tree.loops;
   Force<T>* across = arena.take<Force<T>>(loops.constraints);  // but for friction, springs and armature along the joints
   for (int i = 0; i < loops.constraints; ++i) across[i] = constraint_wrench(tree, arena, state, loops.constraint[i], multipliers);
-  for (int i = 0; i < tree.loop_motions; ++i) {
-    const LoopMotion& joint = tree.loop_motion[i];
-    across[joint.constraint] += effort_wrench(joint, loop_joint_motion(joint, k), efforts);
-  }
+  for (int i = 0; i < tree.loop_motions; ++i)
+    across[tree.loop_motion[i].constraint] += effort_wrench(tree, arena, state, i, efforts);
   const auto on_loops = [&](const auto& put) {
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];

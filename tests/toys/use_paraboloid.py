@@ -30,7 +30,7 @@ assert robot.constraint("bowl").row_names == ("bowl: height",)
 r, rate = 0.3, np.sqrt(2.0 * 9.81 * A)  # of circles, whatever their radius
 q, v = robot.neutral(), np.zeros(6)
 q[4:], v[3:] = (r, 0.0, 1.0 + A * r**2), (0.0, rate * r, 0.0)
-assert np.abs(robot.loop_residual(q)).max() < 1e-15
+assert np.abs(robot.constraint_residual(q)).max() < 1e-15
 assert robot.mobility(q).degrees_of_freedom == 5
 run = sarrus.simulate(robot, q, v, 2.0 * np.pi / rate, method="dopri5", rtol=1e-10)
 assert np.allclose(run.q[-1], q, atol=1e-7) and np.ptp(run.energy) < 1e-8
@@ -53,7 +53,7 @@ a = tray.forward_dynamics(q, v, np.zeros(12))
 step = 1e-5
 q_1, q_0 = (tray.integrate(q, s * step * v + 0.5 * step**2 * a) for s in (1.0, -1.0))
 assert np.abs(tray.constraint_jacobian(q_1) @ (v + step * a)).max() < 1e-7
-slope = (tray.loop_residual(q_1) - tray.loop_residual(q_0)) / (2.0 * step)
+slope = (tray.constraint_residual(q_1) - tray.constraint_residual(q_0)) / (2.0 * step)
 assert np.abs(slope).max() < 1e-7
 spun = sarrus.simulate(tray, q, v, 0.5, method="dopri5", rtol=1e-10)
 assert np.ptp(spun.energy) < 1e-6

@@ -305,6 +305,7 @@ class LoopFunctions(StateFunctions):
     _loop_joint_wrenches = _undeclared(
         "loop_joint_wrenches"
     )  # of their friction, springs and armature, as `loop_wrenches`
+    _effort_wrenches = _undeclared("effort_wrenches")  # of forces along joints that close loops, as `loop_wrenches`
     _joint_loads = _undeclared("joint_loads")  # on the children of the bodies' joints and of the constraints
     _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error]
     _velocity_by_mass = _undeclared("velocity_by_mass")
@@ -459,7 +460,7 @@ def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]
 
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
-    "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
+    "joint_loads": "joint_wrenches", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
 VELOCITIES = ("project_velocity", "impact")  # take velocities that the loops need not allow
 

@@ -142,5 +142,5 @@ def _carried_across(
     except NotRealizableError as error:
         raise NotRealizableError(f"{error}; where other forces act, too: multipliers=") from None
     u, mu, *status = answer
-    across = across_loops(robot, real_array("q", q), u, mu, motors_of(robot, None), time)[0]
+    across = across_loops(robot, real_array("q", q), u, mu, motors_of(robot, None), time)
     return across, status[0] if status else Status.FINE

@@ -159,8 +159,13 @@ def actuator_efforts(
         nothing_else &= _is_usual("weights", weights, _units(robot, robot.actuated) ** 2)
     if preload is not None:
         nothing_else &= _is_usual("preload", preload, np.zeros(robot.nu))
-    if checked_truth("return_reactions", return_reactions) or not nothing_else:
-        return share(return_reactions=return_reactions, out=out, return_status=return_status)
+    with_reactions = checked_truth("return_reactions", return_reactions)
+    if not nothing_else or (with_reactions and limits is not None):
+        return share(return_reactions=with_reactions, out=out, return_status=return_status)
+    if with_reactions:
+        answer: Any = actuator_efforts(robot, q, v, a, out=out, return_status=return_status, **known)
+        u, *status = answer if return_status else (answer,)
+        return (u, _multipliers(robot, q, v, u, known), *status)
     if limits is None:
         return actuator_efforts(robot, q, v, a, out=out, return_status=return_status, **known)
     low, high = (_per_motor(k, limit, robot.nu) for k, limit in zip(("low", "high"), _both(limits), strict=True))
@@ -176,6 +181,18 @@ def actuator_efforts(
         u, status = np.where(within[..., None], u, narrowed), np.where(within, status, narrowed_status)
     result = into(out, np.broadcast_to(u, (*within.shape, robot.nu)))
     return (result, np.broadcast_to(status, within.shape)) if return_status else result
+
+
+def _multipliers(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, u: Array, known: Mapping[str, Any]) -> Array:
+    """What the loops carry under efforts (..., nu): (..., nc), of least norm."""
+    joints = [robot.joint(name) for name in robot.actuated]
+    if any(joint.closes_loop for joint in joints):
+        tau = applied(actuation_matrix(robot, q), u)
+    else:
+        tau = np.zeros((*u.shape[:-1], robot.nv))
+        tau[..., [k for joint in joints for k in range(joint.v_slice.start, joint.v_slice.stop)]] = u
+    motion = robot._constrained_motion(q, v, tau, **known, return_status=True)[0]
+    return np.asarray(motion[..., robot.nv : robot.nv + robot.nc])
 
 
 def shared_efforts(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..._arrays import Array, common_axes, real_array, real_rows
 from ..._core import tolerances
 from ..._showing import largest, table
-from ...description.specs import Description
 from ...dynamics.joint_bases import joint_bases
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
-from ...dynamics.reactions import carried_by_tree, in_frame, in_world
+from ...dynamics.reactions import in_frame, in_world
 from ...errors import ModelError
 from ..linear_algebra import applied, transposed
 from ..mobility.self_stress import braced_wrenches
@@ -25,6 +23,7 @@ from ..scaling import PRESENT, ScaledLoops, null_space, six
 from .efforts import actuation_matrix, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+NONE = np.zeros(0)
 LOOKED_AT = 5  # states of a batch in which it is asked what is unique: of a mechanism it is the same nearly everywhere
 
 
@@ -149,82 +148,79 @@ def joint_wrenches_with(
 ) -> JointWrenches:  # fmt: skip
     """The same where forces (..., all nv) act along joints too, which are no motors'. With loops it takes multipliers."""
     names = motors_of(robot, actuated)
-    f = robot._open_reactions(q, v, a, wrenches=wrenches)[0]
     q = real_array("q", q)
+    how: dict[str, Any] = {"wrenches": wrenches} | ({} if time is None else {"time": time})
     if not robot.constraints:
         tau = robot.inverse_dynamics(q, v, a, wrenches=wrenches) - (0.0 if friction is None else friction)
-        driven = [name for name in robot.joints if robot.joint(name).nv]
-        loads = {name: _on_child(robot, q, name, f[name]) for name in robot.joints}
-        return JointWrenches(loads, {name: tau[..., robot.joint(name).v_slice] for name in driven}, (robot, q, None))
+        efforts = {name: tau[..., robot.joint(name).v_slice] for name in robot.joints if robot.joint(name).nv}
+        return JointWrenches(
+            _on_children(robot, robot._joint_loads(q, v, a, NONE, NONE, **how)), efforts, (robot, q, None)
+        )
 
     if multipliers is None:
-        how: dict[str, Any] = {"actuated": names, "wrenches": wrenches, "time": time}
-        u, multipliers = actuator_efforts(robot, q, v, a, return_reactions=True, **how)
+        u, multipliers = actuator_efforts(
+            robot, q, v, a, actuated=names, return_reactions=True, wrenches=wrenches, time=time
+        )
     else:
         u = _efforts_behind(robot, q, v, a, multipliers, names, wrenches, time, friction)
-    across, efforts = across_loops(robot, q, u, multipliers, names, time)
-    if friction is not None:
-        rubbing = by_friction(robot, q, friction, time)
-        for k, name in enumerate(robot.constraints):
-            across[..., k, :] += rubbing.get(name, 0.0)
-    through = carried_by_tree(robot, q, across)
-    along = robot._loop_joint_wrenches(q, v, a, return_status=True)[0]  # which the tree's joints have felt
-    loads = {name: _on_child(robot, q, name, f[name] - through.get(name, 0.0)) for name in robot.joints}
-    of_loops = {name: (across + along)[..., k, :] for k, name in enumerate(robot.constraints)}
-    loads |= {name: of_loops[name] for name in robot.constraints if robot.constraint(name).bodies}
-    when = None if time is None else real_array("time", time)
-    return JointWrenches(
-        {name: loads[name] for name in (*robot._joints, *loads) if name in loads}, efforts, (robot, q, when)
-    )
-
-
-def across_loops(
-    robot: LoopFunctions, q: Array, u: Array, multipliers: ArrayLike, names: Sequence[str], time: ArrayLike | None
-) -> tuple[Array, dict[str, Array]]:
-    """Wrenches (..., constraints, 6) on the constraints' children, with those of motors there; and the efforts of motors by name."""
     mu = real_rows("multipliers", multipliers, robot.nc, finite=False)
     lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
     mu = np.broadcast_to(mu, (*lead, robot.nc))
+    efforts = efforts_by_name(robot, u, mu, names)
+    across = efforts_across(robot, lead, efforts, friction)
+    loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0]
+    when = None if time is None else real_array("time", time)
+    return JointWrenches(_on_children(robot, loads), efforts, (robot, q, when))
+
+
+def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: Sequence[str]) -> dict[str, Array]:
+    """What brings a motion about: motors' efforts by their joints' names, and those of prescribed motions by their constraints'."""
     ends = np.cumsum([0, *(robot.joint(name).type.nv for name in names)])
     efforts = {name: u[..., first:last] for name, first, last in zip(names, ends, ends[1:], strict=False)}
-    across = robot._loop_wrenches(q, mu, time=time, return_status=True)[0]
-    across = np.array(np.broadcast_to(across, (*mu.shape[:-1], *across.shape[-2:])))
-    for k, name in enumerate(robot.constraints):
-        if name in efforts:  # a motor in a joint that closes a loop acts on its two bodies as the loop does
-            across[..., k, :] += _by_motor(robot, q, name, efforts[name], time)
-        elif robot.constraint(name).kind == "PrescribedMotion":
-            efforts[name] = mu[..., robot.constraint(name).rows]
-    return across, efforts
+    rows = {name: robot.constraint(name) for name in robot.constraints if name not in efforts}
+    return efforts | {name: multipliers[..., c.rows] for name, c in rows.items() if c.kind == "PrescribedMotion"}
 
 
-def _on_child(robot: LoopFunctions, q: Array, name: str, wrench: Array) -> Array:
-    """What a joint of the tree exerts on its child, of what it exerts on the body that it carries."""
-    joint = robot.joint(name)
-    if not joint.reversed:
-        return wrench
-    spec = next(spec for spec in robot.description.joints if spec.name == name)
-    placed = (
-        np.eye(4) if body == "ground" else robot.pose(q, body, return_status=True)[0]
-        for body in (spec.parent, spec.child)
-    )
-    parent, child = (pose @ at.matrix for pose, at in zip(placed, (spec.at_parent, spec.at_child), strict=True))
-    return in_frame(child, -in_world(parent, wrench))
+def efforts_across(
+    robot: LoopFunctions, lead: tuple[int, ...], efforts: Mapping[str, Array], friction: Array | None
+) -> Array:
+    """(*lead, all nv - nv) of motors, and of other forces (..., all nv), along joints that close loops."""
+    along = np.zeros((*lead, robot._all_nv - robot.nv))
+    if friction is not None:
+        along += friction[..., robot.nv :]
+    for joint in robot._closing_joints:
+        if joint.name in efforts:
+            along[..., joint._all_v.start - robot.nv : joint._all_v.stop - robot.nv] += efforts[joint.name]
+    return along
 
 
-def _by_motor(robot: LoopFunctions, q: Array, name: str, u: Array, time: ArrayLike | None) -> Array:
-    """Wrench (..., 6) of a motor's efforts (..., nv) on the child of a joint that closes a loop: psi u, of the joint standing alone."""
-    d = robot.description
-    spec = next(spec for spec in d.joints if spec.name == name)
-    spec = replace(spec, parent="ground", child=d.bodies[0].name, loop=False, tree=True, laws=())
-    alone = Description(d.name, d.gravity, d.bodies[:1], (spec,))
-    x = robot.joint_states(q, time=time).q[name]
-    return applied(joint_bases(type(robot)(alone), x, name)[2], u)
+def _on_children(robot: LoopFunctions, loads: Array) -> dict[str, Array]:
+    """Of what the core says of all bodies and constraints (..., bodies + constraints, 6), each joint's."""
+    places = {(j.parent if j.reversed else j.child): j.name for j in map(robot.joint, robot.joints)}
+    of = {places[body]: k for k, body in enumerate(robot.bodies)}
+    of |= {name: len(of) + k for k, name in enumerate(robot.constraints) if robot.constraint(name).bodies}
+    return {name: loads[..., of[name], :] for name in dict.fromkeys((*robot._joints, *of)) if name in of}
+
+
+def across_loops(
+    robot: LoopFunctions, q: Array, u: Array, multipliers: Array, names: Sequence[str], time: ArrayLike | None
+) -> Array:
+    """Wrenches (..., constraints, 6) on the constraints' children, with those of motors there."""
+    efforts = efforts_by_name(robot, u, multipliers, names)
+    across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
+    of_motors = efforts_across(robot, u.shape[:-1], efforts, None)
+    return np.asarray(across + robot._effort_wrenches(q, of_motors, time=time, return_status=True)[0])
 
 
 def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
     """Wrenches (..., 6) of forces (..., all nv) along joints that close loops, on their children; of those that have any."""
-    along = {joint.name: friction[..., joint._all_v] for joint in robot._closing_joints}
-    return {name: _by_motor(robot, q, name, f, time) for name, f in along.items() if f.any()}
+    wrenches = robot._effort_wrenches(q, friction[..., robot.nv :], time=time, return_status=True)[0]
+    places = {name: k for k, name in enumerate(robot.constraints)}
+    return {
+        joint.name: wrenches[..., places[joint.name], :]
+        for joint in robot._closing_joints
+        if friction[..., joint._all_v].any()
+    }
 
 
 def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> Array:
@@ -258,6 +254,20 @@ def _efforts_behind(
             "name in actuated= the joints that are driven"
         )
     return u
+
+
+def _on_child(robot: LoopFunctions, q: Array, name: str, wrench: Array) -> Array:
+    """What a joint of the tree exerts on its child, of what it exerts on the body that it carries."""
+    joint = robot.joint(name)
+    if not joint.reversed:
+        return wrench
+    spec = next(spec for spec in robot.description.joints if spec.name == name)
+    placed = (
+        np.eye(4) if body == "ground" else robot.pose(q, body, return_status=True)[0]
+        for body in (spec.parent, spec.child)
+    )
+    parent, child = (pose @ at.matrix for pose, at in zip(placed, (spec.at_parent, spec.at_child), strict=True))
+    return in_frame(child, -in_world(parent, wrench))
 
 
 def _loose(robot: Any, q: Array, time: float | None) -> dict[str, NDArray[np.bool_]]:
