@@ -16,10 +16,11 @@ namespace py = pybind11;
 
 /// visit(kind) of each kind that has a name, with its numbers still to come.
 template <class Visit> void each_described_kind(Visit&& visit) {
-  ForceElements().each_kind([&](const auto& none) {
+  const auto described = [&](const auto& none) {
     using Kind = typename std::decay_t<decltype(none)>::Kind;
     if (*Kind::name) visit(Kind{});
-  });
+  };
+  std::apply([&](const auto&... none) { (described(none), ...); }, EveryKind<Elements>());
 }
 
 // ---- what fields are called, and how each is read --------------------------------------------------------------------

@@ -189,10 +189,9 @@ class PySimulation {
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     add_force_elements(built(mechanism), force_elements, force_elements_);
     force_elements_.limit_efforts(effort_limits);
+    for (const LoopSpring& spring : without_springs_.springs()) force_elements_.add(spring);
     plan_.force_elements = force_elements_.all();
     plan_.force_elements.parameters = static_cast<int>(parameters_.size());
-    const auto& springs = without_springs_.springs();
-    std::get<Elements<LoopSpring>>(plan_.force_elements.kinds) = {springs.data(), static_cast<int>(springs.size())};
     std::vector<Event> kinds;
     for (const auto& [function, direction, terminal] : events)
       kinds.push_back({direction, terminal}), event_functions_.push_back(function);

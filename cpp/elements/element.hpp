@@ -21,7 +21,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <new>
 #include <vector>
 
 #include "../control/tasks.hpp"
@@ -118,7 +118,7 @@ template <class T> struct ElementCall {
 
   T* chord = nullptr;  // of the element at hand
   double weight = 1.0;
-  std::optional<LoopState<T>> placed{};
+  const LoopState<T>* placed = nullptr;
 
   const T& operator[](Number n) const { return parameter[n.at]; }
   const T* operator[](NumberArray n) const { return parameter + n.at; }
@@ -133,7 +133,9 @@ template <class T> struct ElementCall {
 
   /// Where the bodies are.
   const LoopState<T>& bodies() {
-    if (!placed) placed.emplace(place(tree, arena, q, &time, static_cast<const T*>(nullptr)));
+    if (!placed)  // made where it stays
+      placed =
+          new (arena.template take<LoopState<T>>(1)) LoopState<T>(place(tree, arena, q, &time, static_cast<const T*>(nullptr)));
     return *placed;
   }
   /// Says in which lanes the element at hand presses.
@@ -168,7 +170,8 @@ struct ForceElement {
 
 /// Adds what a force f at the point p (world) of a body does to the generalised force: from the body to the ground, f . (u + w x r).
 template <class T>
-void add_point_force(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const Vec3<T>& f, T* tau) {
+SARRUS_INLINE void add_point_force(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const Vec3<T>& f,
+                                   T* tau) {
   for (int b = link; b > 0; b = tree.link[b].parent) {
     const Link& joint = tree.link[b];
     const Vec3<T> moment = cross(Vec3<T>(p - state.X[b].p), f);
@@ -178,7 +181,8 @@ void add_point_force(const Tree& tree, const LoopState<T>& state, int link, cons
 }
 
 /// Of the point p (world) of a body.
-template <class T> Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const T* v) {
+template <class T>
+SARRUS_INLINE Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const T* v) {
   Vec3<T> u = zero3<T>();
   for (int b = link; b > 0; b = tree.link[b].parent) {
     const Link& joint = tree.link[b];

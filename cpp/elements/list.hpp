@@ -45,15 +45,17 @@ class ForceElementList {
 
   ForceElements all() const {
     ForceElements a = all_;
-    point_to(a.kinds, std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
+    point_to(a, std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
     a.effort_limit = effort_limits_.empty() ? nullptr : effort_limits_.data();
     return a;
   }
 
  private:
   template <class E> using Storage = std::vector<E>;
-  template <std::size_t... k> void point_to(EveryKind<Elements>& kinds, std::index_sequence<k...>) const {
-    ((std::get<k>(kinds) = {std::get<k>(elements_).data(), static_cast<int>(std::get<k>(elements_).size())}), ...);
+  template <std::size_t... k> void point_to(ForceElements& a, std::index_sequence<k...>) const {
+    const auto point = [&](auto& to, const auto& from) { to = {from.data(), static_cast<int>(from.size())}; };
+    (point(std::get<k>(a.kinds), std::get<k>(elements_)), ...);
+    ((a.present |= std::get<k>(elements_).empty() ? 0U : 1U << k), ...);
   }
 
   int width_;

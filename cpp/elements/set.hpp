@@ -55,6 +55,7 @@ template <class E> struct Elements {
 
 struct ForceElements {
   EveryKind<Elements> kinds;
+  unsigned present = 0;  // bits: of which kinds there is an element
   const double* effort_limit =
       nullptr;  // of every velocity, those of joints that close loops too: what controllers give in all is kept
                                          // within it; or null
@@ -63,30 +64,26 @@ struct ForceElements {
 
   template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }
 
-  /// visit(elements) of each kind, one after the other.
+  /// visit(elements) of each kind of which there are some, one after the other.
   template <class Visit> SARRUS_INLINE void each_kind(Visit&& visit) const {
-    std::apply([&](const auto&... some) { (visit(some), ...); }, kinds);
+    visit_kinds(visit, std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
   }
   /// visit(element) of every element.
   template <class Visit> SARRUS_INLINE void each(Visit&& visit) const {
-    each_kind([&](const auto& some) {
+    each_kind([&](const auto& some) SARRUS_INLINED {
       for (const auto& element : some) visit(element);
     });
-  }
-  /// Whether there is one whose kind `says` so.
-  template <class Says> SARRUS_INLINE bool any(Says&& says) const {
-    return std::apply([&](const auto&... some) { return ((says(some) && !some.empty()) || ...); }, kinds);
   }
 
   /// Whether any force can be stiff at all.
   bool have_rates() const {
-    return any([](const auto& some) { return std::decay_t<decltype(some)>::Kind::has_rates; });
+    return any([](const auto& some) SARRUS_INLINED { return std::decay_t<decltype(some)>::Kind::has_rates; });
   }
   bool hold() const {
-    return any([](const auto& some) { return std::decay_t<decltype(some)>::Kind::holds; });
+    return any([](const auto& some) SARRUS_INLINED { return std::decay_t<decltype(some)>::Kind::holds; });
   }
-  bool deliver() const {
-    return any([](const auto& some) { return std::decay_t<decltype(some)>::Kind::delivers; });
+  SARRUS_INLINE bool deliver() const {
+    return any([](const auto& some) SARRUS_INLINED { return std::decay_t<decltype(some)>::Kind::delivers; });
   }
   int chords() const {
     int n = 0;
@@ -95,6 +92,18 @@ struct ForceElements {
   }
   /// Whether one of them is at a velocity beyond so many.
   bool beyond(int nv) const;
+
+ private:
+  template <class Visit, std::size_t... k> SARRUS_INLINE void visit_kinds(Visit& visit, std::index_sequence<k...>) const {
+    static_assert(sizeof...(k) <= 32);
+    ((present >> k & 1U ? visit(std::get<k>(kinds)) : void()), ...);
+  }
+  /// Whether there is one whose kind says so.
+  template <class Says> SARRUS_INLINE bool any(Says says) const {
+    bool yes = false;
+    each_kind([&](const auto& some) SARRUS_INLINED { yes |= says(some); });
+    return yes;
+  }
 };
 
 inline int Sampled::inner_states() const { return controllers->nz; }
@@ -126,7 +135,6 @@ template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) 
     if constexpr (std::decay_t<decltype(element)>::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
     element.apply(e);
   });
-  e.placed.reset();
   elements.each([&](const auto& element) { element.respond(e); });
 }
 

@@ -91,6 +91,8 @@ def array(what: str, value: Any, *, finite: bool = True) -> Numbers:
 
 def number(what: str, value: Any, sign: str = "") -> Numbers:
     """() or (runs,), of a sign that the core knows; ModelError says what is wrong."""
+    if type(value) is float and 0.0 < value < np.inf:  # as most are, and right whatever the sign
+        return np.array(value)
     sign, _, infinite = sign.partition(" or ")
     x = array(what, value, finite=not infinite)
     if x.ndim > 1:

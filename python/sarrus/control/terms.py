@@ -19,6 +19,7 @@ from .sampling import Sampled
 from .task_control import TaskControl
 
 Term = dict[str, Any]
+ORDER = {kind: k for k, kind in enumerate(KINDS)}
 
 
 @dataclass
@@ -29,12 +30,14 @@ class ForceElements:
     effort_limits: list[float] = field(default_factory=list)
     numbers: list[Numbers] = field(default_factory=list)
     sampled: list[list[Function]] = field(default_factory=list)
+    width: int = 0  # of a row of parameters
 
     def add(self, *numbers: Numbers) -> int:
         """Numbers (..., n) for the end of a row of parameters; where the first one stands there."""
-        first = sum(x.shape[-1] for x in self.numbers)
+        first = self.width
         self.numbers += numbers
-        return int(first)
+        self.width += sum(x.shape[-1] for x in numbers)
+        return first
 
     def add_law(self, law: Any, what: str) -> Any:
         """Of a law, or of several, one a run."""
@@ -92,7 +95,7 @@ def _terms(mechanism: LoopFunctions, elements: Sequence[Any], run: Run, made: Fo
                 "sarrus.control.PID, or a list of these"
             )
     terms: list[Term] = []
-    for element in sorted(elements, key=lambda element: list(KINDS).index(_kind(element))):
+    for element in sorted(elements, key=lambda element: ORDER[_kind(element)]):
         term = _term(mechanism, element, run, made)
         what, others = type(element).__name__, [other for other in terms if other["kind"] == term["kind"]]
         if getattr(element, "one_a_velocity", False) and term["joint"] in [other["joint"] for other in others]:
