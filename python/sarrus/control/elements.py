@@ -34,24 +34,10 @@ from .sampling import Efforts, Quantisation, Sampled
 from .task_control import TaskControl
 
 __all__ = [
-    "PID",
-    "ActuatorDynamics",
-    "ComputedTorque",
-    "Contact",
-    "Efforts",
-    "EndStop",
-    "GravityCompensation",
-    "PDPlus",
-    "Path",
-    "PrescribedEffort",
-    "Quantisation",
-    "ReactionWheel",
-    "Sampled",
-    "Stiction",
-    "Thruster",
-    "path_through",
-    "rest_to_rest",
-]
+    "PID", "ActuatorDynamics", "ComputedTorque", "Contact", "Efforts", "EndStop", "GravityCompensation",
+    "PDPlus", "Path", "PrescribedEffort", "Quantisation", "ReactionWheel", "Sampled", "Stiction", "Thruster",
+    "path_through", "rest_to_rest",
+]  # fmt: skip
 
 Number = float | ArrayLike
 Laws = Law | Number | Sequence[Law | float]  # the last: one a run
