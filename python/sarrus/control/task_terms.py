@@ -51,7 +51,9 @@ class TaskTerms:
         self.functions: list[tuple[int, Callable[[float], Any], str]] = []
         self.call_size = self.states = self.rows = 0
         firsts = np.cumsum([motors, *(contact._rows for contact in contacts)]).tolist()
-        self.contact_unknowns = {c.frame: range(*ends) for c, *ends in zip(contacts, firsts, firsts[1:], strict=False)}
+        self.contact_unknowns: dict[str, range] = {}
+        for contact, *ends in zip(contacts, firsts, firsts[1:], strict=False):
+            self.contact_unknowns.setdefault(contact.frame, range(*ends))
         for task in tasks:
             if not getattr(task, "_kind", ""):
                 raise TypeError(f"no task: {task!r}; tasks are those of sarrus.control, such as FrameTask")
@@ -124,8 +126,8 @@ def _frame(terms: TaskTerms, task: Any, name: str, what: str) -> str:
 
 
 def _numbers(terms: TaskTerms, task: Any, value: Any, what: str) -> tuple[int, int]:
-    if isinstance(value, str):
-        if not what.startswith("damping") or value != "critical":
+    if isinstance(value, str) and what.startswith("damping"):
+        if value != "critical":
             raise ModelError(f"{what} is 'critical' or numbers; got {value!r}")
         value = 2.0 * np.sqrt(real_array(what, task.stiffness))
     return terms.row_numbers(what, value)
