@@ -202,11 +202,12 @@ template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
 /// What an error in every entry of the equation, of that share of the largest, would move accelerations by (size: theirs, squared, with that of
 /// what the forces would make of free bodies). Squared.
 template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size,
-                                     const T& share) {
+                                     const T& share, bool rows_only = false) {
   const Saddle<T>& matrix = e.solved();
   const int nv = matrix.tree.nv;
   T *r = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
-  for (int k = 0; k < nv + matrix.rows; ++k) {
+  for (int k = 0; k < nv && rows_only; ++k) r[k] = T(0.0);
+  for (int k = rows_only ? nv : 0; k < nv + matrix.rows; ++k) {
     const T weight = inverse_or_zero(k < nv ? matrix.mobility[k] : matrix.row_weight[k - nv]);
     r[k] = sqrt(size * weight) * share * T(scattered(k));
   }
@@ -215,12 +216,14 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
 }
 
 /// Whether loops that stand open so far, squared, decide about the accelerations: where rows depend on one another, a gap between them makes them
-/// independent, and they would hold the mechanism fast.
+/// independent, and they would hold the mechanism fast. `rows_only`: forces need not be withstood, where some velocities cost nothing. Farther off than states may be, rows are what they are there.
 template <class T>
-SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open) {
+SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
+                                 bool rows_only = false) {
   const Arena::Scope scope(arena);
-  const T size = e.terms + in_metric(e.solved(), solution.y);
-  return moved_by_errors(e, arena, solution.factor, size, T(sqrt(open))) > size * T(square(tolerances::decides));
+  const T size = e.terms + in_metric(e.solved(), solution.y), gap = sqrt(open);
+  const T share = select(gap < T(tolerances::off_loops), gap, T(tolerances::off_loops));
+  return moved_by_errors(e, arena, solution.factor, size, share, rows_only) > size * T(square(tolerances::decides));
 }
 
 /// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what all further corrections would

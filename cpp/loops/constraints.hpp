@@ -73,12 +73,13 @@ SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, c
   else
     parent = frame_on_parent(s, c);
   const Vec3<T> z = Vec3<T>(parent.R.col(2)), d = l.child.p - parent.p;
-  gap.linear = slides > 1 ? dot(d, d) : T(0.0);
-  if (slides == 1 || slides == 2) gap.linear = slides == 1 ? square(dot(z, d)) : gap.linear - square(dot(z, d));
-  if (turns == 2) gap.angular = T(2.0) - dot(z, Vec3<T>(l.child.R.col(2))) * T(2.0);
-  if (turns == 3) {
-    gap.angular = T(3.0);
-    for (int k = 0; k < 3; ++k) gap.angular -= dot(Vec3<T>(parent.R.col(k)), Vec3<T>(l.child.R.col(k)));
+  // by products and differences that keep their digits where a gap is small
+  if (slides == 1) gap.linear = square(dot(z, d));
+  if (slides == 2) gap.linear = dot(cross(z, d), cross(z, d));
+  if (slides == 3) gap.linear = dot(d, d);
+  for (int k = turns == 2 ? 2 : 0; turns > 1 && k < 3; ++k) {
+    const Vec3<T> chord = Vec3<T>(parent.R.col(k)) - Vec3<T>(l.child.R.col(k));
+    gap.angular += dot(chord, chord) * T(turns == 2 ? 1.0 : 0.5);
   }
   off.see(gap.angular, rate.angular, m.velocity_size.angular, l.mobility, l.speed);
   off.see(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);

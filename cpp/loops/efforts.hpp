@@ -59,7 +59,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   const T* x = e.lowered(arena, y);
   if (off && any(off->open > T(0.0))) {
     for (int k = 0; k < nv; ++k) e.terms += tau[k] * tau[k] * mobility[k];
-    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, factor}, off->open), T(2.0), off->fault);
+    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, factor}, off->open, true), T(2.0), off->fault);
   }
   for (int k = 0; k < loops.actuators; ++k) {
     const int carrier = loops.actuator[k];

@@ -758,10 +758,18 @@ ELSEWHERE = {
         ShapeError,
         r"v \(2, 6\) and m \(3, 6\)",
     ),
+    "forces of too many axes": (
+        lambda: spatial.cross_force(np.zeros((1,) * 39 + (6,)), np.zeros(6)),
+        ShapeError,
+        "40 axes; there may be 32",
+    ),
+    "screws of too many axes": (
+        lambda: spatial.body_jacobian(np.zeros((1,) * 39 + (2, 6)), np.zeros(2)),
+        ShapeError,
+        "41 axes; there may be 32",
+    ),
     "forces that do not broadcast": (
         lambda: spatial.cross_force(np.zeros((2, 6)), np.zeros((3, 6))),
-        lambda: spatial.cross_force(np.zeros((1,) * 39 + (6,)), np.zeros(6)),
-        lambda: spatial.body_jacobian(np.zeros((1,) * 39 + (2, 6)), np.zeros(2)),
         ShapeError,
         r"v \(2, 6\) and f \(3, 6\)",
     ),

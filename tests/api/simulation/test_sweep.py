@@ -523,7 +523,7 @@ def test_ctrl_c_between_blocks(monkeypatch):
     """The blocks after the one that it met do not begin."""
     monkeypatch.setattr("sarrus.simulation.sweep.BLOCK", 8)
     robot = sarrus.mechanisms.pendulum()
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     runs = sarrus.simulate_many(robot, np.linspace(0, 1, 800)[:, None], [0.0], 2000.0, every=1000)
     assert runs.status[-1] == Status.INTERRUPTED
     assert np.isnan(runs.q[-1, 1:]).all()
