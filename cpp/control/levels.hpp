@@ -171,7 +171,7 @@ template <class T> class TaskLevels {
 
   template <class Kind> void write_task(const Kind& kind, const RowNumbers& weight, const T* z) {
     T* errors = error + row - tasks_from;
-    if constexpr (kind.of_forces) {
+    if constexpr (std::decay_t<decltype(kind)>::of_forces) {
       for (int i = 0; i < kind.rows(); ++i) write_force(kind, i, sqrt(weight(s, i)), z, errors[i]);
     } else {
       kind.evaluate(s, {J, right, errors});

@@ -103,7 +103,7 @@ template <class T> struct TaskController {
     for (const Task& task : c.task) {
       std::visit(
           [&](const auto& kind) {
-            if constexpr (kind.of_forces)
+            if constexpr (std::decay_t<decltype(kind)>::of_forces)
               for (int i = 0; i < kind.rows(); ++i) {
                 error[i] -= kind.value(x, lambda, i);
                 if (kind.state >= 0) z_dot[kind.state + i] = error[i];

@@ -26,7 +26,7 @@ struct Task {
   int all_rows() const {
     return std::visit(
         [](const auto& kind) {
-          if constexpr (kind.of_forces)
+          if constexpr (std::decay_t<decltype(kind)>::of_forces)
             return kind.rows();
           else
             return kind.rows() + kind.companions();
