@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
 import numpy as np
@@ -297,6 +298,15 @@ class LoopFunctions(StateFunctions):
     _loop_wrenches = _undeclared(
         "loop_wrenches"
     )  # (..., constraints, 6) on the children, that multipliers (..., nc) stand for
+
+    @cached_property
+    def _load_places(self) -> tuple[tuple[str, int], ...]:
+        """Joints, then other constraints between bodies, and where the core tells what each carries."""
+        bodies = {body: k for k, body in enumerate(self.bodies)}
+        of = {j.name: bodies[j.parent if j.reversed else j.child] for j in map(self.joint, self.joints)}
+        of |= {name: len(bodies) + k for k, (name, c) in enumerate(self._constraints.items()) if c.bodies}
+        return tuple((name, of[name]) for name in dict.fromkeys((*self._joints, *of)))
+
     # of all joints that close loops
     _loop_joint_coordinates = _undeclared("loop_joint_coordinates")
     _loop_joint_velocities = _undeclared("loop_joint_velocities")

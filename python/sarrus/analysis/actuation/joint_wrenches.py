@@ -158,16 +158,14 @@ def joint_wrenches_with(
         )
 
     if multipliers is None:
-        u, multipliers = actuator_efforts(
-            robot, q, v, a, actuated=names, return_reactions=True, wrenches=wrenches, time=time
-        )
+        u, mu = actuator_efforts(robot, q, v, a, actuated=actuated, return_reactions=True, wrenches=wrenches, time=time)
     else:
         u = _efforts_behind(robot, q, v, a, multipliers, names, wrenches, time, friction)
-    mu = real_rows("multipliers", multipliers, robot.nc, finite=False)
-    lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
-    mu = np.broadcast_to(mu, (*lead, robot.nc))
+        mu = real_rows("multipliers", multipliers, robot.nc, finite=False)
+        lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
+        mu = np.broadcast_to(mu, (*lead, robot.nc))
     efforts = efforts_by_name(robot, u, mu, names)
-    across = efforts_across(robot, lead, efforts, friction)
+    across = efforts_across(robot, mu.shape[:-1], efforts, friction)
     loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0]
     when = None if time is None else real_array("time", time)
     return JointWrenches(_on_children(robot, loads), efforts, (robot, q, when))
@@ -175,10 +173,14 @@ def joint_wrenches_with(
 
 def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: Sequence[str]) -> dict[str, Array]:
     """What brings a motion about: motors' efforts by their joints' names, and those of prescribed motions by their constraints'."""
-    ends = np.cumsum([0, *(robot.joint(name).type.nv for name in names)])
-    efforts = {name: u[..., first:last] for name, first, last in zip(names, ends, ends[1:], strict=False)}
-    rows = {name: robot.constraint(name) for name in robot.constraints if name not in efforts}
-    return efforts | {name: multipliers[..., c.rows] for name, c in rows.items() if c.kind == "PrescribedMotion"}
+    efforts, end = {}, 0
+    for name in names:
+        first, end = end, end + robot.joint(name).type.nv
+        efforts[name] = u[..., first:end]
+    for name, c in robot._constraints.items():
+        if c.kind == "PrescribedMotion":
+            efforts[name] = multipliers[..., c.rows]
+    return efforts
 
 
 def efforts_across(
@@ -196,10 +198,7 @@ def efforts_across(
 
 def _on_children(robot: LoopFunctions, loads: Array) -> dict[str, Array]:
     """Of what the core says of all bodies and constraints (..., bodies + constraints, 6), each joint's."""
-    places = {(j.parent if j.reversed else j.child): j.name for j in map(robot.joint, robot.joints)}
-    of = {places[body]: k for k, body in enumerate(robot.bodies)}
-    of |= {name: len(of) + k for k, name in enumerate(robot.constraints) if robot.constraint(name).bodies}
-    return {name: loads[..., of[name], :] for name in dict.fromkeys((*robot._joints, *of)) if name in of}
+    return {name: loads[..., place, :] for name, place in robot._load_places}
 
 
 def across_loops(
