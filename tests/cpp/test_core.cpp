@@ -243,6 +243,7 @@ class States {
                              "restitution",
                              "momentum",
                              "multipliers",
+                             "loop_efforts",
                              "pfaffian_values",
                              "rows",
                              "weight",
