@@ -120,10 +120,15 @@ class StiffnessWarning(UserWarning):
 
 def warn_of_model(message: str) -> None:
     """Give a ModelWarning at the line outside of this package that led here."""
+    warn_caller(message, ModelWarning)
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside of this package that led here."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("sarrus."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, ModelWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None = None) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..control.elements import Contact, EndStop, Stiction
-from ..errors import StiffnessWarning
+from ..errors import StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
 from .trajectory import Trajectory
 
@@ -84,7 +83,7 @@ def _brakes(robot: Mechanism) -> bool:
 
 
 def warn_of_energy(method: str, dt: float, share: Array) -> None:
-    """Of runs whose energy is wrong by such shares; to the caller of simulate() or simulate_many()."""
+    """Of runs whose energy is wrong by such shares."""
     worst = float(share[np.abs(share).argmax()]) if len(share) else 0.0
     if worst == 0.0:
         return
@@ -95,9 +94,8 @@ def warn_of_energy(method: str, dt: float, share: Array) -> None:
         if _core.methods[method].adaptive
         else f"a smaller dt than {dt:.3g} s, or method='dopri5'"
     )
-    warnings.warn(
+    warn_caller(
         f"by '{method}' the mechanism {what} {100.0 * abs(worst):.2g} % of its largest kinetic energy, though {why}{among}: the "
         f"steps are too long for the motion. Give {shorter}",
         StiffnessWarning,
-        stacklevel=3,
     )

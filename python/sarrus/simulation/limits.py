@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
@@ -16,7 +15,7 @@ from .._core import Status
 from ..control.coordinates import coordinate
 from ..control.elements import EndStop, ForceElement
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import DriftWarning, LimitWarning, ModelError, StiffnessWarning
+from ..errors import DriftWarning, LimitWarning, ModelError, StiffnessWarning, warn_caller
 
 __all__ = ["Limit"]
 
@@ -98,7 +97,7 @@ class JointLimits:
         return left
 
     def warn(self, exceeded: Sequence[dict[str, Any]], runs: str = "") -> None:
-        """Of limits that were left though nothing enforces them; to the caller of simulate() or simulate_many()."""
+        """Of limits that were left though nothing enforces them."""
         said = [x for x in exceeded if (x["joint"], x["index"], x["quantity"]) not in self.enforced]
         if not said:
             return
@@ -108,11 +107,10 @@ class JointLimits:
             cure = "a velocity limit is watched only"
         others = f"; so do {len(said) - 1} others" if said[1:] else ""
         which = f"'{x['joint']}'" + (f"[{x['index']}]" if x["index"] else "")
-        warnings.warn(
+        warn_caller(
             f"{x['quantity']} of joint {which} leaves its limits ({x['lower']:.6g}, {x['upper']:.6g}) at t = {x['time']:.6g} s "
             f"and reaches {x['reached']:.6g}{runs}{others}; {cure}. limits='ignore' says nothing of it",
             LimitWarning,
-            stacklevel=3,
         )
 
 
@@ -123,22 +121,21 @@ def ends_off_loops(robot: LoopFunctions, q: Array, v: Array, time: float) -> NDA
 
 
 def warn_of_drift(stabilisation: str, off: NDArray[np.bool_]) -> None:
-    """Of runs that end off the loops; to the caller of simulate() or simulate_many()."""
+    """Of runs that end off the loops."""
     if not off.any():
         return
     which = f"{off.sum()} of {off.size} runs end" if off.ndim else "the run ends"
-    warnings.warn(
+    warn_caller(
         f"stabilisation='{stabilisation}' has not held the loops: {which} off them, where accelerations mean nothing. Give "
         "stabilisation='projection', a smaller dt, or other gains",
         DriftWarning,
-        stacklevel=3,
     )
 
 
 def warn_of_stiffness(
     method: str, dt: float, largest: float, runs: str = "", *, eaten: float = 0.0, steps: int = 0
 ) -> bool:
-    """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion; to the caller of simulate() or simulate_many()."""
+    """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion."""
     stable = _core.methods[method].stable
     swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
     share = -np.expm1(-eaten) if swings else 0.0
@@ -153,10 +150,9 @@ def warn_of_stiffness(
         shorter = dt * (EATEN / eaten) ** 0.2  # the loss of a second goes with the fifth power
     else:
         return False
-    warnings.warn(
+    warn_caller(
         f"'{method}' with dt = {dt:.3g} s {what}{runs}; the motion is not to be trusted. Give method='implicit_midpoint', or "
         f"dt = {shorter:.1g} or less",
         StiffnessWarning,
-        stacklevel=3,
     )
     return True

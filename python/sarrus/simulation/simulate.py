@@ -162,23 +162,20 @@ def simulate(
     if METHODS[integration.method].adaptive:
         _check_longest_step(max_step, integration.shown[0], duration)
     trajectory = integration.go(duration, times, rtol, atol, max_step, progress)
-    integration.limits.warn(trajectory.statistics["limits"])
-    step = min(integration.dt, duration)
-    said = warn_of_stiffness(
-        integration.method, step, trajectory.statistics["stiffness"] or 0.0,
-        eaten=float(integration.core.record[3:HEAD].sum()), steps=integration.steps,
-    )  # fmt: skip
-    if not said:
-        state = trajectory.q[None], trajectory.v[None]
-        warn_of_energy(
-            integration.method,
-            step,
-            energy_error(integration.method, mechanism, *integration.acting, *state, lambda _: trajectory),
-        )
-    if mechanism.nc and integration.stabilisation != "projection":
-        end = ends_off_loops(mechanism, trajectory.q[-1], trajectory.v[-1], trajectory.t[-1])
-        warn_of_drift(integration.stabilisation, end)
+    _warn_of_run(integration, trajectory, min(integration.dt, duration))
     return trajectory
+
+
+def _warn_of_run(integration: Integration, run: Trajectory, step: float) -> None:
+    method, robot = integration.method, integration.mechanism
+    integration.limits.warn(run.statistics["limits"])
+    eaten = float(integration.core.record[3:HEAD].sum())
+    stiffness = run.statistics["stiffness"] or 0.0
+    if not warn_of_stiffness(method, step, stiffness, eaten=eaten, steps=integration.steps):
+        states = run.q[None], run.v[None]
+        warn_of_energy(method, step, energy_error(method, robot, *integration.acting, *states, lambda _: run))
+    if robot.nc and integration.stabilisation != "projection":
+        warn_of_drift(integration.stabilisation, ends_off_loops(robot, run.q[-1], run.v[-1], run.t[-1]))
 
 
 # ---- what callers give -----------------------------------------------------------------------------------------------

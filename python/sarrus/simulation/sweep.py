@@ -216,23 +216,31 @@ def simulate_many(
     except KeyboardInterrupt:
         pass  # what has not come back is marked as interrupted, as simulate() does
     kept.records[~np.isin(kept.ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
-    watches[0].warn(*_exceeded(watches, of_run, kept.records))
-    stiff = warn_of_stiffness(chosen, min(dt, duration), **_stiffest(chosen, kept.records), steps=clock.steps)
-    if stabilisation != "projection":
-        warn_of_drift(stabilisation, kept.ends_off_loops(robots, of_run, start + duration))
     sweep = Sweep(
         robot, clock.times(start + duration), kept.q, kept.v, kept.ended, z=kept.z, counted=jobs[0].core().counted, limits=watches[0].watched,
         excess=kept.records[:, HEAD + 1 :: 2], stiffness=kept.records[:, 0], efforts=asked,
         mechanisms=None if of_run is None else [robots[k] for k in of_run],
         acting=Acting(jobs[0], parameters) if of_run is None else [Acting(jobs[k], row) for k, row in zip(of_run, parameters, strict=True)],
     )  # fmt: skip
-    if not stiff and policy is None:
-        share = np.zeros(len(sweep))
-        for (runs, _), one, watch in zip(work, robots, watches, strict=True):
-            acting = [], [*elements, *watch.end_stops]
-            share[runs] = energy_error(chosen, one, *acting, kept.q[runs], kept.v[runs], sweep[runs].__getitem__)
-        warn_of_energy(chosen, min(dt, duration), share)
+    watches[0].warn(*_exceeded(watches, of_run, kept.records))
+    if (
+        not warn_of_stiffness(chosen, min(dt, duration), **_stiffest(chosen, kept.records), steps=clock.steps)
+        and policy is None
+    ):
+        acting = [[*elements, *watch.end_stops] for watch in watches]
+        warn_of_energy(chosen, min(dt, duration), _energy_errors(chosen, work, acting, sweep))
+    if stabilisation != "projection":
+        warn_of_drift(stabilisation, kept.ends_off_loops(robots, of_run, start + duration))
     return sweep
+
+
+def _energy_errors(method: str, work: Work, acting: Sequence[Sequence[Any]], sweep: Sweep) -> Array:
+    """As :func:`energy_error`, of runs of several mechanisms, each with its force elements."""
+    share = np.zeros(len(sweep))
+    for (runs, job), elements in zip(work, acting, strict=True):
+        some = sweep[runs]
+        share[runs] = energy_error(method, job.mechanism, [], elements, some.q, some.v, some.__getitem__)
+    return share
 
 
 @dataclass(frozen=True, eq=False)
