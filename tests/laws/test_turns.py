@@ -235,3 +235,37 @@ def test_runs_begin_within_limits():
     robot, q, v = begun("m", "", limits=(5.0, 8.0))
     run = sarrus.simulate(robot, q, 0.0 * v, 0.1, limits="stop")
     assert_allclose(run.joint("m"), 0.5 + 2.0 * np.pi, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["spring", "pid", "model law"])
+def test_a_run_begins_in_the_turn_that_near_says(kind):
+    """Pins that begin two turns and minus a turn on: those of the tree say so by q, one that closes the loop by `near`."""
+    turns = 2.0 * np.pi * np.array([2.0, -1.0, 0.0, 1.0])
+    ends, sides = [], []
+    for closing in NAMES:
+        robot, q, v = begun(closing, kind)
+        start = dict(zip(NAMES, turns, strict=True))
+        x = {name: angle + start[name] for name, angle in robot.joint_states(q).q.items()}
+        q = np.concatenate([x[name] for name in robot.joints])
+        near = {closing: x[closing] + 0.5}
+        run = sarrus.simulate(robot, q, v, 0.5, acting(robot, kind), near=near, method="rk4", dt=5e-4)
+        ends.append(angles(run)[-1])
+        several = {closing: np.stack([near[closing], near[closing] - 2.0 * np.pi])}
+        both = sarrus.simulate_many(robot, q, np.stack([v, v]), 0.5, acting(robot, kind), near=several, dt=5e-4)
+        assert_allclose(angles(both[0])[-1], ends[-1], rtol=0.0, atol=1e-9)
+        assert np.abs(angles(both[1])[-1] - ends[-1]).max() > 1.0
+        sides.append(sarrus.simulate(robot, q, v, 0.5, acting(robot, kind), method="rk4", dt=5e-4))
+    for x in ends[1:]:
+        assert_allclose(x, ends[0], rtol=0.0, atol=TOLERANCE)
+    # without it a joint that closes the loop begins within half a turn
+    assert max(np.abs(angles(run)[-1] - ends[0]).max() for run in sides) > 1.0
+
+
+def test_near_is_of_joints_that_close_loops():
+    robot, q, v = begun("p2", "spring")
+    with pytest.raises(sarrus.ModelError, match="near names joint 'm', which stands in the tree"):
+        sarrus.simulate(robot, q, v, 0.1, near={"m": [7.0]})
+    with pytest.raises(sarrus.NameNotFoundError, match="nobody"):
+        sarrus.simulate_many(robot, q, v, 0.1, near={"nobody": [7.0]})
+    with pytest.raises(TypeError, match="near must not be given too"):
+        sarrus.simulate(robot, duration=0.1, resume=sarrus.simulate(robot, q, v, 0.1), near={"p2": [7.0]})

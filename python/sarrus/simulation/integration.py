@@ -123,7 +123,14 @@ class Integration:
         self.ended_by: str | None = None
         self.steps = self.rejected = self.beyond_tolerance = 0
 
-    def begin(self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float) -> None:
+    def begin(
+        self,
+        q: ArrayLike | None,
+        v: ArrayLike | None,
+        start: float,
+        dt: float,
+        near: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
         """At the given state, on the loops."""
         if q is None or v is None:
             raise TypeError("simulate() needs q and v, or resume=")
@@ -144,14 +151,15 @@ class Integration:
             q, v = closed, v_on if status == Status.FINISHED else robot.project_velocity(closed, v, time=start)
         self.core.look(q, start)
         self.x = np.concatenate([q, v, np.zeros(self.core.size - robot.nq - robot.nv)])
-        self._begin_counting(self.x, start)
+        self._begin_counting(self.x, start, near)
         self.core.sample(self.x, float(start))
         self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
         self.shown = self.t, self.x.copy()
 
-    def _begin_counting(self, x: Array, time: float) -> None:
-        if self.core.counted:
-            x[-self.core.counted :] = loop_coordinates(self.mechanism, x[: self.mechanism.nq], time)
+    def _begin_counting(self, x: Array, time: float, near: Mapping[str, ArrayLike] | None = None) -> None:
+        if self.core.counted or near is not None:
+            coordinates = loop_coordinates(self.mechanism, x[: self.mechanism.nq], time, near)
+            x[len(x) - self.core.counted :] = coordinates[: self.core.counted]
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         """Where an earlier simulation had come to."""
@@ -478,10 +486,21 @@ def start_of(robot: Mechanism, q: ArrayLike) -> Array:
     return np.where(bad[..., None], robot.neutral(), x)
 
 
-def loop_coordinates(robot: Mechanism, q: Array, time: float) -> Array:
-    """Coordinates (..., those of joints that close loops) from which runs count turns: angles in [-pi, pi], or within their joints' limits."""
-    x = robot.joint_states(q, time=time).q
-    return np.concatenate([x[joint.name] for joint in robot._closing_joints], axis=-1)
+def checked_near(near: Mapping[str, ArrayLike] | None) -> Mapping[str, ArrayLike]:
+    if near is not None and not isinstance(near, Mapping):
+        raise TypeError(f"near is a mapping from joints' names to their coordinates; got {near!r}")
+    return near or {}
+
+
+def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str, ArrayLike] | None = None) -> Array:
+    """Coordinates (..., those of joints that close loops) from which runs count turns: angles in [-pi, pi], or within their joints' limits, or
+    those nearest to `near`.
+    """
+    for name in checked_near(near):
+        if not robot.joint(name).closes_loop:
+            raise ModelError(f"near names joint '{name}', which stands in the tree: q says how often it has turned")
+    x = robot.joint_states(q, near=near, time=time).q
+    return np.concatenate([q[..., :0], *(x[joint.name] for joint in robot._closing_joints)], axis=-1)
 
 
 def method_for(method: str, elements: Iterable[Any]) -> str:

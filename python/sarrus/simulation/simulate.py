@@ -48,6 +48,7 @@ def simulate(
     max_step: float = np.inf,
     limits: OnLimits = "warn",
     start: float = 0.0,
+    near: Mapping[str, ArrayLike] | None = None,
     resume: Trajectory | Mapping[str, Any] | None = None,
     progress: bool = False,
 ) -> Trajectory:
@@ -57,7 +58,7 @@ def simulate(
     ----------
     mechanism : any, with loops or without
     q, v : (nq,), (nv,) to begin with; where there are loops they are brought onto them first, unless stabilisation is "none". Turns of joints
-        that close loops are counted from an angle in [-pi, pi] on, or from one within the joint's limits
+        that close loops are counted from an angle in [-pi, pi] on, or from one within the joint's limits, or as `near` says
     duration : [s]
     controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}), [moment; force] at the frame's
         origin in its axes; force elements of :mod:`sarrus.control`, which run in C++; or several of these.
@@ -88,6 +89,8 @@ def simulate(
             too, give in all along a velocity (wrenches are not of motors). Only velocities are watched and warned of
         "ignore" : nothing, in silence
     start : time at the start [s]
+    near : name to coordinates of joints that close loops, from which their whole turns at the start are counted, as in
+        :meth:`~sarrus.Mechanism.joint_states`
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
         its dt
     progress : whether a bar shows how far it is (tqdm)
@@ -140,8 +143,8 @@ def simulate(
     rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
     max_step = checked_number("max_step", max_step, finite=False)
     gains = checked_gains(mechanism, stabilisation, gains)
-    if resume is not None and (q is not None or v is not None):
-        raise TypeError("resume= holds the state: q and v must not be given too")
+    if resume is not None and (q is not None or v is not None or near is not None):
+        raise TypeError("resume= holds the state: q, v and near must not be given too")
     checkpoint = None if resume is None else _as_checkpoint(resume)
     if checkpoint is not None and method == "auto":
         method = checkpoint["method"] if checkpoint["method"] in METHODS else "rk4"  # which restore() refuses
@@ -156,7 +159,7 @@ def simulate(
         start=q if checkpoint is None else checkpoint.get("felt_at"),
     )
     if checkpoint is None:
-        integration.begin(q, v, start, dt)
+        integration.begin(q, v, start, dt, near)
     else:
         integration.restore(checkpoint)
     if METHODS[integration.method].adaptive:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, is_masked, real_array
+from .._arrays import Array, checked_count, is_masked, real_array, real_rows
 from .._core import Status
 from ..control.element import Run
 from ..control.elements import EndStop, ForceElement, Stiction
@@ -32,6 +32,7 @@ from .integration import (
     check_choice,
     check_memory,
     check_periods,
+    checked_near,
     has_functions_of_q,
     loop_coordinates,
     method_for,
@@ -88,6 +89,7 @@ def simulate_many(
     every: int = 1,
     limits: OnLimits = "warn",
     start: float = 0.0,
+    near: Mapping[str, ArrayLike] | None = None,
     threads: int = 1,
     executor: Executor | None = None,
     policy: Policy | None = None,
@@ -105,6 +107,7 @@ def simulate_many(
     controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
         the same in all runs: joints, frames, times of :class:`~sarrus.control.Efforts`, periods of :class:`~sarrus.control.Sampled`
     method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
+    near : as for :func:`~sarrus.simulate`, (nq of the joint), or (runs, nq of the joint)
     dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
     every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
         10 coordinates 0.3 GB for start and end alone, 160 GB for a second in steps of 1 ms
@@ -204,7 +207,7 @@ def simulate_many(
     kept = _Kept.of(robot, len(q), clock.samples + 1, jobs[0].core().size, len(watches[0].watched))
     asked = None if policy is None else np.full((*kept.q.shape[:2], robot.nv), np.nan)
     try:
-        x = kept.begin(work, q, v)
+        x = kept.begin(work, q, v, near)
         if asked is not None:
             shares = _once(_by_policy(jobs[0], x, parameters, cast(Policy, policy), asked))
         elif executor is not None:
@@ -261,13 +264,17 @@ class _Kept:
         ended, begun = (np.full(runs, status, np.int8) for status in (Status.INTERRUPTED, Status.FINISHED))
         return cls(q, v, z, ended, np.full((runs, HEAD + 2 * limits), np.nan), begun)
 
-    def begin(self, work: Work, q: Array, v: Array) -> Array:
+    def begin(self, work: Work, q: Array, v: Array, near: Mapping[str, ArrayLike] | None) -> Array:
         """The states (runs, size) from which runs go on."""
+        turns = {}
+        for name, angles in checked_near(near).items():
+            size = work[0][1].mechanism.joint(name).type.nq
+            turns[name] = np.broadcast_to(real_rows(f"near['{name}']", angles, size, (len(q),)), (len(q), size))
         nq, nv = self.q.shape[-1], self.v.shape[-1]
         x = np.zeros((len(self.q), nq + nv + self.z.shape[-1]))
         for rows, job in work:
             part = x[rows]
-            self.begun[rows] = job.begin(q[rows], v[rows], part)
+            self.begun[rows] = job.begin(q[rows], v[rows], part, {name: x[rows] for name, x in turns.items()})
             x[rows] = part
         self.q[:, 0], self.v[:, 0], self.z[:, 0] = x[:, :nq], x[:, nq : nq + nv], x[:, nq + nv :]
         unsound = self.begun != Status.FINISHED
@@ -432,7 +439,7 @@ class _Job:
             parameters, None, [], None, [], self.limits, self.mechanism._units_of_motion, True,
         )  # fmt: skip
 
-    def begin(self, q: Array, v: Array, x: Array) -> Ended:
+    def begin(self, q: Array, v: Array, x: Array, near: Mapping[str, Array]) -> Ended:
         """Writes the states to start from, on the loops, into x (runs, size), neutral ones where there is none; tells why (runs,) not."""
         robot, nq, counted = self.mechanism, self.mechanism.nq, self.core().counted
         begun = np.full(len(q), Status.FINISHED, np.int8)
@@ -441,8 +448,10 @@ class _Job:
             off = begun[rows] != Status.FINISHED
             x[rows, :nq] = np.where(off[:, None], robot.neutral(), q_on)
             x[rows, nq : nq + robot.nv] = np.where(off[:, None], 0.0, v_on)
-            if counted:
-                x[rows, -counted:] = loop_coordinates(robot, x[rows, :nq], self.clock.start)
+            if counted or near:
+                turns = {name: angles[rows] for name, angles in near.items()}
+                coordinates = loop_coordinates(robot, x[rows, :nq], self.clock.start, turns)
+                x[rows, x.shape[1] - counted :] = coordinates[:, :counted]
         return begun
 
     def _on_the_loops(self, q: Array, v: Array) -> tuple[Array, Array, Ended]:

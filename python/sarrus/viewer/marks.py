@@ -84,7 +84,7 @@ class Traces:
         self._scene, self._mechanism, self._radius = scene, mechanism, radius
         self.names = [names] if isinstance(names, str) else list(names)
         for name in self.names:
-            if not isinstance(name, str) or name not in mechanism.frames:
+            if not isinstance(name, str) or name not in mechanism.frames:  # type: ignore[redundant-expr]
                 raise_no_such_name("frame", name, mechanism.frames)
         self._lines: dict[str, Any] = {}
         self._visited = np.zeros((len(self.names), 0, 3))
