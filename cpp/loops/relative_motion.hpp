@@ -162,6 +162,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     if (s.v) m.V = m.V + here * s.v[k], l.speed += s.v[k] * s.v[k] * T(tree.per_unit_square[k]);
   }
   if (mobility) {  // along what nothing moves at all, a gap is compared with a radian, or with the mechanism's length
+    l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * T(tree.length * tree.length);
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);
     m.velocity_size.linear = select(m.velocity_size.linear > T(0.0), m.velocity_size.linear, linear);

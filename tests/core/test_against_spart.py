@@ -54,8 +54,8 @@ class State:
     def efforts(self, engine, u, rate):
         """Generalised forces (nv,) of a motion."""
         _, Bij, Bi0, P0, pm, I0, Im = self.at(engine)
-        t0, tL = engine.complete_velocity(Bij, Bi0, P0, pm, u[:6], u[6:])
-        t0dot, tLdot = engine.complete_acceleration(t0, tL, P0, pm, Bi0, Bij, u[:6], u[6:], rate[:6], rate[6:])
+        t0, tL = engine.velocities(Bij, Bi0, P0, pm, u[:6], u[6:])
+        t0dot, tLdot = engine.accelerations(t0, tL, P0, pm, Bi0, Bij, u[:6], u[6:], rate[:6], rate[6:])
         still = np.zeros(6), np.zeros((6, engine.robot.n_links_joints))
         tau = engine.inverse_dynamics(*still, t0, tL, t0dot, tLdot, P0, pm, I0, Im, Bij, Bi0)
         return np.concatenate([np.ravel(x) for x in tau])
@@ -83,7 +83,7 @@ def test_motion_without_momentum(theirs, ours, seed):
     joints = state.v[6:]
     base = -np.linalg.solve(H[:6, :6], H[:6, 6:] @ joints)
     rL, Bij, Bi0, P0, pm, _, _ = state.at(engine)
-    _, tL = engine.complete_velocity(Bij, Bi0, P0, pm, base, joints)
+    _, tL = engine.velocities(Bij, Bi0, P0, pm, base, joints)
     floating = sarrus.floating.momentum_velocity(ours, state.q, np.r_[np.zeros(6), joints])
     assert_allclose(np.linalg.solve(state.to_ours, floating)[:6], base, rtol=0, atol=ROUNDING * np.abs(base).max())
     for k, spec in enumerate(ours.description.bodies[1:]):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus.analysis.actuation.joint_wrenches import COMPONENTS
@@ -198,3 +199,22 @@ def test_multipliers_of_one_state_serve_many():
         np.testing.assert_allclose(one[name], each[name])
     with pytest.raises(sarrus.ShapeError, match="leading axes do not broadcast"):
         robot.joint_wrenches(q, rest, rest, multipliers=np.ones((4, robot.nc)))
+
+
+def test_a_frame_that_nothing_moves():
+    """All joints of the tree are locked, and a rod holds what stands already: forward dynamics has no answer, statics has; off the loops neither."""
+    none = np.zeros(0)
+    upright, leaning = (guyed_mast(at) for at in (0.0, 0.5))
+    assert (upright.nv, upright.nc) == (0, 1)
+    assert_allclose(upright.joint_wrenches(none, none, none)["foot"][3:], [0.0, 0.0, 9.81], atol=1e-12)
+    with pytest.raises(sarrus.StateError):
+        leaning.joint_wrenches(none, none, none)
+
+
+def guyed_mast(at):
+    b = sarrus.Builder("mast")
+    b.add_body("mast", sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, 1), 0.01))
+    b.add_joint("foot", sarrus.Revolute("y"), "ground", "mast")
+    b.add_distance("stay", ("ground", (1, 0, 0)), ("mast", (0, 0, 1)), length=np.sqrt(2.0))
+    b.lock("foot", at=at)
+    return b.build()

@@ -41,7 +41,8 @@ class ScaledLoops:
         """How large each row could be, whatever the configuration: a row that has become small says that it is near a singularity."""
         robot = self.robot
         wrenches = robot._loop_wrenches(q, np.eye(robot.nc)) * six(1.0, self.length)
-        sizes = np.sqrt((wrenches**2).sum(axis=(1, 2)))
+        with np.errstate(over="ignore"):  # infinite, so far off the loops that nobody is answered
+            sizes = np.sqrt((wrenches**2).sum(axis=(1, 2)))
         J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
         for constraint in map(robot.constraint, robot.constraints):
             rows, spec = constraint.rows, constraint.spec

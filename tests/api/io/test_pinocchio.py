@@ -416,8 +416,8 @@ def test_configurations():
     for name in ("home", "up"):
         model.referenceConfigurations[name] = their_state(model, len(name))[0]
     robot = sarrus.from_pinocchio(model)
-    assert robot.configurations == ("home", "up")
-    for name in robot.configurations:
+    assert tuple(dict(robot.description.configurations)) == ("home", "up")
+    for name in dict(robot.description.configurations):
         theirs = interop.to_pinocchio(robot, model, robot.configuration(name))
         assert_allclose(theirs, model.referenceConfigurations[name], atol=1e-14)
     again = converted(robot)[0]

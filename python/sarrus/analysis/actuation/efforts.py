@@ -165,7 +165,11 @@ def actuator_efforts(
     if with_reactions:
         answer: Any = actuator_efforts(robot, q, v, a, out=out, return_status=return_status, **known)
         u, *status = answer if return_status else (answer,)
-        return (u, _multipliers(robot, q, v, u, known), *status)
+        multipliers = _multipliers(robot, q, v, u, known)
+        lost = np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)  # as of a frame that nothing moves
+        if lost.any():
+            return share(return_reactions=True, out=out, return_status=return_status)
+        return (u, multipliers, *status)
     if limits is None:
         return actuator_efforts(robot, q, v, a, out=out, return_status=return_status, **known)
     low, high = (_per_motor(k, limit, robot.nu) for k, limit in zip(("low", "high"), _both(limits), strict=True))
