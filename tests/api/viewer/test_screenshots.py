@@ -88,8 +88,11 @@ def in_pixels(shown, points):
 
 
 def settled(shown, page, name, size, seconds=90.0):
-    """The picture when it is alike and nothing changes any more, or the last one when time is up."""
-    deadline, before = time.monotonic() + seconds, 0.0
+    """The picture when it is alike and nothing changes any more, or the last one when time is up.
+
+    A page that was resized while it was placed keeps a camera a little off, as one that somebody has moved: Home places it again.
+    """
+    deadline, before, again = time.monotonic() + seconds, 0.0, time.monotonic() + 8.0
     keep = time.monotonic() + 12.0 if os.environ.get("SARRUS_KEEP_SCREENSHOTS") else 0.0
     while True:
         time.sleep(0.3)
@@ -104,6 +107,9 @@ def settled(shown, page, name, size, seconds=90.0):
             few = Image.fromarray(now.astype(np.uint8)).quantize(48, dither=Image.Dither.NONE)
             few.save(KEPT / f"{name}_{size[0]}.png", optimize=True)
             return now
+        if time.monotonic() > again and keep == 0.0:
+            page.evaluate(f"{HOME}.click()")
+            again = time.monotonic() + 8.0
         before = now
 
 
