@@ -1,5 +1,7 @@
 """Runs count the turns of joints that close loops: no motion depends on which joint closes, however far the joints turn."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -269,3 +271,20 @@ def test_near_is_of_joints_that_close_loops():
         sarrus.simulate_many(robot, q, v, 0.1, near={"nobody": [7.0]})
     with pytest.raises(TypeError, match="near must not be given too"):
         sarrus.simulate(robot, duration=0.1, resume=sarrus.simulate(robot, q, v, 0.1), near={"p2": [7.0]})
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_energy_from_nowhere_is_seen_wherever_the_loop_is_closed(many):
+    """Springs in all pins, one of which closes the loop; its energy is that of the turns that the run has counted."""
+    seen = []
+    for closing in NAMES:
+        robot, q, v = begun(closing, "spring")
+        for dt in (5e-4, 0.03):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                if many:
+                    sarrus.simulate_many(robot, q, np.stack([v, v]), 2.0, dt=dt, method="rk4")
+                else:
+                    sarrus.simulate(robot, q, v, 2.0, dt=dt, method="rk4")
+            seen.append((dt, [w.category for w in caught]))
+    assert seen == [(5e-4, []), (0.03, [sarrus.StiffnessWarning])] * len(NAMES)

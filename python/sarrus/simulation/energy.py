@@ -43,7 +43,7 @@ def energy_error(
     unknown = functions or any(not isinstance(element, STORES) for element in elements)
     if q.shape[1] < FEWEST or unknown or _core.methods[method].order < 2:
         return np.zeros(len(q))
-    share = _change(robot, q, v)
+    share = _change(robot, q, v, run)
     if not share.any() or _driven(robot):
         return np.zeros(len(q))
     if elements or _brakes(robot):
@@ -53,24 +53,26 @@ def energy_error(
     return share
 
 
-def _change(robot: Mechanism, q: Array, v: Array) -> Array:
+def _change(robot: Mechanism, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
     """(runs,) of the energy, from the first state to the last, as a share of the largest kinetic energy; 0 where it is small."""
     last = q.shape[1] - 1
     some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
     kinetic = robot.kinetic_energy(q[:, some], v[:, some])
-    potential = robot.potential_energy(q[:, [0, last]])
+    if any(joint.type.stiffness.any() for joint in robot._closing_joints):  # of the turns that each run has counted
+        potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
+    else:
+        potential = robot.potential_energy(q[:, [0, last]])
     change, largest = kinetic[:, -1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0], kinetic.max(axis=1)
     seen = np.abs(change) > WRONG * largest + ROUNDING * np.abs(potential).max(axis=1)  # never where a run failed: NaN
     return np.asarray(np.divide(change, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
 
 
 def _driven(robot: Mechanism) -> bool:
-    """Whether laws of time or Pfaffian rows may bring energy, or springs count turns that configurations do not tell."""
+    """Whether laws of time or Pfaffian rows may bring energy."""
     d = robot.description
     return (
         any(spec.laws for spec in d.joints)
         or any(hasattr(spec, "rows") or spec.prescribed(0.0) for spec in d.constraints)
-        or any(joint.type.stiffness.any() for joint in robot._closing_joints)
         or bool(robot.nc and robot.constraint_velocity(robot.neutral()).any())
     )
 

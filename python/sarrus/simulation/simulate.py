@@ -107,7 +107,8 @@ def simulate(
         stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the share that the
         run takes. Functions of the caller are not looked at. Also where the energy at the end is wrong by more than a fiftieth of the
         largest kinetic energy, whatever the method, if it is of second order or more: it has grown though nothing drives, or shrunk though
-        nothing brakes either. Contacts, end stops and stiction that are at rest in the beginning do not drive.
+        nothing brakes either; of the states that are kept, if they are eight or more. Contacts, end stops and stiction that are at rest in
+        the beginning do not drive.
 
     Returns
     -------
