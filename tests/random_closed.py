@@ -283,13 +283,14 @@ class _Draw:
         body, on = self.two_bodies()
         radius = rng.uniform(0.1, 0.5)
         center = self.point()
+        spin = bool(rng.random() < 0.5)
         R, p = self.pose(body)
         at = p + R @ center
         if kind.startswith("sphere "):
             on_radius = rng.uniform(0.1, 0.5) if kind == "sphere on sphere" else -radius - rng.uniform(0.2, 0.5)
             point = at - abs(radius + on_radius) * unit(rng.normal(size=3))
             return RollingSpec(
-                name, body, radius, center, None, on, self.into(on, point), (0.0, 0.0, 1.0), float(on_radius)
+                name, body, radius, center, None, on, self.into(on, point), (0.0, 0.0, 1.0), float(on_radius), spin
             )
         normal, axle = unit(rng.normal(size=3)), None
         R_on, _ = self.pose(on)
@@ -302,7 +303,7 @@ class _Draw:
         contact = at - radius * toward
         aside = np.cross(R_on @ normal, rng.normal(size=3))
         return RollingSpec(
-            name, body, radius, center, axle, on, self.into(on, contact + aside), tuple(normal.tolist()), None
+            name, body, radius, center, axle, on, self.into(on, contact + aside), tuple(normal.tolist()), None, spin
         )
 
     def pfaffian(self, name, kind):

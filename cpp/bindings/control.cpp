@@ -10,6 +10,7 @@
 #include "../control/quadratic_programme.hpp"
 #include "arrays.hpp"
 #include "described.hpp"
+#include "from_python.hpp"
 #include "fields.hpp"
 #include "state.hpp"
 
@@ -123,7 +124,8 @@ class ControllerReader {
 class TaskController {
  public:
   TaskController(const py::object& mechanism, const py::dict& described, const Numbers& parameters)
-      : mechanism_(built(mechanism)),
+      : python_(mechanism),
+        mechanism_(built(mechanism)),
         tree_(mechanism_.tree()),
         law_(to_task_control(mechanism_, described)),
         parameters_(parameters.data(), parameters.data() + parameters.size()) {
@@ -176,7 +178,7 @@ class TaskController {
     for (int k = 0; k < repeats; ++k) {
       std::fill(motor.begin(), motor.end(), 0.0);
       kernels().tasks(tree_, law_, parameters_.data(), call.data(), 0.0, q.data() + k % n * tree_.nq, v.data() + k % n * tree_.nv,
-                      z.data(), motor.data(), {});
+                      z.data(), motor.data(), {}, {});
       tau_sum += motor[0];
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -200,10 +202,17 @@ class TaskController {
     for (const int i : mechanism_.quaternions())
       if (x[i] * x[i] + x[i + 1] * x[i + 1] + x[i + 2] * x[i + 2] + x[i + 3] * x[i + 3] < 1e-12) return unsound;
     std::vector<double> motor(tree_.nv + tree_.loop_nv), none(law_.states + law_.call_numbers);
+    Surroundings<double> around;
+    Numbers rows;
+    if (tree_.loops.pfaffian_values > 0) {
+      rows = py::cast<Numbers>(py::handle(from_python().pfaffian_values)(python_, kept_q, kept_v, false));
+      around.pfaffian_values = rows.data();
+    }
     return kernels().tasks(tree_, law_, parameters_.data(), call ? call : none.data(), time, x, u, z ? z : none.data(),
-                           motor.data(), report);
+                           motor.data(), around, report);
   }
 
+  py::handle python_;  // kept alive by the class
   const Mechanism& mechanism_;
   const Tree& tree_;
   TaskControl law_;

@@ -92,12 +92,12 @@ class PySimulation {
     });
   }
 
-  static bool call_pfaffian(void* self, const double* q, const double* v, double* numbers) {
+  static bool call_pfaffian(void* self, const double* q, const double* v, bool rates, double* numbers) {
     PySimulation& s = *static_cast<PySimulation*>(self);
     return s.ask([&] {
       const auto values =
-          py::cast<Numbers>(call_python(s.pfaffian_, py::make_tuple(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv))));
-      std::copy(values.data(), values.data() + s.tree_.loops.pfaffian_values, numbers);
+          py::cast<Numbers>(call_python(s.pfaffian_, py::make_tuple(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv), rates)));
+      std::copy(values.data(), values.data() + values.size(), numbers);
     });
   }
 

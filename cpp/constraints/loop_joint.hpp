@@ -21,7 +21,7 @@ namespace sarrus {
 
 struct LoopJoint : BetweenBodies {
   static constexpr const char* name = "";  // made of a described joint
-  static constexpr bool one_length = false;
+  static constexpr int parts_of_a_length = 0;
   JointKind joint;
   JointConstants constants;
   int held = 0;  // rows

@@ -4,7 +4,8 @@
 //   phi   = height of the lowest point, 0, 0          (3) [m]      the slip holds no position: nonholonomic
 //   J     = e_r . (u + w x rho)                       along e_0 that is the rate of the height
 //   gamma = -e_r . (a + alpha x rho + w x rho-dot)    [m/s2]       all in the parent's turning axes
-// removes 3 dof of velocity, 1 of position; a disc that lies flat has no lowest point.
+// Without spin about the normal there is a fourth row, e_0 . w, with gamma = -(e_0 . alpha + e_0-dot . w).
+// removes 3 or 4 dof of velocity, 1 of position; a disc that lies flat has no lowest point.
 #pragma once
 
 #include "../joints/closing.hpp"
@@ -15,25 +16,26 @@ namespace sarrus {
 struct Rolling : BetweenBodies {
   static constexpr const char* name = "Rolling";
   double radius, on_radius;  // of the sphere that it rolls on: negative inside it
-  bool disc, on_sphere;
+  bool disc, on_sphere, spins;
+  static constexpr int parts_of_a_length = 3;
 
-  int rows() const { return 3; }
-  std::string row_name(int r) const { return r == 0 ? "contact" : "slip " + std::to_string(r); }
+  int rows() const { return spins ? 3 : 4; }
+  std::string row_name(int r) const { return r == 0 ? "contact" : r == 3 ? "spin" : "slip " + std::to_string(r); }
   bool holonomic(int r) const { return r == 0; }
   template <class F> void fields(F field) {
-    field("radius", radius), field("on_radius", on_radius), field("disc", disc), field("on_sphere", on_sphere);
+    field("radius", radius), field("on_radius", on_radius), field("disc", disc), field("on_sphere", on_sphere), field("spins", spins);
   }
 
   template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
     const Vec3<T> z = Vec3<T>(m.X.R.row(2)), d = m.position(), &u = m.V.linear, &w = m.V.angular;
-    Vec3<T> e[3], rho, rho_dot = zero3<T>();
+    Vec3<T> e[3], e_dot = zero3<T>(), rho, rho_dot = zero3<T>();  // e_dot: of the normal
     T height;
     if (on_sphere) {
       const double reach = radius + on_radius;
       const T distance = sqrt(dot(d, d)), side = T(reach < 0.0 ? -1.0 : 1.0);
       e[0] = unit(d);
-      rho = e[0] * (side * T(-radius));
-      rho_dot = (u - e[0] * dot(e[0], u)) * (side * T(-radius) / distance);
+      e_dot = (u - e[0] * dot(e[0], u)) * (T(1.0) / distance);
+      rho = e[0] * (side * T(-radius)), rho_dot = e_dot * (side * T(-radius));
       height = distance - T(std::abs(reach));
       perpendiculars(e[0], e[1], e[2]);
     } else {
@@ -51,14 +53,18 @@ struct Rolling : BetweenBodies {
       }
       height = dot(z, Vec3<T>(d + rho));
     }
-    Vec3<T> a = zero3<T>();
-    if (m.accelerates) a = m.acceleration() + cross(Vec3<T>(m.dw - cross(m.w_parent, m.w_child)), rho) + cross(w, rho_dot);
+    Vec3<T> a = zero3<T>(), alpha = a;
+    if (m.accelerates) {
+      alpha = m.dw - cross(m.w_parent, m.w_child);
+      a = m.acceleration() + cross(alpha, rho) + cross(w, rho_dot);
+    }
     for (int r = 0; r < 3; ++r) {
       row[r].force = {cross(rho, e[r]), e[r]};
       row[r].residual = r == 0 ? height : T(0.0);
       row[r].gamma = -dot(e[r], a);
       row[r].size = m.velocity_size.linear + m.velocity_size.angular * T(radius * radius);
     }
+    if (!spins) row[3] = {{e[0], zero3<T>()}, T(0.0), -(dot(e[0], alpha) + dot(e_dot, w)), m.velocity_size.angular};
   }
 };
 

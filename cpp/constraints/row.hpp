@@ -56,7 +56,7 @@ template <class T> struct Row {
 /// Between two bodies, and  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has six rows at most.
 struct BetweenBodies {
   static constexpr bool between_bodies = true;
-  static constexpr bool one_length = true;  // its rows are parts of one length [m], which is off or not; false: each for itself
+  static constexpr int parts_of_a_length = 6;  // so many of its rows, from the first, are parts of one length [m]; the others are for themselves
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
 };

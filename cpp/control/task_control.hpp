@@ -20,14 +20,14 @@ template <class T> struct TaskController {
 
   T* take(int count) const { return arena.template take<T>(count); }
 
-  void read_joints(TaskState<T>& s, const CountedTurns<T>& turns) const {
+  void read_joints(TaskState<T>& s, const Surroundings<T>& around) const {
     kinematics(tree, arena, s.q, s.v, static_cast<const T*>(nullptr), s.k);
     if (!c.drives_loop_joints) return;
     s.loop = {take(tree.loop_nq), take(tree.loop_nv), take(tree.loop_nv), take(tree.loop_nv * tree.nv)};
     const auto work = rnea(tree, arena, RneaInput<T>{s.q, s.v, zeros<T>(arena, tree.nv)}, take(tree.nv));
-    LoopState<T> state = {s.q, s.v, s.time, nullptr, nullptr, nullptr, work.link};
+    LoopState<T> state = {s.q, s.v, s.time, around.pfaffian_values, nullptr, nullptr, work.link};
     place(tree, arena, work.poses(), work.columns, state);
-    read_loop_joints(tree, arena, state, turns.q, s.loop);
+    read_loop_joints(tree, arena, state, around.loop_q, s.loop);
   }
 
   /// What the unknowns cause; contact_right: what J a of contacts must be.
@@ -118,7 +118,7 @@ template <class T> struct TaskController {
 template <class T>
 SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* call,
                                const T& time, const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot,
-                               const CountedTurns<T>& turns, const TaskReport<T>& report) {
+                               const Surroundings<T>& around, const TaskReport<T>& report) {
   const Arena::Scope scope(arena);
   const int nv = tree.nv, n = c.unknowns();
   const TaskController<T> controller = {tree, arena, c, report, report.x || report.tau};
@@ -127,11 +127,11 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
                     q,     v,
                     &time, parameter,
                     call,  Kinematics<T>::over(tree, take(Kinematics<T>::size(tree))),
-                    {},    turns.q != nullptr};
-  controller.read_joints(s, turns);
+                    {},    around.loop_q != nullptr};
+  controller.read_joints(s, around);
 
-  LoopInput<T> in{q, v, turns.springs};
-  in.time = &time;
+  LoopInput<T> in{q, v, around.springs};
+  in.time = &time, in.pfaffian_values = around.pfaffian_values;
   OffLoops<T> off;
   if (controller.checks) in.off = &off;
   TaskResponses<T> respond(tree, arena, in, controller.checks);

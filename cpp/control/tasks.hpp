@@ -109,10 +109,11 @@ template <class T> struct TaskReport {
   int* conflict = nullptr;  // 1: limits of motion were given up; 2: rows that must hold were
 };
 
-/// Where somebody counts the turns of joints that close loops: their coordinates, and the generalised force (nv) of the mechanism's springs that
-/// follow these, of which the tree does not know; or null. Where nobody does, an angle is the one that is nearest to its target.
-template <class T> struct CountedTurns {
-  const T *q = nullptr, *springs = nullptr;
+/// What a state has besides q and v. Where somebody counts the turns of joints that close loops: their coordinates, and the generalised force
+/// (nv) of the mechanism's springs that follow these, of which the tree does not know; or null. Where nobody does, an angle is the one that is
+/// nearest to its target. And rows that a function of the caller gives, with their c and gamma.
+template <class T> struct Surroundings {
+  const T *loop_q = nullptr, *springs = nullptr, *pfaffian_values = nullptr;
 };
 
 /// Adds the efforts of motors to `motor`, of all joints; z and z_dot are of the multipliers' tasks; `call`: numbers that the call brings along.
@@ -120,7 +121,7 @@ template <class T> struct CountedTurns {
 /// change what it measures. Or null. Returns the status.
 template <class T>
 T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* call, const T& time, const T* q,
-               const T* v, const T* z, const T* others, T* motor, T* z_dot, const CountedTurns<T>& turns = {},
+               const T* v, const T* z, const T* others, T* motor, T* z_dot, const Surroundings<T>& around = {},
                const TaskReport<T>& report = {});
 
 }  // namespace sarrus

@@ -20,7 +20,7 @@ struct ComputedTorque : TrackingLaw {
       e.follow(law, g);
       asked[k] = g[2] + e[derivative][k] * (g[1] - e.v[iv]) + e[proportional][k] * (g[0] - e.q[iq]);
     }
-    if (tree.loops.rows > 0) constraint_bias(tree, e.arena, e.q, e.v, &e.time, static_cast<const T*>(nullptr), gamma, size);
+    if (tree.loops.rows > 0) constraint_bias(tree, e.arena, e.q, e.v, &e.time, e.pfaffian_values(), gamma, size);
     const T off = model.complete(asked, gamma, size, a);
     e.lacking = most(e.lacking, most(off, model.share(model.inverse_dynamics(e.v, a, tau), tau)));
   }

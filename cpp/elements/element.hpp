@@ -109,8 +109,11 @@ template <class T> struct ElementCall {
   const T* springs = nullptr;  // a generalised force of the mechanism that acts besides, of which the tree does not know
   const T* held = nullptr;  // what is held from sample to sample
   Chords<T> chords{};
-  CountedTurns<T> turns{};
+  Surroundings<T> around{};
   double unwinding = 1e3;  // towards a limit a controller's z goes no faster than it would reach it in the inverse of this [1/s]
+
+  const T* (*caller_rows)(void* run, const T* q, const T* v, bool rates) = nullptr;  // a function of the caller gives rows; null: none does
+  void* run = nullptr;
 
   T pressing = T(0.0);  // a number that is another one wherever other elements press (of the first 50)
   T lacking = T(0.0);  // the largest part of what a law wants that no motor gives, relative
@@ -130,6 +133,13 @@ template <class T> struct ElementCall {
     return g[0];
   }
   T within(Range limits, const T& x) const { return least(most(x, (*this)[limits.lower]), (*this)[limits.upper]); }
+
+  /// Rows that a function of the caller gives, with their c and gamma; or how fast they change.
+  const T* pfaffian_values() {
+    if (caller_rows && !around.pfaffian_values) around.pfaffian_values = caller_rows(run, q, v, false);
+    return around.pfaffian_values;
+  }
+  const T* pfaffian_rates() const { return caller_rows ? caller_rows(run, q, v, true) : nullptr; }
 
   /// Where the bodies are.
   const LoopState<T>& bodies() {

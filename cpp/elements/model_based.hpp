@@ -65,12 +65,12 @@ template <class T> class ModelBased {
     for (int k = 0; k < tree_.nv; ++k) others[k] = T(1.0);
     for (int k = 0; k < targets(); ++k) others[law_.targets[k].iv] = T(0.0);
     equation_.emplace(
-        metric_equation(tree_, arena_, q_, static_cast<const T*>(others), &time_, static_cast<const T*>(nullptr), true));
+        metric_equation(tree_, arena_, q_, static_cast<const T*>(others), &time_, e_.pfaffian_values(), true));
     factor_ = factorise_tightly(*equation_, arena_);
     J_ = take(tree_.loops.entries);
     ConstraintRows<T> asked;
     asked.J = J_;
-    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, static_cast<const T*>(nullptr)), asked, 0,
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0,
                     tree_.loops.constraints);
   }
 
@@ -93,7 +93,7 @@ template <class T> class ModelBased {
     if (tree_.loops.rows == 0) return;
     ConstraintRows<T> asked;
     asked.target = c;
-    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, static_cast<const T*>(nullptr)), asked, 0,
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0,
                     tree_.loops.constraints);
   }
 
@@ -103,7 +103,7 @@ template <class T> class ModelBased {
     if (tree_.loops.rows == 0) return;
     T* both_motions = take(tree_.nv);
     for (int k = 0; k < tree_.nv; ++k) both_motions[k] = sqrt(v_[k] * v_[k] + x[k] * x[k]);
-    constraint_bias(tree_, arena_, q_, static_cast<const T*>(both_motions), &time_, static_cast<const T*>(nullptr), c_dot, size);
+    constraint_bias(tree_, arena_, q_, static_cast<const T*>(both_motions), &time_, e_.pfaffian_values(), c_dot, size);
     using D = Dual<T>;
     T* q_dot = take(tree_.nq);
     coordinate_rate(tree_, q_, v_, q_dot);
@@ -111,8 +111,9 @@ template <class T> class ModelBased {
     D *J = arena_.template take<D>(tree_.loops.entries), *slip = arena_.template take<D>(tree_.loops.rows);
     ConstraintRows<D> asked;
     asked.J = J, asked.target = slip;
-    constraint_rows(tree_, arena_, place<D>(tree_, arena_, there, &now, static_cast<const D*>(nullptr)), asked, 0,
-                    tree_.loops.constraints);
+    const T* numbers = e_.pfaffian_values();
+    const D* rows = numbers ? moving(arena_, tree_.loops.pfaffian_values, numbers, e_.pfaffian_rates()) : nullptr;
+    constraint_rows(tree_, arena_, place<D>(tree_, arena_, there, &now, rows), asked, 0, tree_.loops.constraints);
     add_motion_along_rows(tree_, J, moving(arena_, tree_.nv, x, zeros<T>(arena_, tree_.nv)), D(-1.0), slip);
     for (int r = 0; r < tree_.loops.rows; ++r) c_dot[r] = slip[r].rate;
   }
@@ -139,7 +140,7 @@ template <class T> class ModelBased {
       for (int k = 0; k < motors(); ++k) u[k] = std::exchange(tau[law_.motors[k].iv], T(0.0));
       missing = squared_size(tree_, static_cast<const T*>(tau));
     } else {
-      LoopState<T> state = {q_, v_, &time_, nullptr, nullptr, nullptr, nullptr};
+      LoopState<T> state = {q_, v_, &time_, e_.pfaffian_values(), nullptr, nullptr, nullptr};
       place(tree_, arena_, work.poses(), work.columns, state);
       missing = share_out(tree_, arena_, state, work.poses(), work.columns, tau, u, static_cast<OffLoops<T>*>(nullptr));
     }

@@ -19,8 +19,9 @@ struct Tasks : ForceElement {
     const Arena::Scope scope(e.arena);
     T* others = e.arena.template take<T>(e.width);
     for (int k = 0; k < e.width; ++k) others[k] = e.motor == e.tau ? e.tau[k] : e.tau[k] + e.motor[k];
+    e.pfaffian_values();
     const T outcome = task_control(e.tree, e.arena, *law, e[numbers], static_cast<const T*>(nullptr), e.time, e.q, e.v, e.z + iz,
-                                   static_cast<const T*>(others), e.motor, e.z_dot + iz, e.turns);
+                                   static_cast<const T*>(others), e.motor, e.z_dot + iz, e.around);
     e.status = most(e.status, outcome);
   }
 };

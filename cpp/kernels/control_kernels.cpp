@@ -7,11 +7,12 @@ namespace sarrus {
 namespace {
 
 double control_tasks(const Tree& tree, const TaskControl& c, const double* parameter, const double* call, double time,
-                     const double* q, const double* v, const double* z, double* motor, const TaskReport<double>& report) {
+                     const double* q, const double* v, const double* z, double* motor, const Surroundings<double>& around,
+                     const TaskReport<double>& report) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   double* z_dot = arena.take<double>(c.states);
-  return task_control<double>(tree, arena, c, parameter, call, time, q, v, z, nullptr, motor, z_dot, {}, report);
+  return task_control<double>(tree, arena, c, parameter, call, time, q, v, z, nullptr, motor, z_dot, around, report);
 }
 
 }  // namespace

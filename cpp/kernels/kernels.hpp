@@ -28,7 +28,8 @@ using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::in
 
 /// Returns the status. Adds efforts to `motor`, of all joints.
 using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* call, double time,
-                                const double* q, const double* v, const double* z, double* motor, const TaskReport<double>&);
+                                const double* q, const double* v, const double* z, double* motor, const Surroundings<double>&,
+                                const TaskReport<double>&);
 
 struct KernelTable {
   const char* level;

@@ -48,7 +48,7 @@
 
 #define SARRUS_SHARED_CONTROL(EXTERN, T)                                                                                    \
   EXTERN template T task_control(const Tree&, Arena&, const TaskControl&, const T*, const T*, const T&, const T*, const T*, \
-                                 const T*, const T*, T*, T*, const CountedTurns<T>&, const TaskReport<T>&);
+                                 const T*, const T*, T*, T*, const Surroundings<T>&, const TaskReport<T>&);
 
 #define SARRUS_SHARED_RATES(EXTERN, T)                                                                                   \
   EXTERN template void joint_motion(JointKind, int, const Coordinates<Dual<T>>&, const Dual<T>*, JointMotion<Dual<T>>&); \

@@ -42,14 +42,14 @@ template <class T> struct ConstraintRows {
   }
 };
 
-/// The rows of a constraint between two bodies, and whether they are parts of one length.
-template <class T> SARRUS_INLINE bool evaluate(const Constraint& c, const RelativeMotion<T>& m, Row<T>* rows) {
+/// The rows of a constraint between two bodies; returns how many of them, from the first, are parts of one length.
+template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const RelativeMotion<T>& m, Row<T>* rows) {
   return visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
     if constexpr (between_bodies<decltype(kind)>) {
       kind.evaluate(m, rows);
-      return kind.one_length;
+      return kind.parts_of_a_length;
     }
-    return false;
+    return 0;
   });
 }
 
@@ -121,7 +121,7 @@ template <class T>
 SARRUS_NOINLINE void force_rows(const Constraint& c, const RelativeMotion<T>& m, const Columns<T>& l, bool moving,
                                 const ConstraintRows<T>& out) {
   Row<T> rows[6];
-  const bool one_length = evaluate(c, m, rows);
+  const int parts_of_a_length = evaluate(c, m, rows);
   T gap = T(0.0), slip = T(0.0);
   for (int r = 0; r < c.rows; ++r) {
     const Row<T>& row = rows[r];
@@ -134,10 +134,12 @@ SARRUS_NOINLINE void force_rows(const Constraint& c, const RelativeMotion<T>& m,
     out.set_scale(c.row + r, row.size);
     if (!out.off) continue;
     const T off = square(row.residual), rate = square(dot(m.V, row.force));
-    gap += off, slip += rate;
-    if (!one_length) out.off->see(off, rate, out.scale[c.row + r], l.mobility, l.speed);
+    if (r < parts_of_a_length)
+      gap += off, slip += rate;
+    else
+      out.off->see(off, rate, out.scale[c.row + r], l.mobility, l.speed);
   }
-  if (out.off && one_length) out.off->see(gap, slip, m.velocity_size.linear, l.mobility, l.speed);
+  if (out.off && parts_of_a_length > 0) out.off->see(gap, slip, m.velocity_size.linear, l.mobility, l.speed);
 }
 
 template <class T>

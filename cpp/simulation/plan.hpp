@@ -51,8 +51,8 @@ struct Plan {
   bool (*controller)(void* self, double time, const double* q, const double* v, double* motor, double* tau) = nullptr;
   // the same of a sampling, by its number
   bool (*sampled)(void* self, int which, double time, const double* q, const double* v, double* motor) = nullptr;
-  // rows that depend on q, with their c and gamma
-  bool (*pfaffian)(void* self, const double* q, const double* v, double* numbers) = nullptr;
+  // rows that depend on q, with their c and gamma; or how fast they change
+  bool (*pfaffian)(void* self, const double* q, const double* v, bool rates, double* numbers) = nullptr;
   // whether the simulation is to end: asked where much is done within one step, from any thread
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;

@@ -120,9 +120,13 @@ template <class T> struct System {
     }
     return tau;
   }
-  /// What controllers are told of the turns of joints that close loops.
-  CountedTurns<T> turns(const T* q, const T* springs) const {
-    return {plan.counts() && plan.drives_loop_joints ? q + tree.nq : nullptr, springs};
+  /// What elements are told besides a state.
+  void surround(ElementCall<T>& e, const T* springs) {
+    e.springs = springs, e.around = {plan.counts() && plan.drives_loop_joints ? e.q + tree.nq : nullptr, springs};
+    if (tree.loops.pfaffian_values == 0) return;
+    e.run = this, e.caller_rows = [](void* run, const T* q, const T* v, bool rates) {
+      return static_cast<System*>(run)->pfaffian_values(q, v, rates);
+    };
   }
 
   /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
@@ -136,7 +140,8 @@ template <class T> struct System {
     T* motor = limit || demanded || elements.deliver() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
     ElementCall<T> e = {described(), arena, parameter, time, all.q, all.v, z, all.nv, motor, along, z_dot};
-    e.springs = springs, e.held = held, e.chords = chords, e.turns = turns(all.q, springs);
+    e.held = held, e.chords = chords;
+    surround(e, springs);
     apply(elements, e);
     pressing = e.pressing;
     take_verdict(e);
@@ -180,7 +185,8 @@ template <class T> struct System {
     for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
     for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
     ElementCall<T> e = {described(), arena, parameter, time, q_seen, v_seen, z, all.nv, effort, others, z_dot};
-    e.springs = springs, e.turns = turns(q_seen, springs), e.unwinding = std::min(e.unwinding, 1.0 / s.period);
+    e.unwinding = std::min(e.unwinding, 1.0 / s.period);
+    surround(e, springs);
     apply(controllers, e);
     take_verdict(e);
     if constexpr (std::is_same_v<T, double>)
@@ -236,12 +242,12 @@ template <class T> struct System {
     friction ? friction->accelerate(time, q, v, tau, a) : accelerations(time, q, v, tau, a);
   }
 
-  /// Rows that the caller gives as a function of q, and their gamma.
-  const T* pfaffian_values(const T* q, const T* v) {
+  /// Rows that the caller gives as a function of q, and their c and gamma; or how fast they change.
+  const T* pfaffian_values(const T* q, const T* v, bool rates = false) {
     if (tree.loops.pfaffian_values == 0) return nullptr;
     T* numbers = arena.template take<T>(tree.loops.pfaffian_values);
     if constexpr (std::is_same_v<T, double>)
-      if (status == 0.0 && !plan.pfaffian(plan.self, q, v, numbers)) status = caller_failed;
+      if (status == 0.0 && !plan.pfaffian(plan.self, q, v, rates, numbers)) status = caller_failed;
     return numbers;
   }
 

@@ -152,9 +152,9 @@ Description every_constraint(unsigned seed) {
     d.constraints.push_back({name, kind, link(0.0, 10.0), link(16.0, 31.0), random.transform(), random.transform(), {}});
   };
   between_bodies("rod", Distance{{}, 0.5});
-  between_bodies("disc", Rolling{{}, 0.5, 0.0, true, false});
-  between_bodies("ball", Rolling{{}, 0.5, 0.0, false, false});
-  between_bodies("balls", Rolling{{}, 0.5, 0.7, false, true});
+  between_bodies("disc", Rolling{{}, 0.5, 0.0, true, false, true});
+  between_bodies("ball", Rolling{{}, 0.5, 0.0, false, false, false});
+  between_bodies("balls", Rolling{{}, 0.5, 0.7, false, true, false});
   const auto between_coordinates = [&](const char* name, const AnyConstraint& kind,
                                        std::vector<ConstraintDescription::Coordinate> coordinates) {
     ConstraintDescription c{};

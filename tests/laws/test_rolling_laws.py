@@ -239,18 +239,20 @@ def test_contacts_are_found_again(one, two):
     assert_allclose(found, eta, atol=1e-6)
 
 
-def test_it_is_what_the_constraint_of_rolling_does():
+@pytest.mark.parametrize("spin", [True, False])
+def test_it_is_what_the_constraint_of_rolling_does(spin):
     """A sphere on a sphere, as a mechanism with add_rolling moves it, and as its contact's coordinates do."""
     b = sarrus.Builder("ball on ball", gravity=(0, 0, 0))
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
     b.add_joint("float", sarrus.Free(), "ground", "ball")
-    b.add_rolling("contact", "ball", radius=0.2, on_radius=0.5)
+    b.add_rolling("contact", "ball", radius=0.2, on_radius=0.5, spin=spin)
     robot, contact = b.build(), RollingContact(Sphere(0.5), Sphere(0.2))
     eta = np.array([0.1, 0.3, -0.2, 0.4, 0.7])
     X = contact.pose(eta)
     q = np.r_[Rotation.from_matrix(X[:3, :3]).as_quat(), X[:3, 3]]
     v = robot.project_velocity(q, drawn("rolling").normal(size=6))
     w = contact.first.geometry(eta[:2]).frame.T @ X[:3, :3] @ v[:3]
+    assert spin == (abs(w[2]) > 1e-12)
     h = 1e-4
     moved = contact.pose(eta + h * contact.rates(eta, [*w, 0.0, 0.0]))
     known = robot.pose(robot.integrate(q, h * v), "ball")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import control
@@ -224,3 +225,65 @@ def test_many_runs_are_its_runs(name, limited):
         law = control.TaskControl(robot, [control.FrameTask(frame, goals[i], stiffness=gains[i, 0]), rest], limits)
         one = sarrus.simulate(robot, q, v, 0.2, controller=law, limits="ignore")
         assert np.abs(many.q[i, -1] - one.q[-1]).max() < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_control_under_rolling_without_spin(seed):
+    """Li and Wu 4.6, control law 2, of an arm that rolls on a ball: tau = M (J u' + J' u) + C + N - A^T lambda_d, with A J = 0.
+
+    u are two components of the tip's angular velocity, and four tasks are the contact's forces.
+    """
+    robot, rng = sarrus.mechanisms.six_axis_arm(sphere=0.2, fingertip=0.02), np.random.default_rng(seed)
+    q = robot.assemble(near=robot.assemble() + 0.3 * rng.normal(size=6))
+    v = robot.project_velocity(q, rng.normal(size=6))
+    target, forces = sarrus.Rotation.exp(0.1 * rng.normal(size=3)).matrix, np.array([8.0, 1.0, -2.0, 0.1])
+    X = robot.pose(q, "tip")
+    X[:3, :3] = target @ X[:3, :3]
+    motion = control.FrameTask("tip", X, components="rx ry", stiffness=25.0, damping=10.0)
+    law = control.TaskControl(
+        robot, [motion, *(control.ForceTask("contact", f, rows=[k]) for k, f in enumerate(forces))]
+    )
+
+    A, gamma = robot.constraint_jacobian(q), robot.constraint_bias(q, v)
+    J = robot.jacobian(q, "tip", expressed_in="world_aligned")[:2]
+    J_rate = robot.jacobian_derivative(q, v, "tip", expressed_in="world_aligned")[:2]
+    off = sarrus.Rotation(target).log()[:2]
+    a = np.linalg.solve(np.vstack([A, J]), np.r_[gamma, 25.0 * off - 10.0 * J @ v - J_rate @ v])
+    tau = robot.mass_matrix(q) @ a + robot.bias_forces(q, v) - A.T @ forces
+    assert_allclose(law(0.0, q, v), tau, rtol=1e-9, atol=1e-9 * np.abs(tau).max())
+
+
+def rolling_as_functions():
+    """An arm that rolls on a ball, and the same with rows that Python gives."""
+    robot = sarrus.mechanisms.six_axis_arm(sphere=0.2, fingertip=0.02)
+    b = robot.to_builder()
+    b.remove_constraint("contact")
+    b.add_pfaffian(
+        "contact", robot.constraint_jacobian, list(robot.joints), value=[0.0] * 4, derivative=robot.constraint_jacobian_derivative
+    )  # fmt: skip
+    return robot, b.build()
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda robot, X: control.TaskControl(robot, control.FrameTask("tip", X, components="rx ry", stiffness=25.0)),
+        lambda robot, X: control.ComputedTorque({"turn": 0.1, "roll": 0.2}, proportional=25.0, derivative=10.0),
+        lambda robot, X: control.PDPlus(
+            {"turn": sarrus.laws.harmonic(0.3, 2.0), "roll": sarrus.laws.harmonic(0.2, 3.0)}, proportional=25.0, derivative=10.0
+        ),
+        lambda robot, X: control.GravityCompensation(),
+    ],
+    ids=["tasks", "computed torque", "PD+", "gravity"],
+)  # fmt: skip
+def test_rows_that_are_functions_are_rows_to_every_controller(law):
+    """Rolling without spin as the core's own constraint, and as rows that a Python function gives."""
+    robots, rng = rolling_as_functions(), np.random.default_rng(1)
+    q = robots[0].assemble(near=robots[0].assemble() + 0.1 * rng.normal(size=6))
+    v = robots[0].project_velocity(q, 0.3 * rng.normal(size=6))
+    X = robots[0].pose(q + 0.05, "tip")
+    runs = [sarrus.simulate(robot, q, v, 0.02, law(robot, X), dt=2e-3, stabilisation="none", limits="ignore") for robot in robots]
+    for mine, others in ((runs[0].tau, runs[1].tau), (runs[0].v, runs[1].v)):
+        assert_allclose(others, mine, rtol=1e-7, atol=1e-7 * np.abs(mine).max())
+    if isinstance(made := law(robots[1], X), control.TaskControl):
+        assert_allclose(made(0.0, q, v), law(robots[0], X)(0.0, q, v), rtol=1e-9, atol=1e-9)

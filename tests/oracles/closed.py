@@ -40,7 +40,7 @@ class Closed(Dense):
             self.rows[name] = slice(self.nc, self.nc + count)
             self.nc += count
             kind = type(spec).__name__
-            self.holonomic += {"RollingSpec": [True, False, False], "PfaffianSpec": [False] * count}.get(
+            self.holonomic += {"RollingSpec": [True] + [False] * (count - 1), "PfaffianSpec": [False] * count}.get(
                 kind, [True] * count
             )
         self.holonomic = np.array(self.holonomic, bool)
@@ -164,8 +164,11 @@ class Closed(Dense):
         side = place.R[on][:, np.argmin(np.abs(place.R[on].real.T @ up.real))]
         side = unit(side - up * (up @ side))
         directions = np.stack([up, side, cross(up, side)])
-        slip = self.point_jacobian(place, body, contact)[3:] - self.point_jacobian(place, on, contact)[3:]
-        return directions @ slip, np.zeros(3), np.array([height, 0 * height, 0 * height])
+        relative = self.point_jacobian(place, body, contact) - self.point_jacobian(place, on, contact)
+        J = directions @ relative[3:]
+        if not spec.spin:
+            J = np.vstack([J, up @ relative[:3]])
+        return J, np.zeros(len(J)), np.array([height] + [0 * height] * (len(J) - 1))
 
     def _coupler(self, spec, q, place, time):
         target, target_rate = law_values(spec.law, time) if spec.law else (0.0, 0.0)
@@ -332,7 +335,7 @@ def row_count(spec):
         case "JointSpec":
             return 6 - spec.joint.nv
         case "RollingSpec":
-            return 3
+            return 3 if spec.spin else 4
         case "PfaffianSpec":
             return len(spec.value)
         case _:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._arrays import checked_truth
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Fixed, JointType
@@ -349,11 +350,12 @@ class Builder(Changes):
         point: ArrayLike = (0.0, 0.0, 0.0),
         normal: str | ArrayLike | None = None,
         on_radius: float | None = None,
+        spin: bool = True,
     ) -> None:
         """Let a disc or a sphere roll without slip on a plane, or a sphere on a sphere, in lasting contact.
 
         Three rows: the bodies' points in contact have one velocity, along the normal (where it holds positions too: they touch) and in
-        two directions across it (nonholonomic). A disc may lean, and both may spin about the normal.
+        two directions across it (nonholonomic). A disc may lean. Without spin there is a fourth row: no angular velocity about the normal.
 
         Parameters
         ----------
@@ -365,10 +367,11 @@ class Builder(Changes):
         normal : of the plane, towards the rolling body, in the axes of `on`; default: "z"
         on_radius : of the sphere that a sphere rolls on, negative where it rolls inside it, and then the larger one [m]; None: it is a
             plane
+        spin : whether they may spin on each other, about the normal
 
         References
         ----------
-        Li and Wu 2011, 4.6 (rolling disk).
+        Li and Wu 2011, 4.6 (rolling disk; an arm's tip that rolls without spin on a sphere).
 
         Examples
         --------
@@ -402,8 +405,9 @@ class Builder(Changes):
         )
         along = None if axle is None else checked_direction(axle, f"{what}: axle")
         self._constraints[name] = RollingSpec(
-            name, body, size, checked_point(center, f"{what}: center"), along, on, *on_plane, other
-        )
+            name, body, size, checked_point(center, f"{what}: center"), along, on, *on_plane, other,
+            checked_truth(f"{what}: spin", spin),
+        )  # fmt: skip
 
     def add_constraint(
         self,

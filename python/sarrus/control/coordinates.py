@@ -71,8 +71,6 @@ def motors(mechanism: LoopFunctions, what: str) -> list[int]:
     """The velocity that each motor drives."""
     if not mechanism.actuated:
         raise ModelError(f"{what} needs motors, and no joint has one: give those that do actuated=True")
-    if any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints):
-        raise ModelError(f"{what} cannot ask rows that are Python functions of q")
     return velocities(mechanism, mechanism.actuated)
 
 

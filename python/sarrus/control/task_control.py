@@ -106,8 +106,6 @@ class TaskControl:
             raise ModelError(
                 "TaskControl has no motors to work with: name them in actuated=, or mark joints as actuated"
             )
-        if any(callable(getattr(spec, "rows", None)) for spec in robot.description.constraints):
-            raise ModelError("TaskControl cannot know rows that a function of the caller gives at each call (Pfaffian)")
         if force_arm is None:
             force_arm = characteristic_length(robot.description) / 30.0
         self._weighs: tuple[Any, float] = effort_weights, checked_number("force_arm", force_arm)

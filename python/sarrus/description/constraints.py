@@ -127,7 +127,7 @@ class DistanceSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class RollingSpec(ConstraintSpec):
-    """A disc (where it has an axle) or a sphere of a body, which rolls on a plane of another, or on a sphere about `point`."""
+    """A disc (where it has an axle) or a sphere of a body, which rolls on a plane of another, or on a sphere about `point`, and may spin there or not."""
 
     body: str
     radius: float
@@ -137,6 +137,7 @@ class RollingSpec(ConstraintSpec):
     point: Point
     normal: Point
     on_radius: float | None
+    spin: bool = True
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -167,11 +168,13 @@ class RollingSpec(ConstraintSpec):
             "on_radius": self.on_radius or 0.0,
             "disc": self.axle is not None,
             "on_sphere": self.on_radius is not None,
+            "spins": self.spin,
         }
 
     def __str__(self) -> str:
         what = "disc" if self.axle is not None else "sphere"
-        return f"{self.name}: Rolling({what}, radius={self.radius:g}) ─ {self.body} on {self.on}"
+        spin = "" if self.spin else ", no spin"
+        return f"{self.name}: Rolling({what}, radius={self.radius:g}{spin}) ─ {self.body} on {self.on}"
 
 
 @dataclass(frozen=True)

@@ -454,7 +454,8 @@ class LoopFunctions(StateFunctions):
             with np.errstate(over="ignore", invalid="ignore"):  # of which the core tells
                 gamma = -(rate @ v[..., columns, None])[..., 0]
             value = np.broadcast_to(np.array(spec.value), gamma.shape)
-            parts += [(rate if rates else rows).reshape(*lead, shape[0] * shape[1]), value, gamma]
+            moves = (rate, 0.0 * value) if rates else (rows, value)
+            parts += [moves[0].reshape(*lead, shape[0] * shape[1]), moves[1], gamma]
         return np.concatenate(parts, axis=-1)
 
 
