@@ -282,7 +282,10 @@ def test_rows_that_are_functions_are_rows_to_every_controller(law):
     q = robots[0].assemble(near=robots[0].assemble() + 0.1 * rng.normal(size=6))
     v = robots[0].project_velocity(q, 0.3 * rng.normal(size=6))
     X = robots[0].pose(q + 0.05, "tip")
-    runs = [sarrus.simulate(robot, q, v, 0.02, law(robot, X), dt=2e-3, stabilisation="none", limits="ignore") for robot in robots]
+    runs = [
+        sarrus.simulate(robot, q, v, 0.02, law(robot, X), dt=2e-3, stabilisation="none", limits="ignore")
+        for robot in robots
+    ]
     for mine, others in ((runs[0].tau, runs[1].tau), (runs[0].v, runs[1].v)):
         assert_allclose(others, mine, rtol=1e-7, atol=1e-7 * np.abs(mine).max())
     if isinstance(made := law(robots[1], X), control.TaskControl):

@@ -262,3 +262,86 @@ def test_manipulator_forward(manipulator):
     p = robot.acceleration(c["theta"], np.zeros(6), equations.acceleration, "tip", expressed_in="world_aligned")
     agree(p[3:5], c["p_acc"], tolerance)
     agree(robot.forward_dynamics(c["theta"], np.zeros(6), tau), equations.acceleration, tolerance)
+
+
+# ---- which constraints could be of positions (slide 44) ----------------------------------------------------------------
+
+
+def rows_of(A):
+    b = point_mass(1.0, "tx ty tz", (0, 0, 0))
+    b.add_pfaffian("row", A, ["place"])
+    return b.build()
+
+
+def row(x, y, z):
+    return lambda q: np.stack([f(q[..., 0], q[..., 1]) + 0 * q[..., 0] for f in (x, y, z)], axis=-1)[..., None, :]
+
+
+@pytest.mark.parametrize(
+    ("robot", "involutive"),
+    [
+        (rows_of(position_rows), True),  # x dx + y dy + z dz = d(r^2) / 2
+        (rows_of(row(lambda x, y: -y, lambda x, y: x, lambda x, y: 0)), True),  # with an integrating factor
+        (rows_of(row(lambda x, y: -y, lambda x, y: x, lambda x, y: 1)), False),  # the contact form
+        (rows_of([[1.0, 2.0, -0.5]]), True),
+        (sarrus.mechanisms.rolling_disc(), False),
+        (sarrus.mechanisms.rolling_disc(upright=True), False),
+        (sarrus.mechanisms.six_axis_arm(sphere=0.2), True),
+        (sarrus.mechanisms.six_axis_arm(sphere=0.2, fingertip=0.02), False),  # slide 68
+        (sarrus.mechanisms.stewart(), True),  # balls and free bodies, whose velocities are no rates of coordinates
+        (sarrus.mechanisms.three_finger_hand(), True),
+        (sarrus.mechanisms.pendulum(), True),
+    ],
+)
+def test_which_distributions_are_involutive(robot, involutive):
+    q = robot.random(3, closed=True)
+    assert sarrus.works.is_involutive(robot, q) is involutive
+    assert sarrus.works.is_involutive(robot, np.stack([q, q])).tolist() == [involutive] * 2
+
+
+# ---- a force along a contact for what it carries across (van der Merwe 5.2.4) ------------------------------------------
+
+
+def arm_on_a_wall():
+    """A point of a double pendulum's lower link slides up and down a wall."""
+    arm = sarrus.mechanisms.double_pendulum()
+    q, point = np.array([0.4, 0.5]), (0.0, 0.0, -0.6)
+    b = arm.to_builder()
+    place = (arm.pose(q, "lower") @ [*point, 1.0])[:3]
+    b.add_joint("wall", sarrus.Gimbal("ry tz"), "ground", "lower", at_parent=place, at_child=point, loop=True)
+    return b.build(), q
+
+
+def test_a_tip_that_slides_with_friction():
+    """M a + n = tau + J^T lambda + S h with h = ratio lambda; along the wall the force is mu times the normal one."""
+    robot, q = arm_on_a_wall()
+    v = robot.project_velocity(q, [1.0, 0.0])
+    tau = np.array([3.0, -1.0])
+    normal = int(np.abs(robot.constraint_jacobian(q)).max(axis=1).argmax())  # the other rows are out of the plane
+    ratio = np.zeros((2, 4))
+    ratio[1, normal] = -0.3
+    a, multipliers, h = sarrus.works.sliding_contact(robot, q, v, tau, "wall", ratio)
+    J, S = robot.constraint_jacobian(q), robot.actuation_matrix(q, actuated=["wall"])
+    agree(robot.mass_matrix(q) @ a + robot.bias_forces(q, v), tau + J.T @ multipliers + S @ h, 1e-12)
+    agree(J @ a, robot.constraint_bias(q, v), 1e-12)
+    agree(h, [0.0, -0.3 * multipliers[normal]], 1e-12)
+    assert abs(h[1]) > 0.1
+    several = sarrus.works.sliding_contact(robot, np.stack([q, q]), v, tau, "wall", np.stack([ratio, 0 * ratio]))
+    free = robot.forward_dynamics(q, v, tau)
+    agree(several[0], np.stack([a, free]), 1e-12)
+
+
+def test_a_tip_that_jams():
+    """Where the ratio is that of the force that it needs to the one that it makes."""
+    robot, q = arm_on_a_wall()
+    v, tau = np.zeros(2), np.array([3.0, -1.0])
+    normal = int(np.abs(robot.constraint_jacobian(q)).max(axis=1).argmax())  # the other rows are out of the plane
+
+    def needed(h):
+        push = robot.actuation_matrix(q, actuated=["wall"]) @ [0.0, h]
+        return robot.forward_dynamics(q, v, tau + push, return_reactions=True)[1].multipliers[normal]
+
+    ratio = np.zeros((2, 4))
+    ratio[1, normal] = 1.0 / (needed(1.0) - needed(0.0))
+    with pytest.raises(sarrus.StateError, match="joint 'wall' jams"):
+        sarrus.works.sliding_contact(robot, q, v, tau, "wall", ratio)

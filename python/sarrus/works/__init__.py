@@ -7,6 +7,8 @@ dynamics is in :class:`~sarrus.Mechanism`; which equation is where: docs/works.m
 
 from ..dynamics.joint_bases import joint_bases
 from .cog import cog_jacobians
+from .contact import sliding_contact
+from .integrability import is_involutive
 from .invariant import joint_screws, poe_factors
 from .projected import free_motions, projected_dynamics, projections, virtual_work
 from .reduced import operational_inertia, operational_inertia_inverse, reduced_dynamics
@@ -14,9 +16,9 @@ from .reference_member import reference_member
 from .tree import constraint_forces, mass_matrix_derivative, omega, reactions
 
 __all__ = [
-    "cog_jacobians", "constraint_forces", "free_motions", "joint_bases", "joint_screws", "mass_matrix_derivative", "omega",
+    "cog_jacobians", "constraint_forces", "free_motions", "is_involutive", "joint_bases", "joint_screws", "mass_matrix_derivative", "omega",
     "operational_inertia", "operational_inertia_inverse", "poe_factors", "projected_dynamics", "projections", "reactions",
-    "reduced_dynamics", "reference_member", "virtual_work",
+    "reduced_dynamics", "reference_member", "sliding_contact", "virtual_work",
 ]  # fmt: skip
 
 

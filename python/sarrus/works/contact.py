@@ -1,0 +1,96 @@
+"""Contacts that slide: what a joint carries across makes a force along it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, common_axes, real_array, real_rows
+from ..analysis.actuation.efforts import actuation_matrix
+from ..analysis.linear_algebra import applied
+from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.options import Wrenches
+from ..errors import ModelError, ShapeError, StateError
+from ..mechanism import checked_mechanism
+
+JAMMED = 1e-10  # of what a unit of force along the joint changes: where it holds itself, whatever acts
+
+
+def sliding_contact(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, joint: str, ratio: ArrayLike, *, wrenches: Wrenches | None = None,
+    time: ArrayLike | None = None,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Forward dynamics while a joint that closes a loop is a Class II contact: h = ratio h_c, a force along it for what it carries across.
+
+    With Coulomb's law, of a tip that slides on a surface, the ratio is -mu in the direction of sliding for the normal force: its sign is the
+    caller's, who knows which way it slides. The force is linear in the multipliers, and these are affine in the force: one small system.
+
+    Parameters
+    ----------
+    q, v, tau : (..., nq), (..., nv), (..., nv) that satisfy the loops; generalised force [N m, N]
+    joint : one that closes a loop, with n velocities and r rows
+    ratio : (..., n, r) of efforts along its velocities to its multipliers
+    wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
+
+    Returns
+    -------
+    a : (..., nv)
+    multipliers : (..., nc) of all constraints
+    h : (..., n) the joint's efforts [N m, N]
+
+    Raises
+    ------
+    StateError
+        The contact jams: with this ratio the force that it needs grows with the force that it makes (Painlevé).
+    ModelError, ShapeError
+        The joint closes no loop; the ratio is not (..., n, r).
+
+    References
+    ----------
+    van der Merwe 1995, 5.2.4 (Class II), with 5.21 to 5.29.
+
+    Examples
+    --------
+    A block on an incline of 45 degrees, mu = 0.3: a = g (sin - mu cos).
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> b = sarrus.Builder("block")
+    >>> b.add_body("block", sarrus.Inertia.box(2.0, (0.1, 0.1, 0.1)))
+    >>> b.add_joint("float", sarrus.Free(), "ground", "block")
+    >>> down = sarrus.Transform.from_rpy(0.0, np.pi / 4, 0.0)  # its x goes down
+    >>> b.add_joint("slope", sarrus.Prismatic("x"), "ground", "block", at_parent=down, at_child=down, loop=True)
+    >>> robot = b.build()
+    >>> q, v = robot.neutral(), np.zeros(6)
+    >>> ratio = [[0.0, 0.0, 0.0, 0.0, -0.3]]  # what it carries across: three moments, a side force and, last, the normal one
+    >>> a, _, h = sarrus.works.sliding_contact(robot, q, v, v, "slope", ratio)
+    >>> float(np.linalg.norm(a).round(6)), float((9.81 * np.sqrt(0.5) * 0.7).round(6))
+    (4.855702, 4.855702)
+    """
+    checked_mechanism(robot, "robot")
+    of = robot.joint(joint)
+    if not of.closes_loop:
+        raise ModelError(
+            f"joint '{joint}' stands in the tree: a contact that slides is a joint that closes a loop (loop=True)"
+        )
+    rows, n = robot.constraint(joint).rows, of.type.nv
+    count = rows.stop - rows.start
+    K = real_array("ratio", ratio)
+    if K.shape[-2:] != (n, count):
+        raise ShapeError(f"ratio of joint '{joint}' must be (..., {n}, {count}); got {K.shape}")
+    q, tau = robot.normalize(q), real_rows("tau", tau, robot.nv)
+    S = actuation_matrix(robot, q, actuated=[joint])
+    lead = common_axes({"q": q.shape[:-1], "v": np.shape(v)[:-1], "tau": tau.shape[:-1], "ratio": K.shape[:-2]})
+    unit = max(1.0, float(np.abs(tau).max(initial=0.0)))  # one column a unit of force along the joint
+    pushes = np.stack(
+        [np.broadcast_to(tau + x, (*lead, robot.nv)) for x in (0.0, *(unit * S[..., k] for k in range(n)))]
+    )
+    a, reactions = robot.forward_dynamics(q, v, pushes, wrenches=wrenches, time=time, return_reactions=True)
+    carried = reactions.multipliers
+    per_unit = np.moveaxis(carried[1:] - carried[0], 0, -1) / unit
+    system = np.eye(n) - K @ per_unit[..., rows, :]
+    if np.linalg.svd(system, compute_uv=False).min(initial=1.0) <= JAMMED:
+        raise StateError(f"joint '{joint}' jams: the force that it needs grows with the one that it makes")
+    h = np.linalg.solve(system, applied(K, carried[0][..., rows])[..., None])[..., 0]
+    a = a[0] + applied(np.moveaxis(a[1:] - a[0], 0, -1) / unit, h)
+    return a, carried[0] + applied(per_unit, h), h

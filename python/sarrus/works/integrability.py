@@ -1,0 +1,56 @@
+"""Whether velocity constraints could be written as constraints of position: Frobenius' theorem."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..analysis.independent_coordinates import loop_motions
+from ..analysis.linear_algebra import applied
+from ..dynamics.loop_operations import LoopFunctions
+from ..mechanism import checked_mechanism
+
+BENT = 1e-7  # of the rates of J: what their differences, where a function gives rows without a derivative, may leave of nothing
+
+
+def is_involutive(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None) -> Any:
+    """Whether the velocities that all constraints together allow, J v = 0, are an involutive distribution at a configuration.
+
+    They are if the bracket of any two of them is one of them: dJ(x) y - dJ(y) x - J [x, y] = 0 for all x and y with J x = J y = 0. Where that holds
+    in a neighbourhood the constraints hold positions, whatever they are written as (Frobenius); a disc that rolls goes anywhere.
+
+    Parameters
+    ----------
+    q : (..., nq) closing the loops, in a regular position
+
+    Returns
+    -------
+    (...) bool, one for one state
+
+    References
+    ----------
+    Li and Wu 2011, 4.6 (slide 44; the rolling arm's J_f is not involutive).
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> disc, fourbar = sarrus.mechanisms.rolling_disc(), sarrus.mechanisms.four_bar()
+    >>> sarrus.works.is_involutive(disc, disc.assemble()), sarrus.works.is_involutive(fourbar, fourbar.assemble())
+    (False, True)
+    """
+    checked_mechanism(robot, "robot")
+    q = robot.normalize(q)
+    J = robot.constraint_jacobian(q, time=time)
+    free = loop_motions(robot, J)
+    answer = np.ones(q.shape[:-1], bool)
+    for at in np.ndindex(q.shape[:-1]):
+        basis = np.atleast_2d(free.basis[at][:, : np.asarray(free.freedom)[at]].T)
+        rates = robot.constraint_jacobian_derivative(q[at], basis, time=time)
+        for (x, dJ_x), (y, dJ_y) in itertools.combinations(zip(basis, rates, strict=True), 2):
+            terms = np.array([applied(dJ_x, y), -applied(dJ_y, x), -applied(J[at], robot._bracket(x, y))])
+            size = np.abs(rates).max(initial=0.0) + np.abs(J[at]).max(initial=0.0)
+            answer[at] &= bool(np.abs(terms.sum(axis=0)).max(initial=0.0) <= BENT * size)
+    return bool(answer) if answer.ndim == 0 else answer
