@@ -1,8 +1,9 @@
-"""A four-bar mechanism with one motor, and with two that share the work. Sonoda, Ishii and Isobe, part III.
+"""An open chain, and a four-bar mechanism with one motor and with two that share the work. Sonoda, Ishii and Isobe, part III.
 
 The efforts of a motion by the Jacobians of the links' centres of gravity; then the mechanism is driven by these efforts alone, and
 should repeat the motion. With two motors one sum of their efforts is determined; what remains strains the links and moves nothing.
-The paper's figures do not give the motion: the angle of link 3 swings by 30 degrees about 120 degrees once a second.
+The paper's figures do not give the motions: the angle of link 3 swings by 30 degrees about 120 degrees once a second, and both
+angles of the open chain by 45 and 60 degrees.
 """
 
 from __future__ import annotations
@@ -23,6 +24,31 @@ MODEL = {  # at t [s]: effort of theta3 alone; least efforts of theta1 and theta
     0.25: (-1.4357106994612345, -0.07010991428988589, -1.432278825727268),
     0.75: (1.8898592117489548, 0.9188266585712745, 0.7243632177804553),
 }
+
+
+OPEN = {  # of two links [m, kg, kg m²], and the efforts of their motion at t [s]: theta1, theta2 [N m]
+    "length": 0.1, "mass": 0.0154, "inertia": 1.29e-05,
+    "efforts": {0.1: (0.024113108377606503, 0.005929256397097064), 0.4: (-0.03185432041831111, -0.009424539053717254)},
+}  # fmt: skip
+
+
+def open_chain(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """III.A: efforts (n, 2) of two links that swing, by the COG Jacobian; and the largest way off the recursive algorithm's."""
+    b = sarrus.Builder("open chain of the COG Jacobian paper", gravity=(0, -9.81, 0))
+    for k, (below, reach) in enumerate((("ground", 0.0), ("link1", OPEN["length"])), start=1):
+        b.add_body(
+            f"link{k}",
+            sarrus.Inertia(OPEN["mass"], (OPEN["length"] / 2, 0, 0), np.diag([0, OPEN["inertia"], OPEN["inertia"]])),
+        )
+        b.add_joint(f"theta{k}", sarrus.Revolute("z"), below, f"link{k}", at_parent=(reach, 0, 0), actuated=True)
+    robot = b.build()
+    ways = (
+        polynomial(pi / 2) + harmonic(-pi / 4, rate=2 * pi, phase=pi / 2),
+        polynomial(-pi / 6) + harmonic(pi / 3, rate=2 * pi),
+    )
+    q, v, a = (np.stack(x, axis=-1) for x in zip(*(way.derivatives(t) for way in ways), strict=True))
+    efforts = sarrus.works.cog_jacobians(robot, q, v).efforts(a)
+    return efforts, np.abs(efforts - robot.inverse_dynamics(q, v, a)).max()
 
 
 def four_bar() -> sarrus.Mechanism:
@@ -81,6 +107,13 @@ def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
             (f"two at {instant:g} s: theta3 [N m]", (least3, at(instant, two, 1))),
         ]
     rows += [(f"{name}: largest way off the motion [rad]", (0.0, found[f"{name}, off"])) for name in runs]
+    of_chain, off = open_chain(t)
+    rows += [
+        (f"open chain at {instant:g} s: theta{k + 1} [N m]", (efforts[k], at(instant, of_chain, k)))
+        for instant, efforts in OPEN["efforts"].items() for k in (0, 1)
+    ]  # fmt: skip
+    rows += [("open chain: off the recursive algorithm [N m]", (0.0, off))]
+    found["open chain, off"] = off
     table("Four-bar mechanism with motors", ["dense model", "here"], rows)
     found |= {f"at {instant:g} s": x for instant in MODEL if (x := at(instant, one, 0)) is not None}
 
@@ -88,6 +121,7 @@ def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
     figure(
         "Four-bar mechanism, one motor and two",
         [
+            Panel("Open chain", "N m", t, {"theta1": of_chain[:, 0], "theta2": of_chain[:, 1]}),
             Panel(
                 "The motion",
                 "angle [rad]",

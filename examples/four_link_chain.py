@@ -1,4 +1,4 @@
-"""Four links pinned at both ends fall for ten seconds. van der Merwe 1995, 5.5.5, figures 5.4 to 5.11.
+"""Four links pinned at both ends fall for ten seconds. van der Merwe 1995, 5.5.5, figures 5.1 and 5.4 to 5.11.
 
 Twice: as the thesis does it, by explicit Euler steps of the open chain with the pin's force on its tip, and a weak corrective
 force that brings the tip back; and by steps of adaptive length of the closed chain, whose tip stays where it is.
@@ -50,6 +50,19 @@ def as_in_the_thesis(pinned: sarrus.Mechanism, duration: float) -> tuple[sarrus.
     return run, *pin_force(chain, run.q, run.v)
 
 
+def two_terms(pinned: sarrus.Mechanism, run: sarrus.Trajectory) -> dict[str, np.ndarray]:
+    """Of the tip's acceleration, let go: magnitudes (n,) of J q'' and of J' q' (5.52)."""
+    joints = tuple(joint for joint in pinned.description.joints if joint.name != "pin")
+    chain = sarrus.Mechanism(replace(pinned.description, joints=joints))
+    axes = {"expressed_in": "world_aligned"}
+    a = chain.forward_dynamics(run.q, run.v, np.zeros_like(run.v))
+    J, J_rate = chain.jacobian(run.q, "tip", **axes), chain.jacobian_derivative(run.q, run.v, "tip", **axes)
+    return {
+        name: np.linalg.norm((A @ x[..., None])[:, 3:, 0], axis=1)
+        for name, A, x in (("J q''", J, a), ("J' q'", J_rate, run.v))
+    }
+
+
 def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]:
     """Run both, compare, draw."""
     chain = sarrus.mechanisms.four_link_chain()
@@ -61,12 +74,14 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     euler, constraint, correction = as_in_the_thesis(chain, duration)
     away = (euler.frame("tip")[:, :3, 3] - PIN)[:, [0, 2]]
 
+    terms = two_terms(chain, exact)
     found = {
         "peak": np.abs(on_ground[:, 1]).max(),
         "peak by Euler": np.abs(constraint[:, 1]).max(),
         "tip away": np.abs(away).max(),
         "corrective force": np.abs(correction).max(),
         "energy at the end": exact.energy[-1],
+        **{f"largest {name}": size.max() for name, size in terms.items()},
         "evaluations": exact.statistics["evaluations"],
     }
     table(
@@ -77,6 +92,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
             ("at t [s]", (None, euler.t[np.abs(constraint[:, 1]).argmax()], exact.t[np.abs(on_ground[:, 1]).argmax()])),
             ("tip away from the pin [m]", (None, found["tip away"], exact.loop_error.max())),
             ("corrective force [N]", (None, found["corrective force"], 0.0)),
+            *((f"{name}, largest [m/s²]", (None, None, size.max())) for name, size in terms.items()),
             ("evaluations of the dynamics", (None, euler.statistics["evaluations"], found["evaluations"])),
             ("wall time [s]", (None, euler.statistics["seconds"], exact.statistics["seconds"])),
         ],
@@ -99,6 +115,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     figure(
         "Four links, their tip pinned",
         [
+            Panel("5.1  the tip's acceleration, let go", "m/s²", exact.t, terms),
             Panel("5.4  joint accelerations", "rad/s²", exact.t, of_joints(exact.a)),
             Panel("5.5  joint velocities", "rad/s", exact.t, of_joints(exact.v)),
             Panel("5.6  joint positions", "rad", exact.t, of_joints(exact.q)),

@@ -71,10 +71,10 @@ def angular_first(x):
 
 
 def test_every_function_has_a_row():
-    functions = {name for row in ROWS for name in re.findall(r"`(\w+)`", row)}
+    functions = {name for row in {*ROWS} - {*VARIABLES} for name in re.findall(r"`(\w+)`", row)}
     assert functions == {*VERSION_1.split(), *VERSION_2.split()}
     assert {row for row in ROWS if "`" not in row} == {"3.18, c", "3.38, 3.39"}
-    assert {*ROWS} == {*KINEMATICS, *DYNAMICS, *SIMULATIONS, *ROTATIONS}, "each is tested"
+    assert {*ROWS} == {*KINEMATICS, *DYNAMICS, *SIMULATIONS, *ROTATIONS, *VARIABLES}, "each is tested"
 
 
 # ---- kinematics ------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ DYNAMICS = {
     "`calc_gh`": reduced_inertia,
     "`r_ne`": lambda s: in_body_axes(s, newton_euler(s, Fe=s.end_forces)[0]),
     "3.18, c": lambda s: angular_first(biases(s)[:6]),
-    "3.38, 3.39": lambda s: -newton_euler(s)[1],
+    "3.38, 3.39": lambda s: newton_euler(s)[1],
     "`f_dyn`, `f_dyn_f0`": accelerations,
 }
 
@@ -205,6 +205,70 @@ def test_other_parts_of_the_equations_of_motion(names):
     assert_allclose(form.coupling_inertia, angular_first(H[:6, 6:]), **EXACT)
     assert_allclose(form.joint_inertia, H[6:, 6:], **EXACT)
     assert_allclose(form.joint_bias, biases(s)[6:], **EXACT)
+
+
+# ---- variables -------------------------------------------------------------------------------------------------------
+
+
+def pose_of(R, p):
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = R, p
+    return pose
+
+
+def inertial_forces(s):
+    """3.30, 3.31."""
+    AA, *_ = s.manual.places(*s.place)
+    answer = []
+    for A, I, m, (_, w, vd, wd) in zip(
+        AA, s.manual.inertia, s.manual.m, s.manual.motion(*s.state, *s.rates), strict=True
+    ):
+        I = A @ I @ A.T
+        answer.append([*(I @ wd + np.cross(w, I @ w)), *(m * vd)])
+    return answer
+
+
+def joint_forces(s):
+    """3.32 to 3.35, in the link's axes, where the joint is: a sliding one's frame goes with the link."""
+    AA, RR, joints, _ = s.manual.places(*s.place)
+    forces = inertial_forces(s)
+    answer = []
+    for i in range(s.manual.n):
+        at = joints[i] if s.manual.J_type[i] == "R" else RR[i] + AA[i] @ s.manual.cc[:, i, i]
+        beyond = [k for k in range(s.manual.n) if i in s.manual.way(k)]
+        moment = sum(np.array(forces[k][:3]) + np.cross(RR[k] - at, forces[k][3:]) for k in beyond)
+        answer.append((AA[i].T @ moment, AA[i].T @ sum(np.array(forces[k][3:]) for k in beyond)))
+    return answer
+
+
+VARIABLES = {
+    "`RR`, `AA`": lambda s, k: pose_of(*(s.manual.places(*s.place)[x][k] for x in (0, 1))),
+    "`vv`, `ww`": lambda s, k: moving(s, 1, 0)[k],
+    "`vd`, `wd`": lambda s, k: moving(s, 3, 2)[k],
+    "`Pe`, `Qe` of an end point": lambda s, k: end_pose(s),
+    "`JJ_t`, `JJ_r`": lambda s, k: np.concatenate([of_links(s, 1)[k], of_links(s, 0)[k]]),
+    "`JJ_te`, `JJ_re`": lambda s, k: of_end(s),
+    "`HH_w`": lambda s, k: s.manual.hh(*s.place)[3:6, 3:6],
+    "`HH_wq`": lambda s, k: s.manual.hh(*s.place)[3:6, 6:],
+    "`JJ_tg`": lambda s, k: s.manual.hh(*s.place)[:3, 6:],
+    "`HH_q`": lambda s, k: s.manual.hh(*s.place)[6:, 6:],
+    "`Force0`, of the base": lambda s, k: angular_first(biases(s)[:6]),
+    "`Force0`, of the joints": lambda s, k: biases(s)[6:],
+    "`FF`, `TT`": lambda s, k: inertial_forces(s)[k],
+    "`Fj`, `Tj`": lambda s, k: np.concatenate(joint_forces(s)[k]),
+    "`mass`": lambda s, k: s.manual.m0 + sum(s.manual.m),
+    "`ll` (3.6)": lambda s, k: [0.0, 0.1, 0.8],
+    "`le` (3.7)": lambda s, k: [0.6, -0.1, 0.1],
+}
+
+
+@pytest.mark.parametrize("row", VARIABLES)
+def test_variables(names, row):
+    given = names | {"i": 2 if row.startswith("`le`") else 1, "j": 2}
+    for block in re.findall(r"^```python\n(def inertial_force.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        exec(block, given)
+    for k in range(4):
+        assert_allclose(eval(ROWS[row], given | {"k": k}), VARIABLES[row](names["is"], k), **EXACT)
 
 
 # ---- simulation ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ Trees:
 `pendulum`              a point mass on a rod
 `double_pendulum`       one on the end of another
 `stanford_arm`          the Stanford manipulator of van der Merwe's thesis
-`six_axis_arm`          an arm with a spherical wrist; its tip may slide on a ball
+`six_axis_arm`          an arm with a spherical wrist; its tip may slide or roll on a ball
+`human_arm`             a ball, a hinge and a wrist, with a person's masses
 `quadruped`             twelve motors on a floating base
 ======================  ======================================================================================
 
@@ -30,6 +31,7 @@ Parallel manipulators:
 `three_rrr`             three chains in a plane, redundantly actuated, with or without a platform
 `delta`                 three arms and a platform that never turns
 `stewart`               a platform on six legs
+`two_arms`              two arms of six axes that hold one load
 ======================  ======================================================================================
 
 Overconstrained:
@@ -88,7 +90,7 @@ SpaceDyn's applications, robots whose base moves:
 ======================  ======================================================================================
 """
 
-from .arms import six_axis_arm
+from .arms import human_arm, six_axis_arm, two_arms
 from .hand import three_finger_hand
 from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .ladders import four_bar_ladder
@@ -121,6 +123,7 @@ __all__ = [
     "hoberman_ring",
     "hoberman_sphere",
     "hslm",
+    "human_arm",
     "humanoid_leg",
     "macro_micro_arm",
     "miura_fold",
@@ -145,6 +148,7 @@ __all__ = [
     "three_finger_hand",
     "three_rrr",
     "tsai_3upu",
+    "two_arms",
     "two_links",
     "watt",
     "whipple_bicycle",

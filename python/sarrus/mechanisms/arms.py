@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..building.builder import Builder
-from ..description.joints import Revolute
+from ..description.joints import Fixed, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..spatial import Inertia
 from .drawing import is_zero, positive
@@ -14,7 +16,7 @@ from .drawing import is_zero, positive
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
 
-__all__ = ["six_axis_arm"]
+__all__ = ["human_arm", "six_axis_arm", "two_arms"]
 
 
 def six_axis_arm(
@@ -93,4 +95,98 @@ def six_axis_arm(
         else:
             b.add_distance("contact", ("ground", middle), ("tool", at), length=sphere)
     b.set_home(home)
+    return b.build()
+
+
+def two_arms(apart: float = 0.6, load: float = 2.0) -> Mechanism:
+    """Two six-axis arms side by side that hold one load: twelve motors for its six freedoms.
+
+    Parameters
+    ----------
+    apart : between the arms, and between their grips on the load [m]
+    load : its mass [kg]
+
+    Returns
+    -------
+    Mechanism with the two arms' bodies and joints, as :func:`six_axis_arm` has them, behind "left_" and "right_", the body "load" (its frame in
+    the middle of the grips), and the fixed joints "left_grip" and "right_grip", of which one closes the loop
+
+    Raises
+    ------
+    ModelError
+        A number that is not positive.
+
+    References
+    ----------
+    van der Merwe 1995, 6.1: closed chains of two manipulators and their load.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> arms = sarrus.mechanisms.two_arms()
+    >>> arms.nv, arms.nc, len(arms.actuated), arms.internal_efforts(arms.assemble()).shape
+    (12, 6, 12, (12, 6))
+    """
+    positive(apart=apart, load=load)
+    b, arm = Builder("two arms"), six_axis_arm()
+    tip = next(frame.placement for frame in arm.description.frames if frame.name == "tip")
+    b.add_body("load", Inertia.box(load, (0.1, apart, 0.1)))
+    for side, y in (("left", apart / 2), ("right", -apart / 2)):
+        b.attach(arm, prefix=f"{side}_", at=(0.0, y, 0.0))
+        grip = {"at_parent": tip, "at_child": (0.0, y, 0.0)}
+        b.add_joint(f"{side}_grip", Fixed(), f"{side}_tool", "load", loop=side == "right", **grip)
+    return b.build()
+
+
+def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
+    """A person's right arm, hanging: a ball in the shoulder, elbow and forearm that turn, a wrist of two axes.
+
+    At home the upper arm hangs down (-z), the elbow is bent by a right angle and the hand points forward (x).
+
+    Parameters
+    ----------
+    mass : of the person [kg]
+    height : of the person [m]
+
+    Returns
+    -------
+    Mechanism with the bodies "upper arm", "forearm", "radius" and "hand", the joints "shoulder" (Spherical), "elbow" (y), "pronation" (along the
+    forearm) and "wrist" (Universal y x), all actuated, and the frame "fingers": seven degrees of freedom
+
+    Raises
+    ------
+    ModelError
+        A number that is not positive.
+
+    References
+    ----------
+    van der Merwe 1995, 6.1: a human's limbs. Winter, Biomechanics and motor control of human movement, 2009, table 4.1: masses, lengths, centres
+    of mass and radii of gyration.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> arm = sarrus.mechanisms.human_arm()
+    >>> arm.nv, round(arm.mass, 2)
+    (7, 3.5)
+    """
+    positive(mass=mass, height=height)
+
+    def limb(share: float, length: float, center: float, gyration: float) -> Inertia:
+        """Slender, down from its upper end."""
+        across = share * mass * (gyration * length) ** 2
+        return Inertia(share * mass, (0.0, 0.0, -center * length), np.diag([across, across, 0.02 * across]))
+
+    upper, fore, hand = 0.186 * height, 0.146 * height, 0.108 * height
+    b = Builder("human arm")
+    b.add_body("upper arm", limb(0.028, upper, 0.436, 0.322))
+    b.add_body("forearm", limb(0.008, fore, 0.430, 0.303))  # half of it turns with the radius
+    b.add_body("radius", limb(0.008, fore, 0.430, 0.303))
+    b.add_body("hand", limb(0.006, hand, 0.506, 0.297))
+    b.add_joint("shoulder", Spherical(), "ground", "upper arm", actuated=True)
+    b.add_joint("elbow", Revolute("-y"), "upper arm", "forearm", at_parent=(0, 0, -upper), actuated=True)
+    b.add_joint("pronation", Revolute("z"), "forearm", "radius", actuated=True)
+    b.add_joint("wrist", Universal("y", "x"), "radius", "hand", at_parent=(0, 0, -fore), actuated=True)
+    b.add_frame("fingers", "hand", (0.0, 0.0, -hand))
+    b.set_home({"elbow": math.pi / 2})
     return b.build()

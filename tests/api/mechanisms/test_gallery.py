@@ -77,6 +77,7 @@ CLOSED = {
     "three_rrr": (gallery.three_rrr, 6, 10, 2),
     "three_rrr with a platform": (lambda: gallery.three_rrr(platform=0.1), 7, 10, 3),
     "tsai_3upu": (gallery.tsai_3upu, 11, 8, 3),
+    "two_arms": (gallery.two_arms, 12, 6, 6),
     "two_links": (gallery.two_links, 8, 10, 1),
     "two_links, reference member on a link": (lambda: gallery.two_links(reference_free=False), 3, 5, 1),
     "watt": (gallery.watt, 3, 5, 1),
@@ -85,7 +86,7 @@ CLOSED = {
 }
 TREES = (
     gallery.pendulum, gallery.double_pendulum, gallery.stanford_arm, gallery.free_flyer, gallery.macro_micro_arm, gallery.sampler,
-    gallery.six_axis_arm, gallery.quadruped,
+    gallery.six_axis_arm, gallery.quadruped, gallery.human_arm,
 )  # fmt: skip
 closed = pytest.mark.parametrize("label", CLOSED)
 
