@@ -99,7 +99,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// Newton's steps from q onto the loops, as long as they make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
+/// Newton's steps from q onto the loops, shortened where they do not make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
 /// 1, or 0 where a joint is held. Returns what is left, squared: how much the velocities that a row touches would have to move, of the row
 /// that is farthest from closed.
 template <class T>
@@ -116,14 +116,16 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     constraint_rows(tree, arena, place(tree, arena, at, time, pfaffian_values), asked, 0, loops.constraints);
     gap.size = sqrt(sum_of_squares(gap.phi, loops.rows));
   };
-  const auto step = [&](const T* at, const Gap<T>& gap, const T&, T* x) {
+  constexpr double whole = tolerances::least_damping;
+  const auto step = [&](const T* at, const Gap<T>& gap, const T& mu, T* x) {
+    const T whole_mu = gap.size * T(whole), part = select(mu > whole_mu, whole_mu / mu, T(1.0));  // shorter after one that led away
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r];
     const T* y = solve_tightly(e, arena, e.b).x;
-    for (int k = 0; k < tree.nv; ++k) x[k] = weight ? y[k] * weight[k] : y[k];
+    for (int k = 0; k < tree.nv; ++k) x[k] = weight ? y[k] * weight[k] * part : y[k] * part;
   };
   // near singular positions each takes away a part only
-  take_steps(tree, arena, T(0.0), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
+  take_steps(tree, arena, T(whole), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
   T *one = arena.take<T>(tree.nv), *scale = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
   ConstraintRows<T> rows;

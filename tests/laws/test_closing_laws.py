@@ -229,3 +229,13 @@ def test_control_knows_that_rounding_too(law):
     targets = {"spin": sarrus.laws.polynomial(0.3, 30.0), "motor": 0.4}
     run = sarrus.simulate(robot, q, v, 0.05, law(targets, 100.0, 20.0), limits="ignore")
     assert_allclose(run.v[-1], v, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["mass", "euclidean"])
+def test_steps_that_lead_away_are_shortened(metric):
+    """A wrist that weighs little goes far for what the metric of the mass matrix spares the arm; every one of these loops closes."""
+    robot = sarrus.mechanisms.six_axis_arm(sphere=0.2)
+    q = robot.assemble() + 0.1 * np.random.default_rng(0).normal(size=(400, 6))
+    closed, status = robot.project_configuration(q, metric=metric, return_status=True)
+    assert not status.any()
+    assert np.abs(robot.constraint_residual(closed)).max() < 1e-12

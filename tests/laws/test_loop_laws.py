@@ -459,12 +459,18 @@ def test_a_four_bar_off_its_loop(ask, q, v, says):
 
 
 @pytest.mark.parametrize(
-    "make", [sarrus.mechanisms.four_bar, sarrus.mechanisms.five_bar, sarrus.mechanisms.slider_crank]
+    ("make", "locked"),
+    [
+        (sarrus.mechanisms.four_bar, ["pivot"]),
+        (sarrus.mechanisms.five_bar, ["left_motor", "right_motor"]),
+        (sarrus.mechanisms.slider_crank, ["guide"]),
+    ],
 )
 @pytest.mark.parametrize("metric", ["mass", "euclidean"])
-def test_configurations_that_stay_open_are_told(make, metric):
-    robot = make()
-    q, status = robot.project_configuration(robot.random(0, size=2000), metric=metric, return_status=True)
+def test_configurations_that_stay_open_are_told(make, locked, metric):
+    """Joints are held where the others may not reach them."""
+    robot, how = make(), {"metric": metric, "locked": locked}
+    q, status = robot.project_configuration(robot.random(0, size=2000), **how, return_status=True)
     closed = status == 0
     assert closed.any()
     assert not closed.all()
@@ -473,7 +479,7 @@ def test_configurations_that_stay_open_are_told(make, metric):
     assert np.abs(robot.constraint_residual(q[closed])).max() < 1e-8
     lost = robot.random(0, size=2000)[~closed][0]
     with pytest.raises(sarrus.StateError, match=r"does not close the loops from here: '\w+' stays open by"):
-        robot.project_configuration(lost, metric=metric)
+        robot.project_configuration(lost, **how)
 
 
 @pytest.mark.parametrize("angle", 10.0 ** np.arange(-14.0, -3.0))
