@@ -84,7 +84,7 @@ class Mechanism(LoopFunctions):
     internal_efforts = efforts.internal_efforts
     joint_wrenches = wrenches.joint_wrenches
 
-    _shared_efforts = efforts.shared_efforts  # which says why motors cannot
+    _raise_not_realizable = efforts.raise_not_realizable
 
     # analysis
     mobility = report.mobility

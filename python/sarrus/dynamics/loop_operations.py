@@ -16,7 +16,7 @@ from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
-from ..errors import NotRealizableError, ShapeError, StateError
+from ..errors import ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
 from .options import Metric, Solver, TimeOptions, Wrenches, shows_options
 
@@ -506,9 +506,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     q, time = arguments["q"], arguments.get("time")
     J = mechanism.constraint_jacobian(q, time=time)
     if operation == "actuator_efforts":
-        # which says what is lacking
-        cast(Any, mechanism)._shared_efforts(**{**arguments, "out": None}, exact=False)
-        raise NotRealizableError("the actuated joints cannot bring this motion about")
+        cast(Any, mechanism)._raise_not_realizable(**arguments)  # which says what is lacking
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
         rows = mechanism.constraint_velocity(q, time=time) if a is None else mechanism.constraint_bias(q, v, time=time)
