@@ -23,7 +23,8 @@ from ..._arrays import Array, checked_truth, common_axes, into, real_array, real
 from ..._core import Status, tolerances
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation
-from ...dynamics.options import Distribution, TimeOptions, Wrenches
+from ...dynamics.options import Distribution, StateOptions, TimeOptions, Wrenches
+from ...dynamics.states import of_states
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..assembly.closing import on_its_tree, prepared
 from ..independent_coordinates import joint_velocity, loop_motions
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
 
 
-def actuation_matrix(robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None) -> Array:
+@of_states
+def actuation_matrix(
+    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, **options: Unpack[StateOptions]
+) -> Array:
     """S (..., nv, nu) of chosen joints, those that close loops too, by the velocities of the tree: S^T v are those that they drive.
 
     >>> import sarrus
@@ -54,8 +58,14 @@ def actuation_matrix(robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[s
     return np.where(np.asarray(np.isnan(q).any(axis=-1))[..., None, None], np.nan, S)
 
 
+@of_states
 def internal_efforts(
-    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, time: ArrayLike | None = None
+    robot: LoopFunctions,
+    q: ArrayLike,
+    *,
+    actuated: Sequence[str] | None = None,
+    time: ArrayLike | None = None,
+    **options: Unpack[StateOptions],
 ) -> Array:
     """Orthonormal basis (..., nu, k) of the efforts that move nothing: redundant motors that work against each other.
 
@@ -168,7 +178,7 @@ def actuator_efforts(
     return answers[0] if len(answers) == 1 else tuple(answers)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Motors:
     """A mechanism with motors in some of its joints alone.
 
