@@ -9,7 +9,22 @@
 
 namespace sarrus::bindings {
 
-enum class Size : char { q, v, six, cached, one, rows, pfaffian_values, scale, gains, steps, near, loop_efforts };
+enum class Size : char {
+  q,
+  v,
+  six,
+  cached,
+  one,
+  rows,
+  pfaffian_values,
+  scale,
+  gains,
+  steps,
+  near,
+  loop_efforts,
+  weights,
+  preload
+};
 
 struct Input {
   std::string name;
@@ -43,6 +58,8 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "multipliers") in.size = Size::rows;
     if (in.name == "near") in.size = Size::near;
     if (in.name == "loop_efforts") in.size = Size::loop_efforts;
+    if (in.name == "weights") in.size = Size::weights, in.by_keyword = true;
+    if (in.name == "preload") in.size = Size::preload, in.by_keyword = true;
     if (in.name == "scale") in.size = Size::scale;
     if (in.name == "gains") in.size = Size::gains;
     if (in.name == "steps") in.size = Size::steps;
@@ -78,6 +95,8 @@ inline int size_of(Size s, const Tree& t) {
     case Size::pfaffian_values: return t.loops.pfaffian_values;
     case Size::near: return t.loop_nq;
     case Size::loop_efforts: return t.loop_nv;
+    case Size::weights:
+    case Size::preload: return t.loops.actuators;
     case Size::scale: return size_of_input("scale", t);
     case Size::gains: return size_of_input("gains", t);
     case Size::steps: return size_of_input("steps", t);
@@ -86,19 +105,19 @@ inline int size_of(Size s, const Tree& t) {
 }
 
 struct Keys {
-  PyObject *out, *threads, *wrenches, *expressed_in, *return_status, *frame, *check;
+  PyObject *out, *threads, *wrenches, *expressed_in, *return_status, *frame, *check, *exact;
 };
 inline const Keys& keys() {
   const auto key = [](const char* name) { return PyUnicode_InternFromString(name); };
   static const Keys* k = new Keys{key("out"),           key("threads"), key("wrenches"), key("expressed_in"),
-                                  key("return_status"), key("frame"),   key("check")};
+                                  key("return_status"), key("frame"),   key("check"),    key("exact")};
   return *k;
 }
 
 struct Arguments {
   PyObject* input[max_inputs] = {};
   PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
-  bool return_status = false, check = true;
+  bool return_status = false, check = true, exact = false;
   bool asks_more = false;  // than the core answers: a keyword of the declaration's own
 };
 
@@ -127,6 +146,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
   };
   if (is(k.return_status)) return flag(a.return_status);
   if (info.is(fact::checks_loops) && is(k.check)) return flag(a.check);
+  if (info.is(fact::checks_motion) && is(k.exact)) return flag(a.exact);
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (is(info.inputs[i].key)) return once(a.input[i]);
   PyObject* own = info.declaration ? PyFunction_GetKwDefaults(info.declaration) : nullptr;

@@ -271,6 +271,8 @@ void bind_tolerances(py::module_& m) {
 #define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
   SARRUS_TOLERANCE(rounding)
   SARRUS_TOLERANCE(off_loops)
+  SARRUS_TOLERANCE(allowed)
+  SARRUS_TOLERANCE(at_rest)
   SARRUS_TOLERANCE(closed)
   SARRUS_TOLERANCE(torn)
   SARRUS_TOLERANCE(given_closed)

@@ -23,6 +23,9 @@ namespace {
   } else if (kind == Size::v) {
     m += "this mechanism has nv = " + std::to_string(t.nv);
     if (has == t.nq) m += " (nq = " + std::to_string(t.nq) + ": did you pass q?)";
+  } else if (kind == Size::weights || kind == Size::preload) {
+    m = name + " has shape " + shape_text(a->dimensions, a->nd) + "; its last axis must have " + std::to_string(want) +
+        " entries";
   } else if (kind == Size::six || kind == Size::rows || kind >= Size::pfaffian_values) {
     m += "it wants " + std::to_string(want);
   } else {
@@ -98,13 +101,14 @@ std::int64_t checked_size(const Info& info, const Tree& t) {
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
   if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
+  if (a.exact) more["exact"] = true;
   py::handle(from_python().explain)(py::handle(self), info.name, static_cast<int>(status), more,
                                     py::array_t<double>(checked_size(info, m.tree()), out));
   throw py::value_error("unreachable");
 }
 
 Parameters parameters(const Mechanism& m, const Arguments& a) {
-  Parameters p{{0, 0, Transform<double>::identity(), ExpressedIn::frame}, 0, nullptr, a.check};
+  Parameters p{{0, 0, Transform<double>::identity(), ExpressedIn::frame}, 0, nullptr, a.check, a.exact};
   if (a.frame) {
     if (!PyUnicode_Check(a.frame)) throw py::type_error("frame must be the name of a frame, as a str");
     const auto at = m.frames().find(text(a.frame));
@@ -128,6 +132,22 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   return p;
 }
 
+/// Of numbers that are no part of a state, and must be sound whatever the batch.
+bool sound_choice(Size kind, const double* x, std::int64_t n) {
+  return finite(x, n) && (kind != Size::weights || std::all_of(x, x + n, [](double w) { return w > 0.0; }));
+}
+
+/// Weights or a preload, of which a number stands for all motors; ValueError where they can be none.
+py::object checked_choice(const Input& input, const Tree& t, PyObject* value, const py::object& array) {
+  const Array* x = proxy(array.ptr());
+  std::int64_t n = 1;
+  for (int i = 0; i < x->nd; ++i) n *= x->dimensions[i];
+  if (!sound_choice(input.size, reinterpret_cast<const double*>(x->data), n))
+    throw py::value_error(input.name + (input.size == Size::weights ? " must be positive; got " : " must be finite; got ") +
+                          py::repr(value).cast<std::string>());
+  return x->nd ? array : py::module_::import("numpy").attr("full")(size_of(input.size, t), array);
+}
+
 /// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
@@ -143,6 +163,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     if (x->nd != 1 || x->dimensions[0] != size_of(info.inputs[i].size, t)) return nullptr;
     in[i] = reinterpret_cast<const double*>(x->data);
     if (!finite(in[i], x->dimensions[0])) return nullptr;
+    if (info.inputs[i].size == Size::weights && !sound_choice(Size::weights, in[i], x->dimensions[0])) return nullptr;
     if (info.inputs[i].size == Size::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
   }
   Py_ssize_t dims[3];  // no result has more axes
@@ -201,7 +222,8 @@ struct Operands {
 
 void add_wrenches(const Mechanism& m, const py::handle& wrenches, Operands& operands) {
   if (!PyDict_Check(wrenches.ptr()) && !py::isinstance(wrenches, py::module_::import("collections.abc").attr("Mapping")))
-    throw py::type_error("wrenches must be a dict from frame names to arrays of [moment; force]");
+    throw py::type_error("wrenches must be a mapping of frame names to [moment; force]; got " +
+                         py::repr(wrenches).cast<std::string>());
   // a list of its own: what is converted below may run code that changes the dict
   PyObject* pairs = PyMapping_Items(wrenches.ptr());
   if (!pairs) throw py::error_already_set();
@@ -262,6 +284,8 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
     if (!a.input[i]) continue;
     operands.add(info.inputs[i].name, info.inputs[i].size, a.input[i], static_cast<int>(i));
     py::object& array = operands.all.back().array;
+    if (info.inputs[i].size == Size::weights || info.inputs[i].size == Size::preload)
+      array = checked_choice(info.inputs[i], t, a.input[i], array);
     if (info.inputs[i].size == Size::one)  // a number a state: it gets the axis that the others have
       array = array[py::make_tuple(py::ellipsis(), py::none())];
   }

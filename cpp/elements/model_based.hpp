@@ -142,7 +142,8 @@ template <class T> class ModelBased {
     } else {
       LoopState<T> state = {q_, v_, &time_, e_.pfaffian_values(), nullptr, nullptr, nullptr};
       place(tree_, arena_, work.poses(), work.columns, state);
-      missing = share_out(tree_, arena_, state, work.poses(), work.columns, tau, u, static_cast<OffLoops<T>*>(nullptr));
+      missing =
+          share_out(tree_, arena_, state, work.poses(), work.columns, tau, Sharing<T>{}, u, static_cast<OffLoops<T>*>(nullptr));
     }
     for (int k = 0; k < motors(); ++k) motor[law_.motors[k].iv] += u[k];
     return sqrt(missing / select(size > T(0.0), size, T(1.0)));

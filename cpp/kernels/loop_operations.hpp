@@ -129,8 +129,11 @@ SARRUS_KERNEL(mobility_numbers, {
 SARRUS_KERNEL(actuator_efforts, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
   OffLoops<T> off;
-  const T error = actuator_efforts(tree, arena, motion, in[3], in[4], out, call.parameters.check ? &off : nullptr);
-  return verdict(error, off);
+  const Sharing<T> sharing = {in[5], in[6]};
+  const T error = actuator_efforts(tree, arena, motion, in[3], in[4], sharing, out, call.parameters.check ? &off : nullptr);
+  const T said = verdict(error, off);
+  if (!call.parameters.exact || tree.loops.rows == 0) return said;
+  return select(forbidden(tree, arena, motion, in[3], in[4]) > T(1.0), T(contradictory), said);
 })
 
 }  // namespace sarrus

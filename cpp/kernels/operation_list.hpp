@@ -11,9 +11,10 @@ struct Parameters {
   int wrenches;
   const Frame* wrench_frame;
   bool check;  // whether a state that is off the loops is to be told, instead of answered
+  bool exact = false;  // whether a motion that the loops do not allow is, too
 };
 
-constexpr int max_inputs = 6;
+constexpr int max_inputs = 7;
 
 /// What is to be known of an operation besides what it takes and gives.
 namespace fact {
@@ -28,6 +29,7 @@ enum Fact : unsigned {
   dense = 128,        // works on an nv x nv matrix, whatever its result
   row_rates = 256,    // of rows that depend on q it takes the rates instead
   on_loops = 1024,    // solves on the loops: what these hold may be without inertia of its own
+  checks_motion = 2048,  // looks, if asked to, whether the loops allow a motion
   floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
 };
 }
@@ -104,7 +106,7 @@ enum Fact : unsigned {
   X(least_motion, "q v a? weight time? pfaffian_values?", "v", 0)                                         \
   X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                              \
-  X(actuator_efforts, "q v a time? pfaffian_values?", "u", loads | checks_loops)
+  X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
 

@@ -15,6 +15,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input == "multipliers") return t.loops.rows;
   if (input == "pfaffian_values") return t.loops.pfaffian_values;
   if (input == "scale") return t.nv + t.loops.rows;
+  if (input == "weights" || input == "preload") return t.loops.actuators;
   if (input == "gains") return t.loops.actuators + 6;
   if (input == "steps") return 3;
   if (input == "momentum") return 6;

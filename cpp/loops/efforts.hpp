@@ -8,28 +8,90 @@
 // is a row that gives way: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a basis of what J allows, which is not needed here.
 //
 // Newtons and newton metres compare by the mechanism's length l: a force f counts as a moment l f, a slide x as a turn x / l (Tree::unit). Its
-// motor's one is then 1/l^2, and neither the answer nor what is left of it depends on the unit of length.
+// motor's one is then 1/l^2, and neither the answer nor what is left of it depends on the unit of length. With weights w it is 1/w instead
+// (u = S^T y / w), and with a preload p the motors share what it leaves: tau - S p.
 #pragma once
 
+#include "answers.hpp"
 #include "constrained_dynamics.hpp"
 
 namespace sarrus {
 
+/// How motors share: least sum of weights (u - preload)^2, each (actuators). Null: weights by Tree::unit, no preload.
+template <class T> struct Sharing {
+  const T *weights = nullptr, *preload = nullptr;
+};
+
+SARRUS_INLINE double unit_of_effort(const Tree& tree, int k) {
+  const int carrier = tree.loops.actuator[k] - tree.nv;
+  return carrier < 0 ? tree.unit[carrier + tree.nv] : tree.loops.motor_unit[carrier - tree.loops.rows];
+}
+
+/// Weights (actuators) of which the least is as by Tree::unit: only what they are beside each other matters. Returns the largest, by Tree::unit.
+template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T* weights, T* weight) {
+  const int actuators = tree.loops.actuators;
+  T least = T(1e300), most = T(1.0);
+  for (int k = 0; k < actuators; ++k) {
+    const double unit = unit_of_effort(tree, k);
+    const T w = weights[k] / T(unit * unit);
+    least = select(w < least, w, least);
+  }
+  for (int k = 0; k < actuators; ++k) {
+    const double unit = unit_of_effort(tree, k);
+    weight[k] = weights[k] / least;
+    const T w = weight[k] / T(unit * unit);
+    most = select(w > most, w, most);
+  }
+  return most;
+}
+
+/// b -= S p, of the motors in the tree and of those in joints that close loops, whose motion J holds.
+template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& arena, const T* J, const T* preload, T* b) {
+  const Loops& loops = tree.loops;
+  T* closing = arena.take<T>(loops.motor_rows);
+  for (int r = 0; r < loops.motor_rows; ++r) closing[r] = T(0.0);
+  for (int k = 0; k < loops.actuators; ++k)
+    if (const int carrier = loops.actuator[k]; carrier < tree.nv)
+      b[carrier] -= preload[k];
+    else
+      closing[carrier - tree.nv - loops.rows] = preload[k];
+  for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) b[c.column[k]] -= J[c.entry + k * c.rows + r] * closing[c.row + r - loops.rows];
+  }
+}
+
 /// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
 template <class T>
 T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent, const Motion<T>* stored, const T* tau,
-            T* u, OffLoops<T>* off) {
+            const Sharing<T>& sharing, T* u, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
+  T *weight = nullptr, passive = T(tolerances::passive);
+  if (sharing.weights) {
+    weight = arena.take<T>(loops.actuators);
+    // rounding of the factor, eps / passive, and what a correction leaves of the heaviest motor's effort, passive * largest, are as large then
+    passive = passive / sqrt(relative_weights(tree, sharing.weights, weight));
+  }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
   for (int k = 0; k < nv; ++k) {
     const double square = tree.unit[k] * tree.unit[k];
-    mobility[k] = T(square), motors[k] = T(0.0), epsilon[k] = T(tolerances::passive / square);
+    mobility[k] = T(square), motors[k] = T(0.0), epsilon[k] = passive / T(square);
   }
-  for (int k = 0; k < loops.actuators; ++k)
-    if (const int driven = loops.actuator[k]; driven < nv) motors[driven] = T(1.0) / mobility[driven], epsilon[driven] = T(0.0);
-
   T *J = arena.take<T>(loops.entries + loops.motor_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
+  for (int r = 0; r < rows; ++r) {
+    const double unit = r < loops.rows ? 0.0 : loops.motor_unit[r - loops.rows];
+    soft[r] = T(unit * unit);
+  }
+  for (int k = 0; k < loops.actuators; ++k) {
+    const int carrier = loops.actuator[k];
+    if (carrier < nv)
+      motors[carrier] = T(1.0) / (weight ? weight[k] : mobility[carrier]), epsilon[carrier] = T(0.0);
+    else if (weight)
+      soft[carrier - nv] = weight[k];
+  }
+
   T *b = arena.take<T>(nv + rows), *scale = arena.take<T>(rows);
   ConstraintRows<T> asked;
   asked.J = J, asked.scale = scale, asked.mobility = mobility, asked.off = off;
@@ -42,16 +104,20 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   }
   for (int k = 0; k < nv; ++k) b[k] = tau[k];
   for (int r = 0; r < rows; ++r) {
-    const bool gives_way = r >= loops.rows;
     b[nv + r] = T(0.0);
-    soft[r] = T(gives_way ? loops.motor_unit[r - loops.rows] * loops.motor_unit[r - loops.rows] : 0.0);
-    mu[r] = gives_way ? T(0.0) : scale[r] * T(tolerances::passive);
+    mu[r] = r < loops.rows ? scale[r] * T(tolerances::passive) : T(0.0);
   }
+  if (sharing.preload) take_preload(tree, arena, static_cast<const T*>(J), sharing.preload, b);
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, mobility, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
+  if (weight) {  // or light motors would not count
+    T* inertia = arena.take<T>(nv);
+    for (int k = 0; k < nv; ++k) inertia[k] = motors[k] * motors[k] * mobility[k];
+    e.matrix.inertia = inertia;
+  }
   if (loops.substructures)
     e.pieces = new (arena.take<SubstructuredEquation<T>>(1))
-        SubstructuredEquation<T>(tree, arena, state, in_parent, stored, {nullptr, true, motors});
+        SubstructuredEquation<T>(tree, arena, state, in_parent, stored, {nullptr, true, motors, soft + loops.rows, passive});
   const Saddle<T>& matrix = e.solved();
   const Factor<T> factor = e.pieces ? e.pieces->factorise(arena) : factorise(matrix, arena, epsilon, mu);
   T* y = arena.take<T>(matrix.tree.nv + matrix.rows);
@@ -64,6 +130,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   for (int k = 0; k < loops.actuators; ++k) {
     const int carrier = loops.actuator[k];
     u[k] = carrier < nv ? x[carrier] * motors[carrier] : x[carrier];
+    if (sharing.preload) u[k] += sharing.preload[k];
   }
   return error;
 }
@@ -93,13 +160,41 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   return sum;
 }
 
+/// Whether the loops forbid a motion: how far J v is from c, or J a from gamma, beside what rounding and badly closed loops may do to them.
+template <class T>
+SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values) {
+  const Loops& loops = tree.loops;
+  T *J = arena.take<T>(loops.entries), *target = arena.take<T>(loops.rows), *gamma = arena.take<T>(loops.rows);
+  ConstraintRows<T> asked;
+  asked.J = J, asked.target = target;
+  constraint_rows(tree, arena, place(tree, arena, in.q, time, pfaffian_values), asked, 0, loops.constraints);
+  constraint_bias(tree, arena, in.q, in.v, time, pfaffian_values, gamma);
+  T worst = T(0.0);
+  const auto look = [&](const Constraint& c, int r, const T* motion, const T& required) SARRUS_INLINED {
+    T off = -required, size = abs(required);
+    for (int k = 0; k < c.columns; ++k) {
+      const T part = J[c.entry + k * c.rows + r] * motion[c.column[k]];
+      off += part, size += abs(part);
+    }
+    const T share = abs(off) / (size * T(tolerances::allowed) + T(tolerances::at_rest));
+    worst = select(share > worst, share, worst);
+  };
+  for (int i = 0; i < loops.constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int r = 0; r < c.rows; ++r) look(c, r, in.v, target[c.row + r]), look(c, r, in.a, gamma[c.row + r]);
+  }
+  return worst;
+}
+
 /// u, and the part of the needed force that nobody gives, relative; if asked for, how far the state is off the loops.
 template <class T>
-T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values, T* u,
-                   OffLoops<T>* off) {
+T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
+                   const Sharing<T>& sharing, T* u, OffLoops<T>* off) {
   T* tau = arena.take<T>(tree.nv);
   const auto work = rnea(tree, arena, in, tau);
   T size = transmitted(tree, work) + squared_size(tree, static_cast<const T*>(tau));
+  for (int k = 0; sharing.preload && k < tree.loops.actuators; ++k)
+    size += square(sharing.preload[k] * T(unit_of_effort(tree, k)));
   size = select(size > T(0.0), size, T(1.0));
   if (tree.loops.rows + tree.loops.motor_rows == 0) {
     for (int k = 0; k < tree.loops.actuators; ++k) {
@@ -110,7 +205,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   }
   LoopState<T> state = {in.q, in.v, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
-  return sqrt(share_out(tree, arena, state, work.poses(), work.columns, tau, u, off) / size);
+  return sqrt(share_out(tree, arena, state, work.poses(), work.columns, tau, sharing, u, off) / size);
 }
 
 }  // namespace sarrus

@@ -41,6 +41,8 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
   return inverse;
 }
 
+template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
+
 // in the factor, where the metric has nothing; corrections take it away
 constexpr double floating = 1e-10;  // of pieces
 constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of that about others
@@ -50,7 +52,9 @@ constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of t
 template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
-  const T* motors = nullptr;  // plain: 1/unit^2 of a velocity that a motor drives, 0 of the others, which cost nothing
+  const T* motors = nullptr;  // plain: 1/weight of a velocity that a motor drives, 0 of the others, which cost nothing
+  const T* closing_motors = nullptr;  // with motors: the weights of those in joints that close loops (motor rows)
+  T passive = T(0.0);  // with motors: tolerances::passive, beside the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
 
@@ -111,7 +115,7 @@ template <class T> class SubstructuredEquation {
       if (metric.plain) {
         const auto present = m > T(0.0);
         const double unit = metric.motors ? tree.unit[k] : 1.0;
-        epsilon[k] = select(present, T(0.0), T((metric.motors ? tolerances::passive : floating) / (unit * unit)));
+        epsilon[k] = select(present, T(0.0), (metric.motors ? metric.passive : T(floating)) / T(unit * unit));
         mobility[k] = select(present, mobility[k], T(unit * unit));
       } else {
         epsilon[k] = lacking * T(unfelt);
@@ -136,13 +140,18 @@ template <class T> class SubstructuredEquation {
       const T w = weight ? weight[k] : T(1.0);
       if (at >= 0) continue;
       if (metric.motors)
-        S[-1 - at] = select(metric.motors[k] > T(0.0), T(whole.unit[k] * whole.unit[k]), S[-1 - at]);
+        S[-1 - at] = select(metric.motors[k] > T(0.0), inverse_or_one(metric.motors[k]), S[-1 - at]);
       else
         S[-1 - at] = metric.plain ? w * w : select(w > T(0.0), S[-1 - at], T(0.0));
     }
     for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r)
-      if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = T(whole.loops.motor_unit[r] * whole.loops.motor_unit[r]);
+      if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = metric.closing_motors[r];
     if (weight) hold(M);
+    if (metric.motors) {  // their efforts, by unit^2
+      T* inertia = arena.take<T>(tree.nv);
+      for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * T(tree.unit[k] * tree.unit[k]);
+      matrix.inertia = inertia;
+    }
     if (borrows) {
       borrow_inertia(matrix, arena, mobility, scale, epsilon);
       matrix.inertia = inverses(arena, tree.nv, mobility);

@@ -21,6 +21,11 @@ constexpr double off_loops = 1e-3;
 /// Of the accelerations, the share that a gap of the loops may move before it is the gap that decides about them, and the state counts as off.
 constexpr double decides = 0.1;
 
+/// What rounding and badly closed loops may do to a motion that they allow, and to the forces that it needs, relative.
+constexpr double allowed = 1e-6;
+/// Velocities and accelerations that are nothing [rad/s, m/s; per s].
+constexpr double at_rest = 1e-9;
+
 // ---- steps of a simulation [rad, m] ----------------------------------------------------------------------------------------------------
 
 /// What a step's projection leaves: a hundred eps. Less would be rounding of the rows, and a share of it would drift.

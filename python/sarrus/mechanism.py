@@ -37,12 +37,17 @@ class Mechanism(LoopFunctions):
 
     and all of them take
 
-    out : float64 array for the result, C-contiguous, of exactly its shape
+    out : float64 array for the result, C-contiguous, of exactly its shape, where that is one array
     threads : int, how many threads work on a batch; results do not depend on it
     return_status : bool; True returns (result, status), status (...) int8: 0 fine, 1 the state is not finite or its quaternion is no
         rotation, 2 there is no answer, 3 the loops' constraints contradict one another here, 4 q or v is off the loops. In a batch the
         rows of bad states are NaN and the others are not touched by them; a single bad state raises :class:`~sarrus.StateError` unless
         its status is asked for.
+
+    These are not all of that kind, and do not take all of these: `kinematics`, whose answer is asked further; `joint_wrenches`,
+    `constraint_forces`, `poe_factors` and `reference_member`, which answer with structures of a batch whose bad rows are NaN; `linearize`,
+    `mobility` and `without_redundant_constraints`, of one state; `mobility_map` and `dynamic_singularity_map`, whose answer holds a status;
+    `motion` and `path`, which are runs.
 
     Wrong sizes raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.
 
@@ -84,7 +89,7 @@ class Mechanism(LoopFunctions):
     internal_efforts = efforts.internal_efforts
     joint_wrenches = wrenches.joint_wrenches
 
-    _shared_efforts = efforts.shared_efforts  # which says why motors cannot
+    _raise_not_realizable = efforts.raise_not_realizable
 
     # analysis
     mobility = report.mobility

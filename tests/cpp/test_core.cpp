@@ -247,13 +247,15 @@ class States {
                              "pfaffian_values",
                              "rows",
                              "weight",
+                             "weights",
+                             "preload",
                              "scale",
                              "gains",
                              "steps"}) {
       const int n = size_of_input(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
-      for (const char* size : {"weight", "scale", "gains"})
+      for (const char* size : {"weight", "weights", "scale", "gains"})
         for (long i = 0; !std::strcmp(name, size) && i < rows.size(); ++i) rows[i] = 1.0 + 0.5 * rows[i];
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;

@@ -32,7 +32,11 @@ def functions(thing):
                     if inspect.isfunction(x) and x.__module__ != base.__module__ and not name.startswith("_"):
                         yield from functions(x)
     elif inspect.isfunction(thing):
-        yield from ((n, found) for n, found in by_name(parsed(inspect.getsourcefile(thing)), "") if n == thing.__name__)
+        yield from (
+            (n, found)
+            for n, found in by_name(parsed(inspect.getsourcefile(inspect.unwrap(thing))), "")
+            if n == thing.__name__
+        )
 
 
 @cache

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
 from .operations import StateFunctions
+from .options import BatchOptions
+from .states import of_states
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
-def joint_bases(robot: StateFunctions, q: ArrayLike, joint: str) -> tuple[Array, Array, Array, Array]:
+@of_states
+def joint_bases(
+    robot: StateFunctions, q: ArrayLike, joint: str, **options: Unpack[BatchOptions]
+) -> tuple[Array, Array, Array, Array]:
     """Motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
 
     Returns phi (..., 6, nv), phi_c (..., 6, 6 - nv), psi and psi_c of the same shapes, in the joint's frame on the body that it

@@ -16,9 +16,10 @@ from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
-from ..errors import NotRealizableError, ShapeError, StateError
+from ..errors import ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
-from .options import Metric, Solver, TimeOptions, Wrenches, shows_options
+from .options import BatchOptions, Metric, Solver, TimeOptions, Wrenches, shows_options
+from .states import of_states
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -205,9 +206,11 @@ class LoopFunctions(StateFunctions):
         True
         """
 
+    @of_states
     def joint_states(
         self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *,
         near: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None,
+        **options: Unpack[BatchOptions],
     ) -> JointStates:  # fmt: skip
         """Coordinates, velocities and accelerations of every joint, whether it stands in the tree or closes a loop.
 
@@ -381,8 +384,9 @@ class LoopFunctions(StateFunctions):
             weight[self._tree_joint(name).v_slice] = 0.0
         return project(q, weight, **options)
 
+    @shows_options
     def impact(
-        self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike = 0.0, time: ArrayLike | None = None, threads: int = 1
+        self, q: ArrayLike, v: ArrayLike, *, restitution: ArrayLike = 0.0, time: ArrayLike | None = None, **options: Unpack[BatchOptions],
     ) -> tuple[Array, Array]:  # fmt: skip
         """Velocity after the constraints take hold at once, and the impulses that this takes.
 
@@ -405,8 +409,9 @@ class LoopFunctions(StateFunctions):
         >>> bool(fourbar.kinetic_energy(q, after) < fourbar.kinetic_energy(q, [1.0, 0.0, 0.0]))
         True
         """
-        both = self._velocity_jump(q, v, restitution=restitution, time=time, threads=threads)
-        return both[..., : self.nv], both[..., self.nv :]
+        answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
+        both, *status = answer if options.get("return_status") else (answer,)
+        return cast("tuple[Array, Array]", (both[..., : self.nv], both[..., self.nv :], *status))
 
     def _open_reactions(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any
@@ -507,9 +512,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
     q, time = arguments["q"], arguments.get("time")
     J = mechanism.constraint_jacobian(q, time=time)
     if operation == "actuator_efforts":
-        # which says what is lacking
-        cast(Any, mechanism)._shared_efforts(**{**arguments, "out": None}, exact=False)
-        raise NotRealizableError("the actuated joints cannot bring this motion about")
+        cast(Any, mechanism)._raise_not_realizable(**arguments)  # which says what is lacking
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
         rows = mechanism.constraint_velocity(q, time=time) if a is None else mechanism.constraint_bias(q, v, time=time)

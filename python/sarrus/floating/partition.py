@@ -27,7 +27,8 @@ from ..analysis.independent_coordinates import Coordinates, Dependence, velocity
 from ..analysis.linear_algebra import applied, solutions, transposed
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Joint, _operation
-from ..dynamics.options import ExpressedIn, FrameOptions, StateOptions, Wrenches
+from ..dynamics.options import BatchOptions, ExpressedIn, FrameOptions, StateOptions, Wrenches
+from ..dynamics.states import of_states
 from ..errors import ModelError, ShapeError, StateError, check_name
 from ..mechanism import checked_mechanism
 
@@ -233,10 +234,12 @@ def momentum_velocity(
     """
 
 
+@of_states
 def equations_of_motion(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, *, base: str | None = None, expressed_in: ExpressedIn = "frame",
     independent: Coordinates = None, end_points: Iterable[str] = (), wrenches: Wrenches | None = None,
     time: ArrayLike | None = None,
+    **options: Unpack[BatchOptions],
 ) -> FreeFloatingForm:  # fmt: skip
     """The equations of motion split into the base's and the joints': H_b, H_bm, H_m, c_b, c_m, and what follows from them.
 
@@ -322,8 +325,15 @@ def equations_of_motion(
     )
 
 
+@of_states
 def momentum_about(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, *, point: str | ArrayLike | None = None, axes: str = "ground"
+    robot: LoopFunctions,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    point: str | ArrayLike | None = None,
+    axes: str = "ground",
+    **options: Unpack[StateOptions],
 ) -> Array:
     """Momentum (..., 6): [angular, about any point; linear], in the axes of any frame [kg m2/s, kg m/s].
 
@@ -349,9 +359,11 @@ def momentum_about(
     return np.concatenate(np.broadcast_arrays(applied(R, angular), applied(R, h[..., 3:])), axis=-1)
 
 
+@of_states
 def base_reaction(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str | None = None, *, expressed_in: ExpressedIn = "frame",
     wrenches: Wrenches | None = None,
+    **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
     """Wrench (..., 6) that all other bodies exert on the base in a motion, [moment; force], through joints, loops and springs.
 

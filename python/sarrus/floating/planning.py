@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,15 @@ from ..analysis.independent_coordinates import component_rows, frame_components
 from ..analysis.linear_algebra import applied, solutions, transposed
 from ..analysis.scaling import characteristic_length, six, sliding
 from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.options import BatchOptions, StateOptions
+from ..dynamics.states import of_states
 from ..errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError
 from ..mechanism import checked_mechanism
 from ..spatial import Rotation
 from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 MOST_STEPS = 1_000_000  # of a motion, at about a millisecond each
 UNREACHED = 1e-6  # of what is asked: more than rounding and regularisation leave of an equation that has a solution
@@ -93,8 +98,14 @@ class FreeFloatingMotion(Brief):
         return float(np.linalg.norm(self.base_rotation, axis=-1).max())
 
 
+@of_states
 def reaction_null_space(
-    robot: LoopFunctions, q: ArrayLike, *, components: str = "rx ry rz", time: ArrayLike | None = None
+    robot: LoopFunctions,
+    q: ArrayLike,
+    *,
+    components: str = "rx ry rz",
+    time: ArrayLike | None = None,
+    **options: Unpack[BatchOptions],
 ) -> ReactionNullSpace:
     """Velocities of the joints that the loops allow and that do not move the base, at zero momentum.
 
@@ -141,9 +152,11 @@ def reaction_null_space(
     return ReactionNullSpace(transposed(whole), np.asarray(solution.freedom), projector)
 
 
+@of_states
 def resolved_rate(
     robot: LoopFunctions, q: ArrayLike, motions: Mapping[str | tuple[str, str], ArrayLike], *, still: str = "",
     momentum: ArrayLike | None = None, time: ArrayLike | None = None,
+    **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
     """The least velocity (..., nv) of the joints, with what it makes of the base, at which frames move as said.
 

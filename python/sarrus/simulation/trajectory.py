@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_path, real_array
-from ..analysis.actuation.efforts import shared_efforts
 from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_wrenches_with
 from ..control import interpolation
 from ..control.coordinates import loses_turns
@@ -198,10 +197,10 @@ class Trajectory:
             if not mechanism.nc:
                 return mechanism.inverse_dynamics(*motion, **asked)
             # a plan is to be one that the loops allow
-            asked |= {"actuated": actuated, "time": plan.t[k], "return_reactions": True}
-            return shared_efforts(mechanism, *motion, **asked)
+            asked |= {"actuated": actuated, "time": plan.t[k], "exact": True}
+            return mechanism.actuator_efforts(*motion, **asked)
 
-        tau, *_, status = needed(slice(None), return_status=True)
+        tau, status = needed(slice(None), return_status=True)
         for k in np.flatnonzero(status)[:1]:
             try:
                 needed(int(k))

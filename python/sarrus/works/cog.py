@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +15,12 @@ from ..analysis.linear_algebra import applied, transposed
 from ..description.specs import BodySpec
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Kinematics
+from ..dynamics.options import BatchOptions
+from ..dynamics.states import of_states
 from ..mechanism import checked_mechanism
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,9 +100,11 @@ class CogJacobians(Brief):
         return np.asarray(applied(transposed(self.G), self.forces(acceleration)).sum(axis=-2))
 
 
+@of_states
 def cog_jacobians(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, *, active: Coordinates = "actuated",
     time: ArrayLike | None = None,
+    **options: Unpack[BatchOptions],
 ) -> CogJacobians:  # fmt: skip
     """COG Jacobians of all links in active coordinates, and with them the equations of motion.
 

@@ -14,6 +14,7 @@ tree, any tree: the slides' chain has Gamma next to the diagonal, and joints wit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +24,13 @@ from .._arrays import Array, real_array, real_rows
 from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed
 from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.options import StateOptions
+from ..dynamics.states import of_states
 from ..errors import ModelError
 from ..mechanism import checked_mechanism
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +98,8 @@ class PoeFactors(Brief):
         return applied(transposed(self.J) @ self.M @ self.G @ self.P_0, self.V_0_dot)
 
 
-def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None) -> Array:
+@of_states
+def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Unpack[StateOptions]) -> Array:
     """Screws (..., nv, 6) of the joints of the tree, [angular; linear] in world axes, of the point at the world's origin.
 
     What a unit of each velocity is for all that the joint carries. With those of the zero configuration the frames stand at products of
@@ -128,7 +135,11 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None) -> Array:
 
 
 def poe_factors(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None = None, *, frame: str | None = None
+    robot: LoopFunctions,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    frame: str | None = None,
 ) -> PoeFactors:
     """The matrices of which the tree's mass matrix, Coriolis matrix, gravity and Jacobian are products, in the invariant form.
 

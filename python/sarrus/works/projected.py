@@ -12,6 +12,7 @@ which are the slides' I - M^-1 A^T (A M^-1 A^T)^-1 A and its dual, but need neit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +22,12 @@ from .._showing import Brief
 from ..analysis.independent_coordinates import loop_motions
 from ..analysis.linear_algebra import FreeMotions, applied, transposed
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import Wrenches
+from ..dynamics.options import BatchOptions, StateOptions, Wrenches
+from ..dynamics.states import of_states
 from ..mechanism import checked_mechanism
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +61,10 @@ class ProjectedEquations(Brief):
     multipliers: Array
 
 
-def free_motions(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None) -> FreeMotions:
+@of_states
+def free_motions(
+    robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
+) -> FreeMotions:
     """Basis of the velocities that the constraints leave free, and how many there are.
 
     >>> import sarrus
@@ -69,7 +77,10 @@ def free_motions(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None =
     return loop_motions(robot, robot.constraint_jacobian(q, time=time))
 
 
-def projections(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None) -> tuple[Array, Array]:
+@of_states
+def projections(
+    robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
+) -> tuple[Array, Array]:
     """P_omega and P_T (..., nv, nv) on the tree, in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
 
     P_T v is the velocity nearest in kinetic energy that the constraints allow (where nothing is driven), (1 - P_omega) tau what
@@ -88,9 +99,11 @@ def projections(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = 
     return transposed(P_T), P_T
 
 
+@of_states
 def projected_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: Wrenches | None = None,
     time: ArrayLike | None = None,
+    **options: Unpack[BatchOptions],
 ) -> ProjectedEquations:  # fmt: skip
     """The equations of motion along the constraints, and the forces across them.
 
@@ -145,9 +158,11 @@ def projected_dynamics(
     )
 
 
+@of_states
 def virtual_work(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike | None = None, *, wrenches: Wrenches | None = None,
     time: ArrayLike | None = None,
+    **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
     """P_omega (M a + h - tau) (..., nv): Lagrange's and d'Alembert's equation, zero where tau brings the motion about.
 

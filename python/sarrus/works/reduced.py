@@ -22,7 +22,8 @@ from ..analysis.independent_coordinates import Coordinates, Dependence, componen
 from ..analysis.linear_algebra import NEGLIGIBLE, applied, transposed
 from ..description.joints import PARAMETERS
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import ExpressedIn, FrameTimeOptions, Wrenches, shows_options
+from ..dynamics.options import BatchOptions, ExpressedIn, FrameTimeOptions, StateOptions, Wrenches, shows_options
+from ..dynamics.states import of_states
 from ..errors import ModelError, StateError
 from ..mechanism import checked_mechanism
 
@@ -87,9 +88,11 @@ class ReducedForm(Brief):
         return real_rows(what, x, len(self.coordinates), self.bias.shape[:-1])
 
 
+@of_states
 def reduced_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, *, independent: Coordinates = None, task: str | tuple[str, str] | None = None,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    **options: Unpack[BatchOptions],
 ) -> ReducedForm:  # fmt: skip
     """The equations of motion in independent coordinates, as many as there are degrees of freedom.
 
@@ -167,9 +170,11 @@ def operational_inertia_inverse(
     return cast("Array", (answer, np.maximum(status, rows)) if with_status else answer)
 
 
+@of_states
 def operational_inertia(
     robot: LoopFunctions, q: ArrayLike, frame: str, *, components: str = "rx ry rz tx ty tz", expressed_in: ExpressedIn = "frame",
     time: ArrayLike | None = None,
+    **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
     """Operational-space inertia (..., n, n) of a frame, loops closed, along those of rx ry rz tx ty tz in which it can move.
 

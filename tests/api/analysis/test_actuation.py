@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
+from sarrus.analysis.actuation import efforts
 from tests.random_closed import CLOSING, RELATIONS, random_closed
 from tests.small_mechanisms import near_home
 
@@ -149,6 +150,24 @@ def test_optimality(redundant, rng):
     for u0, w in ((0.0, 1.0), (preload, 1.0), (0.0, weights), (preload, weights)):
         u = redundant.actuator_efforts(q, v, a, preload=u0, weights=w)
         agree(times(transposed(internal), w * (u - u0)), np.zeros((10, internal.shape[-1])))
+
+
+@pytest.mark.parametrize("decades", [3, 6, 10])
+@pytest.mark.parametrize("substructures", [0, 1])
+def test_weights_of_many_decades(redundant, substructures, decades, rng):
+    """The motion is brought about at no more cost than by least squares, whichever motor is the dear one, in a batch and alone."""
+    robot = sarrus.Mechanism(redundant.description, substructures=substructures)
+    q, v, a = state(redundant, rng, (12,))
+    weights = 10.0 ** rng.uniform(-0.5 * decades, 0.5 * decades, (12, robot.nu))
+    u, status = robot.actuator_efforts(q, v, a, weights=weights, return_status=True)
+    assert not status.any()
+    S = robot.actuation_matrix(q)
+    agree(redundant.forward_dynamics(q, v, times(S, u)), a, 1e-8)
+    N = sarrus.works.free_motions(redundant, q).basis
+    effect, need = transposed(N) @ S / np.sqrt(weights)[:, None], times(transposed(N), robot.inverse_dynamics(q, v, a))
+    least = [np.linalg.lstsq(E, b, rcond=1e-12)[0] for E, b in zip(effect, need, strict=True)]
+    assert_allclose((weights * u**2).sum(axis=-1), np.square(least).sum(axis=-1), rtol=1e-6)
+    agree(u[:3], [robot.actuator_efforts(q[i], v[i], a[i], weights=weights[i]) for i in range(3)], 1e-8)
 
 
 def test_preload_keeps_its_internal_part(redundant, rng):
@@ -309,13 +328,13 @@ def test_limits_on_one_side_and_none(rng):
 
 
 def test_wide_limits_change_nothing(redundant, rng, monkeypatch):
-    """Nor do they ask for another motion, or take the general way."""
+    """Nor do they ask for another motion, or share out again."""
     q, v, a = state(redundant, rng, (3, 2))
     v, a = v + 1e-5 * rng.standard_normal(v.shape), a + rng.standard_normal(a.shape)  # drift: the loops do not allow it
     usual = redundant.actuator_efforts(q, v, a)
     size = np.abs(usual).max() + 1.0
     low, high = -np.linspace(1.0, 2.0, redundant.nu) * size, size
-    monkeypatch.setattr(sarrus.Mechanism, "_shared_efforts", lambda *motion, **how: pytest.fail("the general way"))
+    monkeypatch.setattr(efforts, "_narrowed", lambda *motion: pytest.fail("shared out again"))
     assert_array_equal(redundant.actuator_efforts(q, v, a, limits=(low, high)), usual)
     out = np.empty(usual.shape)
     u, status = redundant.actuator_efforts(q, v, a, limits=(low, np.inf), out=out, return_status=True)
@@ -487,6 +506,30 @@ def test_trees_need_no_loops():
     agree(robot.actuator_efforts(*motion, actuated=robot.joints), robot.inverse_dynamics(*motion))
     with pytest.raises(sarrus.NotRealizableError, match="along 'shoulder'"):
         robot.actuator_efforts(*motion, actuated=["elbow"])
+
+
+@pytest.mark.parametrize("name", ["five_bar", "three_rrr"])
+def test_every_option_is_asked_of_the_core_in_the_same_words(name, rng):
+    """Motors by any order of their names, their weights and limits with them; many states as one."""
+    robot = {"five_bar": REDUNDANT["five-bar, 4"], "three_rrr": REDUNDANT["3-RRR, 6"]}[name]()
+    q, v, a = state(robot, rng, (3,))
+    order = rng.permutation(robot.nu)
+    names = [robot.actuated[k] for k in order]
+    w, p = rng.uniform(0.5, 2.0, robot.nu), rng.standard_normal(robot.nu)
+    usual = robot.actuator_efforts(q, v, a, weights=w, preload=p)
+    agree(robot.actuator_efforts(q, v, a, actuated=names, weights=w[order], preload=p[order]), usual[:, order])
+    size = np.abs(usual).max() * np.linspace(0.8, 0.95, robot.nu)
+    asked = {"weights": w, "preload": p, "limits": (-size, size)}
+    turned = {"weights": w[order], "preload": p[order], "limits": (-size[order], size[order]), "actuated": names}
+    for more in ({}, {"return_reactions": True}):
+        many, status = [
+            robot.actuator_efforts(q, v, a, return_status=True, **x, **more)[:: len(more) + 1] for x in (asked, turned)
+        ]
+        assert_array_equal(many[1], status[1])
+        agree(status[0], many[0][:, order])
+    out = np.empty(robot.nu)
+    assert robot.actuator_efforts(q[0], v[0], a[0], actuated=names, out=out) is out
+    agree(out, robot.actuator_efforts(q[0], v[0], a[0])[order])
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ NO_OPTIONS = {
     "endless attempts": (lambda: LINKAGE.assembly_modes(fixed={"motor": 0.5}, attempts=2**70), ValueError, "attempts must be at most 1000000; got 1180"),
     "out": (lambda: LINKAGE.forward_dynamics(HERE, REST, REST, return_reactions=True, out={}), ShapeError, "out must be a writable float64 array; got {}"),
     "out of two": (lambda: LINKAGE.forward_dynamics(HERE, REST, REST, return_reactions=True, out=np.zeros((2, 3))), ShapeError, r"out has shape \(2, 3\)"),
-    "out of efforts": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=1, out=[0.0]), ShapeError, r"out must be a writable float64 array; got \[0.0\]"),
+    "out of efforts": (lambda: LINKAGE.actuator_efforts(HERE, REST, REST, preload=1, out=[0.0]), ShapeError, r"out must be a writable, C-contiguous float64 array"),
     "joint": (lambda: LINKAGE.joint(["motor"]), NameNotFoundError, "no joint is named"),
     "constraint": (lambda: LINKAGE.constraint({}), NameNotFoundError, "no constraint is named"),
 }  # fmt: skip

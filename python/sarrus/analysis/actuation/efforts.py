@@ -4,7 +4,7 @@ A motion needs tau = M a + h, of which the motors give S u and the loops J^T lam
 
   S u + J^T lambda = tau    <=>    N^T S u = N^T tau     with J N = 0
 
-so many equations as there are degrees of freedom. The core solves them for the usual call; here are the other ways to share.
+so many equations as there are degrees of freedom. The core solves them (cpp/loops/efforts.hpp); here is what chooses the motors, keeps limits and says what is lacking.
 
 Newtons and newton metres compare by the mechanism's length, metres and radians too (analysis/scaling.py).
 """
@@ -12,19 +12,21 @@ Newtons and newton metres compare by the mechanism's length, metres and radians 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
-from ..._core import Status
-from ...dynamics.loop_operations import LoopFunctions, raise_off_loops
+from ..._core import Status, tolerances
+from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation
-from ...dynamics.options import Distribution, TimeOptions, Wrenches
+from ...dynamics.options import Distribution, StateOptions, TimeOptions, Wrenches
+from ...dynamics.states import of_states
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError
+from ..assembly.closing import on_its_tree, prepared
 from ..independent_coordinates import joint_velocity, loop_motions
 from ..linear_algebra import applied, orthonormal, solutions, transposed
 from ..scaling import sliding
@@ -33,13 +35,13 @@ from .distribution import within_limits
 if TYPE_CHECKING:
     from typing import Unpack
 
-TOLERANCE = 1e-6  # of what rounding and badly closed loops may do to a motion and to the forces that it needs, relative
-AT_REST = 1e-9  # velocities and accelerations that are nothing [rad/s, m/s; per s]
-
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
 
 
-def actuation_matrix(robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None) -> Array:
+@of_states
+def actuation_matrix(
+    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, **options: Unpack[StateOptions]
+) -> Array:
     """S (..., nv, nu) of chosen joints, those that close loops too, by the velocities of the tree: S^T v are those that they drive.
 
     >>> import sarrus
@@ -56,8 +58,14 @@ def actuation_matrix(robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[s
     return np.where(np.asarray(np.isnan(q).any(axis=-1))[..., None, None], np.nan, S)
 
 
+@of_states
 def internal_efforts(
-    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, time: ArrayLike | None = None
+    robot: LoopFunctions,
+    q: ArrayLike,
+    *,
+    actuated: Sequence[str] | None = None,
+    time: ArrayLike | None = None,
+    **options: Unpack[StateOptions],
 ) -> Array:
     """Orthonormal basis (..., nu, k) of the efforts that move nothing: redundant motors that work against each other.
 
@@ -142,178 +150,179 @@ def actuator_efforts(
     >>> fourbar.actuator_efforts(q, v, a).round(9)
     array([2.])
     """
-    out, return_status = options.pop("out", None), options.pop("return_status", False)
-    choice: dict[str, Any] = {
-        "distribution": distribution,
-        "weights": weights,
-        "limits": limits,
-        "preload": preload,
-    }
-    known: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
-    share = functools.partial(shared_efforts, robot, q, v, a, actuated=actuated, **choice, **known, exact=exact)
-    _weights(distribution, weights)
-    nothing_else = not checked_truth("exact", exact) and (
-        actuated is None or motors_of(robot, actuated) == robot.actuated
-    )
-    if weights is not None:
-        nothing_else &= _is_usual("weights", weights, _units(robot, robot.actuated) ** 2)
-    if preload is not None:
-        nothing_else &= _is_usual("preload", preload, np.zeros(robot.nu))
+    # weights, preload and exact= alone are the core's
+    _check_distribution(distribution, weights)
+    out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
+    motors = _motors(robot, motors_of(robot, actuated))
     with_reactions = checked_truth("return_reactions", return_reactions)
-    if not nothing_else or (with_reactions and limits is not None):
-        return share(return_reactions=with_reactions, out=out, return_status=return_status)
-    if with_reactions:
-        answer: Any = actuator_efforts(robot, q, v, a, out=out, return_status=return_status, **known)
-        u, *status = answer if return_status else (answer,)
-        multipliers = _multipliers(robot, q, v, u, known)
-        lost = np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)  # as of a frame that nothing moves
-        if lost.any():
-            return share(return_reactions=True, out=out, return_status=return_status)
-        return (u, multipliers, *status)
-    if limits is None:
-        return actuator_efforts(robot, q, v, a, out=out, return_status=return_status, **known)
-    low, high = (_per_motor(k, limit, robot.nu) for k, limit in zip(("low", "high"), _both(limits), strict=True))
-    u, status = actuator_efforts(robot, q, v, a, return_status=True, **known)
-    within = ((low <= u) & (u <= high)).all(axis=-1)
-    if not within.all():
-        if within.ndim == 0 and not return_status:
-            missing = 1.0
-            if (low <= high).all():  # u is the least: what else brings the motion about differs by internal efforts
-                u, missing = within_limits(u, internal_efforts(robot, q, time=known.get("time")), low, high)
-            return share(out=out) if missing else into(out, u)  # the first says what is wrong
-        narrowed, narrowed_status = share(return_status=True)
-        u, status = np.where(within[..., None], u, narrowed), np.where(within, status, narrowed_status)
-    result = into(out, np.broadcast_to(u, (*within.shape, robot.nu)))
-    return (result, np.broadcast_to(status, within.shape)) if return_status else result
-
-
-def _multipliers(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, u: Array, known: Mapping[str, Any]) -> Array:
-    """What the loops carry under efforts (..., nu): (..., nc), of least norm."""
-    joints = [robot.joint(name) for name in robot.actuated]
-    if any(joint.closes_loop for joint in joints):
-        tau = applied(actuation_matrix(robot, q), u)
-    else:
-        tau = np.zeros((*u.shape[:-1], robot.nv))
-        tau[..., [k for joint in joints for k in range(joint.v_slice.start, joint.v_slice.stop)]] = u
-    motion = robot._constrained_motion(q, v, tau, **known, return_status=True)[0]
-    return np.asarray(motion[..., robot.nv : robot.nv + robot.nc])
-
-
-def shared_efforts(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None,
-    distribution: Distribution = "minimum-norm", weights: ArrayLike | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
-    preload: ArrayLike | None = None, return_reactions: bool = False, exact: bool = True, check: bool = True,
-    time: ArrayLike | None = None, out: Array | None = None, threads: int = 1, return_status: bool = False,
-) -> Any:  # fmt: skip
-    """Shared in any way that the core does not know; where it is to be `exact`, a motion that the loops do not allow is contradictory."""
-    names = motors_of(robot, actuated)
-    nu = sum(robot.joint(name).type.nv for name in names)
-    return_reactions = checked_truth("return_reactions", return_reactions)
-    return_status = checked_truth("return_status", return_status)
-    if wrenches is not None and not isinstance(wrenches, Mapping):
-        raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
-    low, high = (-np.inf, np.inf) if limits is None else _both(limits)
-    when = real_array("time", 0.0 if time is None else time)[..., None]
-    lead, rows = _rows(
-        {"q": (q, robot.nq), "v": (v, robot.nv), "a": (a, robot.nv), "time": (when, 1)}
-        | {f"wrenches['{name}']": (w, 6) for name, w in (wrenches or {}).items()},
-        {
-            "preload": 0.0 if preload is None else preload,
-            "weights": _weights(distribution, weights),
-            "low": low,
-            "high": high,
-        },
-        nu,
-    )
-    loads = {name: rows[f"wrenches['{name}']"] for name in wrenches or {}}
-    explain = lead == () and not return_status
-
-    # always many states, of which the sound ones go on
-    q, v, a, time = rows["q"], rows["v"], rows["a"], rows["time"][:, 0]
-    tau, status = robot.inverse_dynamics(q, v, a, wrenches=loads, threads=threads, return_status=True)
-    gamma, bias_status = robot.constraint_bias(q, v, time=time, return_status=True)
-    status = np.maximum(status, bias_status)
-    if explain and status[0]:
-        robot.inverse_dynamics(q[0], v[0], a[0], wrenches={name: w[0] for name, w in loads.items()})
-        robot.constraint_bias(q[0], v[0], time=time[0])
-    sound = np.flatnonzero(status == Status.FINE)
-    q, v, a, time = q[sound], v[sound], a[sound], time[sound]
-    J = robot.constraint_jacobian(q, time=time)
-    if not exact:
-        loads_there = {name: w[sound] for name, w in loads.items()}
-        known: dict[str, Any] = {"wrenches": loads_there, "time": time, "threads": threads, "check": check}
-        impossible, refused = _off_loops(robot, q, v, a, explain, known), Status.OFF_LOOPS
-    else:
-        impossible, refused = _contradictory(robot, J, q, v, a, gamma[sound], time, explain), Status.CONTRADICTORY
-
-    choice = {name: rows[name][sound] for name in ("preload", "weights", "low", "high")}
-    S = actuation_matrix(robot, q, actuated=names)
-    if weights is None:
-        choice["weights"] = np.broadcast_to(_units(robot, names) ** 2, choice["weights"].shape)
-    u, multipliers, shared = _share(robot, names, J, S, tau[sound], **choice, explain=explain)
-    status[sound] = np.where(impossible, refused, shared)
-    answers = [_back(u, sound, status, lead, out)]
-    if return_reactions:
-        answers.append(_back(multipliers, sound, status, lead))
-    if return_status:
-        answers.append(status.reshape(lead))
+    known: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
+    choice = {"weights": motors.placed("weights", weights), "preload": motors.placed("preload", preload)}
+    ask: Any = functools.partial(motors.robot.actuator_efforts, q, v, a, **choice, **known, exact=exact)
+    if limits is None and motors.order is None and not with_reactions:
+        return ask(out=out, return_status=return_status)
+    u, status = ask(return_status=True) if return_status else (ask(), Status.FINE)
+    if limits is not None:
+        low, high = (motors.placed(k, x) for k, x in zip(("low", "high"), _both(limits), strict=True))
+        if not (low <= high).all():
+            what = "a lower limit is above the upper one, or not a number"
+            raise ValueError(f"limits: {what}; got {limits[0]!r} and {limits[1]!r}")
+        if max(low.ndim, high.ndim) > 1:
+            lead = common_axes({"the motion": u.shape[:-1], "limits[0]": low.shape[:-1], "limits[1]": high.shape[:-1]})
+            u, status = np.broadcast_to(u, (*lead, u.shape[-1])), np.broadcast_to(status, lead)
+        if (outside := (u < low) | (u > high)).any():
+            motion = {"q": q, "v": v, "a": a, **choice, **known}
+            explain = u.ndim == 1 and not return_status
+            u, status = _narrowed(motors.robot, motion, u, status, low, high, outside.any(axis=-1), explain)
+    multipliers = [_multipliers(motors, q, v, a, u, known)] if with_reactions else []
+    answers = [into(out, u if motors.order is None else u[..., motors.order]), *multipliers, *[status] * return_status]
     return answers[0] if len(answers) == 1 else tuple(answers)
 
 
-def _off_loops(
-    robot: LoopFunctions, q: Array, v: Array, a: Array, explain: bool, known: dict[str, Any]
-) -> NDArray[np.bool_]:
-    """Which states the core takes to be off the loops; with `explain` an error instead."""
-    off: NDArray[np.bool_] = actuator_efforts(robot, q, v, a, return_status=True, **known)[1] == Status.OFF_LOOPS
-    if explain and off.any():
-        raise_off_loops(robot, "actuator_efforts", {"q": q[0], "v": v[0], "time": known["time"][0]})
-    return off
+@dataclass(frozen=True, eq=False)
+class _Motors:
+    """A mechanism with motors in some of its joints alone.
+
+    Attributes
+    ----------
+    robot : with these motors
+    order, back : where the efforts of the motors, as they were named, stand among the mechanism's, and these among those; None: the same
+    tree : efforts, and the velocities that they drive; closing : efforts, and rows of what the core tells of all joints that close loops
+    """
+
+    robot: LoopFunctions
+    order: NDArray[np.intp] | None
+    back: NDArray[np.intp] | None
+    tree: NDArray[np.intp]
+    closing: NDArray[np.intp]
+
+    def placed(self, name: str, value: ArrayLike | None) -> Any:
+        """Of each motor (..., nu) in the mechanism's order, or a number for all."""
+        if value is None:
+            return None
+        what = _ARGUMENT.get(name, name)
+        x = real_array(what, value)
+        if x.ndim == 0 or (self.back is None and name not in _ARGUMENT):
+            return x if name in _ARGUMENT else value  # the core says what is wrong
+        x = real_rows(what, x, self.robot.nu, finite=False)
+        return x if self.back is None else x[..., self.back]
+
+    def force(self, q: ArrayLike, u: Array, time: ArrayLike | None) -> Array:
+        """S u (..., nv)."""
+        tau = np.zeros((*u.shape[:-1], self.robot.nv))
+        tau[..., self.tree[1]] = u[..., self.tree[0]]
+        if self.closing.size:
+            J = self.robot._loop_joint_jacobian(q, time=time, return_status=True)[0][..., self.closing[1], :]
+            tau = tau + applied(transposed(J), u[..., self.closing[0]])
+        return tau
 
 
-def _contradictory(
-    robot: LoopFunctions, J: Array, q: Array, v: Array, a: Array, gamma: Array, time: Array, explain: bool
-) -> NDArray[np.bool_]:
-    """Which motions the loops do not allow; with `explain` an error instead."""
-    off = np.stack([_off(J, v, robot.constraint_velocity(q, time=time)), _off(J, a, gamma)], axis=1)
-    contradictory: NDArray[np.bool_] = off.max(axis=(1, 2), initial=0.0) > 1.0
-    if explain and contradictory.any():
-        raise StateError(_motion_fault(robot, *off[0]))
-    return contradictory
+def _motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
+    return prepared(robot, ("efforts of", names), lambda: _with_motors(robot, names))
 
 
-def _share(
-    robot: LoopFunctions, names: Sequence[str], J: Array, S: Array, tau: Array, *, preload: Array, weights: Array, low: Array, high: Array,
-    explain: bool,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Efforts, multipliers and status of many states, of least |W^1/2 (u - preload)|; with `explain`, errors instead of the status."""
-    free, unit, root = loop_motions(robot, J), _units(robot, robot.joints)[:, None], np.sqrt(weights)
-    # in units of the mechanism's length
-    basis = orthonormal(free.basis / unit)[0]
-    plain, S, tau = (S, tau), S * unit, tau * unit[:, 0]
-    NT, nu = transposed(basis), S.shape[-1]
-    effect = S / root[:, None, :]
-    shares = solutions(NT @ effect, np.linalg.norm(effect, axis=(-2, -1)))
-    u = preload + applied(shares.inverse, applied(NT, tau - applied(S, preload))) / root
-    missing = applied(basis, applied(NT, tau - applied(S, u)))
-    size = np.linalg.norm(tau, axis=-1) + np.linalg.norm(applied(S, u), axis=-1)
-    lacking = np.linalg.norm(missing, axis=-1) > TOLERANCE * size
-    if explain and lacking.any():
-        freedom = int(free.freedom[0])
-        raise NotRealizableError(
-            _effort_fault(robot, names, missing[0] / unit[:, 0], nu - int(shares.freedom[0]), freedom)
-        )
-    status = np.where(lacking, Status.CONTRADICTORY, Status.FINE)
-    for i in np.flatnonzero(((u < low) | (u > high)).any(axis=-1) & ~lacking):
-        internal = shares.basis[i][:, : shares.freedom[i]] / root[i][:, None]
-        u[i], violation = within_limits(u[i], internal, low[i], high[i])
-        status[i] = Status.NO_ANSWER if violation else Status.FINE
+def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
+    if names != robot.actuated:
+        actuation_matrix(
+            robot, robot.neutral(), actuated=names
+        )  # a joint that laws of time carry along cannot be driven
+        robot = on_its_tree(robot, actuated=names)
+    joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
+    order = np.array(
+        [joints.index((name, index)) for name in names for index in range(robot.joint(name).type.nv)], np.intp
+    )
+    same = bool((order == np.arange(len(order))).all())
+    places: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+    for k, (name, index) in enumerate(joints):
+        joint = robot.joint(name)
+        places[joint.closes_loop].append((k, joint._all_v.start - robot.nv * joint.closes_loop + index))
+    tree, closing = (np.array(places[closes], np.intp).reshape(-1, 2).T for closes in (False, True))
+    return _Motors(robot, None if same else order, None if same else np.argsort(order), tree, closing)
+
+
+def _narrowed(
+    robot: LoopFunctions, motion: dict[str, Any], u: Array, status: Any, low: Array, high: Array, outside: NDArray[np.bool_], explain: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The least efforts within limits where those without are `outside`, and the status; with `explain` an error instead.
+
+    What else brings a motion about differs by internal efforts: what a preload becomes in the least efforts.
+    """
+    lead, unit = u.shape[:-1], _units(robot, robot.actuated)
+    u, status = u.copy(), np.broadcast_to(status, lead).copy()
+    low, high = np.broadcast_to(low, u.shape), np.broadcast_to(high, u.shape)
+    motion |= {
+        name: _per_motor(name, x, robot.nu) for name in ("weights", "preload") if (x := motion[name]) is not None
+    }
+    root = np.broadcast_to(unit if motion["weights"] is None else np.sqrt(motion["weights"]), u.shape)
+
+    def of_them(x: Any, lead: tuple[int, ...] = lead) -> Any:
+        if isinstance(x, Mapping):
+            return {name: of_them(value) for name, value in x.items()}
+        x = np.asarray(x, dtype=float)
+        return np.broadcast_to(x, (*lead, *x.shape[-1:]))[outside][:, None]
+
+    asked = {
+        name: of_them(x)
+        for name, x in motion.items()
+        if name in ("q", "v", "a", "weights", "wrenches") and x is not None
+    }
+    if motion.get("time") is not None:
+        asked["time"] = of_them(np.asarray(motion["time"])[..., None])[..., 0]
+    free = u[outside]
+    size = np.maximum(np.abs(free).max(axis=-1), 1.0)[:, None, None]
+    preload = of_them(np.zeros(robot.nu) if motion["preload"] is None else motion["preload"])
+    asked |= {"preload": preload + size * np.eye(robot.nu), "check": False, "threads": motion.get("threads", 1)}
+    with_preload = cast(Any, robot).actuator_efforts(**asked)
+    projector = transposed(with_preload - free[:, None]) / size
+    for i, P in zip(map(tuple, np.argwhere(outside)), projector, strict=True):
+        A = root[i][:, None] * P / root[i]
+        values, vectors = np.linalg.eigh(0.5 * (A + A.T))  # of a projector: 0 and 1
+        u[i], violation = within_limits(u[i], vectors[:, values > 0.5] / root[i][:, None], low[i], high[i])
         if violation and explain:
             raise NotRealizableError(
-                f"{_listed(names)} cannot bring this motion about within the limits: these would have to be wider by "
+                f"{_listed(robot.actuated)} cannot bring this motion about within the limits: these would have to be wider by "
                 f"{violation:.3g} [N m, N] at the least"
             )
-    S, tau = plain
-    return u, applied(transposed(free.inverse), tau - applied(S, u)), status
+        if violation:
+            u[i], status[i] = np.nan, Status.NO_ANSWER
+    return u, status
+
+
+def _multipliers(
+    motors: _Motors, q: ArrayLike, v: ArrayLike, a: ArrayLike, u: Array, known: Mapping[str, Any]
+) -> Array:
+    """What the loops carry under efforts (..., nu): (..., nc), of least norm."""
+    robot, tau = motors.robot, motors.force(q, u, known.get("time"))
+    motion = robot._constrained_motion(q, v, tau, **known, return_status=True)[0]
+    multipliers = np.asarray(motion[..., robot.nv : robot.nv + robot.nc])
+    if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
+        # as of a frame that nothing moves: by statics
+        J = robot.constraint_jacobian(q, time=known.get("time"))
+        left = robot.inverse_dynamics(q, v, a, wrenches=known.get("wrenches")) - tau
+        by_statics = applied(transposed(loop_motions(robot, J).inverse), left)
+        multipliers = np.where(lost[..., None], by_statics, multipliers)
+    return multipliers
+
+
+def raise_not_realizable(
+    robot: LoopFunctions, q: ArrayLike, v: Array, a: Array, *, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    exact: bool = False, **_: Any,
+) -> NoReturn:  # fmt: skip
+    """Say which constraint forbids one motion, where that is asked for, or which joints lack a motor."""
+    J = robot.constraint_jacobian(q, time=time)
+    velocity = _off(J, np.asarray(v, dtype=float), robot.constraint_velocity(q, time=time))
+    acceleration = _off(J, np.asarray(a, dtype=float), robot.constraint_bias(q, v, time=time))
+    if exact and max(velocity.max(initial=0.0), acceleration.max(initial=0.0)) > 1.0:
+        raise StateError(_motion_fault(robot, velocity, acceleration))
+    names, free, unit = robot.actuated, loop_motions(robot, J), _units(robot, robot.joints)
+    basis = orthonormal(free.basis / unit[:, None])[0]  # in units of the mechanism's length
+    effect = unit[:, None] * actuation_matrix(robot, q) / _units(robot, names)
+    shares = solutions(basis.T @ effect, np.linalg.norm(effect, axis=(-2, -1)))
+    need = basis.T @ (unit * robot.inverse_dynamics(q, v, a, wrenches=wrenches))
+    missing = basis @ (need - basis.T @ effect @ (shares.inverse @ need)) / unit
+    if not missing.any():
+        raise NotRealizableError("the actuated joints cannot bring this motion about")
+    rank = robot.nu - int(shares.freedom)
+    raise NotRealizableError(_effort_fault(robot, names, missing, rank, int(free.freedom)))
 
 
 def _units(robot: LoopFunctions, names: Iterable[str]) -> Array:
@@ -359,37 +368,11 @@ def _listed(names: Sequence[str]) -> str:
     return f"the {'motor' if len(names) == 1 else 'motors'} {listed}" if names else "a mechanism without motors"
 
 
-def _weights(distribution: Distribution, weights: ArrayLike | None) -> ArrayLike:
+def _check_distribution(distribution: Distribution, weights: ArrayLike | None) -> None:
     if not isinstance(distribution, str) or distribution not in ("minimum-norm", "weighted"):  # type: ignore[redundant-expr]
         raise ValueError(f"distribution must be 'minimum-norm' or 'weighted'; got {distribution!r}")
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
-    return 1.0 if weights is None else weights
-
-
-def _is_usual(name: str, value: ArrayLike, usual: Array) -> bool:
-    numbers = real_array(name, value)
-    return numbers.shape in ((), usual.shape) and bool((numbers == usual).all())
-
-
-def _rows(
-    states: Mapping[str, tuple[ArrayLike, int]], per_motor: Mapping[str, ArrayLike], nu: int
-) -> tuple[tuple[int, ...], dict[str, Array]]:
-    """The leading axes of all, broadcast, and all as rows (n, size); where there is one for each motor, a number stands for all."""
-    arrays = {name: real_rows(name, value, size, finite=False) for name, (value, size) in states.items()}
-    arrays |= {name: _per_motor(name, value, nu) for name, value in per_motor.items()}
-    if not (np.isfinite(arrays["weights"]) & (arrays["weights"] > 0.0)).all():
-        raise ValueError(f"weights must be positive; got {per_motor['weights']!r}")
-    if not np.isfinite(arrays["preload"]).all():
-        raise ValueError(f"preload must be finite; got {per_motor['preload']!r}")
-    lead = common_axes({_ARGUMENT.get(name, name): array.shape[:-1] for name, array in arrays.items()})
-    count = math.prod(lead)
-    rows = {name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, x.shape[-1]) for name, x in arrays.items()}
-    if not (rows["low"] <= rows["high"]).all():
-        raise ValueError(
-            f"limits: a lower limit is above the upper one, or not a number; got {per_motor['low']!r} and {per_motor['high']!r}"
-        )
-    return lead, rows
 
 
 def _per_motor(name: str, value: ArrayLike, nu: int) -> Array:
@@ -409,13 +392,4 @@ def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
 def _off(J: Array, x: Array, required: Array) -> Array:
     """How far J x is from what it must be, in units of what is still tolerated."""
     size = applied(np.abs(J), np.abs(x)) + np.abs(required)
-    return np.abs(applied(J, x) - required) / (TOLERANCE * size + AT_REST)
-
-
-def _back(
-    values: Array, sound: NDArray[np.intp], status: Array, lead: tuple[int, ...], out: Array | None = None
-) -> Array:
-    """Values of the sound states in their places, NaN in the others'."""
-    all_of_them = np.full((len(status), values.shape[-1]), np.nan)
-    all_of_them[sound] = np.where(status[sound, None] == Status.FINE, values, np.nan)
-    return into(out, all_of_them.reshape(*lead, values.shape[-1]))
+    return np.abs(applied(J, x) - required) / (tolerances.allowed * size + tolerances.at_rest)

@@ -1,0 +1,144 @@
+"""The options that all functions of a state share, for those that are written in NumPy: one place, as the core has one for its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import Array, checked_count, checked_truth, common_axes, into, real_array, real_rows
+from .._core import Status
+from ..errors import NotRealizableError, StateError
+from .options import F, shows_options
+
+SIZES: dict[str, Callable[[Any], int]] = {
+    "q": lambda robot: robot.nq, "v": lambda robot: robot.nv, "a": lambda robot: robot.nv, "tau": lambda robot: robot.nv,
+    "multipliers": lambda robot: robot.nc, "momentum": lambda robot: 6, "wrenches": lambda robot: 6, "motions": lambda robot: 0,
+    "near": lambda robot: 0,
+}  # fmt: skip
+
+
+def of_states(function: F) -> F:
+    """Let a function of arrays (..., n) take `threads` and `return_status`, and `out` where it says so, as the core's functions do.
+
+    Its own arithmetic is NumPy's, of all states at once, so that threads change nothing. With a status asked for it is asked about the sound
+    states alone, and where one of them has no answer about each by itself.
+    """
+    shown = inspect.signature(shows_options(function)).parameters
+    own = [
+        name
+        for name, p in inspect.signature(function, follow_wrapped=False).parameters.items()
+        if p.kind != p.VAR_KEYWORD
+    ]
+    own = [name for name in own if name not in ("out", "threads", "return_status")]
+    bare = inspect.Signature([shown[name] for name in own])
+
+    @functools.wraps(function)
+    def answered(*arguments: Any, **keywords: Any) -> Any:
+        if not keywords.keys() & {"out", "threads", "return_status"}:
+            return function(*arguments, **keywords)
+        out = keywords.pop("out", None) if "out" in shown else None
+        checked_count("threads", keywords.pop("threads", 1))
+        if not checked_truth("return_status", keywords.pop("return_status", False)):
+            return into(out, function(*arguments, **keywords))
+        try:
+            given = bare.bind(*arguments, **keywords).arguments
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}() {error}") from None
+        answer, status = _with_status(function, dict(given))
+        return (*answer, status) if type(answer) is tuple else (into(out, answer), status)
+
+    return cast(F, answered)
+
+
+def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, Any]:
+    """The answer, NaN where there is none, and why: 1 for states that are unsound, 2 for the others."""
+    robot = next(iter(given.values()))
+    rows: dict[Any, Array] = {}
+    for name, value in given.items():
+        if value is not None and name in SIZES:
+            pairs: Any = value.items() if isinstance(value, Mapping) else [(None, value)]
+            for key, x in pairs:
+                size = SIZES[name](robot) or (np.shape(x) or (1,))[-1]
+                rows[name, key] = real_rows(name if key is None else f"{name}['{key}']", x, size, finite=False)
+        if value is not None and name == "time":
+            rows[name, None] = real_array("time", value)[..., None]
+    if ("q", None) not in rows:  # of a configuration that is the function's own
+        return function(**given), np.int8(Status.FINE)
+    lead = common_axes(
+        {f"{name}" if key is None else f"{name}['{key}']": x.shape[:-1] for (name, key), x in rows.items()}
+    )
+    count = math.prod(lead)
+    rows = {place: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, x.shape[-1]) for place, x in rows.items()}
+    sound = np.asarray(robot.normalize(rows["q", None], return_status=True)[1]) == 0
+    for x in rows.values():
+        sound = sound & np.isfinite(x).all(axis=-1)
+    status = np.where(sound, Status.FINE, Status.UNSOUND).astype(np.int8)
+
+    def of(states: Sequence[int] | NDArray[np.intp]) -> Any:
+        asked = dict(given)
+        for (name, key), x in rows.items():
+            x = x[states]
+            if key is None:
+                asked[name] = x[..., 0] if name == "time" else x
+            else:
+                asked[name] = {**asked[name], key: x}
+        return function(**asked)
+
+    fine = np.flatnonzero(sound)
+    parts: list[tuple[Any, Any]] = []
+    try:
+        parts = [(fine, of(fine))] if fine.size else []
+    except (StateError, NotRealizableError):
+        for i in fine.tolist():
+            try:
+                parts.append((np.array([i]), of([i])))
+            except (StateError, NotRealizableError):
+                status[i] = Status.NO_ANSWER
+    if not parts:  # which tells the shape
+        parts = [(np.zeros(0, np.intp), _of_nothing(function, given, rows))]
+    unanswered = np.zeros(count, dtype=bool)
+    answer = _joined([at for at, _ in parts], [part for _, part in parts], lead, unanswered)
+    status[unanswered & (status == Status.FINE)] = Status.NO_ANSWER
+    return answer, status.reshape(lead)
+
+
+def _of_nothing(function: Callable[..., Any], given: dict[str, Any], rows: Mapping[Any, Array]) -> Any:
+    """The answer about no state at all."""
+    asked = dict(given)
+    for (name, key), x in rows.items():
+        empty = x[:0, 0] if name == "time" else x[:0]
+        asked[name] = empty if key is None else {**asked[name], key: empty}
+    return function(**asked)
+
+
+def _joined(
+    places: list[NDArray[np.intp]], parts: list[Any], lead: tuple[int, ...], unanswered: NDArray[np.bool_]
+) -> Any:
+    """Answers about some of the states as one about all of them, NaN (no number: -1, False) for the others; marks those that are NaN."""
+    first = parts[0]
+    if isinstance(first, np.ndarray | float):
+        arrays = [np.asarray(x).reshape(len(at), *np.shape(x)[1:]) for at, x in zip(places, parts, strict=True)]
+        nothing: Any = {"f": np.nan, "b": False}.get(arrays[0].dtype.kind, -1)
+        whole = np.full((unanswered.size, *arrays[0].shape[1:]), nothing, dtype=arrays[0].dtype)
+        for at, x in zip(places, arrays, strict=True):
+            whole[at] = x
+        if whole.dtype.kind == "f":
+            unanswered |= np.isnan(whole).reshape(len(whole), -1).any(axis=-1) if whole[:1].size else False
+        return whole.reshape((*lead, *whole.shape[1:]))[()]
+    if isinstance(first, Mapping):
+        return {k: _joined(places, [part[k] for part in parts], lead, unanswered) for k in first}
+    if isinstance(first, tuple) and any(isinstance(x, np.ndarray | float) for x in first):
+        return tuple(_joined(places, [part[k] for part in parts], lead, unanswered) for k in range(len(first)))
+    if dataclasses.is_dataclass(first) and not isinstance(first, type):
+        fields = [f.name for f in dataclasses.fields(first) if isinstance(getattr(first, f.name), np.ndarray | Mapping)]
+        return dataclasses.replace(
+            first, **{f: _joined(places, [getattr(part, f) for part in parts], lead, unanswered) for f in fields}
+        )
+    return first
