@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
 from ..control.elements import Contact, EndStop, Stiction
-from ..errors import StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
+from .setup import Prepared
 from .trajectory import Trajectory
 
 __all__: list[str] = []
@@ -26,22 +25,15 @@ GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 STORES = (Contact, EndStop, Stiction)  # forces that give back at most what they took
 
 
-def energy_error(
-    method: str,
-    robot: Mechanism,
-    functions: Sequence[Any],
-    elements: Sequence[Any],
-    q: Array,
-    v: Array,
-    run: Callable[[int], Trajectory],
-) -> Array:
+def energy_error(prepared: Prepared, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
     """(runs,) by how much the energy in the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
 
     What stores energy may give back what it had in the beginning: then `run`, the Trajectory of a run, has forces there. Methods of first order
     are not judged: who takes them knows that their energy swings, or grows.
     """
-    unknown = functions or any(not isinstance(element, STORES) for element in elements)
-    if q.shape[1] < FEWEST or unknown or _core.methods[method].order < 2:
+    robot, elements = prepared.setup.mechanism, prepared.elements
+    unknown = prepared.functions or any(not isinstance(element, STORES) for element in elements)
+    if q.shape[1] < FEWEST or unknown or _core.methods[prepared.setup.method].order < 2:
         return np.zeros(len(q))
     share = _change(robot, q, v, run)
     if not share.any() or _driven(robot):
@@ -81,23 +73,4 @@ def _brakes(robot: Mechanism) -> bool:
     joints = [spec.joint for spec in robot.description.joints]
     return any(np.any(joint.damping) or np.any(joint.friction) for joint in joints) or any(
         spring.damping for spring in robot.description.springs
-    )
-
-
-def warn_of_energy(method: str, dt: float, share: Array) -> None:
-    """Of runs whose energy is wrong by such shares."""
-    worst = float(share[np.abs(share).argmax()]) if len(share) else 0.0
-    if worst == 0.0:
-        return
-    what, why = ("gains", "nothing drives it") if worst > 0.0 else ("loses", "nothing brakes it")
-    among = f" (in {np.count_nonzero(share)} of {len(share)} runs)" if len(share) > 1 else ""
-    shorter = (
-        "smaller rtol and atol"
-        if _core.methods[method].adaptive
-        else f"a smaller dt than {dt:.3g} s, or method='dopri5'"
-    )
-    warn_caller(
-        f"by '{method}' the mechanism {what} {100.0 * abs(worst):.2g} % of its largest kinetic energy, though {why}{among}: the "
-        f"steps are too long for the motion. Give {shorter}",
-        StiffnessWarning,
     )
