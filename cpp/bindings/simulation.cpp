@@ -302,9 +302,9 @@ class PySimulation {
     check(x.shape(1));
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     Numbers sampled = copy_of(x.data(), x.size()).reshape({x.shape(0), x.shape(1)});
-    const Count own = parameters.ndim() == 2 ? parameters.shape(1) : 0;
+    const Count step = parameters.ndim() == 2 ? parameters.shape(1) : 0;
     for (Count i = 0; i < x.shape(0); ++i)
-      simulation_.kernels.sample(tree_, plan_, parameters.data() + i * own, time, sampled.mutable_data() + i * x.shape(1));
+      simulation_.kernels.sample(tree_, plan_, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1));
     rethrow();
     return sampled;
   }

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time as clock
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,9 @@ from .._core import Status
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from .arguments import METHODS, check_advance, check_memory, check_periods, checked_turns
 from .checkpoint import check_fields, state_of_checkpoint
-from .events import Event
-from .functions import force, sampled_force
+from .functions import Event, force, sampled_force
 from .setup import Prepared, loop_coordinates
-from .trajectory import Trajectory
+from .trajectory import Efforts, Trajectory
 from .warnings import warn_of_runs
 
 __all__: list[str] = []
@@ -169,12 +168,10 @@ class Integration:
         for k, event in enumerate(self.events):
             events[event.name] = np.array([when for which, when in core.found if which == k])
 
-        def efforts(t: Array, q: Array, v: Array, z: Array) -> Array:
-            return core.efforts(t, np.concatenate([q, v, z], axis=-1))
+        def of_samples(ask: Callable[..., Array], *more: float) -> Efforts:
+            return lambda t, q, v, z: ask(t, np.concatenate([q, v, z], axis=-1), *more)
 
-        def friction(t: Array, q: Array, v: Array, z: Array) -> Array:
-            return core.friction(t, np.concatenate([q, v, z], axis=-1), state["dt"])
-
+        efforts, friction = of_samples(core.efforts), of_samples(core.friction, state["dt"])
         acts = core.calls or bool(self.setup.terms)
         trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],

@@ -86,12 +86,11 @@ class Sweep:
     def __getitem__(self, which: Any) -> Any:
         """One run, a :class:`Trajectory` up to where it ended; or those of a slice, of indices or of a mask, a Sweep."""
         if isinstance(which, (slice, np.ndarray, list)):
-            return Sweep(
-                self.mechanism, self.t, self.q[which], self.v[which], self.status[which], z=self.z[which], limits=self.limits,
-                excess=self.excess[which], stiffness=self.stiffness[which],
-                efforts=None if self.efforts is None else self.efforts[which], counted=self._counted,
-                mechanisms=_those(self.mechanisms, which), acting=_those(self._acting, which),
-            )  # fmt: skip
+            of_each = ("q", "v", "status", "z", "excess", "stiffness")
+            some = {name: getattr(self, name)[which] for name in of_each}
+            some["efforts"] = None if self.efforts is None else self.efforts[which]
+            some["mechanisms"] = _those(self.mechanisms, which)
+            return Sweep(**self._fields() | some, acting=_those(self._acting, which))
         try:
             i = range(len(self))[which]
         except IndexError:

@@ -22,8 +22,7 @@ from .arguments import (
     checked_times,
 )
 from .checkpoint import as_checkpoint
-from .events import Event, EventFunction, as_events
-from .functions import Controller
+from .functions import Controller, Event, EventFunction, as_events
 from .integration import Integration
 from .limits import JointLimits, OnLimits
 from .setup import Prepared

@@ -151,16 +151,7 @@ def simulate_many(
         parameters[these] = parameters_of(one.forces.parameters, these)
     work = [(these, Job(one.setup, schedule, threads)) for these, one in zip(rows, prepared, strict=True)]
     kept = _Kept.of(prepared[0], len(q), schedule)
-    if policy is not None:
-        kept.efforts = np.full((*kept.q.shape[:2], robots[0].nv), np.nan)
-    with contextlib.suppress(KeyboardInterrupt):  # what has not come back is marked as interrupted, as simulate() does
-        x = kept.begin(work, q, v, near, parameters)
-        if policy is None or kept.efforts is None:
-            shares = results(executor, work, x, parameters)
-        else:
-            shares = (one for one in [by_policy(work[0][1], x, parameters, policy, kept.efforts)])
-        with contextlib.closing(shares):
-            kept.take(shares)
+    kept.run(work, (q, v, near), parameters, executor, policy)
     acting = [RunForces(one.setup, dt, parameters) for one in prepared]
     sweep = kept.sweep(start + duration, prepared[0].limits, acting, of_run)
     warn_of_runs(
@@ -192,6 +183,21 @@ class _Kept:
         ended, begun = (np.full(runs, status, np.int8) for status in (Status.INTERRUPTED, Status.FINISHED))
         record = {name: np.full((runs, *one.shape[1:]), np.nan) for name, one in core.record.items()}
         return cls(core, schedule, q, v, z, ended, begun, record)
+
+    def run(
+        self, work: Work, start: tuple[Array, Array, Mapping[str, ArrayLike] | None], parameters: Array, executor: Executor | None, policy: Policy | None
+    ) -> None:  # fmt: skip
+        """All of them, up to Ctrl-C: what has not come back then stays marked as interrupted, as simulate() does."""
+        if policy is not None:
+            self.efforts = np.full((*self.q.shape[:2], work[0][1].setup.mechanism.nv), np.nan)
+        with contextlib.suppress(KeyboardInterrupt):
+            x = self.begin(work, *start, parameters)
+            if policy is None or self.efforts is None:
+                shares = results(executor, work, x, parameters)
+            else:
+                shares = (one for one in [by_policy(work[0][1], x, parameters, policy, self.efforts)])
+            with contextlib.closing(shares):
+                self.take(shares)
 
     def begin(self, work: Work, q: Array, v: Array, near: Mapping[str, ArrayLike] | None, parameters: Array) -> Array:
         """The states (runs, size) from which runs go on."""
