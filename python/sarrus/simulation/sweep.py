@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -254,6 +254,12 @@ class RunForces:
     setup: Setup
     dt: float
     parameters: Array
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "job" in state:  # of a file of before
+            job = state.pop("job")
+            state |= {"setup": Setup(*(getattr(job, field.name) for field in fields(Setup))), "dt": job.clock.dt}
+        self.__dict__.update(state)
 
     def of(self, which: Any) -> RunForces:
         """In some of the runs."""
