@@ -8,8 +8,7 @@
 #include <tuple>
 
 #include "../elements/list.hpp"
-#include "../simulation/driver.hpp"
-#include "../simulation/events.hpp"
+#include "../simulation/run.hpp"
 #include "../simulation/turns.hpp"
 #include "../simulation/without_friction.hpp"
 #include "force_elements.hpp"
@@ -25,6 +24,30 @@ Numbers copy_of(const double* from, Count n) {
   Numbers x(n);
   std::copy(from, from + n, x.mutable_data());
   return x;
+}
+Numbers copy_of(const std::vector<double>& x) { return copy_of(x.data(), static_cast<Count>(x.size())); }
+
+/// Those of the start and of what is kept, but for rounding at the end.
+Numbers times_of(const Schedule& s) {
+  Numbers times(s.samples() + 1);
+  for (Count k = 0; k <= s.samples(); ++k)
+    times.mutable_data()[k] = s.clock.start + static_cast<double>(std::min(k * s.every, s.steps())) * s.clock.step;
+  return times;
+}
+
+py::object to_python(double x) { return py::float_(x); }
+py::object to_python(Count x) { return py::int_(x); }
+py::object to_python(const std::vector<double>& x) { return copy_of(x); }
+py::object to_python(const Run::Shown& shown) { return py::make_tuple(shown.time, copy_of(shown.x)); }
+
+template <class X> void from_python(const py::handle& h, X& x) { x = h.cast<X>(); }
+void from_python(const py::handle& h, std::vector<double>& x) {
+  const auto numbers = h.cast<Numbers>();
+  x.assign(numbers.data(), numbers.data() + numbers.size());
+}
+void from_python(const py::handle& h, Run::Shown& shown) {
+  const auto both = h.cast<py::tuple>();
+  from_python(both[0], shown.time), from_python(both[1], shown.x);
 }
 
 /// Which of the facts, methods' or others', has this name.
@@ -53,8 +76,8 @@ class Interrupts {
 };
 
 class PySimulation {
-  void check(const Numbers& x) const {
-    if (x.size() != size()) throw std::length_error("simulation: wrong sizes");
+  void check(Count numbers) const {
+    if (numbers != size()) throw std::length_error("simulation: wrong sizes");
   }
 
   /// Calls a function of the caller's; false where it raised.
@@ -119,26 +142,6 @@ class PySimulation {
     return value;
   }
 
-  auto watching(double time) {
-    events_.begin(time, since_);
-    return [this](double now, const double* before, const double* after) {
-      return !event_functions_.empty() &&
-             events_(
-                 now, before, after, size(), [this](int k, double t, const double* x) { return event_value(k, t, x); },
-                 [this](const double* x, double t, double h, double* there) { within_step(x, t, h, there); });
-    };
-  }
-
-  /// By the polynomial of the last adaptive step, or by a step that is so much shorter.
-  void within_step(const double* x, double time, double h, double* there) const {
-    if (facts(plan_.method).adaptive()) return adaptive_.at(time + h, there);
-    simulation_.part_of_step(time, h, x, there);
-  }
-
-  auto stopping() {
-    return [this, interrupts = Interrupts()]() mutable { return interrupts.pending() || stopped_; };
-  }
-
   /// Units in which numbers compare: of velocities (nv + loop nv), of rows, at a configuration, by those, and of z by efforts of this power.
   void compare_with(const Numbers& q, const Numbers& unit, double power) {
     if (q.size() != tree_.nq || unit.size() != tree_.nv + tree_.loop_nv) throw std::length_error("simulation: wrong sizes");
@@ -159,6 +162,20 @@ class PySimulation {
     plan_.force_elements.held += counted();
   }
 
+  /// By name, one a run and limit, of what runs carry, a row each.
+  py::dict records(double* carried, Count wide, Count runs) const {
+    py::dict named;
+    Record<double> first(plan_, carried + Guard<double>::size);
+    first.fields([&](const char* name, const double* from, auto of, double begin) {
+      const Count size = first.size(of);
+      Numbers to = of == Record<double>::Of::run ? Numbers(runs) : Numbers({runs, size});
+      std::fill_n(to.mutable_data(), runs * size, begin);
+      for (Count i = 0; from && i < runs; ++i) std::copy_n(from + i * wide, size, to.mutable_data() + i * size);
+      named[name] = to;
+    });
+    return named;
+  }
+
   void rethrow() {
     failed_ = false;
     if (PyErr_Occurred()) throw py::error_already_set();
@@ -169,8 +186,7 @@ class PySimulation {
                const std::array<double, 2>& gains, const py::list& force_elements, const std::vector<double>& effort_limits,
                const Numbers& parameters, py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
-               const std::vector<std::tuple<int, int, double, double>>& limits, const std::tuple<Numbers, Numbers, double>& units,
-               bool records)
+               const std::vector<std::tuple<int, int, double, double>>& limits, const std::tuple<Numbers, Numbers, double>& units)
       : without_springs_(built(mechanism).tree()),
         controller_(std::move(controller)),
         sampled_(std::move(sampled)),
@@ -195,7 +211,7 @@ class PySimulation {
     std::vector<Event> kinds;
     for (const auto& [function, direction, terminal] : events)
       kinds.push_back({direction, terminal}), event_functions_.push_back(function);
-    events_ = EventFinder(std::move(kinds));
+    run_.events = EventFinder(std::move(kinds));
     for (const auto& [of, at, lower, upper] : limits) {
       limits_.push_back({static_cast<Quantity>(of), at, lower, upper});
       const bool beyond = at >= (limits_.back().of == Quantity::position ? tree_.nq : tree_.nv);
@@ -206,123 +222,116 @@ class PySimulation {
     if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     plan_.watches_rates = rates_matter(tree_, plan_);
-    plan_.records = records && (plan_.limits > 0 || plan_.watches_rates);
+    plan_.records = plan_.limits > 0 || plan_.watches_rates;
     compare_with(std::get<0>(units), std::get<1>(units), std::get<2>(units));
-    carried_.resize(carried_size(plan_));
-    begin_carried(plan_, carried_.data());
+    run_.carried.resize(carried_size(plan_));
+    begin_carried(plan_, run_.carried.data());
   }
   PySimulation(const PySimulation&) = delete;
   PySimulation& operator=(const PySimulation&) = delete;
 
   /// The call that is on its way, or the next one, ends at its next step: what a signal's handler may call.
   void stop() { stopped_ = true; }
-  bool closes_stages() const { return carried_[0] > 0.5; }
-  void close_stages(bool yes) { carried_[0] = yes ? 1.0 : 0.0; }
-  /// Takes the samples that are due in x at this time, those at the start of a run.
-  void sample(Numbers& x, double time) {
-    check(x);
-    simulation_.kernels.sample(tree_, plan_, parameters_.data(), time, x.mutable_data());
-    rethrow();
-  }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
   int integrated() const { return simulation_.integrated(); }
+  /// Whether something is held from sample to sample.
+  bool holds() const { return plan_.force_elements.hold(); }
   /// How many coordinates of joints that close loops end a state, with their turns.
   int counted() const { return plan_.counts() ? tree_.loop_nq : 0; }
-  Numbers record() const { return copy_of(carried_.data() + guard_size, static_cast<Count>(carried_.size()) - guard_size); }
 
-  /// Events up to here are no news.
-  void watch_since(double time) { since_ = time; }
+  // ---- one run: see run.hpp
+
+  void begin(const Numbers& x, double time, double dt) {
+    check(x.size());
+    run_.begin({x.data(), x.data() + x.size()}, time, dt);
+    rethrow();
+  }
+  /// Where it has come to, as another one takes it to go on from there; with whether stages are closed there.
+  py::dict state() {
+    py::dict named;
+    run_.at.fields([&](const char* key, const auto& member) { named[key] = to_python(member); });
+    named["close_stages"] = Guard<double>(run_.carried.data()).closes > 0.5;
+    return named;
+  }
+  /// From where another one had come to; `looks`: whether stages are closed is to be decided anew, as are, in place of others, the samplings.
+  void restore(const py::dict& state, bool looks, bool anew) {
+    run_.at.fields([&](const char* key, auto& member) { from_python(state[key], member); });
+    check(static_cast<Count>(run_.at.x.size())), check(static_cast<Count>(run_.at.shown.x.size()));
+    Guard<double>(run_.carried.data()).closes = state["close_stages"].cast<bool>() ? 1.0 : 0.0;
+    if (looks) run_.look();
+    if (anew) run_.begin_anew();
+    rethrow();
+  }
+  void aim(double end, const std::optional<std::vector<double>>& times, const std::array<double, 3>& options) {
+    run_.aim(end, times, {options[0], options[1], options[2]});
+  }
+  bool finished() const { return run_.finished(); }
+  /// The next states (n, size) at times (n,), of which the first are those that were there, and their status.
+  py::tuple advance(Count most) {
+    caller_ = std::this_thread::get_id();
+    Run::Stretch stretch;
+    {
+      const WithoutGil free;
+      stretch = run_.advance(most);
+    }
+    rethrow();
+    Numbers x({static_cast<Count>(stretch.time.size()), static_cast<Count>(size())});
+    std::copy(stretch.x.begin(), stretch.x.end(), x.mutable_data());
+    return py::make_tuple(copy_of(stretch.time), x, static_cast<int>(stretch.status));
+  }
+  py::dict counts() const {
+    py::dict all;
+    all["steps"] = run_.steps, all["rejected"] = run_.rejected, all["beyond_tolerance"] = run_.beyond_tolerance;
+    return all;
+  }
+  py::dict record() { return records(run_.carried.data(), 0, 1); }
   /// (which, when) of all that were found.
   py::list found() const {
     py::list all;
-    for (const auto& [event, time] : events_.found) all.append(py::make_tuple(event, time));
+    for (const auto& [event, time] : run_.events.found) all.append(py::make_tuple(event, time));
     return all;
   }
-  /// (which, when, state) of the event that ended the simulation, or None.
-  py::object ended() const {
-    if (events_.ended_by < 0) return py::none();
-    return py::make_tuple(events_.ended_by, events_.found.back().time, copy_of(events_.end.data(), size()));
-  }
+  /// Which event ended it, or None.
+  py::object ended_by() const { return run_.ended() ? py::object(py::int_(run_.events.ended_by)) : py::none(); }
 
-  /// The state after each step goes to `out`. Returns how many steps were made, and the status.
-  py::tuple run(Numbers& x, double start, double h, Count first, Count count, Numbers& out) {
-    check(x);
-    caller_ = std::this_thread::get_id();
-    const int n = size();
-    double* kept = out.mutable_data();
-    std::vector<double> row(x.data(), x.data() + n);
-    row.insert(row.end(), carried_.begin(), carried_.end());
-    Simulation::Outcome done;
-    {
-      const WithoutGil free;
-      done = simulation_.run_fixed(
-          {start, h, first, count}, row.data(),
-          [&](Count step, const double* at) { std::copy(at, at + n, kept + (step - 1) * n); },
-          watching(start + static_cast<double>(first) * h), stopping());
-    }
-    std::copy(row.begin(), row.begin() + n, x.mutable_data());
-    carried_.assign(row.begin() + n, row.end());
-    rethrow();
-    return py::make_tuple(done.steps, static_cast<int>(done.status));
-  }
+  // ---- many of them
 
-  /// The time, the next step, the status, how many of `times` were had, steps taken, rejected, and taken though off by more than allowed, and
-  /// whether the end was reached: see AdaptiveRun.
-  py::tuple run_adaptive(Numbers& x, double time, double pause, double end, double h, const std::array<double, 3>& options,
-                         const Numbers& times, Numbers& out, Numbers& last) {
-    check(x);
-    AdaptiveRun::State at = {x.mutable_data(), time, h, carried_.data()};
-    const AdaptiveRun::Samples samples = {times.data(), times.size(), out.mutable_data()};
-    double* at_end = last.mutable_data();
-    AdaptiveRun::Outcome done;
-    {
-      const WithoutGil free;
-      done = adaptive_.run(at, pause, end, {options[0], options[1], options[2]}, samples, at_end, carried_.data() + guard_size,
-                           watching(time), stopping());
-    }
+  /// Controllers take the samples that are due at the start, in states x (n, size) with such parameters.
+  Numbers sample(const Numbers& x, const Numbers& parameters, double time) {
+    check(x.shape(1));
+    plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
+    Numbers sampled = copy_of(x.data(), x.size()).reshape({x.shape(0), x.shape(1)});
+    const Count step = parameters.ndim() == 2 ? parameters.shape(1) : 0;
+    for (Count i = 0; i < x.shape(0); ++i)
+      simulation_.kernels.sample(tree_, plan_, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1));
     rethrow();
-    return py::make_tuple(at.time, at.next, static_cast<int>(done.status), done.samples, done.steps, done.rejected,
-                          done.beyond_tolerance, done.finished);
-  }
-
-  /// Decides by the configuration q to start from whether stages are closed: where redundant rows agree only on the loops.
-  void look(const Numbers& q, double time) {
-    if (q.size() != tree_.nq) throw std::length_error("simulation: wrong sizes");
-    const bool projects = plan_.stabilisation == Stabilisation::projection && tree_.loops.rows > 0;
-    carried_[0] = projects ? simulation_.kernels.only_on_loops(tree_, plan_, time, q.data()) : 0.0;
-    rethrow();
+    return sampled;
   }
 
   /// From states x (n, size), with parameters (parameters,) or of each (n, parameters): those after every so many steps, and the last
-  /// (n, samples, size), the status of each and its record.
-  py::tuple run_many(const Numbers& x, const Numbers& parameters, double start, double h, Count count, double rest, Count every,
-                     Count threads) {
+  /// (n, samples, size), the status of each and their records.
+  py::tuple run_many(const Numbers& x, const Numbers& parameters, const Schedule& schedule, Count threads) {
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
-    const Count many = x.shape(0), n = size(), recorded = static_cast<Count>(carried_.size()) - guard_size,
-                wide = n + guard_size + recorded;
-    if (x.shape(1) != n) throw std::length_error("simulation: wrong sizes");
+    const Count many = x.shape(0), n = size(), wide = simulation_.row_size();
+    check(x.shape(1));
     std::vector<double> rows(many * wide);
     for (Count i = 0; i < many; ++i) {
       std::copy_n(x.data() + i * n, n, rows.data() + i * wide);
       begin_carried(plan_, rows.data() + i * wide + n);
     }
-    const Simulation::Schedule schedule = {{start, h, 0, count}, rest, every};
-    Numbers kept({many, schedule.samples(), n}), ended({many, recorded});
+    Numbers kept({many, schedule.samples(), n});
     py::array_t<signed char> status(many);
     const Sweep sweep = {rows.data(), static_cast<int>(wide), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0,
                          status.mutable_data()};
     double* to = kept.mutable_data();
     caller_ = std::this_thread::get_id();
-    Interrupts interrupts;
     {
       const WithoutGil free;
-      simulation_.run_many(schedule, sweep, many, threads, to, [&] { return interrupts.now() || stopped_; });
+      simulation_.run_many(schedule, sweep, many, threads, to, [this] { return interrupts_.now() || stopped_; });
     }
     rethrow();
-    for (Count i = 0; i < many; ++i)
-      std::copy_n(rows.data() + i * wide + n + guard_size, recorded, ended.mutable_data() + i * recorded);
-    return py::make_tuple(kept, status, ended);
+    return py::make_tuple(kept, status, records(rows.data() + n, wide, many));
   }
 
   /// The generalised force (n, nv) in states (n, size) at times (n,).
@@ -372,12 +381,12 @@ class PySimulation {
   Interrupts interrupts_;
   ForceElementList force_elements_{tree_.nv + tree_.loop_nv};
   std::vector<py::object> event_functions_;
-  EventFinder events_;
-  double since_ = 0.0;
   std::vector<Limit> limits_;
-  std::vector<double> parameters_, carried_, velocity_unit_, row_unit_, z_unit_;
+  std::vector<double> parameters_, velocity_unit_, row_unit_, z_unit_;
   Simulation simulation_{kernels().simulation, tree_, plan_, parameters_.data()};
-  AdaptiveRun adaptive_{simulation_};
+  Run run_{simulation_,
+           {[this](int event, double time, const double* x) { return event_value(event, time, x); },
+            [this] { return interrupts_.pending() || stopped_; }}};
 };
 
 }  // namespace
@@ -396,34 +405,47 @@ void bind_simulation(py::module_& m) {
   m.attr("methods") = known;
   m.attr("stabilisations") = gains;
 
+  py::class_<Schedule>(m, "Schedule")
+      .def(py::init(&Schedule::between), py::arg("start"), py::arg("end"), py::arg("step"), py::arg("every") = 1)
+      .def_property_readonly("start", [](const Schedule& s) { return s.clock.start; })
+      .def_readonly("every", &Schedule::every)
+      .def_property_readonly("steps", &Schedule::steps)
+      .def_property_readonly("samples", &Schedule::samples)
+      .def_property_readonly("times", &times_of)
+      .def("step", &Schedule::step, py::arg("k"))
+      .def(py::pickle(
+          [](const Schedule& s) { return py::make_tuple(s.clock.start, s.clock.step, s.clock.count, s.rest, s.every); },
+          [](const py::tuple& t) {
+            return Schedule{
+                {t[0].cast<double>(), t[1].cast<double>(), 0, t[2].cast<Count>()}, t[3].cast<double>(), t[4].cast<Count>()};
+          }));
+
   py::class_<PySimulation>(m, "Simulation")
-      .def(
-          py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
-                   const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,
-                   const std::vector<std::tuple<py::object, int, bool>>&,
-                   const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, double>&, bool>(),
-          py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
-          py::arg("effort_limits"), py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"),
-          py::arg("events"), py::arg("limits"), py::arg("units"), py::arg("records"), py::keep_alive<1, 2>())
+      .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
+                    const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,
+                    const std::vector<std::tuple<py::object, int, bool>>&,
+                    const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, double>&>(),
+           py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
+           py::arg("effort_limits"), py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"),
+           py::arg("events"), py::arg("limits"), py::arg("units"), py::keep_alive<1, 2>())
       .def_property_readonly("record", &PySimulation::record)
       .def_property_readonly("size", &PySimulation::size)
       .def_property_readonly("integrated", &PySimulation::integrated)
       .def_property_readonly("counted", &PySimulation::counted)
+      .def_property_readonly("holds", &PySimulation::holds)
       .def_property_readonly("calls", &PySimulation::calls)
-      .def_property("close_stages", &PySimulation::closes_stages, &PySimulation::close_stages)
-      .def("look", &PySimulation::look, py::arg("q"), py::arg("time"))
-      .def("sample", &PySimulation::sample, py::arg("x").noconvert(), py::arg("time"))
       .def("stop", &PySimulation::stop)
-      .def("watch_since", &PySimulation::watch_since, py::arg("time"))
+      .def("begin", &PySimulation::begin, py::arg("x"), py::arg("time"), py::arg("dt"))
+      .def_property_readonly("state", &PySimulation::state)
+      .def("restore", &PySimulation::restore, py::arg("state"), py::arg("looks"), py::arg("anew"))
+      .def("aim", &PySimulation::aim, py::arg("end"), py::arg("times"), py::arg("options"))
+      .def_property_readonly("finished", &PySimulation::finished)
+      .def("advance", &PySimulation::advance, py::arg("most"))
+      .def_property_readonly("counts", &PySimulation::counts)
       .def_property_readonly("found", &PySimulation::found)
-      .def_property_readonly("ended", &PySimulation::ended)
-      .def("run", &PySimulation::run, py::arg("x").noconvert(), py::arg("start"), py::arg("step"), py::arg("first"),
-           py::arg("count"), py::arg("out").noconvert())
-      .def("run_adaptive", &PySimulation::run_adaptive, py::arg("x").noconvert(), py::arg("time"), py::arg("pause"),
-           py::arg("end"), py::arg("step"), py::arg("options"), py::arg("times"), py::arg("out").noconvert(),
-           py::arg("last").noconvert())
-      .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("start"), py::arg("step"),
-           py::arg("count"), py::arg("rest"), py::arg("every"), py::arg("threads"))
+      .def_property_readonly("ended_by", &PySimulation::ended_by)
+      .def("sample", &PySimulation::sample, py::arg("x"), py::arg("parameters"), py::arg("time"))
+      .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("schedule"), py::arg("threads"))
       .def_property_readonly("has_friction", &PySimulation::has_friction)
       .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));

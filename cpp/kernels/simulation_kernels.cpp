@@ -26,7 +26,7 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
   std::copy(x + s.integrated(), x + s.size(), there + s.integrated());
-  guarded_step(s, time, row, guard, [&] {
+  guarded_step(s, time, row, Guard<double>(guard), [&] {
     s.kept = false;
     std::optional<LeastMotion<double>> start;
     s.least = nullptr;
@@ -51,7 +51,7 @@ void between_steps(const Tree& tree, const Plan& plan, const double* parameter, 
   System<double> s{tree, arena, plan, parameter};
   std::copy(x + s.integrated(), x + s.size(), there + s.integrated());
   std::optional<LeastMotion<double>> start;
-  if (guard[0] > 0.5) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
+  if (Guard<const double>(guard).closes > 0.5) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
   const auto state = SimulationState<double>::of(tree, there);
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
   s.held = x + s.integrated(), s.since = from;

@@ -61,7 +61,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
 }
 
 /// Of the quantities that a state holds.
-template <class T> void note_state(System<T>& s, const T& time, const SimulationState<T>& x, T* record) {
+template <class T> void note_state(System<T>& s, const T& time, const SimulationState<T>& x, const Record<T>& record) {
   const Arena::Scope scope(s.arena);
   AllJoints<T> all = {x.q, x.v, nullptr, s.tree.nv};
   if (s.plan.watches_loop_joints) all = s.joints(time, x.q, x.v);
@@ -74,7 +74,8 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
           std::int64_t count, T* row) {
   System<T> s{tree, arena, plan, parameter};
   const auto x = SimulationState<T>::of(tree, row);
-  T *carried = row + s.size(), *record = plan.records ? carried + guard_size : nullptr;
+  T* carried = row + s.size();
+  const Record<T> record(plan, carried + Guard<T>::size);
   s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
   std::optional<DryFriction<T>> friction;
   if (plan.frictions > 0) s.friction = &friction.emplace(s);
@@ -95,7 +96,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
         to = due < end - one_instant(plan.force_elements) ? due : end;
         if (from != begin || to != end) step = T(to - from);
       }
-      guarded_step(s, now, row, carried, [&] {
+      guarded_step(s, now, row, Guard<T>(carried), [&] {
         s.kept = false;
         step_with_friction(s, now, step, x,
                            [&](const T& begin_of_piece, const T& length) { step_once(s, begin_of_piece, length, x); });
@@ -111,7 +112,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
       if (to == end) break;
       if (++pieces % 64 == 0 && plan.stops && plan.stops(plan.self)) return s.status = T(interrupted);
     }
-    if (plan.watches_rates && record) note_rates(s, k, T(end), T(h), x, record);
+    if (plan.watches_rates && plan.records) note_rates(s, k, T(end), T(h), x, record);
   }
   return s.status;
 }

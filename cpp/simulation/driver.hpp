@@ -30,6 +30,26 @@ inline bool is_finite(const double* x, Count n) {
   return std::all_of(x, x + n, [](double number) { return std::isfinite(number); });
 }
 
+/// Whole steps from the clock's start, then one of length `rest` if this is positive; kept is the state after every so many, and the end.
+struct Schedule {
+  Clock clock;
+  double rest;
+  Count every = 1;
+
+  /// How many steps there are up to an end, and what is left then, is not decided by rounding.
+  static Schedule between(double start, double end, double step, Count every = 1) {
+    const double whole = std::floor((end - start) / step * (1.0 + 1e-14) + 1e-9), rest = end - (start + whole * step);
+    const Schedule all = {{start, step, 0, static_cast<Count>(whole)}, rest > 1e-9 * step ? rest : 0.0};
+    return {all.clock, all.rest, std::min(every, std::max(all.steps(), Count{1}))};
+  }
+  Count steps() const { return clock.count + (rest > 0.0); }
+  Count samples() const { return (steps() + every - 1) / every; }
+  /// Its step k, alone.
+  Schedule step(Count k) const {
+    return {{clock.start + static_cast<double>(k) * clock.step, k < clock.count ? clock.step : rest, 0, 1}, 0.0};
+  }
+};
+
 struct Simulation {
   const SimulationKernels& kernels;
   const Tree& tree;
@@ -98,15 +118,6 @@ struct Simulation {
     return tree.loops.rows > 0 && kernels.weakest_row(tree, plan, time, q) < 1e-4;
   }
 
-  /// Fixed steps from the clock's start, then one of length `rest` if this is positive; kept is the state after every so many, and the end.
-  struct Schedule {
-    Clock clock;
-    double rest;
-    Count every;
-
-    Count steps() const { return clock.count + (rest > 0.0); }
-    Count samples() const { return (steps() + every - 1) / every; }
-  };
   /// Many of them side by side, on threads of which this is one; only it asks stop(). States go to kept (sweep, samples, size), NaN from where
   /// one fails, of which the others do not know; how each ended is in sweep.status.
   template <class Stop>
@@ -206,8 +217,8 @@ class AdaptiveRun {
   /// and leave `at` as it was before, from where another call goes on as if this one had not ended. `beyond_tolerance` counts steps that were
   /// taken because none of another length was better.
   template <class Watch, class Stop>
-  Outcome run(State& at, double pause, double end, const Options& options, const Samples& samples, double* last, double* record,
-              Watch&& watch, Stop&& stop) {
+  Outcome run(State& at, double pause, double end, const Options& options, const Samples& samples, double* last,
+              const Record<double>& record, Watch&& watch, Stop&& stop) {
     const int n = s_.size();
     const double tolerance[] = {options.relative, options.absolute};
     std::vector<double> there(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)),
@@ -219,7 +230,7 @@ class AdaptiveRun {
     StepLength length(at.next, options.longest);
     const auto before_the_end = [&] {
       std::copy(tail_->x.begin(), tail_->x.end(), at.x);
-      at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, guard_size, at.guard);
+      at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, Guard<double>::size, at.guard);
     };
     const auto note = [&](double reached, const double* x) {
       note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), found.demanded,
@@ -260,7 +271,8 @@ class AdaptiveRun {
       }
       if (found.part < 1.0) reached = at.time + found.part * step, samples_there = ends = finishes = false;
       if (samples_there && (done.status = sample(reached, there.data())) != 0.0) break;
-      x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step, std::copy_n(at.guard, guard_size, guard_);
+      x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step,
+                                 std::copy_n(at.guard, Guard<double>::size, guard_);
       keep(samples, finishes ? std::max(reached, end) : reached, there.data(), done);
       done.beyond_tolerance += error > 1.0;
       const bool seen = watch(reached, x_.data(), there.data());
@@ -299,7 +311,7 @@ class AdaptiveRun {
     return s_.plan.force_elements.hold() ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
   }
 
-  void note_state(double time, const double* x, double* record) const {
+  void note_state(double time, const double* x, const Record<double>& record) const {
     const Tree& tree = s_.tree;
     std::vector<double> q(x, x + tree.nq), v(x + tree.nq, x + tree.nq + tree.nv);
     if (s_.plan.watches_loop_joints) {
@@ -322,10 +334,10 @@ class AdaptiveRun {
 
   const Simulation& s_;
   std::vector<double> x_, dense_;  // the last step
-  double from_ = 0.0, step_ = 1.0, guard_[guard_size] = {};
+  double from_ = 0.0, step_ = 1.0, guard_[Guard<double>::size] = {};
   struct Tail {  // where the first step began that would lead beyond the end
     std::vector<double> x;
-    double time, guard[guard_size];
+    double time, guard[Guard<double>::size];
     StepLength length;
   };
   std::optional<Tail> tail_;

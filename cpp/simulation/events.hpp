@@ -30,6 +30,7 @@ class EventFinder {
   EventFinder() = default;
   explicit EventFinder(std::vector<Event> events) : events_(std::move(events)), value_(events_.size()) {}
 
+  bool any() const { return !events_.empty(); }
   /// Steps go on from `time`; events up to `since` were found before.
   void begin(double time, double since) { last_ = time, since_ = since, known_ = false; }
 

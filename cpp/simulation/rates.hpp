@@ -124,18 +124,19 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
 /// Looks, at the end of step k, whether a rate is faster than those in the record: every so many steps, as one look costs as much as four
 /// evaluations, and soon where something begins to press or no longer does.
 template <class T>
-void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, T* record) {
+void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, const Record<T>& record) {
   const int period = facts(s.plan.method).order == 1 ? 256 : 64;
   const bool regular = k % period == 0;
-  const auto changed = both(abs(s.pressing - record[1]) > T(0.0), record[2] < T(static_cast<double>(k - 7)));
+  const auto changed = both(abs(s.pressing - *record.pressing) > T(0.0), *record.looked_at < T(static_cast<double>(k - 7)));
   if (!regular && !any(changed)) return;
   const T pressing = s.pressing, status = s.status;
   const Stiffness<T> found = fastest_rate(s, time, h, x.q, x.v, x.z);
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
-  record[0] = select(both(due, found.rate > record[0]), found.rate, record[0]);
-  if (regular) record[3] += found.eaten * T(k == 0 ? 1 : period);  // since the last look
-  record[1] = select(due, pressing, record[1]), record[2] = select(due, T(static_cast<double>(k)), record[2]);
+  *record.stiffness = select(both(due, found.rate > *record.stiffness), found.rate, *record.stiffness);
+  if (regular) *record.energy_eaten += found.eaten * T(k == 0 ? 1 : period);  // since the last look
+  *record.pressing = select(due, pressing, *record.pressing),
+  *record.looked_at = select(due, T(static_cast<double>(k)), *record.looked_at);
 }
 
 }  // namespace sarrus

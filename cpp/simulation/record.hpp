@@ -1,20 +1,8 @@
-// What a run carries along, written behind its state so that every lane has its own. First what guards it where rows agree only on the loops
-// (redundancy.hpp):
-//
-//   closes     1: its stages are closed; 0: they are not; negative: nobody has looked
-//   alarm      how much of what they might constraint forces may work, squared, before somebody looks again
-//
-// Then, where a plan records, what the run is watched for:
-//
-//   [0]        the fastest rate of the forces that act, times the step: see rates.hpp
-//   [1], [2]   which contacts and end stops pressed when that was looked for last, and at which step
-//   [3]        shares of its energy that steps take from the fastest motion, added up, where nothing else damps it so: see rates.hpp
-//   [4 + 2 i]  when limit i was left first [s]; infinite: never
-//   [5 + 2 i]  by how much at most, with its sign: above the upper limit or below the lower one
-//
-// Efforts are those that controllers ask for, before they are kept within a limit.
+// What a run carries along, written behind its state so that every lane has its own: first what guards it where rows agree only on the loops
+// (redundancy.hpp), then, where a plan records, what it is watched for. Each is a view of numbers that stand one after the other.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "../loops/tolerances.hpp"
@@ -35,27 +23,71 @@ inline bool rates_matter(const Tree& tree, const Plan& plan) {
   return facts(plan.method).stable < HUGE_VAL && tree.loops.pfaffian_values == 0 && has_rates(tree, plan.force_elements);
 }
 
-constexpr int guard_size = 2, record_head = 4;
-inline void begin_guard(double* guard) { guard[0] = -1.0, guard[1] = tolerances::work * tolerances::work; }
+/// What guards a run where rows agree only on the loops.
+template <class T> struct Guard {
+  static constexpr int size = 2;
+  T& closes;  // 1: its stages are closed; 0: they are not; negative: nobody has looked
+  T& alarm;  // how much of what they might constraint forces may work, squared, before somebody looks again
 
-inline int carried_size(const Plan& plan) { return guard_size + (plan.records ? record_head + 2 * plan.limits : 0); }
+  explicit Guard(T* at) : closes(at[0]), alarm(at[1]) {}
+  void begin() { closes = T(-1.0), alarm = T(tolerances::work * tolerances::work); }
+};
+
+/// What a run is watched for. Efforts are those that controllers ask for, before they are kept within a limit.
+template <class T> struct Record {
+  T* stiffness = nullptr;  // the fastest rate of the forces that act, times the step: see rates.hpp
+  T* energy_eaten =
+      nullptr;  // shares that steps take from the energy of the fastest motion, added up, where nothing else damps it so
+  T *pressing = nullptr,
+    *looked_at = nullptr;  // which contacts and end stops pressed when rates were looked for last, and at which step
+  T* left_at = nullptr;  // when each limit was left first [s]; infinite: never
+  T* excess = nullptr;  // by how much at most, with its sign: above the upper limit or below the lower one
+  int limits = 0;
+
+  Record() = default;
+  Record(const Plan& plan, T* at) : limits(plan.limits) {
+    if (plan.records) fields([&](const char*, T*& first, Of of, double) { first = at, at += size(of); });
+  }
+
+  enum class Of { run, limit };
+  int size(Of of) const { return of == Of::run ? 1 : limits; }
+  /// field(name, its first number, of what there is one, with what a run begins), in the order in which they stand.
+  template <class Field> void fields(Field&& field) {
+    field("stiffness", stiffness, Of::run, 0.0);
+    field("energy_eaten", energy_eaten, Of::run, 0.0);
+    field("pressing", pressing, Of::run, 0.0);
+    field("looked_at", looked_at, Of::run, -HUGE_VAL);
+    field("left_at", left_at, Of::limit, HUGE_VAL);
+    field("excess", excess, Of::limit, 0.0);
+  }
+};
+
+/// How many numbers stand behind a state.
+inline int carried_size(const Plan& plan) {
+  int size = Guard<double>::size;
+  Record<double> record;
+  record.limits = plan.limits;
+  if (plan.records) record.fields([&](const char*, double*, auto of, double) { size += record.size(of); });
+  return size;
+}
 
 inline void begin_carried(const Plan& plan, double* carried) {
-  begin_guard(carried);
-  double* record = carried + guard_size;
-  for (int i = 0; i < carried_size(plan) - guard_size; ++i)
-    record[i] = i == 2 ? -HUGE_VAL : i >= record_head && i % 2 == 0 ? HUGE_VAL : 0.0;
+  Guard<double>(carried).begin();
+  Record<double> record(plan, carried + Guard<double>::size);
+  if (plan.records)
+    record.fields([&](const char*, double* at, auto of, double begin) { std::fill(at, at + record.size(of), begin); });
 }
 
 /// Of the quantities that are given (others: null).
-template <class T> void note_limits(const Plan& plan, const T& time, const T* q, const T* v, const T* motor, T* record) {
+template <class T>
+void note_limits(const Plan& plan, const T& time, const T* q, const T* v, const T* motor, const Record<T>& record) {
   for (int i = 0; i < plan.limits; ++i) {
     const Limit& limit = plan.limit[i];
     const T* from = limit.of == Quantity::position ? q : limit.of == Quantity::velocity ? v : motor;
     if (!from) continue;
     const T x = from[limit.at], above = x - T(limit.upper), below = x - T(limit.lower);
     const T excess = select(above > T(0.0), above, select(below < T(0.0), below, T(0.0)));
-    T &first = record[record_head + 2 * i], &largest = record[record_head + 1 + 2 * i];
+    T &first = record.left_at[i], &largest = record.excess[i];
     const auto more = abs(excess) > abs(largest);
     first = select(both(more, time < first), time, first);
     largest = select(more, excess, largest);

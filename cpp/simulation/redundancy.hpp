@@ -125,9 +125,9 @@ template <class T> class Redundancy {
 /// forces have worked in a step: if the run has come to where it is so, the step is taken again. What was a false alarm, as in long steps,
 /// is none the next time. And the step is taken again where rows contradicted one another in it: where they agree everywhere, though by a
 /// combination that turns with the configuration, their accelerations agree only if velocities are on the loops.
-template <class T, class Step> void guarded_step(System<T>& s, const T& time, T* x, T* guard, Step&& step) {
+template <class T, class Step> void guarded_step(System<T>& s, const T& time, T* x, const Guard<T>& guard, Step&& step) {
   if (!s.projects()) return step();
-  T &closes = guard[0], &alarm = guard[1];
+  T &closes = guard.closes, &alarm = guard.alarm;
   const auto evaluate = [&](const T* q) { return Redundancy<T>(s, time).only_on_loops(q); };
   if (any(closes < T(0.0))) closes = select(closes < T(0.0), evaluate(x), closes);
   s.closes = closes;

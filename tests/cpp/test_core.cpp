@@ -554,8 +554,8 @@ void simulations(const Mechanism& m, const States& states) {
   const double tolerance[] = {1e-6, 1e-9};
   std::vector<double> demanded(t.nv + t.loop_nv);  // by controllers
   SimulationKernels::Found found = {0.0, 1.0, demanded.data()};
-  double guard[guard_size];
-  begin_guard(guard);
+  double guard[Guard<double>::size];
+  Guard<double>(guard).begin();
   kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), guard, there.data(), dense.data(), found);
   kernels.between(t, plan, parameter, 0.0, 1e-5, 1e-5, x.data(), guard, dense.data(), half.data());
   double off = 0.0;

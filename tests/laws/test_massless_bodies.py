@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import Builder, Inertia, Prismatic, Revolute
-from sarrus.simulation.integration import METHODS
+from sarrus.simulation.arguments import METHODS
 
 LIGHT = 1e-9  # [kg] beside 1 kg
 NOTHING = Inertia(0.0, (0, 0, 0), np.zeros((3, 3)))

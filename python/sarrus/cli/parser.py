@@ -31,7 +31,7 @@ from .. import __version__
 from .._arrays import Array
 from ..errors import SarrusError, printable
 from ..io.saving import WRITERS
-from ..simulation.integration import METHODS, STABILISATIONS
+from ..simulation.arguments import METHODS, STABILISATIONS
 
 DESCRIPTION = "Rigid-body dynamics for mechanisms that close on themselves."
 EXIT_CODES = "Exit codes: 0 done; 1 the model, the machine or the motion said no, and standard error says why; 2 wrong usage; 130 Ctrl-C."

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_names, checked_number, real_array
-from ..dynamics.loop_operations import LoopReactions
 from ..errors import ModelError, check_name, raise_no_such_name
 from . import canvas
 from .skeleton import Skeleton
@@ -272,9 +271,9 @@ def _wrenches(run: Trajectory) -> dict[str, Array]:
     """Of all joints, those of the tree before those that close loops, and of the other constraints."""
     from ..works.tree import reactions
 
+    if not run.mechanism.nc:
+        return reactions(run.mechanism, run.q, run.v, run.a)
     carried = run.reactions
-    if not isinstance(carried, LoopReactions):
-        return carried
     of_tree: dict[str, Array] = reactions(
         run.mechanism, run.q, run.v, run.a, multipliers=carried.multipliers, time=run.t
     )

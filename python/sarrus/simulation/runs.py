@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-    from .sweep import Acting
+    from .sweep import RunForces
 
 
 def said(status: int) -> str:
@@ -67,7 +67,7 @@ class Sweep:
     def __init__(
         self, mechanism: Mechanism, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
         excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, counted: int = 0,
-        mechanisms: Sequence[Mechanism] | None = None, acting: Acting | Sequence[Acting] | None = None,
+        mechanisms: Sequence[Mechanism] | None = None, acting: RunForces | Sequence[RunForces] | None = None,
     ) -> None:  # fmt: skip
         self.mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
         self.limits, self.efforts, self._counted = tuple(limits), efforts, counted
@@ -86,12 +86,11 @@ class Sweep:
     def __getitem__(self, which: Any) -> Any:
         """One run, a :class:`Trajectory` up to where it ended; or those of a slice, of indices or of a mask, a Sweep."""
         if isinstance(which, (slice, np.ndarray, list)):
-            return Sweep(
-                self.mechanism, self.t, self.q[which], self.v[which], self.status[which], z=self.z[which], limits=self.limits,
-                excess=self.excess[which], stiffness=self.stiffness[which],
-                efforts=None if self.efforts is None else self.efforts[which], counted=self._counted,
-                mechanisms=_those(self.mechanisms, which), acting=_those(self._acting, which),
-            )  # fmt: skip
+            of_each = ("q", "v", "status", "z", "excess", "stiffness")
+            some = {name: getattr(self, name)[which] for name in of_each}
+            some["efforts"] = None if self.efforts is None else self.efforts[which]
+            some["mechanisms"] = _those(self.mechanisms, which)
+            return Sweep(**self._fields() | some, acting=_those(self._acting, which))
         try:
             i = range(len(self))[which]
         except IndexError:
@@ -102,10 +101,10 @@ class Sweep:
         efforts = friction = method = None
         acting = self._acting[i] if isinstance(self._acting, Sequence) else self._acting
         if acting is not None:
-            method = acting.job.method
+            method = acting.setup.method
             held = None if self.efforts is None else self.efforts[i, :n]
             efforts = partial(acting.efforts, i, held)
-            friction = partial(acting.friction, i, held) if acting.job.core().has_friction else None
+            friction = partial(acting.friction, i, held) if acting.setup.core().has_friction else None
         how = {} if method is None else {"method": method}
         robot = self.mechanism if self.mechanisms is None else self.mechanisms[i]
         return Trajectory(

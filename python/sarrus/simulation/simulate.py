@@ -8,23 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import checked_number, real_array
+from .._arrays import checked_number
 from ..control.elements import ForceElement
-from ..errors import ModelError
+from ..control.terms import functions_and_elements
 from ..mechanism import Mechanism, checked_mechanism
-from .energy import energy_error, warn_of_energy
-from .integration import (
+from .arguments import (
     METHODS,
-    STABILISATIONS,
-    Controller,
-    Event,
-    EventFunction,
-    Integration,
     MethodName,
     Stabilisation,
-    check_choice,
+    check_choices,
+    check_longest_step,
+    checked_gains,
+    checked_times,
 )
-from .limits import HEAD, LIMITS, OnLimits, ends_off_loops, warn_of_drift, warn_of_stiffness
+from .checkpoint import as_checkpoint
+from .functions import Controller, Event, EventFunction, as_events
+from .integration import Integration
+from .limits import JointLimits, OnLimits
+from .setup import Prepared
 from .trajectory import Trajectory
 
 __all__ = ["Event", "simulate"]
@@ -137,134 +138,26 @@ def simulate(
     checked_mechanism(mechanism)
     if duration is None:
         raise TypeError("simulate() needs a duration [s]")
-    check_choice("method", method, ("auto", *METHODS))
-    check_choice("limits", limits, LIMITS)
-    check_choice("stabilisation", stabilisation, STABILISATIONS)
+    check_choices(method, limits, stabilisation)
     start, duration, dt = checked_times(start, duration, dt)
     rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
     max_step = checked_number("max_step", max_step, finite=False)
     gains = checked_gains(mechanism, stabilisation, gains)
     if resume is not None and (q is not None or v is not None or near is not None):
         raise TypeError("resume= holds the state: q, v and near must not be given too")
-    checkpoint = None if resume is None else _as_checkpoint(resume)
+    checkpoint = None if resume is None else as_checkpoint(resume)
     if checkpoint is not None and method == "auto":
         method = checkpoint["method"] if checkpoint["method"] in METHODS else "rk4"  # which restore() refuses
+    named_events, (functions, elements) = as_events(events), functions_and_elements(controller)
+    felt_at = q if checkpoint is None else checkpoint.get("felt_at")
+    watched = JointLimits(mechanism, limits, elements)
     integration = Integration(
-        mechanism,
-        controller,
-        method,
-        stabilisation,
-        gains,
-        _as_events(events),
-        limits,
-        start=q if checkpoint is None else checkpoint.get("felt_at"),
+        Prepared.of(mechanism, (functions, elements), watched, method, stabilisation, gains, felt_at), named_events
     )
     if checkpoint is None:
         integration.begin(q, v, start, dt, near)
     else:
         integration.restore(checkpoint)
-    if METHODS[integration.method].adaptive:
-        _check_longest_step(max_step, integration.shown[0], duration)
-    trajectory = integration.go(duration, times, rtol, atol, max_step, progress)
-    _warn_of_run(integration, trajectory, min(integration.dt, duration))
-    return trajectory
-
-
-def _warn_of_run(integration: Integration, run: Trajectory, step: float) -> None:
-    method, robot = integration.method, integration.mechanism
-    integration.limits.warn(run.statistics["limits"])
-    eaten = float(integration.core.record[3:HEAD].sum())
-    stiffness = run.statistics["stiffness"] or 0.0
-    if not warn_of_stiffness(method, step, stiffness, eaten=eaten, steps=integration.steps):
-        states = run.q[None], run.v[None]
-        warn_of_energy(method, step, energy_error(method, robot, *integration.acting, *states, lambda _: run))
-    if robot.nc and integration.stabilisation != "projection":
-        warn_of_drift(integration.stabilisation, ends_off_loops(robot, run.q[-1], run.v[-1], run.t[-1]))
-
-
-# ---- what callers give -----------------------------------------------------------------------------------------------
-
-MOST_STEPS = 2**53  # which a double still counts
-
-
-def _check_longest_step(max_step: float, start: float, duration: float) -> None:
-    latest = max(abs(start), abs(start + duration))
-    if latest + max_step == latest or duration > max_step * MOST_STEPS:
-        raise ValueError(
-            f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
-            "than 2^53 of it"
-        )
-
-
-IN_CHECKPOINT = {
-    "mechanism", "method", "x", "start", "k", "dt", "t", "h", "shown", "stabilisation", "close_stages", "force_elements"
-}  # fmt: skip
-
-
-def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:
-    """Seconds that can be counted in steps."""
-    start = checked_number("start", start, "")
-    duration = checked_number("duration", duration, "seconds, not negative")
-    step = checked_number("dt", dt)
-    if not np.isfinite(start + duration):
-        raise ValueError(f"start + duration must be finite; got {start!r} and {duration!r}")
-    if step < np.finfo(np.float64).tiny or duration > step * MOST_STEPS:
-        raise ValueError(f"dt = {step!r} s is too short: {duration!r} s must be at most 2^53 steps of it")
-    return start, duration, step
-
-
-def checked_gains(mechanism: Mechanism, stabilisation: str, asked: Any) -> tuple[float, float]:
-    """The two gains of a stabilisation, its own where none are given."""
-    if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
-        raise ModelError(
-            f"stabilisation 'corrective' pushes the bodies with their loops open, where nothing has inertia along joint "
-            f"'{mechanism._without_inertia[0]}': take 'projection' or 'baumgarte', or give a body that it carries a mass"
-        )
-    defaults = STABILISATIONS[stabilisation]
-    if asked is None:
-        return defaults
-    if not any(defaults):
-        takes = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
-        raise ValueError(f"stabilisation '{stabilisation}' takes no gains, as {takes} do; got {asked!r}")
-    try:
-        gains = real_array("gains", asked)
-        sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
-    except (TypeError, ValueError):
-        sound = False
-    if not sound:
-        raise ValueError(
-            f"gains must be two finite numbers that are not negative, (of velocities, of positions); got {asked!r}"
-        )
-    return float(gains[0]), float(gains[1])
-
-
-def _as_events(value: Any) -> list[Event]:
-    if isinstance(value, Event) or callable(value):
-        value = [value]
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"events must be Event or functions (t, q, v), one or several; got {value!r}")
-    events = list(value)
-    for event in events:
-        if not isinstance(event, Event) and not callable(event):
-            raise TypeError(f"events must be Event or functions (t, q, v); one of them is {event!r}")
-    events = [event if isinstance(event, Event) else Event(event) for event in events]
-    names = [event.name for event in events]
-    for name in (name for k, name in enumerate(names) if name in names[:k]):
-        raise ValueError(
-            f"two events are named '{name}', under which their times are found; name each: Event(function, name=...)"
-        )
-    return events
-
-
-def _as_checkpoint(value: Any) -> dict[str, Any]:
-    checkpoint = value.checkpoint if isinstance(value, Trajectory) else value
-    if isinstance(value, Trajectory) and checkpoint is None:
-        raise ModelError(
-            "this Trajectory has no checkpoint to resume from: it was not simulated, or was loaded without it"
-        )
-    if not isinstance(checkpoint, Mapping):
-        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {value!r}")
-    missing = sorted(IN_CHECKPOINT - checkpoint.keys())
-    if missing:
-        raise ModelError(f"resume must be the checkpoint of a Trajectory; this one lacks {', '.join(missing)}")
-    return dict(checkpoint)
+    if METHODS[integration.setup.method].adaptive:
+        check_longest_step(max_step, integration.core.state["shown"][0], duration)
+    return integration.go(duration, times, rtol, atol, max_step, progress)

@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,12 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, folder: str) -> None:
         super().__init__(file)
         self.folder = folder
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What runs share had other classes in files of before."""
+        if module == "sarrus.simulation.sweep":
+            return SimpleNamespace if name in ("_Job", "_Clock") else super().find_class(module, "RunForces")
+        return super().find_class(module, name)
 
     def persistent_load(self, identity: tuple[Any, ...]) -> Mesh:
         file, scale, *folders, package_dirs = identity

@@ -332,22 +332,17 @@ class Trajectory:
         return _kept(robot.forward_dynamics(self.q, self.v, tau, time=self.t, check=False))
 
     @cached_property
-    def reactions(self) -> LoopReactions | dict[str, Array]:
-        """What constraints carry: :class:`~sarrus.results.LoopReactions` of loops, or on a tree :func:`sarrus.works.reactions`, joint name -> (n, 6).
+    def reactions(self) -> LoopReactions:
+        """What the constraints of loops carry; on a tree there are none. What joints carry, of any mechanism: :meth:`joint_wrenches`.
 
         A force that acts elsewhere than at a joint (contact, a wrench on a frame) counts as `tau` would. ModelError where what acts is
         unknown.
         """
-        if not self.mechanism.nc:
-            from ..works.tree import reactions
-
-            wrenches = reactions(self.mechanism, self.q, self.v, self.a)
-            return {name: _kept(wrench) for name, wrench in wrenches.items()}
         carried: LoopReactions
         state: Any = {"time": self.t, "check": False}
         robot, tau = self._acting
         _, carried = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
-        if self._passive is not None:
+        if self._passive is not None and self.mechanism.constraints:
             for name, wrench in by_friction(self.mechanism, self.q, self._passive, self.t).items():
                 carried.wrenches[name] = carried.wrenches[name] + wrench
         for x in (carried.multipliers, carried.residual, *carried.wrenches.values()):
@@ -374,10 +369,10 @@ class Trajectory:
         """
         if actuated is None:
             return self._joint_wrenches
-        robot, reactions = self.mechanism, self.reactions
+        robot = self.mechanism
         known: dict[str, Any] = {}
         if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
-            carried = reactions.multipliers if isinstance(reactions, LoopReactions) else np.zeros((len(self), 0))
+            carried = self.reactions.multipliers if robot.nc else np.zeros((len(self), 0))
             known = {"multipliers": carried, "actuated": actuated, "time": self.t}
         if self._passive is not None:
             loads = joint_wrenches_with(self._without_passive, self.q, self.v, self.a, friction=self._passive, **known)

@@ -411,7 +411,6 @@ def test_the_core_takes_no_other_fields_than_a_kind_has():
             [],
             [],
             robot._units_of_motion,
-            True,
         )
 
     law = sarrus.laws.law_terms(sarrus.laws.polynomial(1.0))

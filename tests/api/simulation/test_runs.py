@@ -1,6 +1,7 @@
 """What many runs are afterwards: trajectories, files, tables, bundles; and a policy that is asked for all of them at once."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -266,3 +267,23 @@ def test_bundles_of_what_has_failed(pyplot):
     assert np.isfinite(runs.plot("energy").lines[0].get_ydata()).all()
     none = sarrus.simulate_many(robot, [[np.nan]], [0.0], 0.01)
     none.plot().figure.canvas.draw()
+
+
+def test_a_file_of_before_knows_what_acts(tmp_path, monkeypatch):
+    """What runs share was one class, with the clock in it, where now is another that a single run has too."""
+    module, robot = sys.modules["sarrus.simulation.sweep"], sarrus.mechanisms.pendulum()
+    push = sarrus.control.PrescribedEffort("pivot", [1.0, 2.0])
+    runs = sarrus.simulate_many(robot, [0.1], [0.0], 0.01, push)
+    now = runs._acting
+    for name in ("Acting", "_Job", "_Clock"):
+        monkeypatch.setattr(module, name, type(name, (), {"__module__": module.__name__}), raising=False)
+    clock, job, acting = module._Clock(), module._Job(), module.Acting()
+    clock.__dict__.update(start=0.0, dt=1e-3, whole=10, rest=0.0, every=1)
+    job.__dict__.update(now.setup.__dict__, clock=clock, threads=1)
+    acting.__dict__.update(job=job, parameters=now.parameters)
+    runs._acting = acting
+    runs.save(tmp_path / "before.npz")
+    monkeypatch.undo()
+    again = Sweep.load(tmp_path / "before.npz")
+    assert [again[k].tau[0, 0] for k in (0, 1)] == [1.0, 2.0]
+    assert again[0].statistics == {"method": "rk4"}

@@ -177,7 +177,7 @@ def test_blocks_change_nothing(states, monkeypatch):
     """A long batch is worked on in parts, so that only what is asked for is kept of all."""
     robot, q, v = states
     whole = sarrus.simulate_many(robot, q, v, 0.02)
-    monkeypatch.setattr("sarrus.simulation.sweep.BLOCK", 8)
+    monkeypatch.setattr("sarrus.simulation.setup.BLOCK", 8)
     parts = sarrus.simulate_many(robot, q, v, 0.02)
     for a, b in zip(whole, parts, strict=True):
         assert_array_equal(a, b)
@@ -257,7 +257,7 @@ def test_dask_changes_nothing(states, dask):
     """Its executor, its own count of workers, and no words of its own."""
     same(sweep(states, executor=dask.get_executor()), sweep(states))
     same(sweep(states, "independent", executor=dask.get_executor()), sweep(states, "independent"))
-    assert sarrus.simulation.sweep._workers(dask.get_executor()) == 2
+    assert sarrus.simulation.workers._workers(dask.get_executor()) == 2
     robot = sarrus.mechanisms.pendulum()
     with pytest.raises(sarrus.NameNotFoundError, match="elbow"):
         sarrus.simulate_many(robot, [0.0], [0.0], 0.1, PID("elbow"), executor=dask.get_executor())
@@ -521,7 +521,7 @@ def test_ctrl_c_during_many_runs():
 
 def test_ctrl_c_between_blocks(monkeypatch):
     """The blocks after the one that it met do not begin."""
-    monkeypatch.setattr("sarrus.simulation.sweep.BLOCK", 8)
+    monkeypatch.setattr("sarrus.simulation.setup.BLOCK", 8)
     robot = sarrus.mechanisms.pendulum()
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     runs = sarrus.simulate_many(robot, np.linspace(0, 1, 800)[:, None], [0.0], 2000.0, every=1000)

@@ -1,0 +1,214 @@
+// One run on its way from stretch to stretch of steps, of fixed length or as long as their error allows: what is kept of it, events within its
+// steps, and all that another one needs to go on from where it has come to.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "driver.hpp"
+#include "events.hpp"
+
+namespace sarrus {
+
+class Run {
+ public:
+  struct Shown {
+    double time;
+    std::vector<double> x;
+  };
+  /// Where it has come to.
+  struct State {
+    std::vector<double> x;  // (q, v, z, held)
+    double start;  // fixed steps stand at start + k dt
+    Count k;
+    double dt, t, h;  // h: the length of the next step as long as its error allows
+    Shown shown;  // the last state: the end may be a part of a step ahead of x, from which another run goes on
+
+    template <class Field> void fields(Field&& field) {
+      field("x", x), field("start", start), field("k", k), field("dt", dt), field("t", t), field("h", h), field("shown", shown);
+    }
+  };
+  /// What a caller does on the way.
+  struct Caller {
+    std::function<double(int event, double time, const double* x)> event;  // its function; NaN where it failed, and the run ends
+    std::function<bool()> stop;  // asked after each step: true interrupts
+  };
+  /// Times and states, a row each, of which the first are those that the run had shown, or had come to.
+  struct Stretch {
+    std::vector<double> time, x;
+    double status = 0.0;
+  };
+
+  State at;
+  std::vector<double> carried;  // see record.hpp
+  EventFinder events;
+  Count steps = 0, rejected = 0, beyond_tolerance = 0;
+
+  Run(const Simulation& simulation, Caller caller) : s_(simulation), adaptive_(simulation), caller_(std::move(caller)) {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  bool ended() const { return events.ended_by >= 0; }
+  bool finished() const { return finished_; }
+  Record<double> record() { return {s_.plan, carried.data() + Guard<double>::size}; }
+
+  /// From a state, in which controllers take the samples that are due.
+  void begin(std::vector<double> x, double time, double dt) {
+    at = {std::move(x), time, 0, dt, time, dt, {}};
+    look();
+    sample();
+  }
+  /// From where it has come to, by other force elements, whose samplings begin anew there.
+  void begin_anew() {
+    at.t = at.start = at.shown.time, at.x = at.shown.x, at.k = 0;
+    std::fill(at.x.begin() + s_.integrated(), at.x.end() - (s_.plan.counts() ? s_.tree.loop_nq : 0), 0.0);
+    sample();
+  }
+  /// Decides by the configuration at hand whether stages are closed: where redundant rows agree only on the loops.
+  void look() {
+    const bool projects = s_.plan.stabilisation == Stabilisation::projection && s_.tree.loops.rows > 0;
+    Guard<double>(carried.data()).closes = projects ? s_.kernels.only_on_loops(s_.tree, s_.plan, at.t, at.x.data()) : 0.0;
+  }
+
+  /// Where it is to go. Of adaptive steps the states at these times are kept; default: every dt, and the end. What events have found up to what
+  /// is shown is no news.
+  void aim(double end, std::optional<std::vector<double>> times, const AdaptiveRun::Options& options) {
+    end_ = end, since_ = at.shown.time, times_ = std::move(times), options_ = options, sampled_ = 0;
+    finished_ = since_ >= end;
+  }
+
+  /// On by so many steps, or samples of adaptive ones, at most.
+  Stretch advance(Count most) { return facts(s_.plan.method).adaptive() ? adaptive(most) : fixed(most); }
+
+ private:
+  void sample() {
+    s_.kernels.sample(s_.tree, s_.plan, s_.parameter, at.t, at.x.data());
+    at.shown = {at.t, at.x};
+  }
+
+  auto watching(double time) {
+    events.begin(time, since_);
+    return [this](double now, const double* before, const double* after) {
+      return events.any() && events(now, before, after, s_.size(), caller_.event,
+                                    [this](const double* x, double t, double h, double* there) { within_step(x, t, h, there); });
+    };
+  }
+
+  /// By the polynomial of the last adaptive step, or by a step that is so much shorter.
+  void within_step(const double* x, double time, double h, double* there) const {
+    if (facts(s_.plan.method).adaptive()) return adaptive_.at(time + h, there);
+    s_.part_of_step(time, h, x, there);
+  }
+
+  /// The last state is that of the event which has ended the run.
+  void end_by_event(Stretch& stretch) {
+    at.t = stretch.time.back() = events.found.back().time, at.x = events.end;
+    std::copy(at.x.begin(), at.x.end(), stretch.x.end() - s_.size());
+    at.shown = {at.t, at.x};
+    finished_ = true;
+  }
+
+  Stretch fixed(Count most) {
+    const Schedule all = Schedule::between(at.start, end_, at.dt);
+    const Count whole = std::min(most, all.clock.count - at.k);
+    if (whole <= 0) return rest(all.rest);
+    Stretch stretch = {{at.t}, at.x};
+    const Clock clock = {at.start, at.dt, at.k, whole};
+    stretch.status = run(clock, at.x, stretch);
+    const Count made = static_cast<Count>(stretch.time.size()) - 1;
+    at.k += made, steps += made;
+    at.t = at.start + static_cast<double>(at.k) * at.dt;
+    const bool arrived = at.k == all.clock.count;
+    finished_ = stretch.status != 0.0 || (arrived && all.rest == 0.0);
+    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // whatever its last digit
+    if (ended()) {
+      end_by_event(stretch);
+      at.start = at.t, at.k = 0;  // a later run goes on from here
+      return stretch;
+    }
+    at.shown = {at.t, at.x};
+    return stretch;
+  }
+
+  /// Shown, and no part of what a later run goes on from.
+  Stretch rest(double length) {
+    at.shown = {at.t, at.x}, finished_ = true;
+    Stretch stretch = {{at.t}, at.x};
+    if (length == 0.0) return stretch;
+    std::vector<double> x = at.x;
+    stretch.status = run({at.t, length, 0, 1}, x, stretch);
+    if (stretch.status != 0.0) {
+      stretch.time.resize(1), stretch.x.resize(s_.size());
+    } else if (ended()) {
+      end_by_event(stretch);
+      at.start = at.t, at.k = 0;
+    } else {
+      stretch.time.back() = end_;
+      at.shown = {end_, std::move(x)};
+    }
+    return stretch;
+  }
+
+  /// Steps from x, which go to the stretch; returns their status.
+  double run(const Clock& clock, std::vector<double>& x, Stretch& stretch) {
+    const auto n = static_cast<std::ptrdiff_t>(x.size());
+    std::vector<double> row(x);
+    row.insert(row.end(), carried.begin(), carried.end());
+    stretch.x.reserve(static_cast<std::size_t>((clock.count + 1) * n));
+    const auto keep = [&](Count step, const double* now) {
+      stretch.time.push_back(clock.start + static_cast<double>(clock.first + step) * clock.step);
+      stretch.x.insert(stretch.x.end(), now, now + n);
+    };
+    const auto done = s_.run_fixed(clock, row.data(), keep, watching(clock.start + static_cast<double>(clock.first) * clock.step),
+                                   caller_.stop);
+    x.assign(row.begin(), row.begin() + n), carried.assign(row.begin() + n, row.end());
+    return done.status;
+  }
+
+  Stretch adaptive(Count most) {
+    const auto n = static_cast<std::ptrdiff_t>(at.x.size());
+    Stretch stretch = {{at.shown.time}, at.shown.x};
+    const Schedule grid = Schedule::between(since_, end_, at.dt);
+    const Count all = times_ ? static_cast<Count>(times_->size()) : grid.steps();
+    for (Count k = sampled_; k < std::min(sampled_ + most, all); ++k)
+      stretch.time.push_back(times_ ? (*times_)[k] : k + 1 == all ? end_ : since_ + at.dt * static_cast<double>(k + 1));
+    stretch.x.resize(stretch.time.size() * n);
+    const Count asked = static_cast<Count>(stretch.time.size()) - 1;
+    const double pause = std::max(asked > 0 ? stretch.time.back() : end_, std::nextafter(at.t, HUGE_VAL));
+    std::vector<double> last(n);
+    AdaptiveRun::State now = {at.x.data(), at.t, at.h, carried.data()};
+    const auto done = adaptive_.run(now, pause, end_, options_, {stretch.time.data() + 1, asked, stretch.x.data() + n},
+                                    last.data(), record(), watching(at.t), caller_.stop);
+    at.t = now.time, at.h = now.next, sampled_ += done.samples;
+    steps += done.steps, rejected += done.rejected, beyond_tolerance += done.beyond_tolerance;
+    stretch.status = done.status;
+    std::size_t kept = static_cast<std::size_t>(1 + done.samples);
+    while (ended() && kept > 1 && stretch.time[kept - 1] >= events.found.back().time) --kept;
+    kept += ended();
+    stretch.time.resize(kept), stretch.x.resize(kept * n);
+    at.shown = {stretch.time.back(), {stretch.x.end() - n, stretch.x.end()}};
+    finished_ = done.finished || done.status != 0.0;
+    if (ended())
+      end_by_event(stretch);
+    else if (done.status != 0.0 && times_ && at.t > at.shown.time)
+      at.shown = {at.t, at.x};  // so that samples which are asked for later are after it
+    else if (done.status == 0.0 && finished_)
+      at.shown = {end_, std::move(last)};
+    return stretch;
+  }
+
+  const Simulation& s_;
+  AdaptiveRun adaptive_;
+  Caller caller_;
+  double end_ = 0.0, since_ = -std::numeric_limits<double>::infinity();
+  std::optional<std::vector<double>> times_;
+  AdaptiveRun::Options options_ = {};
+  Count sampled_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,161 @@
+"""What the runs of a mechanism share, be it one or many: their force elements and limits, the core's Simulation, and where they start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._arrays import Array, real_array
+from .._core import Status, tolerances
+from ..control.element import Run
+from ..control.elements import Contact, EndStop, Stiction
+from ..control.terms import ForceElements, force_elements
+from ..mechanism import Mechanism
+from .limits import JointLimits
+
+__all__: list[str] = []
+
+BLOCK = 1024  # runs a thread of which all is kept at once
+Ended = NDArray[np.int8]  # (runs,), a Status each
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """Of what the core makes a Simulation, here or in another process."""
+
+    mechanism: Mechanism
+    method: str
+    stabilisation: str
+    gains: tuple[float, float]
+    terms: list[dict[str, Any]]
+    effort_limits: list[float]
+    limits: list[tuple[int, int, float, float]]
+
+    def core(
+        self,
+        parameters: ArrayLike = (),
+        controller: Any = None,
+        sampled: Sequence[Any] = (),
+        events: Sequence[Any] = (),
+    ) -> _core.Simulation:
+        """With the numbers of force elements, and with functions of the caller's."""
+        robot = self.mechanism
+        return _core.Simulation(
+            robot, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled,
+            robot._pfaffian_numbers if has_functions_of_q(robot) else None, events, self.limits, robot._units_of_motion,
+        )  # fmt: skip
+
+    def begin(
+        self, core: _core.Simulation, q: Array, v: Array, time: float, near: Mapping[str, Array], threads: int = 1
+    ) -> tuple[Array, Ended]:
+        """States (runs, size) from which runs start, on the loops, neutral ones where there is none; and why there is none (runs,)."""
+        robot, nq = self.mechanism, self.mechanism.nq
+        x, begun = np.zeros((len(q), core.size)), np.full(len(q), Status.FINISHED, np.int8)
+        # of one run by the functions of one state: in lanes their last digits are others
+        for rows in shares(len(q), BLOCK * threads) if len(q) > 1 else range(len(q)):
+            q_on, v_on, begun[rows] = self._on_the_loops(q[rows], v[rows], time, threads)
+            off = begun[rows] != Status.FINISHED
+            x[rows, :nq] = np.where(off[..., None], robot.neutral(), q_on)
+            x[rows, nq : nq + robot.nv] = np.where(off[..., None], 0.0, v_on)
+            if core.counted or near:
+                turns = {name: angles[rows] for name, angles in near.items()}
+                coordinates = loop_coordinates(robot, x[rows, :nq], time, turns)
+                x[rows, core.size - core.counted :] = coordinates[..., : core.counted]
+        return x, begun
+
+    def _on_the_loops(self, q: Array, v: Array, time: float, threads: int) -> tuple[Array, Array, Array]:
+        """The nearest states, and a Status each: UNSOUND where loops stay open, CONTRADICTORY where they allow no velocity."""
+        robot = self.mechanism
+        asked: dict[str, Any] = {"threads": threads, "return_status": True}
+        q, off = robot.normalize(q, **asked)
+        unsound = (off != 0) | ~np.isfinite(v).all(axis=-1)
+        if not robot.nc or self.stabilisation == "none":
+            return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
+        asked["time"] = time
+        q, v = np.where(unsound[..., None], robot.neutral(), q), np.where(unsound[..., None], 0.0, v)
+        q, lost = robot.project_configuration(q, **asked)
+        residual, off = robot.constraint_residual(q, **asked)
+        v, forbidden = robot.project_velocity(q, v, **asked)
+        with np.errstate(invalid="ignore"):
+            closed = (lost == 0) & (off == 0) & (np.abs(residual).max(axis=-1, initial=0.0) <= tolerances.torn)
+        closed &= ~unsound & ((forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY))
+        return q, v, np.where(closed, forbidden, Status.UNSOUND)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A mechanism with all that acts on it in runs.
+
+    Attributes
+    ----------
+    functions, elements : of the caller, and force elements, end stops at limits among them
+    felt_at : (..., nq) from which elements took defaults, or None
+    """
+
+    setup: Setup
+    forces: ForceElements
+    limits: JointLimits
+    functions: list[Callable[..., Any]]
+    elements: list[Any]
+    felt_at: Array | None
+
+    @classmethod
+    def of(
+        cls, robot: Mechanism, controllers: tuple[list[Any], list[Any]], limits: JointLimits, method: str, stabilisation: str,
+        gains: tuple[float, float], start: ArrayLike | None,
+    ) -> Prepared:  # fmt: skip
+        """From functions and elements; those take what defaults they have from where runs start."""
+        functions, elements = controllers
+        method = method_for(method, elements)
+        elements = elements + limits.end_stops
+        felt_at = None if start is None else start_of(robot, start)
+        forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at))
+        setup = Setup(robot, method, stabilisation, gains, forces.terms, forces.effort_limits, limits.terms)
+        return cls(setup, forces, limits, functions, elements, felt_at)
+
+
+def feel_the_start(elements: Iterable[Any]) -> bool:
+    """Whether some default is to be of what is felt where runs start."""
+    return any(isinstance(e, (EndStop, Stiction)) and (e.damping is None or e.stiffness is None) for e in elements)
+
+
+def start_of(robot: Mechanism, q: ArrayLike) -> Array:
+    """Configurations (..., nq) brought onto the loops, the neutral one in place of what is none."""
+    x = real_array("q", q)
+    if x.shape[-1:] != (robot.nq,):
+        return robot.neutral()  # of which the run says what is wrong
+    x, unsound = robot.normalize(x, return_status=True)
+    if robot.nc:
+        x = np.where((unsound != 0)[..., None], robot.neutral(), x)
+        x, _ = robot.project_configuration(x, return_status=True)
+    bad = (unsound != 0) | ~np.isfinite(x).all(axis=-1)
+    return np.where(bad[..., None], robot.neutral(), x)
+
+
+def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str, Array] | None = None) -> Array:
+    """Coordinates (..., those of joints that close loops) from which runs count turns: angles in [-pi, pi], or within their joints' limits, or
+    those nearest to `near`.
+    """
+    x = robot.joint_states(q, near=near, time=time).q
+    return np.concatenate([q[..., :0], *(x[joint.name] for joint in robot._closing_joints)], axis=-1)
+
+
+def method_for(method: str, elements: Iterable[Any]) -> str:
+    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps."""
+    if method != "auto":
+        return method
+    return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
+
+
+def has_functions_of_q(mechanism: Mechanism) -> bool:
+    return any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints)
+
+
+def shares(runs: int, size: int) -> Iterator[slice]:
+    for first in range(0, runs, size):
+        yield slice(first, min(first + size, runs))

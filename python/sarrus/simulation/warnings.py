@@ -1,0 +1,198 @@
+"""What a simulation warns of, once for all its runs, be they one or many: limits that were left, steps that are too long, loops that drifted open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .._arrays import Array
+from .._core import Status
+from ..control.elements import Contact, EndStop, Stiction
+from ..errors import DriftWarning, LimitWarning, StiffnessWarning, warn_caller
+from ..mechanism import Mechanism
+from .limits import Record
+from .setup import Prepared
+from .trajectory import Trajectory
+
+__all__: list[str] = []
+
+EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
+TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration
+WRONG = 0.02  # of the largest kinetic energy
+ROUNDING = 1e-9  # of the potential energies, whose zero is far away
+FEWEST = 8  # states, of which the largest kinetic energy is known
+MOST = 32  # states of a run that are looked at, at irregular distances: a motion may be periodic
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+STORES = (Contact, EndStop, Stiction)  # forces that give back at most what they took
+Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # which runs are of each mechanism
+
+
+def warn_of_runs(
+    runs: Runs, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
+    end: tuple[float, Array, Array, NDArray[np.bool_]], judges_energy: bool = True,
+) -> None:  # fmt: skip
+    """Of runs (runs, n, nq), (runs, n, nv), each of which is a Trajectory; `end`: when, (runs, nq), (runs, nv) and which runs (runs,) have come there."""
+    setup = runs[0][1].setup
+    _warn_of_limits(runs, record)
+    if not _warn_of_stiffness(setup.method, step, steps, record) and judges_energy:
+        share, order = np.zeros(len(q)), np.arange(len(q))
+        for rows, prepared in runs:
+            several = order[rows]
+            share[rows] = _energy_error(prepared, q[rows], v[rows], lambda k, several=several: run(int(several[k])))  # type: ignore[misc]
+        _warn_of_energy(setup.method, step, share)
+    if setup.stabilisation != "projection":
+        _warn_of_drift(runs, setup.stabilisation, *end)
+
+
+def _among(out: NDArray[np.bool_], what: str = "") -> str:
+    return f" (in {int(out.sum())} of {len(out)} runs{what})" if len(out) > 1 else ""
+
+
+def _warn_of_limits(runs: Runs, record: Record) -> None:
+    """Of limits that any run left though nothing enforces them, as the first one did that left each."""
+    out = np.nan_to_num(record["excess"]) != 0.0
+    exceeded = []
+    for k in np.flatnonzero(out.any(axis=0)).tolist():
+        first = int(out[:, k].argmax())
+        limits = next(p.limits for rows, p in runs if first in np.arange(len(out))[rows])
+        exceeded.append(limits.exceeded_one(record, first, k))
+    enforced = runs[0][1].limits.enforced
+    left = [x for x in exceeded if (x["joint"], x["index"], x["quantity"]) not in enforced]
+    if not left:
+        return
+    x = left[0]
+    cure = "nothing enforces it: limits='stop' puts end stops there and keeps efforts within limits"
+    if x["quantity"] == "velocity":
+        cure = "a velocity limit is watched only"
+    among, others = (
+        _among(out.any(axis=1), " some limit is left"),
+        f"; so do {len(left) - 1} others" if left[1:] else "",
+    )
+    which = f"'{x['joint']}'" + (f"[{x['index']}]" if x["index"] else "")
+    warn_caller(
+        f"{x['quantity']} of joint {which} leaves its limits ({x['lower']:.6g}, {x['upper']:.6g}) at t = {x['time']:.6g} s "
+        f"and reaches {x['reached']:.6g}{among}{others}; {cure}. limits='ignore' says nothing of it",
+        LimitWarning,
+    )
+
+
+def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bool:
+    """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion."""
+    stable = _core.methods[method].stable
+    rates, eaten = (np.nan_to_num(record[name]) for name in ("stiffness", "energy_eaten"))
+    largest, most = float(rates.max(initial=0.0)), float(eaten.max(initial=0.0))
+    swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
+    share = -np.expm1(-most) if swings else 0.0
+    if largest > stable * (1.0 + TOLD):
+        what = (
+            f"is unstable for the forces that act: their fastest rate is {largest / dt:.3g}/s, {largest:.3g} a step, where "
+            f"it can follow {stable:.3g}"
+        )
+        shorter = dt * stable / largest
+    elif share > EATEN:
+        what = f"takes {100.0 * share:.2g} % of the energy of the fastest motion that the forces make, {largest / dt:.3g} rad/s, which nothing damps so"
+        shorter = dt * (EATEN / most) ** 0.2  # the loss of a second goes with the fifth power
+    else:
+        return False
+    fast = (rates > stable) if (rates > stable).any() else (eaten > 0.0)
+    warn_caller(
+        f"'{method}' with dt = {dt:.3g} s {what}{_among(fast)}; the motion is not to be trusted. Give method='implicit_midpoint', or "
+        f"dt = {shorter:.1g} or less",
+        StiffnessWarning,
+    )
+    return True
+
+
+def _warn_of_energy(method: str, dt: float, share: Array) -> None:
+    """Of runs whose energy is wrong by such shares."""
+    worst = float(share[np.abs(share).argmax()]) if len(share) else 0.0
+    if worst == 0.0:
+        return
+    what, why = ("gains", "nothing drives it") if worst > 0.0 else ("loses", "nothing brakes it")
+    shorter = (
+        "smaller rtol and atol"
+        if _core.methods[method].adaptive
+        else f"a smaller dt than {dt:.3g} s, or method='dopri5'"
+    )
+    warn_caller(
+        f"by '{method}' the mechanism {what} {100.0 * abs(worst):.2g} % of its largest kinetic energy, though {why}{_among(share != 0.0)}: "
+        f"the steps are too long for the motion. Give {shorter}",
+        StiffnessWarning,
+    )
+
+
+def _warn_of_drift(
+    runs: Runs, stabilisation: str, time: float, q: Array, v: Array, finished: NDArray[np.bool_]
+) -> None:
+    """Of runs that end off the loops, where accelerations mean nothing."""
+    off = np.zeros(len(q), dtype=bool)
+    for rows, prepared in runs:
+        robot: Any = prepared.setup.mechanism
+        if robot.nc:
+            _, status = robot.forward_dynamics(q[rows], v[rows], np.zeros(robot.nv), time=time, return_status=True)
+            off[rows] = finished[rows] & (status == Status.OFF_LOOPS)
+    if off.any():
+        which = f"{off.sum()} of {off.size} runs end" if len(off) > 1 else "the run ends"
+        warn_caller(
+            f"stabilisation='{stabilisation}' has not held the loops: {which} off them, where accelerations mean nothing. Give "
+            "stabilisation='projection', a smaller dt, or other gains",
+            DriftWarning,
+        )
+
+
+# ---- energy that nothing gave a run, or that nothing took: its steps are too long for the motion, whatever acts ----------
+
+
+def _energy_error(prepared: Prepared, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
+    """(runs,) by how much the energy in the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
+
+    What stores energy may give back what it had in the beginning: then `run`, the Trajectory of a run, has forces there. Methods of first order
+    are not judged: who takes them knows that their energy swings, or grows.
+    """
+    robot, elements = prepared.setup.mechanism, prepared.elements
+    unknown = prepared.functions or any(not isinstance(element, STORES) for element in elements)
+    if q.shape[1] < FEWEST or unknown or _core.methods[prepared.setup.method].order < 2:
+        return np.zeros(len(q))
+    share = _change(robot, q, v, run)
+    if not share.any() or _driven(robot):
+        return np.zeros(len(q))
+    if elements or _brakes(robot):
+        share[share < 0.0] = 0.0
+    for k in np.flatnonzero(share) if elements else ():
+        share[k] *= not run(int(k)).tau[0].any()
+    return share
+
+
+def _change(robot: Mechanism, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
+    """(runs,) of the energy, from the first state to the last, as a share of the largest kinetic energy; 0 where it is small."""
+    last = q.shape[1] - 1
+    some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
+    kinetic = robot.kinetic_energy(q[:, some], v[:, some])
+    if any(joint.type.stiffness.any() for joint in robot._closing_joints):  # of the turns that each run has counted
+        potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
+    else:
+        potential = robot.potential_energy(q[:, [0, last]])
+    change, largest = kinetic[:, -1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0], kinetic.max(axis=1)
+    seen = np.abs(change) > WRONG * largest + ROUNDING * np.abs(potential).max(axis=1)  # never where a run failed: NaN
+    return np.asarray(np.divide(change, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
+
+
+def _driven(robot: Mechanism) -> bool:
+    """Whether laws of time or Pfaffian rows may bring energy."""
+    d = robot.description
+    return (
+        any(spec.laws for spec in d.joints)
+        or any(hasattr(spec, "rows") or spec.prescribed(0.0) for spec in d.constraints)
+        or bool(robot.nc and robot.constraint_velocity(robot.neutral()).any())
+    )
+
+
+def _brakes(robot: Mechanism) -> bool:
+    joints = [spec.joint for spec in robot.description.joints]
+    return any(np.any(joint.damping) or np.any(joint.friction) for joint in joints) or any(
+        spring.damping for spring in robot.description.springs
+    )
