@@ -13,7 +13,7 @@ struct Parameters {
   bool check;  // whether a state that is off the loops is to be told, instead of answered
 };
 
-constexpr int max_inputs = 6;
+constexpr int max_inputs = 7;
 
 /// What is to be known of an operation besides what it takes and gives.
 namespace fact {
@@ -101,10 +101,11 @@ enum Fact : unsigned {
   X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides | on_loops)                    \
   X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)                         \
   X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                           \
-  X(least_motion, "q v a? weight time? pfaffian_values?", "v", 0)                                         \
+  X(least_motion, "q v a? weight rates? time? pfaffian_values?", "v", 0)                                  \
   X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                              \
-  X(actuator_efforts, "q v a time? pfaffian_values?", "u", loads | checks_loops)
+  X(actuator_efforts, "q v a time? pfaffian_values?", "u", loads | checks_loops)                          \
+  X(loop_jacobian, "q time? pfaffian_values?", "6u", at_frame)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
 

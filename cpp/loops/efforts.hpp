@@ -11,14 +11,23 @@
 // motor's one is then 1/l^2, and neither the answer nor what is left of it depends on the unit of length.
 #pragma once
 
+#include <optional>
+
+#include "../dynamics/frames.hpp"
 #include "constrained_dynamics.hpp"
 
 namespace sarrus {
 
-/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
+/// The equation of the motors, factorised; a right-hand side is to come.
+template <class T> struct MotorEquation {
+  LoopEquation<T> e;
+  Factor<T> factor;
+  const T* motors;  // of each velocity: what a motor's one counts, or 0
+};
+
 template <class T>
-T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent, const Motion<T>* stored, const T* tau,
-            T* u, OffLoops<T>* off) {
+MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent,
+                                const Motion<T>* stored, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
@@ -40,10 +49,9 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
   }
-  for (int k = 0; k < nv; ++k) b[k] = tau[k];
+  for (int k = 0; k < nv + rows; ++k) b[k] = T(0.0);
   for (int r = 0; r < rows; ++r) {
     const bool gives_way = r >= loops.rows;
-    b[nv + r] = T(0.0);
     soft[r] = T(gives_way ? loops.motor_unit[r - loops.rows] * loops.motor_unit[r - loops.rows] : 0.0);
     mu[r] = gives_way ? T(0.0) : scale[r] * T(tolerances::passive);
   }
@@ -52,20 +60,33 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   if (loops.substructures)
     e.pieces = new (arena.take<SubstructuredEquation<T>>(1))
         SubstructuredEquation<T>(tree, arena, state, in_parent, stored, {nullptr, true, motors});
+  return {e, e.pieces ? e.pieces->factorise(arena) : factorise(e.solved(), arena, epsilon, mu), motors};
+}
+
+/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
+template <class T> T share_out(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T* tau, T* u, OffLoops<T>* off) {
+  LoopEquation<T>& e = m.e;
   const Saddle<T>& matrix = e.solved();
-  const Factor<T> factor = e.pieces ? e.pieces->factorise(arena) : factorise(matrix, arena, epsilon, mu);
+  for (int k = 0; k < tree.nv; ++k) e.b[k] = tau[k];
   T* y = arena.take<T>(matrix.tree.nv + matrix.rows);
-  const T error = refine(matrix, arena, factor, e.lifted(arena, b), y, 60);
+  const T error = refine(matrix, arena, m.factor, e.lifted(arena, e.b), y, 60);
   const T* x = e.lowered(arena, y);
   if (off && any(off->open > T(0.0))) {
-    for (int k = 0; k < nv; ++k) e.terms += tau[k] * tau[k] * mobility[k];
-    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, factor}, off->open, true), T(2.0), off->fault);
+    for (int k = 0; k < tree.nv; ++k) e.terms += tau[k] * tau[k] * e.matrix.mobility[k];
+    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, m.factor}, off->open, true), T(2.0), off->fault);
   }
-  for (int k = 0; k < loops.actuators; ++k) {
-    const int carrier = loops.actuator[k];
-    u[k] = carrier < nv ? x[carrier] * motors[carrier] : x[carrier];
+  for (int k = 0; k < tree.loops.actuators; ++k) {
+    const int carrier = tree.loops.actuator[k];
+    u[k] = carrier < tree.nv ? x[carrier] * m.motors[carrier] : x[carrier];
   }
   return error;
+}
+
+template <class T>
+T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent, const Motion<T>* stored, const T* tau,
+            T* u, OffLoops<T>* off) {
+  MotorEquation<T> motors = motor_equation(tree, arena, state, in_parent, stored, off);
+  return share_out(tree, arena, motors, tau, u, off);
 }
 
 /// Of generalised forces [N m].
@@ -111,6 +132,38 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   LoopState<T> state = {in.q, in.v, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
   return sqrt(share_out(tree, arena, state, work.poses(), work.columns, tau, u, off) / size);
+}
+
+/// G (6 x actuators): what a frame's velocity is per velocities of the motors, V = G u-dot, while what drives the loops rests. By virtual work a
+/// row is what the motors must do against a unit of load on the frame: of motors that depend on one another the least. Returns what of the
+/// frame's motion no motor determines, relative.
+template <class T>
+T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, const Frame& f, T* out) {
+  const int nu = tree.loops.actuators;
+  T *J = arena.take<T>(6 * tree.nv), missing = T(0.0), size = T(0.0);
+  frame_jacobian<T>(tree, k, f, J, nullptr);
+  const bool open = tree.loops.rows + tree.loops.motor_rows == 0;
+  std::optional<MotorEquation<T>> motors;
+  if (!open)
+    motors.emplace(
+        motor_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, static_cast<OffLoops<T>*>(nullptr)));
+  for (int i = 0; i < 6; ++i) {
+    const Arena::Scope scope(arena);
+    const T unit = T(i < 3 ? 1.0 : 1.0 / (tree.length * tree.length));
+    T* row = J + i * tree.nv;
+    size += squared_size(tree, static_cast<const T*>(row)) * unit;
+    if (!open) {
+      missing +=
+          share_out(tree, arena, *motors, static_cast<const T*>(row), out + i * nu, static_cast<OffLoops<T>*>(nullptr)) * unit;
+      continue;
+    }
+    for (int a = 0; a < nu; ++a) {
+      T& mine = row[tree.loops.actuator[a]];
+      out[i * nu + a] = mine, mine = T(0.0);
+    }
+    missing += squared_size(tree, static_cast<const T*>(row)) * unit;
+  }
+  return sqrt(missing / select(size > T(0.0), size, T(1.0)));
 }
 
 }  // namespace sarrus

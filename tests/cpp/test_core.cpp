@@ -247,6 +247,7 @@ class States {
                              "pfaffian_values",
                              "rows",
                              "weight",
+                             "rates",
                              "scale",
                              "gains",
                              "steps"}) {
