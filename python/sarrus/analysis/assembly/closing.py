@@ -215,15 +215,19 @@ def movable_frames(robot: LoopFunctions) -> set[str]:
 
 
 def check_frames(robot: LoopFunctions, frames: Any, of_joints: str) -> None:
-    """What frames are to do is a mapping, of frames that can be led."""
+    """What frames are to do is a mapping, of frames."""
     if not isinstance(frames, Mapping):
         raise TypeError(f"frames are a mapping of frames to where they are to be; got {frames!r}")
     for name in frames:
         if name in robot._joints and name not in robot.frames:
             raise ModelError(f"'{name}' is a joint, no frame: it belongs to {of_joints}=")
         check_name("frame", name, robot.frames)
-        if name not in movable_frames(robot):
-            raise ModelError(f"frame '{name}' is fixed to the ground: it cannot be led anywhere")
+
+
+def check_movable(robot: LoopFunctions, frame: str) -> None:
+    """Whether it can be led; looking for that takes as long as closing loops, so that it is asked where something new is made."""
+    if frame not in movable_frames(robot):
+        raise ModelError(f"frame '{frame}' is fixed to the ground: it cannot be led anywhere")
 
 
 def target_name(frame: str) -> str:

@@ -21,7 +21,19 @@ from ...dynamics.options import DEFAULTS, FrameTimeOptions, SearchOptions, shows
 from ...errors import AssemblyError, BranchEnd, ModelError, SarrusError, ShapeError, StateError
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near
-from .closing import EACH, FAR, NEAR, Closing, Frames, check_frames, closing, from_each, plain_question, target_name
+from .closing import (
+    EACH,
+    FAR,
+    NEAR,
+    Closing,
+    Frames,
+    check_frames,
+    check_movable,
+    closing,
+    from_each,
+    plain_question,
+    target_name,
+)
 from .continuation import Branch, checked_steps
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
 from .rates import Rates, completed
@@ -531,6 +543,7 @@ def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Ar
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
     """Where a frame is to be: a pose (..., 4, 4), or a point (..., 3)."""
+    check_movable(robot, frame)
     if isinstance(value, Transform):
         return value.matrix
     where = real_array(f"the target of frame '{frame}'", value)

@@ -15,7 +15,7 @@ from ..._arrays import Array, common_axes, real_array
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ShapeError
 from ..joint_targets import rates_of
-from .closing import Closing, Frames, check_frames, closing
+from .closing import Closing, Frames, check_frames, check_movable, closing
 
 Rates = Mapping[str, ArrayLike]
 
@@ -72,6 +72,7 @@ def _in_frame(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, frame: str, value: ArrayLike, what: str, expressed_in: str
 ) -> Array:
     """A frame's velocity (..., 6), or its origin's (..., 3), in its own axes; or, of an acceleration, the rate of these components at v."""
+    check_movable(robot, frame)
     x = real_array(f"{what} of frame '{frame}'", value)
     if x.ndim == 0 or x.shape[-1] not in (3, 6):
         expected = "(..., 6), [angular; linear], or those of its origin, (..., 3)"
