@@ -224,6 +224,9 @@ ROWS = {
     # motors
     "actuation_matrix": Row(q, "tau /u", tree=True),
     "actuator_efforts": Row(qva, "u", of=("four-bar", "slider-crank")),
+    "loop_jacobian": Row(
+        qf, why="per velocity of the motors: test_led_motion.py", of=("four-bar", "slider-crank", "delta")
+    ),
     "internal_efforts": Row(q, why="a basis: test_choice_laws.py"),
     "mobility": Row(q, {"degrees_of_freedom": "", "redundant": "", "singular_values": None}, of=LOOPS),
     "mobility_map": Row(q, {"degrees_of_freedom": "", "singularity": "", "locked_freedoms": ""}, of=LOOPS),

@@ -55,7 +55,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.optional) in.name.pop_back();
     if (in.name[0] == 'q') in.size = Size::q;
     if (in.name == "cached") in.size = Size::cached;
-    if (in.name == "multipliers") in.size = Size::rows;
+    if (in.name == "multipliers" || in.name == "rates") in.size = Size::rows;
     if (in.name == "near") in.size = Size::near;
     if (in.name == "loop_efforts") in.size = Size::loop_efforts;
     if (in.name == "weights") in.size = Size::weights, in.by_keyword = true;

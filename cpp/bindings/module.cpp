@@ -72,9 +72,13 @@ ConstraintDescription to_constraint(const py::dict& d) {
   c.name = d["name"].cast<std::string>();
   const auto name = d["kind"].cast<std::string>();
   if (name == "Target") {  // a closing joint from the ground to where the call wants the frame
+    if (c.joint = d["joint"].cast<std::string>(); !c.joint.empty()) {
+      c.kind = LoopJoint(), c.target = Target::coordinates;
+      return c;
+    }
     const bool turned = d["turned"].cast<bool>();
     c.kind = LoopJoint(turned ? JointKind::fixed : JointKind::spherical, {}, turned ? 6 : 3);
-    c.parent = "ground", c.child = d["frame"].cast<std::string>(), c.aimed = true;
+    c.parent = "ground", c.child = d["frame"].cast<std::string>(), c.target = Target::frame;
     c.at_parent = c.at_child = Transform<double>::identity();
     return c;
   }

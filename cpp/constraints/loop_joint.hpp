@@ -7,7 +7,7 @@
 // short way in constraint_rows.hpp. The mathematics of each joint is in joints/closing.hpp.
 //
 // What moves along it, where a motor drives it or its armature counts, are rows of the other kind: its velocities psi^T V, psi being the
-// dual basis of the motion space (see joints/closing.hpp).
+// dual basis of the motion space (see joints/closing.hpp). Where calls lead it, their residual is what its coordinates are off by.
 //
 // The frame on the parent may be carried along by laws of time; X and V are then relative to the moving frame.
 #pragma once
@@ -69,10 +69,12 @@ struct LoopJoint : BetweenBodies {
     Motion<T> A, bias;
     if (m.accelerates) A = apparent_acceleration(m);
     if (moves) {
-      const T near[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
+      const T none[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
+      T off[6] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
       ReadJoint<T> read;
-      read_joint(joint, moves, constants, m.X, m.V, near, read);
-      for (int r = 0; r < held; ++r) row[r].force = read.psi[r], row[r].residual = T(0.0);
+      read_joint(joint, moves, constants, m.X, m.V, m.target ? m.target : none, read);
+      if (m.target) visit_every(joint, moves, [&](auto type) { type.difference(m.target, read.q, off); });
+      for (int r = 0; r < held; ++r) row[r].force = read.psi[r], row[r].residual = off[r];
       bias = read.bias;
     } else {
       ClosingJoint<T> closing;

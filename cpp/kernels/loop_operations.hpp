@@ -115,7 +115,7 @@ SARRUS_KERNEL(velocity_plain, return changed_velocity(call, none, in + 2, true, 
 SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false, out + tree.nv);)
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
-SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], out));)
+SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out));)
 // what is left stands behind the configuration: whether it is little enough is for the caller to say
 SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
@@ -135,5 +135,7 @@ SARRUS_KERNEL(actuator_efforts, {
   if (!call.parameters.exact || tree.loops.rows == 0) return said;
   return select(forbidden(tree, arena, motion, in[3], in[4]) > T(1.0), T(contradictory), said);
 })
+SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
+                                                          place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
 
 }  // namespace sarrus

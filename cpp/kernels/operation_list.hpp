@@ -103,10 +103,11 @@ enum Fact : unsigned {
   X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides | on_loops)                    \
   X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)                         \
   X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                           \
-  X(least_motion, "q v a? weight time? pfaffian_values?", "v", 0)                                         \
+  X(least_motion, "q v a? weight rates? time? pfaffian_values?", "v", 0)                                  \
   X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                              \
-  X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion)
+  X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \
+  X(loop_jacobian, "q time? pfaffian_values?", "6u", at_frame)
 
 #define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
 

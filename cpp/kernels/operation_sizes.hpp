@@ -12,7 +12,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input == "time" || input == "restitution") return 1;
   if (input == "near") return t.loop_nq;
   if (input == "loop_efforts") return t.loop_nv;
-  if (input == "multipliers") return t.loops.rows;
+  if (input == "multipliers" || input == "rates") return t.loops.rows;
   if (input == "pfaffian_values") return t.loops.pfaffian_values;
   if (input == "scale") return t.nv + t.loops.rows;
   if (input == "weights" || input == "preload") return t.loops.actuators;

@@ -36,7 +36,7 @@
   EXTERN template class SubstructuredEquation<T>;                                                                               \
   EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                      \
   EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool,            \
-                                                  OffLoops<T>*);                                                                \
+                                                  OffLoops<T>*, T*, T*);                                                        \
   EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                    \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 

@@ -84,7 +84,7 @@ template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffi
   T defect = T(0.0);
   for (int i = 0; i < tree.loops.constraints && pfaffian_values; ++i) {
     const Constraint& c = tree.loops.constraint[i];
-    if (!c.aimed || !c.turns) continue;
+    if (c.target != Target::frame || !c.turns) continue;
     const Mat3<T> R = target_pose(c, pfaffian_values + c.values).R;
     const Vec3<T> x = Vec3<T>(R.row(0)), y = Vec3<T>(R.row(1)), z = Vec3<T>(R.row(2)) - cross(x, y);
     defect += square(T(dot(x, x) - T(1.0))) + square(T(dot(y, y) - T(1.0))) + square(dot(x, y)) + dot(z, z);

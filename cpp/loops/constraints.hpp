@@ -149,7 +149,7 @@ SARRUS_NOINLINE void rows_between_bodies(const Tree& tree, Arena& arena, const L
   RelativeMotion<T> m;
   Columns<T> l;
   const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
-  const bool plain = joint && joint->plain(), moving = out.gamma && s.link;
+  const bool plain = joint && joint->plain() && c.target != Target::coordinates, moving = out.gamma && s.link;
   relative_motion(tree, arena, s, c, m, l, !plain || out.residual, out.scale ? out.mobility : nullptr);
   plain ? plain_joint_rows(s, c, *joint, m, l, moving, out) : force_rows(c, m, l, moving, out);
 }

@@ -12,6 +12,9 @@
 // (u = S^T y / w), and with a preload p the motors share what it leaves: tau - S p.
 #pragma once
 
+#include <optional>
+
+#include "../dynamics/frames.hpp"
 #include "answers.hpp"
 #include "constrained_dynamics.hpp"
 
@@ -62,10 +65,16 @@ template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& ar
   }
 }
 
-/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
+/// The equation of the motors, factorised; a right-hand side is to come.
+template <class T> struct MotorEquation {
+  LoopEquation<T> e;
+  Factor<T> factor;
+  const T* motors;  // of each velocity: what a motor's one counts, or 0
+};
+
 template <class T>
-T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent, const Motion<T>* stored, const T* tau,
-            const Sharing<T>& sharing, T* u, OffLoops<T>* off) {
+MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent,
+                                const Motion<T>* stored, const Sharing<T>& sharing, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
   T *weight = nullptr, passive = T(tolerances::passive);
@@ -102,12 +111,10 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
   }
-  for (int k = 0; k < nv; ++k) b[k] = tau[k];
+  for (int k = 0; k < nv + rows; ++k) b[k] = T(0.0);
   for (int r = 0; r < rows; ++r) {
-    b[nv + r] = T(0.0);
     mu[r] = r < loops.rows ? scale[r] * T(tolerances::passive) : T(0.0);
   }
-  if (sharing.preload) take_preload(tree, arena, static_cast<const T*>(J), sharing.preload, b);
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, mobility, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
   if (weight) {  // or light motors would not count
@@ -118,21 +125,36 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   if (loops.substructures)
     e.pieces = new (arena.take<SubstructuredEquation<T>>(1))
         SubstructuredEquation<T>(tree, arena, state, in_parent, stored, {nullptr, true, motors, soft + loops.rows, passive});
+  return {e, e.pieces ? e.pieces->factorise(arena) : factorise(e.solved(), arena, epsilon, mu), motors};
+}
+
+/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
+template <class T>
+T share_out(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T* tau, const T* preload, T* u, OffLoops<T>* off) {
+  LoopEquation<T>& e = m.e;
   const Saddle<T>& matrix = e.solved();
-  const Factor<T> factor = e.pieces ? e.pieces->factorise(arena) : factorise(matrix, arena, epsilon, mu);
+  for (int k = 0; k < tree.nv; ++k) e.b[k] = tau[k];
+  if (preload) take_preload(tree, arena, e.matrix.J, preload, e.b);
   T* y = arena.take<T>(matrix.tree.nv + matrix.rows);
-  const T error = refine(matrix, arena, factor, e.lifted(arena, b), y, 60);
+  const T error = refine(matrix, arena, m.factor, e.lifted(arena, e.b), y, 60);
   const T* x = e.lowered(arena, y);
   if (off && any(off->open > T(0.0))) {
-    for (int k = 0; k < nv; ++k) e.terms += tau[k] * tau[k] * mobility[k];
-    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, factor}, off->open, true), T(2.0), off->fault);
+    for (int k = 0; k < tree.nv; ++k) e.terms += tau[k] * tau[k] * e.matrix.mobility[k];
+    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, m.factor}, off->open, true), T(2.0), off->fault);
   }
-  for (int k = 0; k < loops.actuators; ++k) {
-    const int carrier = loops.actuator[k];
-    u[k] = carrier < nv ? x[carrier] * motors[carrier] : x[carrier];
-    if (sharing.preload) u[k] += sharing.preload[k];
+  for (int k = 0; k < tree.loops.actuators; ++k) {
+    const int carrier = tree.loops.actuator[k];
+    u[k] = carrier < tree.nv ? x[carrier] * m.motors[carrier] : x[carrier];
+    if (preload) u[k] += preload[k];
   }
   return error;
+}
+
+template <class T>
+T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> in_parent, const Motion<T>* stored, const T* tau,
+            const Sharing<T>& sharing, T* u, OffLoops<T>* off) {
+  MotorEquation<T> motors = motor_equation(tree, arena, state, in_parent, stored, sharing, off);
+  return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
 /// Of generalised forces [N m].
@@ -206,6 +228,40 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   LoopState<T> state = {in.q, in.v, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
   return sqrt(share_out(tree, arena, state, work.poses(), work.columns, tau, sharing, u, off) / size);
+}
+
+/// G (6 x actuators): what a frame's velocity is per velocities of the motors, V = G u-dot, while what drives the loops rests. By virtual work a
+/// row is what the motors must do against a unit of load on the frame: of motors that depend on one another the least. Returns what of the
+/// frame's motion no motor determines, relative.
+template <class T>
+T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, const Frame& f, T* out) {
+  const int nu = tree.loops.actuators;
+  T *J = arena.take<T>(6 * tree.nv), missing = T(0.0), size = T(0.0);
+  frame_jacobian<T>(tree, k, f, J, nullptr);
+  const bool open = tree.loops.rows + tree.loops.motor_rows == 0;
+  std::optional<MotorEquation<T>> motors;
+  if (!open)
+    motors.emplace(
+        motor_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, Sharing<T>{}, static_cast<OffLoops<T>*>(nullptr)));
+  for (int i = 0; i < 6; ++i) {
+    const Arena::Scope scope(arena);
+    const T unit = T(i < 3 ? 1.0 : 1.0 / (tree.length * tree.length));
+    T* row = J + i * tree.nv;
+    size += squared_size(tree, static_cast<const T*>(row)) * unit;
+    if (!open) {
+      missing +=
+          share_out(tree, arena, *motors, static_cast<const T*>(row), static_cast<const T*>(nullptr), out + i * nu,
+                    static_cast<OffLoops<T>*>(nullptr)) *
+          unit;
+      continue;
+    }
+    for (int a = 0; a < nu; ++a) {
+      T& mine = row[tree.loops.actuator[a]];
+      out[i * nu + a] = mine, mine = T(0.0);
+    }
+    missing += squared_size(tree, static_cast<const T*>(row)) * unit;
+  }
+  return sqrt(missing / select(size > T(0.0), size, T(1.0)));
 }
 
 }  // namespace sarrus

@@ -25,10 +25,12 @@ template <class T> SARRUS_INLINE void hold_inertias(const Tree& tree, const T* w
 }
 
 /// The matrix at q with M, or with 1 in its place; on the right are zeros. With weights (nv) the velocities are x = weight y, and the matrix
-/// is that of y: a joint is held where they are 0, and with M the others are 1. `off`, if asked for: how far q is off the loops.
+/// is that of y: a joint is held where they are 0, and with M the others are 1. If asked for: `off`, how far q is off the loops; `target`, c; `J`
+/// without weights, in `unweighed`.
 template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
-                                const T* pfaffian_values, bool plain, OffLoops<T>* off = nullptr) {
+                                const T* pfaffian_values, bool plain, OffLoops<T>* off = nullptr, T* target = nullptr,
+                                T* unweighed = nullptr) {
   const Loops& loops = tree.loops;
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   LoopEquation<T> e = mass_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {weight, plain});
@@ -38,7 +40,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
   for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motors have no say here
   ConstraintRows<T> out;
-  out.J = J, out.scale = e.scale, out.mobility = e.matrix.mobility, out.off = off;
+  out.J = J, out.target = target, out.scale = e.scale, out.mobility = e.matrix.mobility, out.off = off;
   if (weight) {  // by a unit of y, each velocity's share
     T* moved = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) moved[k] = e.matrix.mobility[k] * weight[k] * weight[k];
@@ -51,6 +53,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
     leave_out_massless(tree, mobility);
     e.matrix.mobility = mobility;
   }
+  for (int k = 0; unweighed && k < loops.entries; ++k) unweighed[k] = J[k];
   e.matrix.J = J;
   if (!plain && loops.rotor_rows > 0 && !e.pieces) add_rotors(tree, arena, state, out.mobility, J, e);
   if (weight) weigh_columns(tree, e.matrix.constraints, weight, J);
@@ -152,19 +155,21 @@ T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size
 }
 
 /// v + dv with J (v + dv) = c, where dv is the least that the weights (nv) allow: 0 where a velocity is held. With `a`, accelerations at v:
-/// a + da with J (a + da) = gamma. Returns the relative residual.
+/// a + da with J (a + da) = gamma. `rates` (rows, or null): what calls that lead frames and joints add to c, or to gamma. Returns the
+/// relative residual.
 template <class T>
-T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const T* weight, const T* time,
+T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const T* weight, const T* rates, const T* time,
                const T* pfaffian_values, T* out) {
   const T* x = a ? a : v;
   for (int k = 0; k < tree.nv; ++k) out[k] = x[k];
   if (tree.loops.rows == 0) return T(0.0);
-  LoopEquation<T> e = metric_equation(tree, arena, q, weight, time, pfaffian_values, true);
-  T *J = arena.take<T>(tree.loops.entries), *missing = e.b + tree.nv, *size = a ? arena.take<T>(tree.loops.rows) : nullptr;
-  ConstraintRows<T> asked;
-  asked.J = J, asked.target = missing;
-  constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), asked, 0, tree.loops.constraints);
-  if (a) constraint_bias(tree, arena, q, v, time, pfaffian_values, missing, size);
+  T *J = arena.take<T>(tree.loops.entries), *c = arena.take<T>(tree.loops.rows),
+    *size = a ? arena.take<T>(tree.loops.rows) : nullptr;
+  LoopEquation<T> e = metric_equation(tree, arena, q, weight, time, pfaffian_values, true, static_cast<OffLoops<T>*>(nullptr),
+                                      a ? nullptr : c, J);
+  if (a) constraint_bias(tree, arena, q, v, time, pfaffian_values, c, size);
+  T* missing = e.b + tree.nv;
+  for (int r = 0; r < tree.loops.rows; ++r) missing[r] = rates ? c[r] + rates[r] : c[r];
   e.terms = size_of_motion<T>(e, x, missing, size);
   add_motion_along_rows(tree, J, x, T(-1.0), missing);
   const LoopSolution<T> solution = solve_tightly(e, arena, e.b);

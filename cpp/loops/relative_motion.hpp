@@ -84,7 +84,7 @@ template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, c
 }
 
 template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>& s, const Constraint& c) {
-  if (c.aimed && s.pfaffian_values) return target_pose(c, s.pfaffian_values + c.values);
+  if (c.target == Target::frame && s.pfaffian_values) return target_pose(c, s.pfaffian_values + c.values);
   const Transform<T> X = cast<T>(c.X_parent);
   return c.parent == 0 ? X : s.X[c.parent] * X;
 }
@@ -171,6 +171,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     l.drive = m.X.to_child(l.drive);
     m.V = m.V + l.drive * T(-1.0);
   }
+  m.target = c.target == Target::coordinates && s.pfaffian_values ? s.pfaffian_values + c.values : nullptr;
   m.accelerates = s.link;
   if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
 }

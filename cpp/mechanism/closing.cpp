@@ -74,7 +74,20 @@ void Mechanism::add_motion(const Description& d, int joint, const Constraint& c)
   motions_.push_back(std::move(motion));
 }
 
+/// The velocities of a joint that closes a loop, as rows that lead it to coordinates which come with the call.
+Constraint Mechanism::led_joint(const Description& d, const ConstraintDescription& o) {
+  std::size_t j = 0;
+  while (j < d.joints.size() && d.joints[j].name != o.joint) ++j;
+  if (j == d.joints.size() || !joints_[j].closes_a_loop)
+    throw ModelError("constraint '" + o.name + "' leads joint '" + o.joint + "', which closes no loop");
+  Constraint c = motions_[joints_[j].constraint];
+  c.target = Target::coordinates, c.values = tree_.loops.pfaffian_values;
+  tree_.loops.pfaffian_values += loop_motions_[joints_[j].constraint].nq;
+  return c;
+}
+
 Constraint Mechanism::other_constraint(const Description& d, const ConstraintDescription& o) {
+  if (o.target == Target::coordinates) return led_joint(d, o);
   Constraint c{};
   c.kind = o.kind;
   visit_constraint(c.kind, [&](const auto& kind) {
@@ -85,8 +98,8 @@ Constraint Mechanism::other_constraint(const Description& d, const ConstraintDes
       c.X_parent = frames_.at(o.parent).X * o.at_parent;
       c.X_child = frames_.at(o.child).X * o.at_child;
       place_between(o.parent, o.child, c);
-      if (!o.aimed) return;
-      c.aimed = true, c.turns = kind.rows() == 6, c.values = tree_.loops.pfaffian_values;
+      if (o.target == Target::none) return;
+      c.target = o.target, c.turns = kind.rows() == 6, c.values = tree_.loops.pfaffian_values;
       tree_.loops.pfaffian_values += c.turns ? 12 : 3;
     } else {
       along(d, o, c);

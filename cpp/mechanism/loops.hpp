@@ -6,6 +6,9 @@
 namespace sarrus {
 
 /// Rows that tie velocities to each other: its place among those of all constraints, what it ties, and of which kind it is.
+/// What calls give of a constraint: where the child's frame is to be, or which coordinates the joint between the bodies is to have.
+enum class Target : char { none, frame, coordinates };
+
 struct Constraint {
   int row, rows;
   int entry;          // where its block of J starts, rows x columns, column by column, within the blocks of all constraints
@@ -22,7 +25,7 @@ struct Constraint {
   Transform<double> X_parent, X_child;
   Mat3<double> R_described;                     // the frames' axes in those in which its wrench is told
   std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
-  bool aimed;  // the frame on the parent, the ground, comes with the call: where the child's is to be
+  Target target;
 
   // between coordinates
   const int* coordinate;  // of each column, in q

@@ -49,7 +49,9 @@ struct ConstraintDescription {
   std::string parent, child;
   Transform<double> at_parent, at_child;  // its frames; its wrench is told in the child's axes
   std::vector<Coordinate> coordinates;
-  bool aimed = false;  // calls lead the child to a point or a pose: its kind is that of a joint from the ground to there
+  Target target = Target::
+      none;  // a frame: calls lead the child to a point or a pose, and its kind is that of a joint from the ground to there
+  std::string joint;  // one that closes a loop: calls give the coordinates that it is to have
 };
 
 struct FrameDescription {
@@ -141,6 +143,7 @@ class Mechanism {
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
+  Constraint led_joint(const Description&, const ConstraintDescription&);
   void along(const Description&, const ConstraintDescription&, Constraint& c);
 
   std::vector<int> order_;  // described bodies, ground first (-1), depth first

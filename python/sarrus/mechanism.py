@@ -10,7 +10,7 @@ from ._renamed import raise_renamed
 from .analysis import linearization
 from .analysis.actuation import efforts
 from .analysis.actuation import joint_wrenches as wrenches
-from .analysis.assembly import position
+from .analysis.assembly import position, rates
 from .analysis.mobility import loosening, report
 from .analysis.scaling import units_of_motion
 from .dynamics.loop_operations import LoopFunctions
@@ -82,6 +82,8 @@ class Mechanism(LoopFunctions):
     random = position.random
     complete_velocity = position.complete_velocity
     complete_acceleration = position.complete_acceleration
+
+    _holding = rates.holding  # which projections ask
 
     # motors, and what joints carry
     actuation_matrix = efforts.actuation_matrix

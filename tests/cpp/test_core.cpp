@@ -249,6 +249,7 @@ class States {
                              "weight",
                              "weights",
                              "preload",
+                             "rates",
                              "scale",
                              "gains",
                              "steps"}) {

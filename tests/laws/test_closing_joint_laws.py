@@ -413,29 +413,108 @@ def test_a_closing_joint_goes_round():
         robot.assemble(fixed=dict.fromkeys(["motor", "pin1", "pin2", "pivot"], 0.1))
 
 
-@law
-@given(RECUTS, seeds())
-def test_states_are_told_in_any_tree(closed, seed):
-    """There and back: coordinates, velocities and accelerations of another tree are those of the state they came from."""
-    here = recut(closed, np.random.default_rng(seed))
-    robot, q, v = here.robot, here.q, here.v
-    a = robot.forward_dynamics(q, v, here.tau)
+def other_trees(robot):
+    """Names of all joints of trees in which one of those stands that close loops."""
     for name in robot.loop_joints:
         if robot.joint(name).type.nv == 0 or robot.joint(name).type.kind in ("Fixed", "Free"):
             continue
         try:
-            other = Recut(robot, (name,))
+            yield Recut(robot, (name,))
         except sarrus.ModelError:  # a joint that laws of time carry along closes its loop wherever it is
             continue
+
+
+@law
+@given(RECUTS, seeds())
+def test_states_are_told_in_any_tree(closed, seed):
+    """There and back: the configuration of another tree is that of the state it came from, and what its joints say of rates makes them all."""
+    here = recut(closed, np.random.default_rng(seed))
+    robot, q, v = here.robot, here.q, here.v
+    a = robot.forward_dynamics(q, v, here.tau)
+    states = robot.joint_states(q, v, a)
+    for other in other_trees(robot):
         there = other.there(q)
-        rates = other.velocity_there(q, v)
-        speeding = other.acceleration_there(q, v, a)
+        rates = {name: states.v[name] for name in other.robot.joints}
+        speeding = {name: states.a[name] for name in other.robot.joints}
         compared(
             [
                 [q, v, a],
-                [other.back(there, q), other.rates_back(rates, q, there), other.rates_back(speeding, q, there, rates)],
+                [
+                    other.back(there, q),
+                    robot.complete_velocity(q, rates),
+                    robot.complete_acceleration(q, v, speeding),
+                ],
             ]
         )
+
+
+@law
+@given(RECUTS, seeds())
+def test_configurations_led_by_any_joints(closed, seed):
+    """With all joints of another tree moved a little, mechanisms cut anywhere close in the same configuration, one or many, from near or by a path."""
+    rng = np.random.default_rng(seed)
+    here = recut(closed, rng)
+    robot, q = here.robot, here.q
+    aside = robot.project_configuration(robot.integrate(q, 1e-3 * rng.normal(size=robot.nv)), metric="euclidean")
+    for other in other_trees(robot):
+        now, goal = (robot.joint_states(x).q for x in (q, aside))
+        fixed = {name: goal[name] for name in other.robot.joints}
+        compared(
+            [
+                [aside] * 3,
+                [
+                    robot.assemble(q, fixed=fixed),
+                    robot.assemble(np.stack([q, q]), fixed=fixed)[1],
+                    robot.project_configuration(
+                        robot.assemble(aside, fixed=fixed), locked=list(other.robot.joints), metric="euclidean"
+                    ),
+                ],
+            ]
+        )
+        for name in set(other.robot.joints) & set(robot.loop_joints):
+            path = robot.follow({name: np.stack([now[name], goal[name]])}, q)
+            there = robot.joint_states(path[-1], near=goal).q[name]
+            if robot.joint(name).type.quaternion:
+                there = there * np.sign(there[:4] @ goal[name][:4])
+            np.testing.assert_allclose(there, goal[name], atol=RECUT)
+            assert np.abs(robot.constraint_residual(path)).max() < RECUT
+
+
+@law
+@given(closed_mechanisms(), seeds())
+def test_frames_are_led_by_their_rates(closed, seed):
+    """A frame that is given the velocity and acceleration that it has moves as it does, in either axes, with its turn or its origin's alone."""
+    robot, q, v = closed.robot, closed.q, closed.v
+    a = robot.forward_dynamics(q, v, closed.tau, time=closed.time)
+    frame = sorted(robot.bodies)[seed % len(robot.bodies)]
+    for axes in ("frame", "world_aligned"):
+        V = robot.velocity(q, v, frame, expressed_in=axes)
+        A = robot.acceleration(q, v, a, frame, expressed_in=axes)
+        for part in (slice(0, 6), slice(3, 6)):
+            v_ = robot.complete_velocity(q, {}, frames={frame: V[part]}, expressed_in=axes, time=closed.time)
+            assert_equal(
+                robot.velocity(q, v_, frame, expressed_in=axes)[part], V[part], RECUT, max(1.0, np.abs(V).max())
+            )
+            a_ = robot.complete_acceleration(q, v, {}, frames={frame: A[part]}, expressed_in=axes, time=closed.time)
+            A_ = robot.acceleration(q, v, a_, frame, expressed_in=axes)
+            assert_equal(A_[part], A[part], RECUT, max(1.0, np.abs(A).max()))
+            for x, c in (
+                (v_, robot.constraint_velocity(q, time=closed.time)),
+                (a_, robot.constraint_bias(q, v, time=closed.time)),
+            ):
+                J = robot.constraint_jacobian(q, time=closed.time)
+                assert_equal(J @ x, c, RECUT, max(1.0, np.abs(c).max()))
+    both, status = robot.complete_velocity(
+        np.stack([q, q]),
+        {},
+        frames={frame: np.stack([V, np.nan * V])},
+        return_status=True,
+        expressed_in=axes,
+        time=closed.time,
+    )
+    assert status[0] == 0
+    assert status[1] != 0
+    assert np.isnan(both[1]).all()
 
 
 def test_the_other_set_of_angles():

@@ -19,6 +19,7 @@ MEANT = {
     "base_acceleration": lambda c: [np.zeros(6)],
     "time": lambda c: [0.0],
     "locked": lambda c: [(), []],
+    "frames": lambda c: [{}],
     "restitution": lambda c: [0],
     "expressed_in": lambda c: ["frame"],
     "end_points": lambda c: [[]],

@@ -20,8 +20,8 @@ MOST_AXES = 32  # that NumPy's oldest version can have
 
 
 def _of_joint(robot: LoopFunctions, name: str, value: ArrayLike, what: str = "coordinates") -> Array:
-    """Numbers (..., n) of a joint of the tree, as many as it has coordinates, or velocities."""
-    joint = robot._tree_joint(name, f"{what} in {'q' if what == 'coordinates' else 'v'}")
+    """Numbers (..., n) of a joint, as many as it has coordinates, or velocities."""
+    joint = robot.joint(name).type
     count, x = joint.nq if what == "coordinates" else joint.nv, real_array(f"{what} of joint '{name}'", value)
     if count == 1 and (x.ndim == 0 or x.shape[-1] != 1):
         x = x[..., None]
@@ -37,9 +37,12 @@ def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
     x = _of_joint(robot, name, value)
     if not np.isfinite(x).all():
         raise StateError(f"coordinates of joint '{name}' must be finite; got {np.array2string(x, threshold=12)}")
-    q = np.broadcast_to(robot.neutral(), (*x.shape[:-1], robot.nq)).copy()
-    q[..., robot.joint(name).q_slice] = x
-    return robot.normalize(q)[..., robot.joint(name).q_slice]
+    if not robot.joint(name).type.quaternion:
+        return x
+    size = np.linalg.norm(x[..., :4], axis=-1, keepdims=True)
+    if not (size > 0.0).all():
+        raise StateError(f"the quaternion of joint '{name}' is no rotation; got {np.array2string(x, threshold=12)}")
+    return np.concatenate([x[..., :4] / size, x[..., 4:]], axis=-1)
 
 
 def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many: bool = False) -> dict[str, Array]:
@@ -54,14 +57,19 @@ def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many
 
 
 def velocities_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], what: str) -> Array:
-    """(..., nv) with joints' velocities, or accelerations, as given; zero for the others."""
-    if not isinstance(by_joint, Mapping):
-        raise TypeError(f"{what} are a mapping of joints to numbers; got {by_joint!r}")
-    checked = {name: _of_joint(robot, name, value, what) for name, value in by_joint.items()}
+    """(..., nv) with joints' velocities, or accelerations, as given; zero for the others. Joints that close loops have none there."""
+    checked = rates_of(robot, by_joint, what)
     v = np.zeros((*common_axes({f"{what} of joint '{name}'": x.shape[:-1] for name, x in checked.items()}), robot.nv))
     for name, x in checked.items():
-        v[..., robot.joint(name).v_slice] = x
+        v[..., robot._tree_joint(name, f"{what} in v").v_slice] = x
     return v
+
+
+def rates_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], what: str) -> dict[str, Array]:
+    """Velocities, or accelerations, (..., nv of the joint) per joint."""
+    if not isinstance(by_joint, Mapping):
+        raise TypeError(f"{what} are a mapping of joints to numbers; got {by_joint!r}")
+    return {name: _of_joint(robot, name, value, what) for name, value in by_joint.items()}
 
 
 def start_near(
@@ -82,7 +90,8 @@ def start_near(
             joint, index, prescribed = coordinate
             q[..., robot.joint(joint).q_slice.start + index] = prescribed
     for name, value in by_joint.items():
-        q[..., robot.joint(name).q_slice] = value
+        if not robot.joint(name).closes_loop:
+            q[..., robot.joint(name).q_slice] = value
     return q
 
 

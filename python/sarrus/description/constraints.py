@@ -299,20 +299,22 @@ class _BetweenFrames:
 
 @dataclass(frozen=True)
 class TargetSpec(ConstraintSpec):
-    """A frame that calls lead to a point of the world, or (`turned`) to a pose; only mechanisms that close loops for others have any."""
+    """What calls lead: a frame to a point of the world, or (`turned`) to a pose, or a joint that closes a loop to coordinates.
 
-    frame: str
-    turned: bool
+    Only mechanisms that close loops for others have any.
+    """
 
-    @property
-    def bodies(self) -> tuple[str, ...]:
-        return ("ground", self.frame)
+    frame: str = ""
+    turned: bool = False
+    joint: str = ""
+    bodies: tuple[str, ...] = ("ground", "ground")
 
     def _core_terms(self) -> dict[str, Any]:
-        return ConstraintSpec._core_terms(self) | {"frame": self.frame, "turned": self.turned}
+        what = {"frame": self.frame, "turned": self.turned, "joint": self.joint}
+        return ConstraintSpec._core_terms(self) | what
 
     def __str__(self) -> str:
-        return f"{self.name}: {'pose' if self.turned else 'point'}"
+        return f"{self.name}: {'coordinates' if self.joint else 'pose' if self.turned else 'point'}"
 
 
 def twelve(placement: Transform) -> list[float]:

@@ -14,11 +14,11 @@ from .. import _core
 from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status, tolerances
 from .._showing import Brief, largest, table
-from ..description.constraints import PfaffianSpec
+from ..description.constraints import PfaffianSpec, TargetSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
-from .options import BatchOptions, Metric, Solver, TimeOptions, Wrenches, shows_options
+from .options import BatchOptions, FrameTimeOptions, Metric, Solver, TimeOptions, Wrenches, shows_options
 from .states import of_states
 
 if TYPE_CHECKING:
@@ -206,6 +206,23 @@ class LoopFunctions(StateFunctions):
         True
         """
 
+    @_operation
+    def loop_jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameTimeOptions]) -> Array:
+        """The Jacobian (..., 6, nu) of a frame on the closed loops: its velocity is J times the motors' velocities, in the order of `actuated`.
+
+        What laws of time prescribe comes besides. Of motors that depend on one another each takes the share of least norm. Where the motors do not
+        determine how the frame moves, a StateError says so; in a batch the status is 3.
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.delta()
+        >>> q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
+        >>> J = robot.loop_jacobian(q, "platform", expressed_in="world_aligned")[3:]
+        >>> v = robot.complete_velocity(q, dict(zip(robot.actuated, [0.1, -0.2, 0.3])))
+        >>> bool(np.allclose(J @ [0.1, -0.2, 0.3], robot.velocity(q, v, "platform", expressed_in="world_aligned")[3:]))
+        True
+        """
+
     @of_states
     def joint_states(
         self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *,
@@ -375,14 +392,13 @@ class LoopFunctions(StateFunctions):
         """
         if "fixed" in options:
             raise TypeError("project_configuration() takes names of joints as locked=, no longer as fixed=")
-        project = _by_metric(metric, self._configuration_by_mass, self._configuration_plain)
         if isinstance(locked, str) or not isinstance(locked, Iterable):
             raise TypeError(f"locked are names of joints, such as ['motor']; got {locked!r}")
-        weight = None
-        for name in locked:
-            weight = np.ones(self.nv) if weight is None else weight
-            weight[self._tree_joint(name).v_slice] = 0.0
-        return project(q, weight, **options)
+        robot, weight, besides = self, None, {}
+        if names := tuple(locked):
+            robot, weight, besides = cast(Any, self)._holding(q, names, options.get("time"))
+        project = _by_metric(metric, robot._configuration_by_mass, robot._configuration_plain)
+        return project(q, weight, **besides, **options)
 
     @shows_options
     def impact(
@@ -490,13 +506,18 @@ def explain(
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
-    if operation != "project_configuration":
+    if operation not in ("project_configuration", "loop_jacobian"):
         raise_undecided(mechanism, operation, arguments)
-    name, gap = _worst(mechanism, mechanism.constraint_residual(result, time=arguments.get("time")))
+    name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_besides(arguments)))
     raise StateError(
         f"{operation} does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
         f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther"
     )
+
+
+def _besides(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What a call was given besides the state."""
+    return {name: arguments.get(name) for name in ("time", "pfaffian_values")}
 
 
 def _worst(mechanism: LoopFunctions, rows: Array, order: float = np.inf) -> tuple[str, float]:
@@ -509,20 +530,26 @@ def _worst(mechanism: LoopFunctions, rows: Array, order: float = np.inf) -> tupl
 
 def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
     """Say which constraint cannot be satisfied, or which joints lack a motor."""
-    q, time = arguments["q"], arguments.get("time")
-    J = mechanism.constraint_jacobian(q, time=time)
+    q, besides = arguments["q"], _besides(arguments)
+    J = mechanism.constraint_jacobian(q, **besides)
     if operation == "actuator_efforts":
         cast(Any, mechanism)._raise_not_realizable(**arguments)  # which says what is lacking
+    if operation == "loop_jacobian":
+        motors = ", ".join(map(repr, mechanism.actuated)) or "no motors"
+        raise StateError(f"{operation} has no answer: {motors} do not determine how the frame moves here")
     if operation == "least_motion":
         moving, v, a = np.asarray(arguments["weight"]) > 0.0, np.asarray(arguments["v"]), arguments.get("a")
-        rows = mechanism.constraint_velocity(q, time=time) if a is None else mechanism.constraint_bias(q, v, time=time)
+        rows = mechanism.constraint_velocity(q, **besides) if a is None else mechanism.constraint_bias(q, v, **besides)
+        rows = rows if arguments.get("rates") is None else rows + np.asarray(arguments["rates"])
         J, required = J * moving, rows - J @ (v if a is None else np.asarray(a))
         held = [f"'{name}'" for name in mechanism.joints if not moving[mechanism.joint(name).v_slice].all()]
+        specs = [c.spec for c in mechanism._constraints.values() if isinstance(c.spec, TargetSpec)]
+        held += [f"'{spec.joint or spec.frame}'" for spec in specs]
         operation, what = f"this motion of {', '.join(held) or 'nothing'}", "motion of the others"
     elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):
-        required, what = mechanism.constraint_bias(q, arguments["v"], time=time), "acceleration"
+        required, what = mechanism.constraint_bias(q, arguments["v"], **besides), "acceleration"
     else:
-        required, what = mechanism.constraint_velocity(q, time=time), "velocity"
+        required, what = mechanism.constraint_velocity(q, **besides), "velocity"
         if operation in VELOCITIES and not required.any():  # which rest satisfies
             raise StateError(
                 f"{operation} has no answer: this configuration is so near to a singular one that rounding decides which velocities "

@@ -1,7 +1,8 @@
 """Which joints are held and which frames led while loops are closed: prepared once, then each call is one of the core's.
 
 The core takes the steps (``cpp/loops/closing.hpp``), for one configuration or many, in the units of :mod:`sarrus.analysis.scaling`. A frame that is led
-somewhere is a closing joint from the ground to a place that comes with the call.
+somewhere is a closing joint from the ground to a place that comes with the call. A held joint of the tree keeps its velocities; of one that
+closes a loop these are rows, whose residual is what its coordinates are off by.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array
 from ..._core import tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
-from ...description.joints import LIMIT_MARGIN, TURN, middle, turns_into
+from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
 from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
-from ...errors import SarrusError
+from ...errors import ModelError, SarrusError, check_name
 from ...spatial import Transform
+from ..joint_targets import quoted
 from ..scaling import ScaledLoops, characteristic_length, coordinate_scale, sliding_velocities
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
@@ -41,25 +43,36 @@ class Closing:
 
     Attributes
     ----------
-    robot : the mechanism, with a constraint more for each frame that is led
+    robot : the mechanism, with a constraint more for each frame that is led, and each held joint that closes a loop
+    led : held joints that close loops; `targets` are the numbers of the frames, then their coordinates
     scale : (nv + nc,) how velocities and rows compare; 0 where a joint is held, and in rows that hold no positions
     moving : (nv,) what may move
     low, high : (nq,) limits of what may move; limited : whether there are any
-    places : where the coordinates of held joints stand in q; None where one is more than a number
+    simple : whether a number holds each joint, and `targets` are all that the core has to be told
     """
 
     def __init__(self, robot: LoopFunctions, frames: Frames, held: tuple[str, ...]) -> None:
-        to = (TargetSpec(target_name(frame), frame, turned) for frame, turned in frames)
-        self.robot = on_its_tree(robot, *to) if frames else robot
+        self.base, self.frames = robot, frames
+        self.led = tuple(name for name in held if robot.joint(name).closes_loop and robot.joint(name).type.nv)
+        if self.led and len(fitting(robot, held)) < len(held):
+            raise ModelError(
+                f"joints {quoted(held)} cannot all be given: they close a loop among themselves, so that their coordinates depend on each other"
+            )
+        to = [TargetSpec(target_name(frame), frame, turned, bodies=("ground", frame)) for frame, turned in frames]
+        to += [TargetSpec(target_name(f"joint {name}"), joint=name) for name in self.led]
+        self.robot = on_its_tree(robot, *to) if to else robot
+        neutral = [neutral_coordinates(robot.joint(name).type) for name in self.led]
         targets = np.concatenate(
-            [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames)]
+            [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames), *neutral]
         )
+        self.numbers, self.of_joints = len(targets), sum(map(len, neutral))
         # rows are as large as they usually are away from a special place, such as one where a rod has no length
         self.by_name = _by_name(robot)
         scale = np.where(sliding_velocities(robot), characteristic_length(robot.description), 1.0)
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
-        self.loops = ScaledLoops(self.robot, away, None, targets if frames else None)
+        self.loops = ScaledLoops(self.robot, away, None, targets if to else None)
         joints = [robot.joint(name) for name in robot.joints]
+        self.rows = [self.robot.constraint(spec.name).rows for spec in to]  # of frames, then of joints
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in held) for j in joints)])
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
@@ -73,18 +86,53 @@ class Closing:
                 self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
             if joint.type.whole_turns_return and joint.name not in driven:
                 self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
-        self.loop_limits = _loop_limits(robot, self.loops.length)
+        self.loop_limits = _loop_limits(robot, self.led, self.loops.length)
         self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any() or self.loop_limits is not None)
         self.scale = self.loops.scale(self.moving)
-        places = [robot.joint(name).q_slice for name in held]
-        simple = all(place.stop == place.start + 1 for place in places) and not robot._asks_for_rows
-        self.places = [place.start for place in places] if simple else None
+        self.simple = all(robot.joint(name).type.nq == 1 for name in held) and not robot._asks_for_rows
+        self.weight = self.scale[: robot.nv].copy()
+        # in q and v, of held joints with one coordinate; -1 where it is among the targets
+        self.places, self.v_places = (
+            [-1 if name in self.led else getattr(robot.joint(name), part).start for name in held]
+            for part in ("q_slice", "v_slice")
+        )
+
+    def of_frames(self, targets: Array | None) -> Array | None:
+        """Those of the targets (..., numbers) that lead frames; None without any."""
+        return targets[..., : self.numbers - self.of_joints] if targets is not None and self.frames else None
+
+    def targets(self, frames: Sequence[Array], coordinates: Mapping[str, Array], lead: tuple[int, ...]) -> Array | None:
+        """Numbers of frames and coordinates of joints as the core has them, (*lead, numbers); None where nothing is led."""
+        parts = [*frames, *(coordinates[name] for name in self.led)]
+        rows = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts]
+        return np.concatenate(rows, axis=-1) if rows else None
+
+    def values(self, q: ArrayLike, v: ArrayLike | None, targets: Array) -> Array:
+        """What the core is told of rows that come with the call: those that depend on the state, then targets (..., numbers)."""
+        if not self.base._asks_for_rows:
+            return targets
+        rows = self.base._pfaffian_numbers(q, v)
+        return np.concatenate([rows, np.broadcast_to(targets, (*rows.shape[:-1], self.numbers))], axis=-1)
 
     def at(self, time: Any, targets: Array | None) -> ScaledLoops:
         """The loops at a time, with frames led there."""
         loops = copy.copy(self.loops)
         loops.time, loops.targets = time, targets
         return loops
+
+    def nearby(self, q: Array, targets: Array | None, time: Any, steps: Array = NEAR) -> Array | None:
+        """The configuration (nq,) to which such steps lead from q; None where there is more to it, or to say about it.
+
+        The one call of a control loop: it checks no more than it must to be sure of the answer.
+        """
+        try:
+            solution = self.robot._close(q, self.scale, steps, time=time, pfaffian_values=targets)
+        except SarrusError:
+            return None
+        if not solution[-1] <= tolerances.closed:
+            return None
+        closed = solution[:-1].copy() if steps is NEAR else self.unwound(solution[:-1], q)
+        return None if self.limited and not self.within(closed, 0.0, time) else closed
 
     def unwound(self, q: Array, start: Array) -> Array:
         """The same configurations (..., nq) without needless whole turns: as near to the start as limits allow."""
@@ -114,13 +162,21 @@ def _by_name(robot: LoopFunctions) -> NDArray[np.intp]:
     return np.argsort(np.concatenate([np.zeros(0, np.intp), *order]))
 
 
-def _loop_limits(robot: LoopFunctions, length: float) -> tuple[Array, Array, Array, Array] | None:
+def neutral_coordinates(joint: JointType) -> Array:
+    """(nq,) of a joint at rest."""
+    return np.array([float(name == "qw") for name, _ in joint.coordinates])
+
+
+def _loop_limits(robot: LoopFunctions, led: Sequence[str], length: float) -> tuple[Array, Array, Array, Array] | None:
     """Of the coordinates of all joints that close loops: lower and upper limits, from where turns are counted, margins; None without limits."""
     joints = robot._closing_joints
-    if all(joint.limits is None or not np.isfinite(joint.limits).any() for joint in joints):
-        return None
     free = [(np.full(joint.type.nq, -np.inf), np.full(joint.type.nq, np.inf)) for joint in joints]
-    ranges = [joint.limits if joint.limits is not None else none for joint, none in zip(joints, free, strict=True)]
+    ranges = [
+        none if joint.limits is None or joint.name in led else joint.limits
+        for joint, none in zip(joints, free, strict=True)
+    ]
+    if not any(np.isfinite(limits).any() for limits in ranges):
+        return None
     low, high = (np.concatenate([limits[side] for limits in ranges]) for side in (0, 1))
     near = np.array([middle(*both) for both in zip(low.tolist(), high.tolist(), strict=True)])
     return low, high, near, LIMIT_MARGIN * np.concatenate([coordinate_scale(joint.type, length) for joint in joints])
@@ -158,16 +214,49 @@ def movable_frames(robot: LoopFunctions) -> set[str]:
     return set(robot.frames) - {"ground", *(f.name for f in robot.description.frames if f.body == "ground")}
 
 
+def check_frames(robot: LoopFunctions, frames: Any, of_joints: str) -> None:
+    """What frames are to do is a mapping, of frames."""
+    if not isinstance(frames, Mapping):
+        raise TypeError(f"frames are a mapping of frames to where they are to be; got {frames!r}")
+    for name in frames:
+        if name in robot._joints and name not in robot.frames:
+            raise ModelError(f"'{name}' is a joint, no frame: it belongs to {of_joints}=")
+        check_name("frame", name, robot.frames)
+
+
+def check_movable(robot: LoopFunctions, frame: str) -> None:
+    """Whether it can be led; looking for that takes as long as closing loops, so that it is asked where something new is made."""
+    if frame not in movable_frames(robot):
+        raise ModelError(f"frame '{frame}' is fixed to the ground: it cannot be led anywhere")
+
+
 def target_name(frame: str) -> str:
     """Name of the constraint that leads a frame."""
     return f"target of {frame}"
 
 
-def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any) -> Array | None:
-    """The configuration (nq,) to which a few steps lead from one that is nearly closed; None where there is more to it, or to say about it.
+def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
+    """Of these joints, those that close no loop with the ones before them."""
+    group: dict[str, str] = {}
 
-    The one call of a control loop: it checks no more than it must to be sure of the answer.
-    """
+    def root(body: str) -> str:
+        while body in group:
+            body = group[body]
+        return body
+
+    def ties(name: str) -> bool:
+        parent, child = root(robot.joint(name).parent), root(robot.joint(name).child)
+        if parent != child:
+            group[parent] = child
+        return parent != child
+
+    return [name for name in dict.fromkeys(joints) if ties(name)]
+
+
+def plain_question(
+    robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any
+) -> tuple[Closing, Array, Array | None] | None:
+    """What a control loop asks: how to close, the start with what is held, and targets. None where more has to be checked."""
     if type(near) is not np.ndarray or near.dtype is not FLOAT or near.shape != (robot.nq,):
         return None
     if not (time is None or type(time) is float) or not (fixed is None or type(fixed) is dict):
@@ -177,7 +266,7 @@ def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fix
     if targets:
         parts = []
         for name, value in targets.items():
-            x = value.matrix if type(value) is Transform else value
+            x = value.matrix if type(value) is Transform else np.array(value) if type(value) in (list, tuple) else value
             if type(x) is not np.ndarray or x.dtype is not FLOAT or (turned := x.shape == (4, 4)) is (x.shape == (3,)):
                 return None
             if turned and x[3].tolist() != [0.0, 0.0, 0.0, 1.0]:
@@ -185,29 +274,27 @@ def from_nearby(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fix
             frames += ((name, turned),)
             parts.append(x[:3].ravel() if turned else x)
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    held = tuple(fixed) if fixed else ()
+    values = fixed or {}
+    held = tuple(values)
     how = robot._prepared.get((frames, held))
     if how is None:
-        if not set(held) <= set(robot.joints) or not {name for name, _ in frames} <= movable_frames(robot):
+        if not set(held) <= robot._joints.keys() or not {name for name, _ in frames} <= movable_frames(robot):
             return None
         how = closing(robot, frames, held)
-    if how.places is None:
+    if not how.simple:
         return None
     q = near
     if held:
         q = near.copy()
-        for place, value in zip(how.places, (fixed or {}).values(), strict=True):
+        for place, value in zip(how.places, values.values(), strict=True):
             if type(value) not in (float, np.float64, int):
                 return None
-            q[place] = value
-    try:
-        solution = how.robot._close(q, how.scale, NEAR, time=time, pfaffian_values=numbers)
-    except SarrusError:
-        return None
-    if not solution[-1] <= tolerances.closed:
-        return None
-    q = solution[:-1].copy()
-    return None if how.limited and not how.within(q, 0.0, time) else q
+            if place >= 0:
+                q[place] = value
+        if how.led:
+            led = [values[name] for name in how.led]
+            numbers = np.array(led, float) if numbers is None else np.concatenate([numbers, led])
+    return how, q, numbers
 
 
 def from_each(

@@ -121,9 +121,8 @@ class Branch:
     def why(self, q: Array) -> str:
         """Where it ends, and why it does not go on."""
         robot = self.search.robot
-        at = {
-            name: np.array2string(q[robot.joint(name).q_slice], precision=6)[1:-1].strip() for name in self.search.held
-        }
+        now = robot.joint_states(q, time=self.search.loops.time).q
+        at = {name: np.array2string(now[name], precision=6)[1:-1].strip() for name in self.search.held}
         reached = ", ".join(f"{name} = {x}" for name, x in at.items())
         where = f", at {reached}" if reached else ""
         J = self.search.jacobian(q[None])[0]

@@ -157,7 +157,9 @@ def why_open(search: Search, q: Array) -> str:
     if others:
         text += f"; so do {quoted(others)}: they contradict one another, or none of them can close"
     if search.held:
-        free = Search(search.base, q, (), search.loops.time, 0, search.frames, search.loops.targets)
+        free = Search(
+            search.base, q, (), search.loops.time, 0, search.frames, search.how.of_frames(search.loops.targets)
+        )
         if free.nearest(10, TOLERANCE)[1] <= TOLERANCE:
             return f"{text}; loops do close where {quoted(search.held)} may move: the coordinates fixed for them contradict the loops"
     if off[name] < 1e-3:

@@ -8,7 +8,8 @@ by the same steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +17,27 @@ from numpy.typing import ArrayLike
 
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.options import DEFAULTS, SearchOptions, TimeOptions, shows_options
-from ...errors import AssemblyError, BranchEnd, ModelError, ShapeError, StateError, check_name
+from ...dynamics.options import DEFAULTS, FrameTimeOptions, SearchOptions, shows_options
+from ...errors import AssemblyError, BranchEnd, ModelError, SarrusError, ShapeError, StateError
 from ...spatial import Rotation, Transform
-from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near, velocities_of
-from .closing import EACH, Frames, closing, from_each, from_nearby, movable_frames, target_name
+from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near
+from .closing import (
+    EACH,
+    FAR,
+    NEAR,
+    Closing,
+    Frames,
+    check_frames,
+    check_movable,
+    closing,
+    from_each,
+    plain_question,
+    target_name,
+)
 from .continuation import Branch, checked_steps
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
-from .recut import Recut, recut, searched
+from .rates import Rates, completed
+from .recut import Recut, searched
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -84,15 +98,39 @@ def assemble(
 
 def _closed(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
     """Configurations with loops closed, joints held and frames where they should be."""
-    options = {name: x for name, x in options.items() if not _is_default(name, x)}
-    if not options.keys() - {"time"}:
-        closed = from_nearby(robot, targets, near, fixed, options.get("time"))
-        if closed is not None:
-            return closed
+    if options:
+        options = {name: x for name, x in options.items() if not _is_default(name, x)}
+    time = options.get("time")
+    plain = not options or options.keys() <= {"time"}
+    question = plain_question(robot, targets, near, fixed, time) if plain else None
+    if question and (closed := question[0].nearby(question[1], question[2], time)) is not None:
+        return closed
     tree, near = searched(robot, fixed, near=near)
+    if question and (closed := _after_a_jump(robot, tree, question, near, fixed, time)) is not None:
+        return closed
     if tree is None:
         return _looked_for(robot, targets, near, fixed, **options)
     return _looked_for_in(robot, tree, targets, near, fixed, **options)
+
+
+def _after_a_jump(
+    robot: LoopFunctions, tree: Recut | None, question: Any, near: Array, fixed: Any, time: Any
+) -> Array | None:
+    """What the search finds from its first start, where that closes the loops."""
+    how, q, targets = question
+    if tree is None:
+        return how.nearby(q, targets, time, FAR)
+    far = closing(tree.robot, how.frames, tuple(fixed or ()))
+    try:
+        start = tree.there(near, time)
+    except SarrusError:  # which the search will tell
+        return None
+    start[far.places] = list((fixed or {}).values())
+    for steps in (NEAR, FAR):
+        if (there := far.nearby(start, how.of_frames(targets), time, steps)) is not None:
+            back = tree.back_to(there, near, time, tuple(name for name in fixed or () if name not in how.led))
+            return how.nearby(back, targets, time)
+    return None
 
 
 def _looked_for_in(
@@ -101,7 +139,7 @@ def _looked_for_in(
 ) -> Any:  # fmt: skip
     """In the coordinates of another tree, unless a configuration of this one is nearly closed; where that fails, in these."""
     time, return_status = options.get("time"), checked_truth("return_status", return_status)
-    ours = recut(robot, fixed) is None  # whether all that is held stands in this tree too
+    ours = not any(robot.joint(name).closes_loop for name in fixed or ())
 
     def nearby(near: Any) -> tuple[Array, Array]:
         answer: tuple[Array, Array] = _looked_for(
@@ -110,7 +148,7 @@ def _looked_for_in(
         return answer
 
     q = state = None
-    if ours and near is not None and not isinstance(near, Mapping):
+    if near is not None and not isinstance(near, Mapping):
         q, state = nearby(near)
     if state is None or state.any():
         there = _looked_for(
@@ -119,9 +157,9 @@ def _looked_for_in(
         there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
         held = tuple(name for name in fixed or {} if name in robot.joints)
         back = tree.back(there, near, time, held)
-        if ours:  # closed to rounding in these coordinates, too
-            closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
-            back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
+        # closed to rounding in these coordinates, too
+        closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
+        back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
         q, state = _merged(q, state, back, other)
     if ours and state.any():
         more = _looked_for(robot, targets, near, fixed, return_status=return_status, **options)
@@ -152,18 +190,25 @@ def _looked_for(
     lead = common_axes(shapes)
     which: Frames = tuple(frames)
     numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
-    rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in numbers]
-    place = np.concatenate(rows, axis=-1) if rows else None
+
+    def to(those: Mapping[str, Array], which_states: Any = slice(None)) -> tuple[Closing, Array | None]:
+        """How to close with these joints held, and where they and the frames are to be."""
+        how = closing(robot, which, those)
+        targets = how.targets(numbers, those, lead)
+        return how, None if targets is None else targets.reshape(-1, how.numbers)[which_states]
+
     start = start_near(robot, near, kept, time, lead).reshape(math.prod(lead), robot.nq)
     if nearby or lead:
         time = None if time is None else np.broadcast_to(time, lead).ravel()
-        q, state = from_each(closing(robot, which, kept), start, place, time, tolerance, threads, nearby)
+        how, at = to(kept)
+        q, state = from_each(how, start, at, time, tolerance, threads, nearby)
         if len(kept) > len(held) and (open_ := state == 2).any():
-            at, when = (None if x is None else x[open_] for x in (place, time))
-            q[open_], state[open_] = from_each(closing(robot, which, held), start[open_], at, when, tolerance, threads)
+            how, at = to(held, open_)
+            when = None if time is None else time[open_]
+            q[open_], state[open_] = from_each(how, start[open_], at, when, tolerance, threads)
     else:
         for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
-            search = Search(robot, start[0], those, time, seed, which, None if place is None else place[0])
+            search = Search(robot, start[0], those, time, seed, which, to(those, 0)[1])
             q, left = search.nearest(starts, tolerance)
             if left <= tolerance:
                 break
@@ -249,7 +294,7 @@ def inverse_kinematics(
     >>> robot.inverse_kinematics({"platform": [(0.05, 0.0, -0.5), (0.0, 0.05, -0.5)]}, near=q).shape
     (2, 22)
     """
-    _check_frames(robot, frames, "fixed")
+    check_frames(robot, frames, "fixed")
     answer: Array = _closed(robot, frames, near, fixed, **options)
     return answer
 
@@ -306,17 +351,7 @@ def follow(
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     if not isinstance(joints, Mapping):
         raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
-    _check_frames(robot, frames, "joints")
-    if other := recut(robot, joints):
-        how: dict[str, Any] = {"time": time, "max_step": max_step, "min_step": min_step, "tolerance": tolerance}
-        try:
-            return other.path_back(
-                follow(other.robot, joints, other.start(near, None), frames=frames, **how), near, time
-            )
-        except BranchEnd as end:
-            made = np.vstack([end.path, end.last])
-            made = other.path_back(made, near, None if time is None else np.asarray(time)[: len(made)])
-            raise BranchEnd(str(end), made[:-1], made[-1]) from None
+    check_frames(robot, frames, "joints")
     led = _targets(robot, frames)
     for (name, turned), x in led.items():
         if x.ndim != 2 + turned or not np.isfinite(x).all():
@@ -332,14 +367,18 @@ def follow(
     q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance)
     if q.ndim > 1:
         raise ShapeError(f"near must be one configuration, ({robot.nq},), where a path starts; got shape {q.shape}")
-    place = _between(poses, 0, 0)(0.0)
-    branch = Branch(Search(robot, q, first, float(times[0]), 0, tuple(led), place), *branch_steps, tolerance)
+    how = closing(robot, tuple(led), first)
+    balls = [robot.joint(name).type.quaternion for name in how.led]
+    between = partial(_between, poses, [ways[name] for name in how.led], balls)
+    search = Search(robot, q, first, float(times[0]), 0, how.frames, between(0, 0)(0.0))
+    branch = Branch(search, *branch_steps, tolerance)
     path = [q]
     for k in range(1, len(times)):
         goal = path[-1].copy()
         for name, way in ways.items():
-            goal[robot.joint(name).q_slice] = way[k]
-        q, part = branch.advance(path[-1], goal, times[k - 1], times[k], _between(poses, k - 1, k))
+            if name not in how.led:
+                goal[robot.joint(name).q_slice] = way[k]
+        q, part = branch.advance(path[-1], goal, times[k - 1], times[k], between(k - 1, k))
         if part < 1.0:
             raise BranchEnd(f"the branch ends between inputs {k - 1} and {k}{branch.why(q)}", np.array(path), q)
         path.append(q)
@@ -348,22 +387,25 @@ def follow(
 
 @shows_options
 def complete_velocity(
-    robot: LoopFunctions, q: ArrayLike, known: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
-) -> Array:
-    """The velocity (..., nv) on the loops in which joints move as said, J v = c; what that leaves free moves as little as it can.
+    robot: LoopFunctions, q: ArrayLike, known: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
+) -> Array:  # fmt: skip
+    """The velocity (..., nv) on the loops in which joints and frames move as said, J v = c; what that leaves free moves as little as it can.
 
     Parameters
     ----------
     q : (..., nq) closing the loops
     known : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
-    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
+    frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` has it, or to that of its origin alone, (..., 3)
+        [rad/s, m/s]; with `expressed_in` in its own axes, or "world_aligned"
+    time, out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
 
     Raises
     ------
     StateError
         The loops do not allow these velocities; in a batch that row is NaN.
     ModelError, NameNotFoundError, ShapeError
-        Joints that are given close a loop among themselves; a joint is not known; a wrong number of velocities.
+        Joints that are given close a loop among themselves; a frame is fixed to the ground; a joint or frame is not known; a wrong number
+        of velocities.
 
     Examples
     --------
@@ -373,23 +415,27 @@ def complete_velocity(
     >>> v = fourbar.complete_velocity(q, {"motor": 6.0})
     >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
     (6.0, True)
+
+    How fast the motors of a Delta robot turn while its platform goes to the side:
+
+    >>> delta = sarrus.mechanisms.delta()
+    >>> q = delta.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
+    >>> v = delta.complete_velocity(q, {}, frames={"platform": (0.0, 0.1, 0.0)}, expressed_in="world_aligned")
+    >>> [round(float(v[delta.joint(name).v_slice][0]), 3) for name in delta.actuated]
+    [0.0, -0.231, 0.231]
     """
-    answer: Array
-    if other := recut(robot, known):
-        time, out = options.get("time"), options.pop("out", None)
-        there = other.there(q, time)
-        answer = other.rates_back(complete_velocity(other.robot, there, known, **options), q, there, None, time, out)
-        return answer
-    v = velocities_of(robot, known, "velocities")
-    answer = robot._least_motion(q, v, None, _others(robot, known), **options)
+    answer: Array = completed(robot, q, None, known, frames, dict(options))
     return answer
 
 
 @shows_options
 def complete_acceleration(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, known: Mapping[str, ArrayLike], **options: Unpack[TimeOptions]
-) -> Array:
-    """The acceleration (..., nv) on the loops in which joints accelerate as said, J a = gamma(q, v); otherwise as :meth:`complete_velocity`.
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, known: Rates, *, frames: Rates | None = None,
+    **options: Unpack[FrameTimeOptions],
+) -> Array:  # fmt: skip
+    """The acceleration (..., nv) on the loops in which joints and frames accelerate as said, J a = gamma(q, v).
+
+    Of frames these are the classical accelerations that :meth:`acceleration` returns. Otherwise as :meth:`complete_velocity`.
 
     Examples
     --------
@@ -402,23 +448,8 @@ def complete_acceleration(
     >>> float(a[0]), bool(abs(missing).max() < 1e-12)
     (0.0, True)
     """
-    answer: Array
-    if other := recut(robot, known):
-        time, out = options.get("time"), options.pop("out", None)
-        there = other.there(q, time)
-        rates = other.velocity_there(q, v, time)
-        answer = other.rates_back(
-            complete_acceleration(other.robot, there, rates, known, **options), q, there, rates, time, out
-        )
-        return answer
-    a = velocities_of(robot, known, "accelerations")
-    answer = robot._least_motion(q, v, a, _others(robot, known), **options)
+    answer: Array = completed(robot, q, v, known, frames, dict(options))
     return answer
-
-
-def _others(robot: LoopFunctions, names: Mapping[str, Any]) -> Array:
-    """Of each velocity, 1 where it is no given joint's, or 0."""
-    return closing(robot, (), tuple(names)).scale[: robot.nv]
 
 
 def random(
@@ -478,8 +509,10 @@ def _is_default(option: str, value: Any) -> bool:
     return type(value) is type(default) and bool(value == default)
 
 
-def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], Array | None]:
-    """Where targets are on the way from the k-th of their poses to another, as the core has them."""
+def _between(
+    poses: Mapping[str, Array], joints: Sequence[Array], balls: Sequence[bool], k: int, to: int
+) -> Callable[[float], Array | None]:
+    """Where targets are on the way from the k-th of their poses, or of joints' coordinates, to another, as the core has them."""
     turns = {name: Rotation(x[k, :3, :3].T @ x[to, :3, :3]).log() for name, x in poses.items() if x.ndim == 3}
 
     def at(part: float) -> Array | None:
@@ -490,19 +523,16 @@ def _between(poses: Mapping[str, Array], k: int, to: int) -> Callable[[float], A
                 turn = Rotation.exp(part * turns[name]).matrix
                 place[:3, :3] = x[to, :3, :3] if part == 1.0 else x[k, :3, :3] @ turn
             places.append(place[:3].ravel())
+        for x, ball in zip(joints, balls, strict=True):
+            place = (1.0 - part) * x[k] + part * x[to]
+            if ball:
+                first, last = (Rotation.from_quaternion(x[i, :4]) for i in (k, to))
+                turned = first @ Rotation.exp(part * (first.inverse() @ last).log())
+                place[:4] = turned.quaternion
+            places.append(place)
         return np.concatenate(places) if places else None
 
     return at
-
-
-def _check_frames(robot: LoopFunctions, frames: Any, of_joints: str) -> None:
-    """What frames are to do is a mapping, of frames."""
-    if not isinstance(frames, Mapping):
-        raise TypeError(f"frames are a mapping of frames to where they are to be; got {frames!r}")
-    for name in frames:
-        if name in robot._joints and name not in robot.frames:
-            raise ModelError(f"'{name}' is a joint, no frame: it belongs to {of_joints}=")
-        check_name("frame", name, robot.frames)
 
 
 def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:
@@ -513,8 +543,7 @@ def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Ar
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
     """Where a frame is to be: a pose (..., 4, 4), or a point (..., 3)."""
-    if frame not in movable_frames(robot):
-        raise ModelError(f"frame '{frame}' is fixed to the ground: it cannot be led anywhere")
+    check_movable(robot, frame)
     if isinstance(value, Transform):
         return value.matrix
     where = real_array(f"the target of frame '{frame}'", value)

@@ -7,17 +7,18 @@ bodies that it joins.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, into
+from ..._arrays import Array
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError
-from ..joint_targets import coordinates, quoted, start_near
-from .closing import NEAR, closing, prepared
+from ..joint_targets import coordinates, start_near
+from .closing import NEAR, closing, fitting, prepared
 
 
 class Recut:
@@ -28,10 +29,6 @@ class Recut:
     """
 
     def __init__(self, robot: LoopFunctions, names: tuple[str, ...]) -> None:
-        if robot._asks_for_rows:
-            raise ModelError(
-                f"joints {quoted(names)} close loops and have no coordinates in q, of which Pfaffian rows are functions: add them with tree=True"
-            )
         d = robot.description
         # hints are about what q holds, and this one's no caller sees; but relations between coordinates need theirs
         kept = {*_needed(robot), *names}
@@ -41,16 +38,18 @@ class Recut:
         )
         bodies = tuple(sorted(d.bodies, key=lambda body: body.name))
         other = dataclasses.replace(d, bodies=bodies, joints=joints, home=(), configurations=())
-        try:
-            bare = type(robot)(other)
-        except ModelError as error:
-            raise ModelError(
-                f"joints {quoted(names)} cannot all be given: with those that must stand in the tree they close a loop among themselves, "
-                f"so that their coordinates depend on each other ({error})"
-            ) from None
         self.of: LoopFunctions = robot
-        self.robot: Any = bare
-        self.same_tree = set(bare.joints) == set(robot.joints)
+        self.robot: Any = type(robot)(other)
+        self.same_tree = set(self.robot.joints) == set(robot.joints)
+        self.places, self.places_back = _places(self.robot, robot), _places(robot, self.robot)
+        # of its joints that close loops, where they stand in q; those that close loops in both stand behind it
+        loops = [robot.joint(joint.name) for joint in self.robot._closing_joints]
+        self.meant = np.concatenate(
+            [
+                np.zeros(0, np.intp),
+                *(np.r_[j.q_slice] if not j.closes_loop else np.full(j.type.nq, robot.nq) for j in loops),
+            ]
+        )
         if d.home and not self.same_tree:
             self.robot = type(robot)(dataclasses.replace(other, home=self._home()))
 
@@ -65,20 +64,27 @@ class Recut:
 
     def there(self, q: ArrayLike, time: Any = None) -> Array:
         """Configurations (..., nq) of the mechanism, in the coordinates of the other tree."""
-        return _in_order(self.robot, self.of.joint_states(q, time=time).q, "q_slice")
+        q = np.asarray(q)
+        x = self.of._within_limits(self.of._loop_joint_coordinates(q, None, time=time), {})
+        return np.concatenate([self.of.normalize(q), x], axis=-1)[..., self.places]
 
     def back(self, there: Array, near: Any = None, time: Any = None, held: tuple[str, ...] = ()) -> Array:
         """Configurations of the other one as those of the mechanism.
 
         Angles are those nearest to `near`, or to where a search without it starts, that limits allow; those of held joints stay.
         """
-        unsound = np.asarray(np.isnan(there).any(axis=-1))
-        sound = np.where(unsound[..., None], self.robot.neutral(), there)
         guess = near if isinstance(near, Mapping) else {}
         guess = coordinates(self.of, {name: x for name, x in guess.items() if name in self.of.joints}, many=True)
-        start = start_near(self.of, near, guess, time, there.shape[:-1])
-        of_joints = self.robot.joint_states(sound, near=self._meant(start, sound), time=time).q
-        q = self._with_nan(of_joints, "q_slice", unsound)
+        return self.back_to(there, start_near(self.of, near, guess, time, there.shape[:-1]), time, held)
+
+    def back_to(self, there: Array, start: Array, time: Any, held: tuple[str, ...]) -> Array:
+        """The same, near a configuration."""
+        unsound = np.asarray(np.isnan(there).any(axis=-1))
+        sound = np.where(unsound[..., None], self.robot.neutral(), there) if unsound.any() else there
+        meant = np.concatenate([start, np.zeros((*start.shape[:-1], 1))], axis=-1)[..., self.meant]
+        x = self.robot._loop_joint_coordinates(sound, meant, time=time)
+        q = np.concatenate([sound, x], axis=-1)[..., self.places_back]
+        q[unsound] = np.nan
         return closing(self.of, (), held).unwound(q, start)
 
     def start(self, near: Any, time: Any) -> Any:
@@ -86,61 +92,6 @@ class Recut:
         if near is None or isinstance(near, Mapping):
             return near
         return self.there(start_near(self.of, near, {}, None, np.shape(near)[:-1]), time)
-
-    def path_back(self, path: Array, near: Any, time: Any) -> Array:
-        """A path (n, nq) of the other one, each of whose configurations is told near the one before."""
-        times = [None] * len(path) if time is None else np.asarray(time)
-        configurations = []
-        for there, when in zip(path, times, strict=True):
-            near = self.back(there, near, when)
-            configurations.append(near)
-        return np.array(configurations)
-
-    def velocity_there(self, q: ArrayLike, v: ArrayLike, time: Any = None) -> Array:
-        """Velocities (..., nv) in the other coordinates."""
-        return _in_order(self.robot, self.of.joint_states(q, v, time=time).v, "v_slice")
-
-    def acceleration_there(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: Any = None) -> Array:
-        """Accelerations (..., nv) in the other coordinates."""
-        return _in_order(self.robot, self.of.joint_states(q, v, a, time=time).a, "v_slice")
-
-    def rates_back(
-        self,
-        answer: Any,
-        q: ArrayLike,
-        there: Array,
-        v: Array | None = None,
-        time: Any = None,
-        out: Array | None = None,
-    ) -> Any:
-        """Velocities (..., nv) of the other one, or where its own v is given accelerations, as those of the mechanism at q; with their status."""
-        x, state = answer if isinstance(answer, tuple) else (answer, None)
-        unsound = np.asarray(np.isnan(x).any(axis=-1))
-        x, near = np.where(unsound[..., None], 0.0, x), self._meant(q, there)
-        if v is None:
-            of_joints = self.robot.joint_states(there, x, near=near, time=time).v
-        else:
-            of_joints = self.robot.joint_states(there, v, x, near=near, time=time).a
-        x = into(out, self._with_nan(of_joints, "v_slice", unsound))
-        return x if state is None else (x, state)
-
-    def _meant(self, near: ArrayLike, there: Array) -> dict[str, Array]:
-        """The coordinates near which those of the mechanism's own tree are, joint by joint."""
-        q = np.broadcast_to(near, (*there.shape[:-1], self.of.nq))
-        return {name: q[..., self.of.joint(name).q_slice] for name in self.of.joints}
-
-    def _with_nan(self, of_joints: Mapping[str, Array], place: str, unsound: NDArray[np.bool_]) -> Array:
-        values = _in_order(self.of, of_joints, place)
-        values[unsound] = np.nan
-        return values
-
-
-def recut(robot: LoopFunctions, *by_joint: Any) -> Recut | None:
-    """With the joints in the tree that these mappings name; None where they are there."""
-    names = _names(robot, *by_joint)
-    if not any(robot.joint(name).closes_loop for name in names):
-        return None
-    return _with_in_tree(robot, names)
 
 
 def searched(robot: LoopFunctions, *by_joint: Any, near: Any = None) -> tuple[Recut | None, Any]:
@@ -150,17 +101,18 @@ def searched(robot: LoopFunctions, *by_joint: Any, near: Any = None) -> tuple[Re
     is found from afar depends on the tree: so this one depends on what is asked, and not on which joints happen to close the loops.
     """
     names = _names(robot, *by_joint)
-    if not robot.constraints or robot._asks_for_rows:
-        return recut(robot, *by_joint, near if isinstance(near, Mapping) else None), near
     if isinstance(near, Mapping):
-        fitting = _fitting(robot, (*_needed(robot), *names), _names(robot, near))
-        near = {name: x for name, x in near.items() if name in fitting or name not in robot._joints}
-        names = tuple(sorted({*names, *_names(robot, near)}))
-    try:
-        tree = _with_in_tree(robot, names)
-    except ModelError:  # some kinds of joints cannot close a loop, and stand in the tree by a hint only
-        return recut(robot, *by_joint), near
-    return (None if tree.same_tree else tree), near
+        kept = fitting(robot, (*_needed(robot), *names, *_names(robot, near)))
+        near = {name: x for name, x in near.items() if name in kept or name not in robot._joints}
+    if not robot.constraints or robot._asks_for_rows:
+        return None, near
+    for those in (tuple(sorted({*names, *_names(robot, near)})), names):
+        try:
+            tree = prepared(robot, ("tree", *those), partial(Recut, robot, those))
+        except ModelError:  # some kinds of joints cannot close a loop, and stand in the tree by a hint only
+            continue
+        return (None if tree.same_tree else tree), near
+    return None, near
 
 
 def _names(robot: LoopFunctions, *by_joint: Any) -> tuple[str, ...]:
@@ -173,30 +125,7 @@ def _needed(robot: LoopFunctions) -> list[str]:
     return sorted({name for c in robot.description.constraints for name, _ in c._core_terms().get("coordinates", ())})
 
 
-def _fitting(robot: LoopFunctions, kept: Iterable[str], more: Iterable[str]) -> set[str]:
-    """Of more joints, those that close no loop with the kept ones and those before them."""
-    group: dict[str, str] = {}
-
-    def root(body: str) -> str:
-        while body in group:
-            body = group[body]
-        return body
-
-    def ties(name: str) -> bool:
-        ends = root(robot.joint(name).parent), root(robot.joint(name).child)
-        if ends[0] != ends[1]:
-            group[ends[0]] = ends[1]
-        return ends[0] != ends[1]
-
-    kept = {name for name in kept if ties(name)}
-    return {name for name in more if name in kept or ties(name)}
-
-
-def _with_in_tree(robot: LoopFunctions, names: tuple[str, ...]) -> Recut:
-    return prepared(robot, ("tree", *names), lambda: Recut(robot, names))
-
-
-def _in_order(robot: LoopFunctions, of_joints: Mapping[str, Array], place: str) -> Array:
-    """Those of the tree's joints as they stand in q ("q_slice"), or in v."""
-    joints = sorted((robot.joint(name) for name in robot.joints), key=lambda joint: getattr(joint, place).start)
-    return np.concatenate([of_joints[joint.name] for joint in joints], axis=-1)
+def _places(robot: LoopFunctions, of: LoopFunctions) -> NDArray[np.intp]:
+    """Where the coordinates in q of a mechanism stand among all of another one that has the same joints."""
+    joints = sorted(map(robot.joint, robot.joints), key=lambda joint: joint.q_slice.start)
+    return np.concatenate([np.r_[of._joints[joint.name]._all_q] for joint in joints])

@@ -1,0 +1,188 @@
+"""What leads a mechanism, a joint of the tree, a joint that closes a loop or a frame, is what moves: in any size, near singular positions, in any cut."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+from benchmarks.loop_models import almost_flat
+from sarrus import mechanisms
+from tests.variants import in_tree_of, recut, scaled
+
+SAME = 1e-8  # as positions are compared in the laws of assembly
+NEAR_SINGULAR = 1e-6  # [rad]
+SMALL = [mechanisms.four_bar, mechanisms.slider_crank, mechanisms.five_bar, mechanisms.delta, mechanisms.stewart]
+
+
+def units(robot, joint, length):
+    """Of a joint's velocities in another size, [rad, m]."""
+    return np.array([length if unit == "m" else 1.0 for _, unit in robot.joint(joint).type.velocities])
+
+
+def twist(robot, q, v, length):
+    """Of all bodies, in the first size."""
+    return np.array([robot.velocity(q, v, body) for body in sorted(robot.bodies)]) / np.repeat([1.0, length], 3)
+
+
+def bodies(robot, q, length):
+    places = np.array([robot.pose(q, body)[:3] for body in sorted(robot.bodies)])
+    return places / [1.0, 1.0, 1.0, length]
+
+
+@pytest.mark.parametrize("length", [1e-5, 1.0, 1e3])
+@pytest.mark.parametrize("make", SMALL)
+def test_led_by_motors_in_any_cut_and_size(make, length):
+    """The motors lead, some in the tree and some where they close loops: positions, rates and their bounds are the same."""
+    robot, rng = make(), np.random.default_rng(3)
+    q = robot.assemble()
+    motors = robot.actuated
+    rates, speeding = ({name: rng.normal(size=robot.joint(name).type.nv) for name in motors} for _ in range(2))
+    steps = {name: 0.02 * rng.normal(size=robot.joint(name).type.nq) for name in motors}
+    answers = []
+    for one in (robot, *(recut(robot, name) for name in motors)):
+        if one is None:
+            continue
+        other, by = scaled(one, length, length**3)
+        start = in_tree_of(one, robot, q) if one is not robot else q
+        start = start * by.coordinates(one)
+        now = other.joint_states(start).q
+        moved = {name: now[name] + steps[name] * units(robot, name, length) for name in motors}
+        there = other.assemble(start, fixed=moved)
+        by_path = other.follow({name: np.stack([now[name], moved[name]]) for name in motors}, start)[-1]
+        many = other.assemble(np.stack([start, start]), fixed=moved)[1]
+        v = other.complete_velocity(start, {name: rates[name] * units(robot, name, length) for name in motors})
+        a = other.complete_acceleration(
+            start, v, {name: speeding[name] * units(robot, name, length) for name in motors}
+        )
+        answers.append(
+            [
+                *(bodies(other, x, length) for x in (there, by_path, many)),
+                twist(other, start, v, length),
+                np.array([other.acceleration(start, v, a, body) for body in sorted(other.bodies)])
+                / np.repeat([1.0, length], 3),
+            ]
+        )
+    assert len(answers) > 1
+    for answer in answers:
+        for mine, theirs in zip(answer, answers[0], strict=True):
+            assert_allclose(mine, theirs, atol=SAME * max(1.0, np.abs(theirs).max()))
+        assert_allclose(answer[1], answer[0], atol=SAME)
+        assert_allclose(answer[2], answer[0], atol=SAME)
+
+
+@pytest.mark.parametrize("angle", [1e-3, NEAR_SINGULAR, -NEAR_SINGULAR])
+def test_led_near_a_singular_position(angle):
+    """A parallelogram that is flat but for a millionth of a radian, led by each of its joints, wherever it is cut: it goes on along its branch."""
+    robot = mechanisms.four_bar_ladder(1)
+    q, v, _ = (x[0] for x in almost_flat(robot, angle, 1))
+    v = v / np.abs(v).max()
+    a = robot.complete_acceleration(q, v, {robot.joints[0]: 0.3})
+    states = robot.joint_states(q, v, a)
+    flat = robot.joint_states(almost_flat(robot, 0.0, 1)[0][0]).q
+    every = sorted({*robot.joints, *robot.loop_joints})
+    names = [name for name in every if robot.joint(name).type.nv == 1]
+    cuts = [robot, *filter(None, (recut(robot, name) for name in names))]
+    assert len(cuts) > 2
+    there = [robot.pose(almost_flat(robot, 1.1 * angle, 1)[0][0], body) for body in robot.bodies]
+    seen = np.array([robot.velocity(q, v, body) for body in robot.bodies])
+    accelerated = np.array([robot.acceleration(q, v, a, body) for body in robot.bodies])
+    for one in cuts:
+        start, v_, a_ = in_tree_of(one, robot, q, v, a)
+        for name in names:
+            x = one.complete_velocity(start, {name: states.v[name]})
+            y = one.complete_acceleration(start, v_, {name: states.a[name]})
+            assert_allclose([one.velocity(start, x, body) for body in robot.bodies], seen, atol=1e-6)
+            assert_allclose(
+                [one.acceleration(start, v_, y, body) for body in robot.bodies],
+                accelerated,
+                atol=1e-6 * np.abs(accelerated).max() + 1e-6,
+            )
+            aside = states.q[name] + 0.1 * (states.q[name] - flat[name])
+            moved = one.assemble(start, fixed={name: aside})
+            assert_allclose(one.joint_states(moved, near={name: aside}).q[name], aside, atol=1e-12)
+            assert_allclose([one.pose(moved, body) for body in robot.bodies], there, atol=1e-6)
+            assert np.abs(one.constraint_residual(moved)).max() < 1e-12
+
+
+@pytest.mark.parametrize("make", [mechanisms.delta, mechanisms.stewart, mechanisms.five_bar])
+def test_rates_of_frames_are_rates_of_inverse_kinematics(make):
+    """Velocities and accelerations of a led frame, and the loops' Jacobian, by differences of where it is led."""
+    robot, rng, h = make(), np.random.default_rng(0), 1e-4
+    q = robot.assemble()
+    frame = "platform" if "platform" in robot.bodies else robot.bodies[-1]
+    rates = {name: rng.normal(size=robot.joint(name).type.nv) for name in robot.actuated}
+    v = robot.complete_velocity(q, rates)
+    a = robot.complete_acceleration(q, v, dict.fromkeys(robot.actuated, 0.0))
+    V = robot.velocity(q, v, frame, expressed_in="world_aligned")
+    A = robot.acceleration(q, v, a, frame, expressed_in="world_aligned")
+    now = robot.pose(q, frame)
+    poses = []
+    for t in (-h, h):
+        turn = sarrus.Rotation.exp(t * V[:3] + 0.5 * t**2 * A[:3]).matrix @ now[:3, :3]
+        place = now[:3, 3] + t * V[3:] + 0.5 * t**2 * A[3:]
+        poses.append(sarrus.Transform(turn, place).matrix)
+    before, after = (robot.inverse_kinematics({frame: pose}, near=q, tolerance=1e-7) for pose in poses)
+    motors = np.r_[tuple(robot.joint(name).v_slice for name in robot.actuated)]
+    v_ = robot.complete_velocity(q, {}, frames={frame: V}, expressed_in="world_aligned")
+    a_ = robot.complete_acceleration(q, v, {}, frames={frame: A}, expressed_in="world_aligned")
+    forth, back = robot.difference(q, after)[motors], robot.difference(q, before)[motors]
+    assert_allclose(v_[motors], (forth - back) / (2 * h), atol=1e-5 * np.abs(v).max())
+    assert_allclose(a_[motors], (forth + back) / h**2, atol=1e-2 * max(np.abs(a).max(), np.abs(v).max() ** 2))
+    J = robot.loop_jacobian(q, frame, expressed_in="world_aligned")
+    assert_allclose(J @ v[motors], V, atol=SAME * np.abs(V).max())
+
+
+@pytest.mark.parametrize("length", [1e-5, 1.0, 1e3])
+def test_the_jacobian_of_the_loops_in_any_cut_and_size(length):
+    """Motors in the tree or where they close loops, small or large: the columns are what the motors move."""
+    robot = mechanisms.delta()
+    q = robot.inverse_kinematics({"platform": (0.05, 0.02, -0.5)})
+    J = robot.loop_jacobian(q, "platform")
+    for one in (robot, *(recut(robot, name) for name in ("motor1", "elbow2a", "ball1a"))):
+        start = q if one is robot else in_tree_of(one, robot, q)
+        other, by = scaled(one, length, length**3)
+        found, status = other.loop_jacobian(start * by.coordinates(one), "platform", return_status=True)
+        assert status == 0
+        order = [one.actuated.index(name) for name in robot.actuated]
+        assert_allclose(found[:, order] / np.repeat([1.0, length], 3)[:, None], J, atol=SAME)
+    for k, name in enumerate(robot.actuated):
+        v = robot.complete_velocity(q, {motor: float(motor == name) for motor in robot.actuated})
+        assert_allclose(J[:, k], robot.velocity(q, v, "platform"), atol=SAME)
+
+
+def test_motors_that_do_not_determine_a_frame():
+    """A status in a batch, an error for one state; a frame that the motors do determine has its Jacobian all the same."""
+    b = sarrus.Builder("pendulum on a driven arm")
+    for name in ("arm", "bob"):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+    b.add_joint("motor", sarrus.Revolute("y"), "ground", "arm", actuated=True)
+    b.add_joint("pin", sarrus.Revolute("y"), "arm", "bob", at_parent=(1, 0, 0))
+    robot = b.build()
+    q = np.zeros(2)
+    assert_allclose(robot.loop_jacobian(q, "arm")[:, 0], [0, 1, 0, 0, 0, 0])
+    with pytest.raises(sarrus.StateError, match="'motor' do not determine how the frame moves"):
+        robot.loop_jacobian(q, "bob")
+    found, status = robot.loop_jacobian(np.stack([q, q]), "bob", return_status=True)
+    assert status.tolist() == [3, 3]
+    assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"frames": {"platform": [1.0, 2.0]}}, sarrus.ShapeError, r"velocities of frame 'platform' are \(\.\.\., 6\)"),
+        ({"frames": {"platform": np.zeros(3)}, "expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
+        ({"frames": {"ground": np.zeros(3)}}, sarrus.ModelError, "fixed to the ground"),
+        ({"frames": {"motor1": 1.0}}, sarrus.ModelError, "'motor1' is a joint, no frame: it belongs to known="),
+        ({"frames": {"plattform": np.zeros(3)}}, sarrus.NameNotFoundError, "platform"),
+        ({"frames": [1.0]}, TypeError, "frames are a mapping"),
+        ({"known": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
+        ({"frames": {"platform": [1.0, 0, 0, 0, 0, 0]}}, sarrus.StateError, "'platform' has no answer"),
+        ({"frames": {"platform": [np.nan, 0, 0]}}, sarrus.StateError, "finite"),
+    ],
+)
+def test_what_cannot_lead(arguments, error, text):
+    robot = mechanisms.delta()
+    q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
+    with pytest.raises(error, match=text):
+        robot.complete_velocity(q, **{"known": {}, **arguments})
