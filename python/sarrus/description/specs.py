@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..shapes import Shape
@@ -128,10 +129,19 @@ class Description:
     configurations: tuple[tuple[str, tuple[tuple[str, tuple[float, ...]], ...]], ...] = ()
 
 
-def without_effect(joints: Iterable[JointSpec]) -> Iterator[str]:
-    """A sentence for all that joints are given and that acts on nothing."""
+def in_degrees(joint: JointType, q: Array) -> bool:
+    """Whether some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees."""
+    angles = np.abs(np.asarray(q)[[unit == "rad" for _, unit in joint.coordinates]])
+    return bool((angles[(angles > 4.0 * np.pi) & (angles <= 720.0)] % 5.0 == 0.0).any())
+
+
+def doubtful(joints: Iterable[JointSpec]) -> Iterator[str]:
+    """A sentence for all that joints are given and that acts on nothing, or is in another unit."""
     for spec in joints:
         joint = spec.joint
+        if joint.limits is not None and any(in_degrees(joint, limit) for limit in joint.limits):
+            shown = ", ".join(f"{x:g}" for limit in joint.limits for x in limit)
+            yield f"limits of joint '{spec.name}' look like degrees, and are taken as radians: {shown}"
         if spec.laws:  # its frame moves in time, which forces along a joint are not told
             terms = [name for name in ("damping", "friction", "stiffness", "armature") if getattr(joint, name).any()]
             if terms:
@@ -166,11 +176,20 @@ def core_terms(d: Description) -> tuple[Any, ...]:
         list(d.gravity),
         [(b.name, _inertia(b.inertia)) for b in d.bodies],
         [_joint(j) for j in d.joints],
-        [(f.name, f.body, twelve(f.placement)) for f in d.frames],
+        [(f.name, f.body, twelve(f.placement)) for f in (*d.frames, *frames_of_joints(d))],
         [c._core_terms() for c in d.constraints],
         [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
         characteristic_length(d),
     )
+
+
+def frames_of_joints(d: Description) -> Iterator[FrameSpec]:
+    """Where joints sit in the two bodies that each joins, as NAME.parent and NAME.child, where no frame or body has that name."""
+    taken = {part.name for part in (*d.bodies, *d.frames)}
+    for j in d.joints:
+        for end, body, placement in (("parent", j.parent, j.at_parent), ("child", j.child, j.at_child)):
+            if (name := f"{j.name}.{end}") not in taken:
+                yield FrameSpec(name, body, placement)
 
 
 def characteristic_length(d: Description) -> float:

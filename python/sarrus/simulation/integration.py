@@ -22,7 +22,7 @@ from ..control.element import Run
 from ..control.elements import Contact, Stiction
 from ..control.terms import force_elements, functions_and_elements
 from ..description.specs import Description
-from ..errors import IntegrationError, ModelError, ShapeError, StateError
+from ..errors import OF_MOTORS, IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism
 from .limits import HEAD, JointLimits
 from .trajectory import Trajectory
@@ -573,7 +573,8 @@ def _returned(value: Any, size: int, what: str) -> Array:
     except ValueError:
         raise ShapeError(f"the controller returned {value!r}; it must return {what} ({size},)") from None
     if x.shape != (size,) and not (size == 1 and x.shape == ()):
-        raise ShapeError(f"the controller returned shape {x.shape}; it must return {what} ({size},)")
+        fault = f"the controller returned shape {x.shape}; it must return {what} ({size},)"
+        raise ShapeError(fault + OF_MOTORS * (what == "tau"))
     return x
 
 

@@ -20,7 +20,7 @@ from .._core import Status
 from ..control.element import Run
 from ..control.elements import EndStop, ForceElement, Stiction
 from ..control.terms import ForceElements, force_elements, functions_and_elements
-from ..errors import ModelError, ShapeError, StateError
+from ..errors import OF_MOTORS, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from .energy import energy_error, warn_of_energy
 from .integration import (
@@ -571,7 +571,7 @@ def _answer(returned: ArrayLike, going: Any, shape: tuple[int, int], t: float) -
     """Efforts (runs, nv) of a policy, zero for runs that have failed."""
     efforts = real_array("what the policy returned", returned)
     if efforts.shape != shape:
-        raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}")
+        raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}{OF_MOTORS}")
     answer = np.zeros(shape)
     answer[going] = efforts[going]
     bad = np.flatnonzero(~np.isfinite(answer).all(axis=1))
