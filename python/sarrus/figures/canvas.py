@@ -234,7 +234,7 @@ def _pyplot(what: str) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as missing:
-        raise ImportError(f'{what} need matplotlib: pip install "sarrus[plot]"') from missing
+        raise ImportError(f"{what} need matplotlib: pip install matplotlib") from missing
     return pyplot
 
 

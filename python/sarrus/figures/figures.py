@@ -35,6 +35,7 @@ _SPACES = {
     "tau": ("joint forces", "v", {"rad": "N m", "m": "N"}),
 }
 
+QUANTITIES = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
 FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
@@ -234,8 +235,7 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
     if what in (*robot.joints, *robot.loop_joints):
         return what, _of_joint(run, "q", what)
     if what not in robot.frames:
-        quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
-        known = (*quantities, *robot.joints, *robot.loop_joints, *robot.frames)
+        known = (*QUANTITIES, *robot.joints, *robot.loop_joints, *robot.frames)
         raise_no_such_name("quantity, joint or frame", what, known)
     return f"position of {what}", _along(what, "m", run.frame(what)[:, :3, 3])
 
