@@ -37,6 +37,7 @@ from ..errors import (
 from ..figures.canvas import check_film
 from ..io import save
 from ..spatial import Inertia, Transform
+from .four_bars import grashof
 from .standing import servos
 
 if TYPE_CHECKING:
@@ -255,6 +256,8 @@ def info(arguments: argparse.Namespace) -> int:
     print(f"\n{_tree(robot)}")
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
+        if not open_loops and (said := grashof(robot, q)):
+            print(f"  {'Grashof':<20}{said}")
     if robot.warnings:
         print("\n".join(["\nwarnings", *(f"  {printable(warning)}" for warning in robot.warnings)]))
     return 0
