@@ -20,7 +20,7 @@ def grashof(robot: Mechanism, q: Array) -> str:
     joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
     if len(robot.constraints) != 1 or len(joints) != 4 or {joint.kind for joint in joints} != {"Revolute"}:
         return ""
-    skeleton, links = Skeleton(robot), {name: [] for name in ("ground", *robot.bodies)}
+    skeleton, links = Skeleton(robot), dict[str, list[Array]]((name, []) for name in ("ground", *robot.bodies))
     axes = np.array([skeleton.joint_axis(q, joint.name) for joint in joints])
     for name, point in skeleton.joint_points(q).items():
         for body in (robot.joint(name).parent, robot.joint(name).child):

@@ -171,25 +171,26 @@ def core_terms(d: Description) -> tuple[Any, ...]:
         parts = getattr(d, name)
         if not isinstance(parts, Sequence) or not all(isinstance(part, kind) for part in parts):
             raise ModelError(f"a description's {name} are a tuple of such parts; got {parts!r}")
+    joints = [_joint(j) for j in d.joints]
     return (
         d.name,
         list(d.gravity),
         [(b.name, _inertia(b.inertia)) for b in d.bodies],
-        [_joint(j) for j in d.joints],
-        [(f.name, f.body, twelve(f.placement)) for f in (*d.frames, *frames_of_joints(d))],
+        joints,
+        [*((f.name, f.body, twelve(f.placement)) for f in d.frames), *frames_of_joints(d, joints)],
         [c._core_terms() for c in d.constraints],
         [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
         characteristic_length(d),
     )
 
 
-def frames_of_joints(d: Description) -> Iterator[FrameSpec]:
+def frames_of_joints(d: Description, joints: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, list[float]]]:
     """Where joints sit in the two bodies that each joins, as NAME.parent and NAME.child, where no frame or body has that name."""
-    taken = {part.name for part in (*d.bodies, *d.frames)}
-    for j in d.joints:
-        for end, body, placement in (("parent", j.parent, j.at_parent), ("child", j.child, j.at_child)):
-            if (name := f"{j.name}.{end}") not in taken:
-                yield FrameSpec(name, body, placement)
+    taken = {*(body.name for body in d.bodies), *(frame.name for frame in d.frames)}
+    for j in joints:
+        for end in ("parent", "child"):
+            if (name := f"{j['name']}.{end}") not in taken:
+                yield name, j[end], j[f"at_{end}"]
 
 
 def characteristic_length(d: Description) -> float:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._arrays import Array, checked_path, real_array
 from .._files import replacing
@@ -290,8 +291,8 @@ class Shown:
 
     bars: Array
     colors: Array
-    slender: Array
-    boxes: Array
+    slender: NDArray[np.bool_]
+    boxes: NDArray[np.bool_]
     joints: Array
     anchors: Array
     traces: Array = field(default_factory=lambda: NO_POINTS)
@@ -301,7 +302,7 @@ class Shown:
 
     @property
     def view(self) -> Array:
-        rest = self.bars if self.boxes.all() else self.bars[:, ~self.boxes]
+        rest = self.bars if self.boxes.all() else self.bars[:, np.flatnonzero(~self.boxes)]
         return _view(rest, self.joints, self.anchors, self.traces)
 
     def flat(self, view: Array) -> Shown:
@@ -322,7 +323,9 @@ class Drawing:
         look: dict[str, Any] = {"capstyle": "round", "alpha": opacity}
         edges = LineCollection([], colors=EDGE, linewidths=width + 1.5, zorder=2, **look)
         bars = LineCollection([], colors=shown.colors, linewidths=width, zorder=2.1, **look)
-        self._bars = [ax.add_collection(edges), ax.add_collection(bars)]
+        self._bars = [edges, bars]
+        for lines in self._bars:
+            ax.add_collection(lines)
         support = [(0.0, 0.0), (-0.7, -1.2), (0.7, -1.2), (0.0, 0.0)]
         if opacity == 1.0:
             ax.plot(*self._flat.anchors.T, marker=support, linestyle="", color="0.55", markersize=24, zorder=0)

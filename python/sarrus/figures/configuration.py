@@ -33,7 +33,7 @@ def plot(
     names = checked_names("trace", trace)
     configurations = np.atleast_2d(real_rows("q", robot.assemble() if q is None else q, robot.nq))
     if configurations.ndim > 2 or not len(configurations):
-        raise ShapeError(f"q has shape {np.shape(q)}; a picture shows (nq,) or (n, nq), nq = {robot.nq}")
+        raise ShapeError(f"q has shape {configurations.shape}; a picture shows (nq,) or (n, nq), nq = {robot.nq}")
     if drive is not None:
         way, q_way = _way(robot, configurations[-1], drive)
         unit = robot.joint(drive).type.coordinates[0][1]
@@ -177,4 +177,6 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
 def _motion(robot: Mechanism, q: Array, rates: list[Array], body: str) -> tuple[Array, Array]:
     """Velocity and classical acceleration (6,) of a body's frame, along the world's axes; zeros for what is not told."""
     V = robot.velocity(q, rates[0], body, expressed_in="world_aligned")
-    return V, robot.acceleration(q, *rates, body, expressed_in="world_aligned") if len(rates) > 1 else np.zeros(6)
+    if len(rates) == 1:
+        return V, np.zeros(6)
+    return V, robot.acceleration(q, rates[0], rates[1], body, expressed_in="world_aligned")
