@@ -82,6 +82,8 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
     """Arrows of forces with names and scale, if there are any, and moments as texts and places."""
+    if wrenches is not None and not isinstance(wrenches, Mapping):
+        raise TypeError(f"wrenches are a mapping of frames to (6,); got {wrenches!r}")
     forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
