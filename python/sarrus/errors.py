@@ -50,8 +50,16 @@ class ModelWarning(UserWarning):
     """A part of a mechanism's description acts on nothing."""
 
 
+# of what has the entries of u, or others than tau; the core's errors of tau know no motors
+OF_MOTORS = "; efforts u of motors, in the order of `robot.actuated`, become tau by robot.actuation_matrix(q) @ u"
+
+
 class ShapeError(SarrusError, ValueError):
     """An array has the wrong shape, or an ``out=`` array cannot take the result."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text + OF_MOTORS * text.startswith("tau has ")
 
 
 class StateError(SarrusError, ValueError):
@@ -132,7 +140,16 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 
 def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None = None) -> NoReturn:
-    """Raise NameNotFoundError for a name that is not among the known ones, with what asks for it."""
+    """Raise NameNotFoundError for a name that is not among the known ones, with what asks for it.
+
+    Frames of joints (:func:`~sarrus.description.specs.frames_of_joints`) are known, and not listed.
+    """
+    if kind == "frame":
+        known = set(known)
+        if f"{name}.parent" in known:
+            cure = f"its frames are '{name}.parent' and '{name}.child', on the bodies that it joins"
+            raise NameNotFoundError(f"{f'{what}: ' if what else ''}'{name}' is a joint; {cure}")
+        known = {one for one in known if not one.endswith((".parent", ".child"))}
     raise NameNotFoundError(
         f"{f'{what}: ' if what else ''}no {kind} is named '{printable(str(name))}'{did_you_mean(name, known)}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
 
 if TYPE_CHECKING:
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
     from .building.builder import Builder
@@ -109,6 +112,49 @@ class Mechanism(LoopFunctions):
         from .works.reference_member import forward_by_reference_member
 
         return forward_by_reference_member(self, q, v, tau, **options)
+
+    def plot(
+        self, q: ArrayLike | None = None, v: ArrayLike | None = None, a: ArrayLike | None = None, *,
+        trace: str | Sequence[str] = (), wrenches: Mapping[str, ArrayLike] | None = None, labels: bool = False,
+        drive: str | None = None, ax: Axes | None = None,
+    ) -> Axes | FuncAnimation:  # fmt: skip
+        """Draw the mechanism: one configuration, or several, the last one solid and the others faint. Needs matplotlib.
+
+        Parameters
+        ----------
+        q : (nq,) or (n, nq); default: the assembled home
+        v, a : (nv,) of one configuration: beside it the polygon of its velocities, and that of its accelerations, with normal parts dashed; of what
+            moves in a plane of two of the world's axes [rad/s, m/s; per s]
+        trace : names of frames whose paths through all q are drawn, such as a coupler's curve
+        wrenches : frame name to (6,) [moment; force] on the mechanism at the last configuration, in that frame: arrows with their sizes,
+            and moments in words [N m, N]
+        labels : whether joints have their names beside them
+        drive : name of a joint with one coordinate, which is led from q to where loops or limits end, and at most half a turn or the mechanism's size
+            each way: a film, which a notebook shows as a player with a slider
+        ax : where to draw; default: a new figure
+
+        Returns
+        -------
+        matplotlib's Axes, those of the mechanism; with ``drive=`` the film
+
+        Raises
+        ------
+        NameNotFoundError
+            No frame or joint has that name.
+        ShapeError, ValueError
+            q, v or a of another shape; several configurations, or `ax`, with v; a motion that is not in such a plane.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> turn = robot.follow({"motor": np.linspace(0.5, 6.7, 60)})
+        >>> ax = robot.plot(turn[::12], trace="pin1.child")  # doctest: +SKIP
+        """
+        from .figures import configuration
+
+        return configuration.plot(self, q, v, a, trace, wrenches, labels, drive, ax)
 
     def _repr_html_(self) -> str:
         from .figures.notebook import mechanism

@@ -105,9 +105,14 @@ def _pair(first: str, x: ArrayLike, second: str, y: ArrayLike) -> tuple[Array, .
 
 
 def _pose(pose: Any) -> Transform:
-    if not isinstance(pose, Transform):
-        raise TypeError(f"pose must be a Transform, such as Transform.from_matrix(H); got {pose!r}")
-    return pose
+    """A Transform, or that of a translation (3,)."""
+    if isinstance(pose, Transform):
+        return pose
+    try:
+        return Transform.from_translation(pose)
+    except ValueError:
+        fault = "pose must be a Transform, such as Transform.from_matrix(H), or a translation (3,)"
+        raise TypeError(f"{fault}; got {pose!r}") from None
 
 
 def _mapped(matrix: Array, vectors: Array, shift: Array | float = 0.0) -> Array:
@@ -308,6 +313,11 @@ class Transform(_Value):
     def from_rpy(cls, roll: float, pitch: float, yaw: float, translation: ArrayLike = _ZERO) -> Transform:
         """From R = Rz(yaw) Ry(pitch) Rx(roll) [rad] and the translation, as URDF's origin has them."""
         return cls(Rotation.from_rpy(roll, pitch, yaw), translation)
+
+    @classmethod
+    def from_translation(cls, translation: ArrayLike) -> Transform:
+        """Without a turn: where a frame with the same axes has its origin (3,) [m]."""
+        return cls(translation=translation)
 
     @classmethod
     def exp(cls, motion: ArrayLike) -> Transform:
@@ -551,10 +561,11 @@ class Inertia(_Value):
             "sum of the other two: is the tensor about the centre of mass, and in kg m²?"
         )
 
-    def transformed(self, pose: Transform) -> Inertia:
-        """The same body given in frame A, where `pose` is the pose in A of the frame it is given in now (4.4)."""
-        R = _pose(pose).rotation
-        return Inertia(self.mass, pose.apply(self.com), R @ self.about_com @ R.T, check=False)
+    def transformed(self, pose: Transform | ArrayLike) -> Inertia:
+        """The same body given in frame A, where `pose`, or a translation (3,) [m], is that in A of the frame it is given in now (4.4)."""
+        at = _pose(pose)
+        R = at.rotation
+        return Inertia(self.mass, at.apply(self.com), R @ self.about_com @ R.T, check=False)
 
     def __add__(self, other: Inertia) -> Inertia:
         """Of both bodies, rigidly joined, given in the same frame."""

@@ -115,3 +115,106 @@ def test_named_configurations():
     assert set(dict(robot.description.configurations)) == {"bent", "turned"}
     assert_array_equal(robot.configuration("bent"), [0, 0, 0.6, 0.8, 0.5])
     assert_array_equal(robot.configuration("turned"), [1, 0, 0, 0, 0])
+
+
+# ---- where one begins ------------------------------------------------------------------------------------------------
+
+
+def test_efforts_where_tau_is_expected_say_what_makes_tau_of_them():
+    robot = sarrus.mechanisms.four_bar()
+    q, v, u = robot.assemble(fixed={"motor": 0.5}), np.zeros(3), np.ones(1)
+    asked = [
+        lambda: robot.forward_dynamics(q, v, u),
+        lambda: robot.forward_dynamics(np.stack([q, q]), v, u),
+        lambda: robot.linearize(q, v, u),
+        lambda: sarrus.simulate(robot, q, v, 0.01, lambda t, q, v: u),
+        lambda: sarrus.simulate_many(robot, np.stack([q, q]), v, 0.01, policy=lambda t, q, v: np.ones((2, 1))),
+    ]
+    for ask in asked:
+        with pytest.raises(sarrus.ShapeError, match=r"become tau by robot\.actuation_matrix\(q\) @ u$"):
+            ask()
+    robot.forward_dynamics(q, v, robot.actuation_matrix(q) @ u)
+    with pytest.raises(sarrus.ShapeError) as wrong:
+        robot.forward_dynamics(q, u, v)
+    assert "actuation_matrix" not in str(wrong.value)
+
+
+def test_joints_have_places_in_the_world():
+    """On both bodies one, whether they close loops or not; of pins of a closed chain these two are at the same point."""
+    robot = sarrus.mechanisms.four_bar()
+    q = np.stack([robot.assemble(fixed={"motor": angle}) for angle in (0.5, 1.0)])
+    for name in (*robot.joints, *robot.loop_joints):
+        spec = next(spec for spec in robot.description.joints if spec.name == name)
+        on_parent, on_child = robot.pose(q, f"{name}.parent"), robot.pose(q, f"{name}.child")
+        assert np.abs(on_parent - robot.pose(q, spec.parent) @ spec.at_parent.matrix).max() < 1e-14
+        assert np.abs((on_parent - on_child)[:, :3, 3]).max() < 1e-12
+    with pytest.raises(sarrus.NameNotFoundError, match=r"'pin2' is a joint; its frames are 'pin2\.parent'"):
+        robot.pose(q, "pin2")
+    with pytest.raises(
+        sarrus.NameNotFoundError, match=r"no frame is named 'pin3'; there are: coupler, crank, ground, rocker$"
+    ):
+        robot.pose(q, "pin3")
+    assert not any("." in name for name in robot.frames)
+
+
+def test_a_frame_that_is_named_as_a_joints_place_stays_what_it_is():
+    b = sarrus.mechanisms.pendulum().to_builder()
+    b.add_frame("pivot.parent", "ground", (1.0, 2.0, 3.0))
+    assert b.build().pose([0.3], "pivot.parent")[:3, 3].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_placements_are_transforms_or_translations():
+    rod = sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    moved = sarrus.Transform.from_translation((0.3, 0, 0))
+    assert moved == sarrus.Transform(translation=(0.3, 0, 0))
+    assert rod.transformed((0.3, 0, 0)) == rod.transformed(moved)
+    assert np.array_equal(sarrus.spatial.transform_motion((0, 1, 0), [0, 0, 2, 0, 0, 0]), [0, 0, 2, 2, 0, 0])
+    for wrong in ("x", (1, 2), np.eye(4)):
+        with pytest.raises(
+            TypeError, match=r"a Transform, such as Transform.from_matrix\(H\), or a translation \(3,\)"
+        ):
+            rod.transformed(wrong)
+
+
+def test_joints_join_frames_of_bodies():
+    turned = sarrus.Transform.from_rpy(0.1, 0.2, 0.3, (0.5, 0, 0))
+    robots = []
+    for by_frames in (True, False):
+        b = sarrus.Builder("arm")
+        for name in ("upper", "lower"):
+            b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+        if by_frames:
+            b.add_frame("wrist", "upper", turned)
+            b.add_frame("grip", "lower", turned)
+        b.add_joint("shoulder", sarrus.Revolute("y"), "ground", "upper")
+        ends = ("wrist", "grip") if by_frames else ("upper", "lower")
+        at = ((0, 0, 0.2), None) if by_frames else (turned @ sarrus.Transform.from_translation((0, 0, 0.2)), turned)
+        b.add_joint("elbow", sarrus.Revolute("y"), *ends, at_parent=at[0], at_child=at[1])
+        if by_frames:
+            with pytest.raises(sarrus.ModelError, match="joins body 'upper' to itself"):
+                b.add_joint("knot", sarrus.Revolute("y"), "wrist", "upper")
+        robots.append(b.build())
+    assert robots[0].description.joints == robots[1].description.joints
+
+
+def test_angles_that_look_like_degrees_are_warned_of():
+    def hinged(limits):
+        b = sarrus.Builder("door")
+        b.add_body("door", sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint("hinge", sarrus.Revolute("z", limits=limits), "ground", "door")
+        return b.build()
+
+    with pytest.warns(
+        sarrus.ModelWarning, match="limits of joint 'hinge' look like degrees, and are taken as radians: -90, 90"
+    ):
+        robot = hinged((-90, 90))
+    assert "look like degrees" in robot.warnings[0]
+    for fine in ((-12.5, 12.5), (-100.53, 100.53), (-1000, 1000), (-np.inf, np.inf), (-6, 6)):
+        assert not hinged(fine).warnings
+    four_bar = sarrus.mechanisms.four_bar()
+    with pytest.warns(sarrus.ModelWarning, match="joint 'motor' at 30 looks like degrees"):
+        four_bar.assemble(fixed={"motor": 30})
+    four_bar.assemble(fixed={"motor": 30.1})  # of one that has turned often
+    wide = four_bar.to_builder()
+    wide.set_joint("motor", sarrus.Revolute("y", limits=(-33.0, 33.0)))
+    wide.build().assemble(fixed={"motor": 30})

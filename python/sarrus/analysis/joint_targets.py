@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, common_axes, real_array
+from ..description.specs import in_degrees
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ShapeError, StateError
+from ..errors import ShapeError, StateError, warn_of_model
 
 JointCoordinates = Mapping[str, ArrayLike]
 MOST_AXES = 32  # that NumPy's oldest version can have
@@ -53,6 +54,10 @@ def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many
     for name, x in checked.items():
         if x.ndim > 1 and not many:
             raise ShapeError(f"joint '{name}' takes ({x.shape[-1]},) coordinates; got those of {x.shape[:-1]} states")
+        lower, upper = robot.joint(name).limits or (np.inf, -np.inf)
+        if x.ndim == 1 and in_degrees(robot.joint(name).type, x) and not ((lower <= x) & (x <= upper)).all():
+            numbers = ", ".join(f"{angle:g}" for angle in x)
+            warn_of_model(f"joint '{name}' at {numbers} looks like degrees, and is taken as radians: numpy.radians()")
     return checked
 
 

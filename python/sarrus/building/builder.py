@@ -14,7 +14,7 @@ from .._arrays import checked_truth
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.joints import PARAMETERS, Fixed, JointType
-from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, without_effect
+from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
 from ..errors import ModelError, check_printable, did_you_mean, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
@@ -108,7 +108,7 @@ class Builder(Changes):
         Parameters
         ----------
         joint : one of the joint types, e.g. ``sarrus.Revolute("z")``; its axes are in the joint's frame
-        parent, child : names of bodies
+        parent, child : names of bodies, or of frames on them that are there already
         at_parent, at_child : where the joint's frame sits in either
         actuated : whether a motor drives it
         tree, loop : hints in case it is one of several that close a loop: keep it in the spanning tree, so that q holds its
@@ -120,7 +120,7 @@ class Builder(Changes):
                 raise ModelError(f"{what}: actuated, tree and loop are True or False; got {value!r}")
         if tree and loop:
             raise ModelError(f"{what} cannot both stay in the tree and close a loop: give tree=True or loop=True")
-        placed = joined(what, joint, parent, child, at_parent, at_child)
+        placed = self._on_bodies(joined(what, joint, parent, child, at_parent, at_child), what)
         self._joints[name] = JointSpec(name, *placed, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
 
     def add_frame(self, name: str, body: str, placement: Placement = None) -> None:
@@ -574,7 +574,7 @@ class Builder(Changes):
             constraints = constraints | {spec.name: _tried(spec, tree) for spec in functions}
         mechanism = Mechanism(self._described(tuple(constraints.values())))
         self._check_home(mechanism)
-        for text in without_effect(mechanism.description.joints):
+        for text in doubtful(mechanism.description.joints):
             warn_of_model(text)
         return mechanism
 

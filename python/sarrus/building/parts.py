@@ -12,7 +12,7 @@ from ..description.constraints import ConstraintSpec
 from ..description.part import Part
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name, check_printable
-from .values import Point, check_mapping, checked_point, joint_coordinates
+from .values import Joined, Point, check_mapping, checked_point, joint_coordinates
 
 if TYPE_CHECKING:
     from typing import Self
@@ -25,7 +25,7 @@ class Parts:
         if not isinstance(name, str):
             raise TypeError(
                 f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
-                "a mechanism, make another one of its description: Mechanism(dataclasses.replace(m.description, ...))"
+                "a mechanism, robot.to_builder() has all of it"
             )
         check_printable("mechanism", name)
         self.name = name
@@ -91,6 +91,16 @@ class Parts:
                 raise ModelError(f"a joint and a constraint are both named '{name}'")
             raise ModelError(f"two {'bodies' if kind == 'body' else kind + 's'} are named '{name}'")
         return name, f"{kind} '{name}'"
+
+    def _on_bodies(self, placed: Joined, what: str) -> Joined:
+        """A joint that joins bodies, where it was told to join frames on them."""
+        joint, *ends = placed
+        frames = [self._frames.get(end) for end in placed[1:3]]
+        bodies = [end if frame is None else frame.body for end, frame in zip(placed[1:3], frames, strict=True)]
+        if bodies[0] == bodies[1]:
+            raise ModelError(f"{what} joins body '{bodies[0]}' to itself")
+        at = [at if frame is None else frame.placement @ at for at, frame in zip(placed[3:], frames, strict=True)]
+        return joint, bodies[0], bodies[1], at[0], at[1]
 
     def _known_body(self, name: object, what: str | None = None) -> str:
         check_name("body", name, {**self._bodies, "ground": None}, what)

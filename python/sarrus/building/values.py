@@ -18,6 +18,7 @@ Placement = Transform | ArrayLike | None
 Coordinate = str | tuple[str, int]
 Point = tuple[float, float, float]
 BodyPoint = tuple[str, ArrayLike]
+Joined = tuple[JointType, str, str, Transform, Transform]  # its type, its ends, and where it sits in them
 
 _IDENTITY = Transform()
 
@@ -71,10 +72,7 @@ def checked_color(value: str | ArrayLike, what: str) -> tuple[float, float, floa
     return red, green, blue, opacity
 
 
-def joined(
-    what: str, joint: JointType, parent: str, child: str, at_parent: Placement, at_child: Placement
-) -> tuple[JointType, str, str, Transform, Transform]:
-    """A joint's type, its ends, and where it sits in them."""
+def joined(what: str, joint: JointType, parent: str, child: str, at_parent: Placement, at_child: Placement) -> Joined:
     if not isinstance(joint, JointType):
         raise ModelError(f"{what} needs a joint type such as sarrus.Revolute('z'); got {joint!r}")
     for end in (parent, child):

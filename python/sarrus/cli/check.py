@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -9,8 +10,10 @@ import numpy as np
 from .._arrays import Array
 from .._core import tolerances
 from ..analysis.joint_targets import start_near
+from ..analysis.mobility.report import Mobility
 from ..analysis.scaling import ScaledLoops, characteristic_length
 from ..errors import SarrusError
+from ..io.document import NO_CONTACTS
 from ..mechanism import Mechanism
 
 # a millionth of the whole, as of a link of 1e-9 kg: accelerations then have ten digits less than the numbers
@@ -21,9 +24,19 @@ FAR = 100.0
 ROUNDED = 3e-3
 
 
+def usual(robot: Mechanism) -> Iterator[str]:
+    """A line for each thing that is worth knowing, and as it should be."""
+    yield from (text for text in robot.warnings if NO_CONTACTS in text)
+    with contextlib.suppress(SarrusError):  # of which `suspicious` tells
+        report = robot.mobility(robot.assemble(time=0.0), time=0.0) if robot.nc else None
+        if report and report.redundant and _across_a_plane(robot, report):
+            rows = f"{report.redundant} of {robot.nc} rows are redundant, as is usual of linkages that move in a plane"
+            yield f"{rows}: what joints carry across it is not determined"
+
+
 def suspicious(robot: Mechanism) -> Iterator[str]:
     """A line for each kind of thing that somebody should look at."""
-    yield from robot.warnings
+    yield from (text for text in robot.warnings if NO_CONTACTS not in text)
     yield from _of_masses(robot)
     start = start_near(robot, None, {}, 0.0)
     for name in robot.joints:
@@ -65,7 +78,7 @@ def _of_loops(robot: Mechanism) -> Iterator[str]:
             yield from _of_rounding(robot, closed)
         return
     report = robot.mobility(q, time=0.0)
-    if report.redundant:
+    if report.redundant and not _across_a_plane(robot, report):
         rows = f"{report.redundant} of {robot.nc} rows are redundant, so that some reactions are not determined"
         yield f"{rows}: {_listed(report.redundant_rows)}"
     yield from report.warnings
@@ -74,6 +87,24 @@ def _of_loops(robot: Mechanism) -> Iterator[str]:
         yield "nothing can move"
     elif report.idle:
         yield f"joints that cannot move: {_listed(report.idle)}"
+
+
+def _across_a_plane(robot: Mechanism, report: Mobility) -> bool:
+    """Whether loops are braced across a plane alone: by forces along its normal, and moments about axes in it."""
+    q, stressed = robot.assemble(time=0.0), {name: w for name, w in report.self_stress.items() if np.any(w)}
+    if not stressed.keys() <= robot._joints.keys():
+        return False
+    R = {
+        name: robot.pose(q, f"{name}.{'parent' if robot.joint(name).reversed else 'child'}")[:3, :3]
+        for name in stressed
+    }
+    moments, forces = (
+        np.concatenate([w[:, part] @ R[name].T for name, w in stressed.items()]) for part in (slice(3), slice(3, 6))
+    )
+    moments = moments / report.length
+    size, axes = np.linalg.eigh(forces.T @ forces - moments.T @ moments)
+    off = [np.abs(moments @ axes[:, 2]).max(), np.linalg.norm(np.cross(forces, axes[:, 2]), axis=1).max()]
+    return bool(max(off) <= 1e-6 * np.sqrt(np.abs(size).max()))
 
 
 def _of_rounding(robot: Mechanism, q: Array) -> Iterator[str]:

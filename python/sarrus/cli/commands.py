@@ -23,6 +23,7 @@ from .. import Builder, IntegrationError, Revolute, Trajectory, build_info, load
 from .._arrays import Array
 from .._files import replacing
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
+from ..control import PrescribedEffort
 from ..errors import (
     ModelError,
     ModelWarning,
@@ -36,9 +37,11 @@ from ..errors import (
 from ..figures.canvas import check_film
 from ..io import save
 from ..spatial import Inertia, Transform
+from .four_bars import grashof
 from .standing import servos
 
 if TYPE_CHECKING:
+    from ..laws import Law
     from ..mechanism import Mechanism
 
 VALVE = "valve"  # the demonstration that is no mechanism of the gallery
@@ -202,7 +205,7 @@ def _figure(draw: Callable[[], None], said: str) -> None:
         draw()
         print(said, flush=True)
     except ImportError as error:
-        hint = "" if "pip install" in str(error) else '; for one: pip install "sarrus[plot]"'
+        hint = "" if "pip install" in str(error) else "; for one: pip install matplotlib"
         print(f"sarrus: no figure ({error}){hint}", file=sys.stderr)
 
 
@@ -253,6 +256,8 @@ def info(arguments: argparse.Namespace) -> int:
     print(f"\n{_tree(robot)}")
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
+        if not open_loops and (said := grashof(robot, q)):
+            print(f"  {'Grashof':<20}{said}")
     if robot.warnings:
         print("\n".join(["\nwarnings", *(f"  {printable(warning)}" for warning in robot.warnings)]))
     return 0
@@ -309,12 +314,12 @@ def _print_facts(facts: Mapping[str, object]) -> None:
 
 def check(arguments: argparse.Namespace) -> int:
     """`sarrus check MODEL`: 1 where something is suspicious."""
-    from .check import suspicious
+    from .check import suspicious, usual
 
     robot = model(arguments)
-    faults = [printable(text) for text in suspicious(robot)]
+    faults, besides = (list(map(printable, look(robot))) for look in (suspicious, usual))
     print(f"{robot.name}: {_counted(len(faults), 'suspicious thing') if faults else 'nothing suspicious'}")
-    print("".join(f"  {text}\n" for text in faults), end="")
+    print("".join(f"  {text}\n" for text in (*faults, *(f"note: {text}" for text in besides))), end="")
     return 1 if faults else 0
 
 
@@ -340,27 +345,35 @@ def converted(arguments: argparse.Namespace) -> int:
 
 def simulated(arguments: argparse.Namespace) -> int:
     """`sarrus simulate MODEL`."""
-    robot = model(arguments)
+    robot = _moved(model(arguments), arguments.motion)
     if arguments.show_what and not arguments.plot:
         raise UsageError("--show-what says what --plot FILE draws; there is no --plot")
     q, v = start(robot, arguments.position, arguments.velocity)
     _foresee(robot, q, v, arguments)
-    code = 0
+    motors, code = [PrescribedEffort(name, law) for name, law in arguments.effort.items()], 0
     try:
         how = {name: getattr(arguments, name) for name in ("method", "dt", "rtol", "atol", "stabilisation")}
-        run = simulate(robot, q, v, arguments.time, **how)
+        run = simulate(robot, q, v, arguments.time, motors, **how)
     except IntegrationError as error:
         run, code = error.trajectory, 1
         # the rest of the message is about Python
         print(f"sarrus: {str(error).partition('; what was computed')[0]}", file=sys.stderr)
-    print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {arguments.method}")
+    print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {run.statistics['method']}")
     with np.errstate(all="ignore"):  # a run that diverged may end in any numbers
-        _print_facts(_summary(run))
+        _print_facts(_summary(run, bool(motors or arguments.motion)))
         if not code and not np.isfinite(run.energy).all():
             print("sarrus: the motion is too fast for its energy to be computed", file=sys.stderr)
             code = 1
         _write(run, arguments)
     return 130 if run.status == "interrupted" else code
+
+
+def _moved(robot: Mechanism, motions: Mapping[str, Law]) -> Mechanism:
+    """The mechanism with joints that move by laws."""
+    b = robot.to_builder()
+    for name, law in motions.items():
+        b.add_prescribed_motion(f"motion of {name}", name, law)
+    return b.build() if motions else robot
 
 
 def _foresee(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace) -> None:
@@ -380,13 +393,13 @@ def _check_folders(*paths: Path | None) -> None:
             raise FileNotFoundError(2, os.strerror(2), str(path))
 
 
-def _summary(run: Trajectory) -> dict[str, str]:
+def _summary(run: Trajectory, driven: bool) -> dict[str, str]:
     seconds = f"{run.statistics['seconds']:.3g} s"
     facts = {"status": run.status, "samples": f"{len(run)}", "wall time": f"{seconds}, {_per_step(run)}"}
     change = f"{np.abs(run.energy - run.energy[0]).max():.3g} J"
     if overflown := int(np.count_nonzero(~np.isfinite(run.energy))):
         change = f"unknown; the energy of {_counted(overflown, 'sample')} is beyond what numbers hold"
-    facts["energy drift" if _keeps_energy(run.mechanism) else "energy change"] = change
+    facts["energy drift" if not driven and _keeps_energy(run.mechanism) else "energy change"] = change
     if run.mechanism.nc:
         facts["loop error"] = f"{float(run.loop_error.max()):.3g} rad or m"
     return facts

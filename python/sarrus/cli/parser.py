@@ -29,8 +29,10 @@ import numpy as np
 
 from .. import __version__
 from .._arrays import Array
-from ..errors import SarrusError, printable
+from ..errors import ModelError, SarrusError, printable
+from ..figures.figures import QUANTITIES
 from ..io.saving import WRITERS
+from ..laws import Law, harmonic, polynomial
 from ..simulation.arguments import METHODS, STABILISATIONS
 
 DESCRIPTION = "Rigid-body dynamics for mechanisms that close on themselves."
@@ -209,14 +211,18 @@ def _add_simulate(command: Command) -> None:
     simulate("--time", type=_number(zero=True), default=1.0, metavar="S", help="how long [s]")
     step = "step [s]; of dopri5 the first one, and the spacing of samples"
     simulate("--dt", type=_number(), default=1e-3, metavar="S", help=step)
-    simulate("--method", choices=METHODS, default="rk4", help="of integration")
+    simulate("--method", choices=("auto", *METHODS), default="auto", help="of integration")
     simulate("--rtol", type=_number(), default=1e-6, metavar="X", help="relative tolerance of dopri5")
     simulate("--atol", type=_number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5")
     simulate("--stabilisation", choices=STABILISATIONS, default="projection", help="of loops against drift")
     _coordinates(simulate, "--position", "where joints start [rad, m, quaternions x,y,z,w]")
     _coordinates(simulate, "--velocity", "how fast joints start [rad/s, m/s]")
+    law = "a number, harmonic:AMPLITUDE,RATE[,PHASE[,OFFSET]] or polynomial:C0,C1,... of time"
+    how: dict[str, Any] = {"nargs": "+", "type": _driven, "action": _ByName, "default": {}, "metavar": "JOINT=LAW"}
+    simulate("--effort", **how, help=f"what motors do [N m, N]: {law}")
+    simulate("--motion", **how, help=f"how joints are made to move, whatever that takes [rad, m]: {law}")
     simulate("--plot", type=_file(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf")
-    what = "q, v, a, tau, energy, loop_error, momentum, reactions, names of joints and frames"
+    what = f"{', '.join(QUANTITIES)}, names of joints and frames"
     simulate("--show-what", nargs="+", metavar="WHAT", help=f"what --plot draws: {what} (default: q)")
     simulate("--csv", type=_file((".csv",)), metavar="FILE", help="write a table, a row a sample")
     whole = "write all of it, for sarrus.Trajectory.load: .npz"
@@ -229,7 +235,7 @@ def _add_view(command: Command) -> None:
         "view", "viewed",
         "a model in the browser",
         "Opens a model in the browser, with sliders that keep its loops closed, and serves it until Ctrl-C, after which the exit code "
-        "is 0. Needs viser: pip install \"sarrus[view]\".",
+        "is 0. Needs viser: pip install 'viser<1.2'.",
         "sarrus view delta --port 8090 --no-browser",
     )  # fmt: skip
     _model(view)
@@ -315,6 +321,19 @@ def _assignment(text: str) -> tuple[str, Array]:
         fault = f"'{numbers}' is not a finite number, or several with commas between"
         raise argparse.ArgumentTypeError(f"'{text}': {fault}")
     return name, value
+
+
+def _driven(text: str) -> tuple[str, Law]:
+    name, equals, told = text.partition("=")
+    kind, _, numbers = told.rpartition(":")
+    laws: dict[str, Callable[..., Law]] = {"": polynomial, "polynomial": polynomial, "harmonic": harmonic}
+    terms = [_float(x) for x in numbers.split(",")]
+    try:
+        if name and equals and (kind or len(terms) == 1):
+            return name, laws[kind](*terms)
+    except (KeyError, TypeError, ModelError):
+        pass
+    raise argparse.ArgumentTypeError(f"'{text}' is not JOINT=5, JOINT=harmonic:2,6 or JOINT=polynomial:0,1")
 
 
 def _file(endings: Sequence[str]) -> Callable[[str], Path]:

@@ -8,11 +8,11 @@ from .specs import (
     JointSpec,
     SpringSpec,
     VisualSpec,
-    without_effect,
+    doubtful,
 )
 
 __all__ = [
     "BodySpec", "ConstraintSpec", "CouplerSpec", "Description", "DistanceSpec", "FrameSpec",
     "JointSpec", "PfaffianSpec", "RollingSpec", "SpringSpec", "TargetSpec", "VisualSpec",
-    "without_effect",
+    "doubtful",
 ]  # fmt: skip

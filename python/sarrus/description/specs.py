@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..shapes import Shape
@@ -128,10 +129,19 @@ class Description:
     configurations: tuple[tuple[str, tuple[tuple[str, tuple[float, ...]], ...]], ...] = ()
 
 
-def without_effect(joints: Iterable[JointSpec]) -> Iterator[str]:
-    """A sentence for all that joints are given and that acts on nothing."""
+def in_degrees(joint: JointType, q: Array) -> bool:
+    """Whether some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees."""
+    angles = np.abs(np.asarray(q)[[unit == "rad" for _, unit in joint.coordinates]])
+    return bool((angles[(angles > 4.0 * np.pi) & (angles <= 720.0)] % 5.0 == 0.0).any())
+
+
+def doubtful(joints: Iterable[JointSpec]) -> Iterator[str]:
+    """A sentence for all that joints are given and that acts on nothing, or is in another unit."""
     for spec in joints:
         joint = spec.joint
+        if joint.limits is not None and any(in_degrees(joint, limit) for limit in joint.limits):
+            shown = ", ".join(f"{x:g}" for limit in joint.limits for x in limit)
+            yield f"limits of joint '{spec.name}' look like degrees, and are taken as radians: {shown}"
         if spec.laws:  # its frame moves in time, which forces along a joint are not told
             terms = [name for name in ("damping", "friction", "stiffness", "armature") if getattr(joint, name).any()]
             if terms:
@@ -161,16 +171,26 @@ def core_terms(d: Description) -> tuple[Any, ...]:
         parts = getattr(d, name)
         if not isinstance(parts, Sequence) or not all(isinstance(part, kind) for part in parts):
             raise ModelError(f"a description's {name} are a tuple of such parts; got {parts!r}")
+    joints = [_joint(j) for j in d.joints]
     return (
         d.name,
         list(d.gravity),
         [(b.name, _inertia(b.inertia)) for b in d.bodies],
-        [_joint(j) for j in d.joints],
-        [(f.name, f.body, twelve(f.placement)) for f in d.frames],
+        joints,
+        [*((f.name, f.body, twelve(f.placement)) for f in d.frames), *frames_of_joints(d, joints)],
         [c._core_terms() for c in d.constraints],
         [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
         characteristic_length(d),
     )
+
+
+def frames_of_joints(d: Description, joints: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, list[float]]]:
+    """Where joints sit in the two bodies that each joins, as NAME.parent and NAME.child, where no frame or body has that name."""
+    taken = {*(body.name for body in d.bodies), *(frame.name for frame in d.frames)}
+    for j in joints:
+        for end in ("parent", "child"):
+            if (name := f"{j['name']}.{end}") not in taken:
+                yield name, j[end], j[f"at_{end}"]
 
 
 def characteristic_length(d: Description) -> float:

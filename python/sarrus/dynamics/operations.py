@@ -16,7 +16,7 @@ from .._arrays import Array, checked_count
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
-from ..description.specs import Description, JointSpec, core_terms, without_effect
+from ..description.specs import Description, JointSpec, core_terms, doubtful
 from ..errors import ModelError, ShapeError, check_name
 from .options import (
     ExpressedIn,
@@ -181,7 +181,7 @@ class StateFunctions(_core.Mechanism):
         massless = (
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
         )
-        warnings = [*description.warnings, *massless, *without_effect(description.joints)]
+        warnings = [*description.warnings, *massless, *doubtful(description.joints)]
         described: list[JointSpec | ConstraintSpec] = [*description.joints, *description.constraints]
         specs = {spec.name: spec for spec in described}
         constraints = {
@@ -436,9 +436,14 @@ class StateFunctions(_core.Mechanism):
     def pose(self, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
         """Pose (..., 4, 4) of a frame in the world: [R p; 0 1] (van der Merwe 2.26, 2.29 composed).
 
+        Frames are those of `frames`, and "pin.parent" and "pin.child" where joint "pin" sits in the two bodies that it joins.
+
         >>> import sarrus
         >>> float(sarrus.mechanisms.pendulum(length=0.5).pose([0.0], "tip")[2, 3])
         -0.5
+        >>> four_bar = sarrus.mechanisms.four_bar()
+        >>> four_bar.pose(four_bar.assemble(fixed={"motor": 0.5}), "pin1.parent")[:3, 3].round(3).tolist()
+        [0.351, 0.0, -0.192]
         """
 
     @_operation

@@ -7,10 +7,12 @@ import html
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._arrays import Array, checked_path, real_array
 from .._files import replacing
@@ -234,7 +236,7 @@ def _pyplot(what: str) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as missing:
-        raise ImportError(f'{what} need matplotlib: pip install "sarrus[plot]"') from missing
+        raise ImportError(f"{what} need matplotlib: pip install matplotlib") from missing
     return pyplot
 
 
@@ -270,65 +272,136 @@ def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
     return True
 
 
+EDGE = "#3d4450"  # of bars and joints, as the viewer's pins
+NO_POINTS, NO_ARROWS = np.empty((1, 0, 3)), np.empty((1, 0, 2, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A mechanism in f configurations, as bars and joints.
+
+    Attributes
+    ----------
+    bars : (f, s, 2, 3) their ends in the world [m]; `colors` (s, 3) from 0 to 1; `slender` (s,) where one slides along another;
+        `boxes` (s,) edges of boxes, which no view needs to show all of
+    joints : (f, j, 3), anchors : (k, 3) marks that move, and marks that do not [m]
+    traces : (f, p, 3) points that leave a trace
+    arrows : (f, m, 2, 3) tails and tips [m] of forces; `names` (m,); `force` that a metre of arrow stands for [N/m]
+    """
+
+    bars: Array
+    colors: Array
+    slender: NDArray[np.bool_]
+    boxes: NDArray[np.bool_]
+    joints: Array
+    anchors: Array
+    traces: Array = field(default_factory=lambda: NO_POINTS)
+    arrows: Array = field(default_factory=lambda: NO_ARROWS)
+    names: tuple[str, ...] = ()
+    force: float = 1.0
+
+    @property
+    def view(self) -> Array:
+        rest = self.bars if self.boxes.all() else self.bars[:, np.flatnonzero(~self.boxes)]
+        return _view(rest, self.joints, self.anchors, self.traces)
+
+    def flat(self, view: Array) -> Shown:
+        """Seen so, (2, 3): all points have two coordinates."""
+        names = ("bars", "joints", "anchors", "traces", "arrows")
+        return replace(self, **{name: getattr(self, name) @ view.T for name in names})
+
+
+class Drawing:
+    """A mechanism on axes: bars in the colours of their bodies, joints, what the ground holds, traces, and forces with their sizes."""
+
+    def __init__(self, ax: Axes, shown: Shown, view: Array, opacity: float = 1.0) -> None:
+        from matplotlib.collections import LineCollection
+
+        shown = shown if opacity == 1.0 else replace(shown, names=())  # what is faint stands beside what is meant
+        self._flat, self._long = shown.flat(view), np.linalg.norm(np.diff(shown.arrows, axis=2)[..., 0, :], axis=-1)
+        width = np.where(shown.slender, 2.4, 5.5)
+        look: dict[str, Any] = {"capstyle": "round", "alpha": opacity}
+        edges = LineCollection([], colors=EDGE, linewidths=width + 1.5, zorder=2, **look)
+        bars = LineCollection([], colors=shown.colors, linewidths=width, zorder=2.1, **look)
+        self._bars = [edges, bars]
+        for lines in self._bars:
+            ax.add_collection(lines)
+        support = [(0.0, 0.0), (-0.7, -1.2), (0.7, -1.2), (0.0, 0.0)]
+        if opacity == 1.0:
+            ax.plot(*self._flat.anchors.T, marker=support, linestyle="", color="0.55", markersize=24, zorder=0)
+        (self._marks,) = ax.plot(
+            [], [], "o", color=EDGE, markerfacecolor="white", markersize=5.0, zorder=2.5, alpha=opacity
+        )
+        paths = range(shown.traces.shape[1]) if opacity == 1.0 else ()
+        self._trails = [ax.plot([], [], color=COLOURS[n % 6], linewidth=1.4, zorder=1)[0] for n in paths]
+        self._quiver = _quiver(ax, self._flat.arrows[0]) if shown.names else None
+        if shown.names and (size := float(self._long.max(initial=0.0)) * shown.force) > 0.0:
+            unit = 10.0 ** np.floor(np.log10(size))
+            value = max(k * unit for k in (1.0, 2.0, 5.0) if k * unit <= size)
+            (x, right), (y, top), long = ax.get_xlim(), ax.get_ylim(), value / shown.force
+            x, y = x + 0.03 * (right - x), y + 0.03 * (top - y)
+            ax.plot([x, x + long], [y, y], color=COLOURS[1], marker="|", linewidth=1.4, zorder=4)
+            ax.text(x + long, y, f"  {value:g} N", va="center", fontsize=0.8 * FONT, color=COLOURS[1])
+        beside: dict[str, Any] = {
+            "xytext": (5.0, 5.0),
+            "textcoords": "offset points",
+            "zorder": 4,
+            "annotation_clip": False,
+        }
+        self._sizes = [ax.annotate("", (0, 0), fontsize=0.8 * FONT, color=COLOURS[1], **beside) for _ in shown.names]
+
+    def show(self, k: int) -> list[Any]:
+        """Put it where it is in configuration k; what has changed."""
+        flat = self._flat
+        for lines in self._bars:
+            lines.set_segments(list(flat.bars[k]))
+        self._marks.set_data(*flat.joints[k].T)
+        for n, trail in enumerate(self._trails):
+            trail.set_data(*flat.traces[: k + 1, n].T)
+        if self._quiver is not None:
+            self._quiver.set_offsets(flat.arrows[k, :, 0])
+            self._quiver.set_UVC(*(flat.arrows[k, :, 1] - flat.arrows[k, :, 0]).T)
+        for n, (text, name) in enumerate(zip(self._sizes, flat.names, strict=True)):
+            text.xy = tuple(flat.arrows[k, n, 1])
+            text.set_text(f"{name} {self._long[k, n] * flat.force:.3g} N")
+        return [
+            *self._bars,
+            self._marks,
+            *self._trails,
+            *([] if self._quiver is None else [self._quiver]),
+            *self._sizes,
+        ]
+
+
 def film(
-    t: Array,
-    bars: Array,
-    joints: Array,
-    anchors: Array,
-    title: str,
-    frames_per_second: float,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    traces: Array | None = None,
-    arrows: Array | None = None,
-) -> FuncAnimation:
-    """A mechanism that moves, as bars and joints: seen along the world's axis across which it moves, else from above a corner.
+    t: Array, shown: Shown, title: str, frames_per_second: float, path: str | os.PathLike[str] | None = None,
+    clock: tuple[str, str] = ("t", "s"),
+) -> FuncAnimation:  # fmt: skip
+    """A mechanism that moves: seen along the world's axis across which it moves, else from above a corner.
 
     Parameters
     ----------
-    t : (f,) what the clock shows [s]
-    bars : (f, s, 2, 3) their ends in the world [m]
-    joints : (f, j, 3), anchors : (k, 3) marks that move, and marks that do not [m]
+    t : (f,) what the clock shows; `clock` : its name and unit
     path : .gif, .mp4 or .html to write; None: none
-    traces : (f, p, 3) points that leave a trace; arrows : (f, m, 2, 3) their tails and tips [m]
     """
-    traced = np.empty((len(t), 0, 3)) if traces is None else traces
-    pushed = np.empty((len(t), 0, 2, 3)) if arrows is None else arrows
     ending = None if path is None else check_film(path)
     pyplot = _pyplot("films")
     from matplotlib import animation, get_backend
-    from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    view = _view(bars, joints, anchors, traced)
-    lines, dots, fixed, paths, forces = (x @ view.T for x in (bars, joints, anchors, traced, pushed))
     # a notebook would show a figure of pyplot's as well as the film; a file needs no window
     window = path is None and get_backend().lower().rsplit("_", 1)[-1] not in ("inline", "agg")
-    figure = (pyplot.figure if window else Figure)(figsize=(6.4, 4.8), layout="constrained")
-    ax = _stage(figure, *_box(lines, dots, fixed, paths, forces))
-    drawn = LineCollection(list(lines[0]), colors="black", linewidths=2.2, capstyle="round")
-    ax.add_collection(drawn)
-    support = [(0.0, 0.0), (-0.7, -1.2), (0.7, -1.2), (0.0, 0.0)]
-    ax.plot(*fixed.T, marker=support, linestyle="", color="0.55", markersize=24, zorder=0)
-    (marks,) = ax.plot(*dots[0].T, "o", color="black", markerfacecolor="white", markersize=5.5)
-    trails = [ax.plot([], [], color=COLOURS[n % 6], linewidth=1.2, zorder=1)[0] for n in range(traced.shape[1])]
-    quiver = _quiver(ax, forces[0]) if pushed.shape[1] else None
-    clock = ax.set_title("", fontsize=FONT, loc="left")
-    places = _decimals(t)
+    view = shown.view
+    ax = _stage(pyplot.figure if window else Figure, shown.flat(view))
+    drawing, places = Drawing(ax, shown, view), _decimals(t)
+    said = ax.set_title("", fontsize=FONT, loc="left")
 
     def draw(k: int) -> list[Any]:
-        drawn.set_segments(list(lines[k]))
-        marks.set_data(*dots[k].T)
-        clock.set_text(f"{title}   t = {t[k]:.{places}f} s")
-        for n, trail in enumerate(trails):
-            trail.set_data(*paths[: k + 1, n].T)
-        if quiver is not None:
-            quiver.set_offsets(forces[k, :, 0])
-            quiver.set_UVC(*(forces[k, :, 1] - forces[k, :, 0]).T)
-        return [drawn, marks, clock, *trails, *([] if quiver is None else [quiver])]
+        said.set_text(f" {title}   {clock[0]} = {t[k]:.{places}f} {clock[1]}")
+        return [said, *drawing.show(k)]
 
     def page() -> str:
-        return player(t, bars, joints, anchors, title, frames_per_second, traced, pushed)
+        return player(t, shown, title, frames_per_second, clock)
 
     class Film(animation.FuncAnimation):
         """A matplotlib animation that a notebook shows as a player."""
@@ -340,25 +413,44 @@ def film(
             pass
 
     draw(0)
-    made: FuncAnimation = Film(figure, draw, frames=len(t), interval=1000.0 / frames_per_second, cache_frame_data=False)
-    if path is not None and ending == ".html":
-        text = page()
+    interval = 1000.0 / frames_per_second
+    made: FuncAnimation = Film(ax.figure, draw, frames=len(t), interval=interval, cache_frame_data=False)  # type: ignore[arg-type]
+    if path is not None:
         with replacing(path) as file:
-            file.write_text(text, encoding="utf-8")
-    elif path is not None:
-        writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
-        with replacing(path) as file:
-            made.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
+            if ending == ".html":
+                file.write_text(page(), encoding="utf-8")
+            else:
+                writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
+                made.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
     return made
 
 
-def _stage(figure: Any, low: Array, high: Array) -> Axes:
-    """Axes without marks around all that moves between two corners."""
-    ax: Axes = figure.add_subplot()
+def _stage(figure: Any, flat: Shown) -> Axes:
+    """Axes without marks in a new figure, which all that is shown fills, but for a line of text above."""
+    low, high = _corners(flat)
+    width, height = high - low
+    size = SIZE[0] * np.array([width, height]) / max(width, height)
+    size = (
+        np.round(np.maximum(size + np.array([0.0, TITLE]), 2.5) * 50.0) / 50.0
+    )  # even numbers of pixels, which films want
+    ax: Axes = figure(figsize=tuple(size)).add_axes((0.0, 0.0, 1.0, 1.0 - TITLE / size[1]))
+    return _framed(ax, low, high)
+
+
+TITLE = 0.35  # [in]
+
+
+def _corners(flat: Shown) -> tuple[Array, Array]:
+    """Around all that moves, with a margin."""
+    low, high = _box(flat.bars, flat.joints, flat.anchors, flat.traces, flat.arrows)
+    margin = 0.07 * float((high - low).max()) or 1.0
+    return low - margin, high + margin
+
+
+def _framed(ax: Axes, low: Array, high: Array) -> Axes:
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     ax.set_aspect("equal")
     ax.set_axis_off()
-    margin = 0.06 * float((high - low).max()) or 1.0
-    ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
     return ax
 
 
@@ -406,18 +498,10 @@ def _view(*points: Array) -> Array:
     return np.array([[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]])
 
 
-def player(
-    t: Array,
-    bars: Array,
-    joints: Array,
-    anchors: Array,
-    title: str,
-    frames_per_second: float,
-    traces: Array,
-    arrows: Array,
-) -> str:
+def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: tuple[str, str]) -> str:
     """An HTML page that plays the motion and needs nothing from elsewhere; dragging turns it. Arguments as of :func:`film`."""
-    low, high = _box(bars, joints, anchors, traces, arrows)
+    points = {name: getattr(shown, name) for name in ("bars", "joints", "anchors", "traces", "arrows")}
+    low, high = _box(*points.values())
     centre, size = (low + high) / 2.0, float(np.linalg.norm(high - low)) or 1.0
 
     def numbers(x: Array) -> str:
@@ -425,15 +509,21 @@ def player(
 
     data = {
         "t": t.round(6).tolist(),
-        "bars": numbers(bars),
-        "joints": numbers(joints),
-        "anchors": numbers(anchors),
-        "traces": numbers(traces),
-        "arrows": numbers(arrows),
-        "count": [bars.shape[1], joints.shape[1], len(anchors), traces.shape[1], arrows.shape[1]],
+        **{name: numbers(x) for name, x in points.items()},
+        "count": [points[name].shape[name != "anchors"] for name in points],
+        "half": ((high - low) / 2.0 / size * 60000.0).tolist(),
+        "inks": [_hex(color) for color in shown.colors],
+        "slender": shown.slender.tolist(),
+        "names": shown.names,
+        "force": shown.force * size / 60000.0,
         "colours": COLOURS[:6],
-        "view": _view(bars, joints, anchors, traces).tolist(),
+        "clock": clock,
+        "view": shown.view.tolist(),
         "rate": frames_per_second,
     }
     page = Path(__file__).with_name("player.html").read_text(encoding="utf-8")
-    return page.replace("$TITLE", html.escape(title)).replace("$DATA", json.dumps(data))
+    return page.replace("$TITLE", html.escape(title)).replace("$DATA", json.dumps(data).replace("</", "<\\/"))
+
+
+def _hex(color: Array) -> str:
+    return "#" + "".join(f"{round(255 * part):02x}" for part in color)

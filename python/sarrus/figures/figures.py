@@ -34,6 +34,7 @@ _SPACES = {
     "tau": ("joint forces", "v", {"rad": "N m", "m": "N"}),
 }
 
+QUANTITIES = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
 FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
@@ -163,37 +164,52 @@ def film(
     first, last = run.t[0], run.t[end - 1]
     times = np.linspace(first, last, 1 + round((last - first) / speed * frames_per_second))
     q = run.at(times)[0]
-    skeleton = Skeleton(run.mechanism)
-    marks = np.array([*skeleton.joint_points(q).values()]).reshape(-1, len(times), 3).swapaxes(0, 1)
-    bars = skeleton.segments_flat(q)
-    points = (
-        np.array([run.mechanism.pose(q, name)[:, :3, 3] for name in trace]).reshape(-1, len(times), 3).swapaxes(0, 1)
-    )
-    arrows = _arrows(run, forces, times, skeleton.size)
-    title = run.mechanism.name
-    return canvas.film(
-        times, bars, marks, skeleton.anchors, title, frames_per_second, path, traces=points, arrows=arrows
+    arrows, force = _arrows(run, forces, times, Skeleton(run.mechanism).size)
+    shown = drawn(run.mechanism, q, trace, arrows, tuple(forces), force)
+    return canvas.film(times, shown, run.mechanism.name, frames_per_second, path)
+
+
+def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> canvas.Shown:
+    """Configurations (f, nq) of a mechanism, as pictures show them; with arrows, their names, and force a metre, where there are any."""
+    skeleton = Skeleton(robot)
+
+    def together(points: list[Array]) -> Array:
+        return np.array(points).reshape(-1, len(q), 3).swapaxes(0, 1)
+
+    owners = [bar.owner for bar in skeleton.bars]
+    return canvas.Shown(
+        skeleton.segments_flat(q),
+        np.array([skeleton.colors[owner] for owner in owners]).reshape(-1, 3) / 255.0,
+        np.array([owner in skeleton.slender for owner in owners], dtype=bool),
+        np.array([owner in skeleton.boxes for owner in owners], dtype=bool),
+        together([*skeleton.joint_points(q).values()]),
+        skeleton.anchors,
+        together([robot.pose(q, name)[:, :3, 3] for name in trace]),
+        *forces,
     )
 
 
 LONGEST = 0.4  # the longest arrow of a force, of the mechanism's size
 
 
-def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> Array:
-    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, in the world."""
-    arrows = np.zeros((len(times), len(names), 2, 3))
-    if not names:
-        return arrows
-    loads, robot = run.joint_wrenches(), run.mechanism
+def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tuple[Array, float]:
+    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, in the world; and force a metre [N/m]."""
+    forces = np.zeros((len(times), len(names), 2, 3))
+    loads, robot = run.joint_wrenches() if names else {}, run.mechanism
     for name in names:
         check_name("joint", name, loads)
     # the force of the sample before; bodies turn little until the next
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
     for n, name in enumerate(names):
-        arrows[:, n, 0], arrows[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
-    longest = float(np.nanmax(np.linalg.norm(arrows[:, :, 1], axis=-1), initial=0.0)) or 1.0
-    arrows[:, :, 1] = arrows[:, :, 0] + np.nan_to_num(arrows[:, :, 1]) * (LONGEST * size / longest)
-    return arrows
+        forces[:, n, 0], forces[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
+    return arrows_of(forces, size)
+
+
+def arrows_of(forces: Array, size: float) -> tuple[Array, float]:
+    """Where forces act and the forces (f, m, 2, 3), as tails and tips; and force a metre [N/m]."""
+    longest = float(np.nanmax(np.linalg.norm(forces[:, :, 1], axis=-1), initial=0.0)) or 1.0
+    a_metre = longest / (LONGEST * size)
+    return np.stack([forces[:, :, 0], forces[:, :, 0] + np.nan_to_num(forces[:, :, 1]) / a_metre], axis=2), a_metre
 
 
 def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[Array, Array]:
@@ -233,8 +249,7 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
     if what in (*robot.joints, *robot.loop_joints):
         return what, _of_joint(run, "q", what)
     if what not in robot.frames:
-        quantities = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
-        known = (*quantities, *robot.joints, *robot.loop_joints, *robot.frames)
+        known = (*QUANTITIES, *robot.joints, *robot.loop_joints, *robot.frames)
         raise_no_such_name("quantity, joint or frame", what, known)
     return f"position of {what}", _along(what, "m", run.frame(what)[:, :3, 3])
 

@@ -31,6 +31,12 @@ from ..mechanism import Mechanism, checked_mechanism
 FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and still count as on it
 SAME = 1e-9  # and from one another
 CORNERS = 24  # of what is round
+EDGES = 12  # of a box
+# of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
+PALETTE: tuple[tuple[int, int, int], ...] = (
+    (119, 170, 221), (238, 136, 102), (68, 187, 153), (238, 221, 136), (153, 221, 255), (255, 170, 187), (187, 204, 51),
+    (170, 170, 0),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +72,9 @@ class Skeleton:
     bars : tuple of :class:`Bar`; `owners` : the names of what they are drawn for, each once, in the order of the bars
     joints : joint name to :class:`Place`, of all but free joints
     plates : body to its places (k, 3) in its frame [m], where these are more than two and not on a line
+    colors : owner to its colour, red, green and blue from 0 to 255
+    boxes : bodies that are shown as the box of their inertia
+    slender : those whose bars slide along others, as a rod does in its cylinder
     anchors : (k, 3) where joints and rods are held by the ground, in the world [m]
     size : characteristic length: the largest extent of the mechanism in its home [m]
 
@@ -104,11 +113,14 @@ class Skeleton:
         circles = {c.bodies[1]: c.circles for c in d.constraints if c.circles}
         bars: list[Bar] = []
         self.plates: dict[str, Array] = {}
+        self.boxes: set[str] = set()
         for body in d.bodies:
             corners = _distinct(places[body.name])
             if body.name not in circles and len(corners) > 2 and _wide(corners):
                 self.plates[body.name] = corners
             lines = _round(circles[body.name]) if body.name in circles else _shape(body, places[body.name])
+            if len(lines) == EDGES and len(corners) < 2:
+                self.boxes.add(body.name)
             bars += [Bar(body.name, (body.name, a), (body.name, b)) for a, b in lines]
             for spec in d.joints:
                 if spec.child == body.name and _slides(spec):
@@ -119,6 +131,9 @@ class Skeleton:
             bars.append(Bar(rod.name, (one, np.array(p)), (other, np.array(r))))
         self.bars = tuple(bars)
         self.owners = tuple(dict.fromkeys(bar.owner for bar in bars))
+        of_bodies = {body: PALETTE[k % len(PALETTE)] for k, body in enumerate(mechanism.bodies)}
+        self.colors = {owner: of_bodies.get(owner, PALETTE[0]) for owner in (*of_bodies, *self.owners)}
+        self.slender = frozenset(bar.owner for bar in self.bars if bar.slides)
         low, high = self.bounds(start_near(mechanism, None, {}, 0.0))
         self.size = float((high - low).max()) or 1.0
 

@@ -63,11 +63,11 @@ def load(
     Parameters
     ----------
     path : file name; the suffix tells the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.json`, sarrus' own; `.xml`, where the root element
-        does; `.xacro` with ``pip install "sarrus[xacro]"``, which runs what the file's macros say
+        does; `.xacro` with ``pip install xacro``, which runs what the file's macros say
     floating_base : whether the root link floats (`sarrus.Free`) or is fixed to the ground; default: what the format means, that a
         URDF's root is fixed, and what nothing in an SDF holds floats
     package_dirs : folders that hold the packages of "package://" and "model://" names, or are one
-    loops : of a URDF: a file beside it that says how its loops close (`robot.yaml`, needs ``pip install "sarrus[yaml]"``), or a dict
+    loops : of a URDF: a file beside it that says how its loops close (`robot.yaml`, needs ``pip install pyyaml``), or a dict
         with the same keys: :class:`sarrus.io.urdf_loops.Sidecar`
     model : of an SDF with several models: the name of the one that is read
 
@@ -195,7 +195,7 @@ def _expanded(path: Path) -> str:
     try:
         import xacro
     except ImportError:
-        cure = f'pip install "sarrus[xacro]", or expand it first: xacro {path.name} > {path.stem}'
+        cure = f"pip install xacro, or expand it first: xacro {path.name} > {path.stem}"
         raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
     read_bytes(path, MOST_BYTES)  # an OSError of its own
     try:

@@ -70,19 +70,24 @@ Grammar = Mapping[str, tuple[frozenset[str], ...]]
 NOTHING: tuple[frozenset[str], ...] = (frozenset(), frozenset())
 
 
+# what a warning of shapes says that a file lets touch
+NO_CONTACTS = "and contacts are not simulated: sarrus.control.Contact is one"
+
+
 class Notes:
-    """Warnings, the same one once: where it was first met, and how often."""
+    """Warnings, the same one once: where it was first met, and how often, or of which things by their names."""
 
     def __init__(self) -> None:
-        self.met: dict[str, tuple[str, int]] = {}
+        self.met: dict[str, tuple[str, list[str]]] = {}
 
-    def add(self, place: str, message: str) -> None:
-        first, n = self.met.get(message, (place, 0))
-        self.met[message] = first, n + 1
+    def add(self, place: str, message: str, name: str = "") -> None:
+        self.met.setdefault(message, (place, []))[1].append(name)
 
     def __iter__(self) -> Iterator[str]:
-        for message, (place, n) in self.met.items():
-            yield f"{place}: {message}" + (f" (and {n - 1} more)" if n > 1 else "")
+        for message, (place, names) in self.met.items():
+            listed = f" {', '.join(names[:6])}" if names[0] else ""
+            n = len(names) - (6 if names[0] else 1)
+            yield f"{place}: {message}{listed}" + (f" (and {n} more)" if n > 0 else "")
 
 
 @dataclass(eq=False, slots=True)
@@ -111,8 +116,9 @@ class Element:
     def fail(self, message: str) -> NoReturn:
         raise ModelError(f"{self.source}:{self.line}: {self} {message}")
 
-    def note(self, message: str) -> None:
-        self.notes.add(f"{self.source}:{self.line}", message)
+    def note(self, message: str, name: str = "") -> None:
+        """Warn; of what has a name once for all of them, where the message does not hold it."""
+        self.notes.add(f"{self.source}:{self.line}", message, name)
 
     def look_for_unknown(self) -> None:
         attributes, children = self.known.get(self.tag, NOTHING)

@@ -45,8 +45,8 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_ties, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, include, referred
-from .mjcf_geoms import body_inertia, geom_of, show_geom
-from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type
+from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom
+from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
 
 __all__ = ["read"]
 
@@ -305,6 +305,10 @@ class _Reader(Document):
                 q0 = np.array(tree.qpos0[hinges[-1].name])
                 if q0[:4] @ (x, y, z, w) < 0.0:  # of the two quaternions of a rotation, the one that was written
                     tree.qpos0[hinges[-1].name] = (*(-q0[:4]).tolist(), *q0[4:].tolist())
+        if self.flag.get("contact") != "disable":
+            masks = [(body, *masks_of(geom)) for body in geoms for geom in geoms[body]]
+            moving = {body.name for body in bodies if inside(body, "joint") or inside(body, "freejoint")}
+            note_contacts(masks, [(b.name, b.parent, b.name in moving) for b in bodies[1:]], self.root.note)
         for body in bodies:
             for geom in geoms[body.name]:
                 show_geom(self, tree.builder, body.name, geom)

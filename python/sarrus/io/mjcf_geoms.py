@@ -22,7 +22,7 @@ from .mesh_inertia import LARGEST, mass_properties, triangles
 from .mjcf_document import Document, referred
 from .mujoco import HERE, HIDDEN, show
 
-__all__ = ["Geom", "body_inertia", "geom_of", "show_geom"]
+__all__ = ["Geom", "body_inertia", "geom_of", "masks_of", "show_geom"]
 
 # geoms that have a mass of their own, and how many numbers tell their size
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
@@ -52,6 +52,12 @@ def geom_of(document: Document, element: Element, frame: Transform) -> Geom:
         has = " ".join(map(str, size)) or "none"
         element.fail(f"of type {kind} wants {needed} positive numbers in size, and has {has}")
     return Geom(element, kind, size, frame @ place)
+
+
+def masks_of(geom: Geom) -> tuple[int, int]:
+    """With what it may touch what."""
+    contype, conaffinity = (int(geom.element.number(name, 1.0)) for name in ("contype", "conaffinity"))
+    return contype, conaffinity
 
 
 # --- inertias ---------------------------------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float
     try:
         corners = triangles(Path(path), hull=way == "convex")
     except ImportError:
-        element.fail(f"{fault}, which takes trimesh (pip install 'sarrus[view]'): {cure}")
+        element.fail(f"{fault}, which takes trimesh (pip install trimesh): {cure}")
     w, x, y, z = mesh.numbers("refquat", 4, (1.0, 0.0, 0.0, 0.0))
     scale, R = np.array(mesh.numbers("scale", 3, (1.0, 1.0, 1.0))), Rotation.from_quaternion((x, y, z, w)).matrix
     corners = (corners - mesh.numbers("refpos", 3, (0.0, 0.0, 0.0))) @ R * scale

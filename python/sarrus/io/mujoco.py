@@ -28,6 +28,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
 from ..shapes import Box, Cylinder, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import Notes, free_name, noted_inertia
+from .document import NO_CONTACTS, Notes, free_name, noted_inertia
 
 if TYPE_CHECKING:
     import mujoco
@@ -52,6 +53,7 @@ HERE = Transform()
 Note = Callable[[str], None]  # what is told a warning
 # what option/flag can switch off that matters here: the bits of MuJoCo 4
 FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
+NO_CONTACT = 16  # of them too, which nothing here depends on but a warning
 PRIMITIVES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}
 JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, SITE = 0, 1, 3, 1, 6  # of mjtTrn, mjtWrap, mjtObj
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
@@ -198,7 +200,7 @@ class Tree:
         return q
 
     def set_reference(self) -> None:
-        """The bodies as they are described are home, and a configuration that comes before all keys."""
+        """The bodies as they are described are home, where no key is, and a configuration that comes before all keys."""
         self.builder.set_configuration("qpos0", self.qpos0)
         self.builder.set_home(self.qpos0)
 
@@ -217,6 +219,10 @@ class Tree:
         self.builder.set_configuration(name, q)
 
     def finish(self, notes: Iterable[str]) -> Builder:
+        """The builder; its home is the key of that name, or the only one."""
+        keys = self.keys - {"qpos0"}
+        if "home" in keys or len(keys) == 1:
+            self.builder.set_home(self.builder._configurations["home" if "home" in keys else keys.pop()])
         self.builder.warnings += notes
         return self.builder
 
@@ -259,6 +265,29 @@ def show(builder: Builder, body: str, kind: str, size: Sequence[float], place: T
         for end in (-half, half) if kind == "capsule" else ():
             builder.add_visual(body, Sphere(r), place @ Transform(translation=(0.0, 0.0, end)), color=color)
     return kind in ("box", "sphere", "cylinder", "capsule")
+
+
+def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> None:
+    """Say that geoms may touch and nothing simulates it, where MuJoCo looks at a pair of them at all, but for those that a file excludes.
+
+    Parameters
+    ----------
+    geoms : body, contype and conaffinity of each
+    bodies : body, parent, and whether it has joints; parents come first
+    """
+    welded, above = (
+        {"ground": "ground"},
+        {"ground": ""},
+    )  # bodies that move as one, by the first of them; what they hang on
+    for body, parent, moves in bodies:
+        welded[body] = body if moves else welded[parent]
+        above.setdefault(welded[body], "" if welded[parent] == "ground" else welded[parent])
+    kinds = {(welded[body], c, a) for body, c, a in geoms if c or a}
+    pairs = combinations(kinds, 2) if len(kinds) < 1000 else [(("", 1, 1), (" ", 1, 1))]
+    for (one, c, a), (other, d, b) in pairs:
+        if (c & b or d & a) and one not in (other, above.get(other)) and other != above.get(one):
+            note(f"{sum(1 for _, c, a in geoms if c or a)} geoms may touch, {NO_CONTACTS}")
+            return
 
 
 class Drives:
@@ -363,6 +392,11 @@ def read(model: Any) -> Builder:
         kind, body = PRIMITIVES.get(int(model.geom_type[i])), bodies[model.geom_bodyid[i]]
         if kind and model.geom_group[i] < HIDDEN:
             show(tree.builder, body, kind, model.geom_size[i].tolist(), _place(model, "geom", i), model.geom_rgba[i])
+    if model.ngeom and not int(model.opt.disableflags) & NO_CONTACT:
+        masks = zip(model.geom_bodyid, model.geom_contype.tolist(), model.geom_conaffinity.tolist(), strict=True)
+        moving = zip(bodies, model.body_parentid, model.body_jntnum, strict=True)
+        tied = [(body, bodies[parent], bool(n)) for body, parent, n in moving][1:]
+        note_contacts([(bodies[b], c, a) for b, c, a in masks], tied, note)
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with the signs that MuJoCo has
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):

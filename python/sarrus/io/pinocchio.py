@@ -38,7 +38,7 @@ from ..building.builder import Builder
 from ..description import CouplerSpec, JointSpec
 from ..description.joints import Fixed, JointType, Spherical, axis_frame
 from ..errors import ModelError, warn_of_model
-from ..mechanism import Mechanism
+from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import Inertia, Transform
 from .document import Names, Notes, noted_inertia
 from .lowering import has_bounds
@@ -322,7 +322,7 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     except ImportError:
         raise ModuleNotFoundError("to_pinocchio() needs Pinocchio: pip install pin", name="pinocchio") from None
     losses = Losses("Pinocchio", "the model", "with lossy=True they are left out")
-    d, links = robot.description, tree_links(robot)
+    d, links = checked_mechanism(robot).description, tree_links(robot)
     model = pin.Model()
     model.name, model.gravity.linear = d.name, np.array(d.gravity)
     inertias = {body.name: body.inertia for body in d.bodies}

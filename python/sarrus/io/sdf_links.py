@@ -10,7 +10,7 @@ from ..building.builder import Builder
 from ..errors import ModelError
 from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
 from ..spatial import Inertia, Transform
-from .document import Element, at, placed_inertia
+from .document import NO_CONTACTS, Element, at, placed_inertia
 from .sdf_scene import Scene, base_name, pose_of, truth
 
 __all__ = ["WATER", "dress", "inertia_of"]
@@ -117,6 +117,8 @@ def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]])
     """Give bodies their visuals; a line for each that was left out."""
     faults = []
     for body, (key, link) in links.items():
+        for collision in link.all("collision"):
+            collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
         for visual in link.all("visual"):
             try:
                 with at(visual):

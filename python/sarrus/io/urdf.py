@@ -48,6 +48,7 @@ from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
 from ..spatial import Inertia, Transform
 from . import drake
 from .document import (
+    NO_CONTACTS,
     Connected,
     Element,
     Names,
@@ -383,7 +384,7 @@ def _numbers(joint: Element, kind: str) -> dict[str, Any]:
         if lower > upper:
             limit.fail(f"has its lower limit above the upper: {lower:g} > {upper:g}")
         if ranged and lower == upper:
-            limit.note(f"{joint} has an empty range: taken as unlimited")
+            limit.note("empty ranges are taken as unlimited: joints", repr((joint.get("name") or "")[:200]))
         elif ranged:
             values["limits"] = lower, upper
         elif any(x and math.isfinite(x) for x in (lower, upper)):
@@ -454,6 +455,9 @@ def _motors(
 def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:
     """Give bodies their visuals; a line for each visual that was left out, and each colour."""
     faults: list[str] = []
+    for link in reader.links.values():
+        for collision in link.all("collision"):
+            collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first

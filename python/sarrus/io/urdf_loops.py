@@ -276,7 +276,7 @@ class Sidecar:
         try:
             import yaml
         except ImportError:
-            cure = 'pip install "sarrus[yaml]", or give loops= as a dict'
+            cure = "pip install pyyaml, or give loops= as a dict"
             raise ModuleNotFoundError(f"{path}: loops in a file need PyYAML: {cure}", name="yaml") from None
         text, how, depth = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
         try:

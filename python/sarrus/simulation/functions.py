@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, is_masked, real_array
-from ..errors import ShapeError, StateError
+from ..errors import OF_MOTORS, ShapeError, StateError
 from ..mechanism import Mechanism
 
 __all__ = ["Event"]
@@ -140,5 +140,6 @@ def _returned(value: Any, size: int, what: str) -> Array:
     except ValueError:
         raise ShapeError(f"the controller returned {value!r}; it must return {what} ({size},)") from None
     if x.shape != (size,) and not (size == 1 and x.shape == ()):
-        raise ShapeError(f"the controller returned shape {x.shape}; it must return {what} ({size},)")
+        fault = f"the controller returned shape {x.shape}; it must return {what} ({size},)"
+        raise ShapeError(fault + OF_MOTORS * (what == "tau"))
     return x

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._arrays import Array, real_array
 from .._core import Status
 from ..control.terms import ForceElements
-from ..errors import ShapeError, StateError
+from ..errors import OF_MOTORS, ShapeError, StateError
 from .workers import Job, Result
 
 __all__: list[str] = []
@@ -69,7 +69,7 @@ def _answer(returned: ArrayLike, going: Any, shape: tuple[int, int], t: float) -
     """Efforts (runs, nv) of a policy, zero for runs that have failed."""
     efforts = real_array("what the policy returned", returned)
     if efforts.shape != shape:
-        raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}")
+        raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}{OF_MOTORS}")
     answer = np.zeros(shape)
     answer[going] = efforts[going]
     bad = np.flatnonzero(~np.isfinite(answer).all(axis=1))

@@ -173,7 +173,7 @@ def guarded(gate: Gate, host: str, port: int) -> Any:
     if not gate.stands:
         server.stop()
         raise RuntimeError(
-            f"viser {viser.__version__} serves in a way that is not known here; take the version that sarrus[view] asks for"
+            f"viser {viser.__version__} serves in a way that is not known here; take an older one: pip install 'viser<1.2'"
         )
     gate.server = server
     return server

@@ -34,6 +34,7 @@ class Panel:
     ----------
     status : the line that says what went wrong; `note`, the one that says what arrows and ghosts mean
     home, views : the button that leads back, and those that place the camera
+    configurations : from which one is chosen by name; only where there are any
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
     boxes : "bodies", "joints" and "frames", where there are any, to the box that shows their names
     visuals : the box that shows bodies by their visuals; only where there are any
@@ -51,6 +52,9 @@ class Panel:
         if runs:
             self._playback(gui, *span, runs)
         self.home = gui.add_button("Home", hint="the first configuration, and the first look")
+        named = [name for name, _ in inputs.mechanism.description.configurations if name != "home"]
+        if named:
+            self.configurations = gui.add_dropdown("configuration", ("home", *named), initial_value="home")
         self.views = gui.add_button_group("view", PRESETS)
         with gui.add_folder("Show", expand_by_default=False):
             self.boxes = {kind: gui.add_checkbox(f"{NAMES[kind]} names", False) for kind in scene.labels.kinds}
@@ -64,7 +68,7 @@ class Panel:
         self.note = gui.add_markdown("", visible=False)
         if inputs.chosen:
             self._joints(gui, inputs.coordinates(q), q, scene.skeleton.size)
-        scene.camera.sheet = SHEET + (PLAYBACK if runs else 0) + (ROW if runs > 1 else 0)
+        scene.camera.sheet = SHEET + (PLAYBACK if runs else 0) + ROW * ((runs > 1) + bool(named))
         self.theme(gui, False)
 
     def theme(self, gui: Any, dark: bool) -> None:

@@ -39,11 +39,6 @@ SURROUNDINGS: dict[bool, tuple[Color, Color, Color]] = {
     True: ((150, 157, 168), (52, 55, 62), (74, 78, 87)),
 }
 MOST_CORNERS = 24  # of a plate
-# of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
-COLORS: tuple[Color, ...] = (
-    (119, 170, 221), (238, 136, 102), (68, 187, 153), (238, 221, 136), (153, 221, 255), (255, 170, 187), (187, 204, 51),
-    (170, 170, 0),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +95,7 @@ class Scene:
         looks, self.faults = _looks(mechanism.description.visuals)
         self._clothed = _clothed(mechanism, looks)
         self._paths = {"ground": "/ground", **{body: f"/bodies/{k}" for k, body in enumerate(mechanism.bodies)}}
-        self.colors = {body: COLORS[k % len(COLORS)] for k, body in enumerate(mechanism.bodies)}
+        self.colors = self.skeleton.colors
         ends = self.skeleton.segments_flat(q)
         self._draw_bodies()
         self.visuals = [(look, self._draw_look(f"visual{k}", look)) for k, look in enumerate(looks)]
@@ -208,7 +203,7 @@ class Scene:
         for k, bar in enumerate(self.skeleton.bars):
             if bar.first[0] != bar.second[0]:
                 bar_now = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)
-                color = self.colors.get(bar.owner, COLORS[0])
+                color = self.colors[bar.owner]
                 self._slides.append((k, self._draw_bare(bar.owner, f"/slides/{k}", [bar_now], color)))
 
     def _draw_names(self) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_count, checked_number, real_array
-from ..errors import ModelError, ShapeError, StateError, printable, raise_no_such_name
+from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.runs import Sweep
@@ -59,7 +59,8 @@ def view(
     Parameters
     ----------
     mechanism : the mechanism
-    q : (nq,) configuration to show first; default: the first of the trajectory, or the assembled home
+    q : (nq,) configuration to show first; default: the first of the trajectory, or the assembled home. A panel lists the configurations
+        that have a name, such as a file's keyframes
     trajectory : a run to play back; or several, those of :func:`~sarrus.simulate_many` or a list, in time with each other: a slider
         chooses one of them, and up to 24 of all are shown beside it, translucent
     trace : names of frames whose origins leave a trace: of the run, or of where sliders have led them
@@ -76,7 +77,7 @@ def view(
     Raises
     ------
     ModuleNotFoundError
-        viser is not installed: ``pip install "sarrus[view]"``.
+        viser is not installed: ``pip install 'viser<1.2'``.
     ValueError, RuntimeError
         No port from there on is free, the host is no address of this machine, or the server does not come up.
 
@@ -297,6 +298,8 @@ class View:
         for name, slider in panel.sliders.items():
             slider.on_update(lambda _, name=name: self._slid(name))
         panel.home.on_click(lambda _: self.home())
+        if hasattr(panel, "configurations"):
+            panel.configurations.on_update(lambda event: self._configured(event.target.value))
         panel.views.on_click(lambda event: self._scene.camera.look(event.client, event.target.value))
         for kind, box in panel.boxes.items():
             box.on_update(lambda event, kind=kind: self._scene.reveal(kind, event.target.value))
@@ -317,6 +320,16 @@ class View:
                 return
             # read under the lock: of many messages about one drag the last counts
             self.move({name: float(self.sliders[name].value)})
+
+    def _configured(self, name: str) -> None:
+        """A configuration was chosen: loops closed near it, where they close."""
+        with self._lock:
+            q = self._home
+            if name != "home":
+                q = self.mechanism.configuration(name)
+                with contextlib.suppress(AssemblyError):
+                    q = self.mechanism.assemble(near=q, time=self._time)
+            self.set(q)
 
     def _sought(self) -> None:
         with self._lock:
@@ -440,4 +453,4 @@ def _require_viser() -> None:
     except ModuleNotFoundError as error:
         if error.name != "viser":
             raise
-        raise ModuleNotFoundError('the view needs viser: pip install "sarrus[view]"', name="viser") from None
+        raise ModuleNotFoundError("the view needs viser: pip install 'viser<1.2'", name="viser") from None

@@ -410,6 +410,48 @@ def test_keyframes_are_configurations():
     assert_array_equal(robot.configuration("key1"), robot.configuration("qpos0"))
 
 
+@pytest.mark.parametrize(
+    ("keys", "home"),
+    [
+        ('<key name="low" qpos="1"/><key name="home" qpos="2"/>', 2.0),
+        ('<key name="low" qpos="1"/>', 1.0),
+        ('<key name="low" qpos="1"/><key name="high" qpos="2"/>', 0.0),
+        ('<key name="qpos0" qpos="0"/>', 0.0),
+    ],
+)
+def test_the_key_named_home_or_the_only_one_is_the_home(keys, home):
+    text = model(body("a", '<joint name="j"/>'), f"<keyframe>{keys}</keyframe>")
+    assert sarrus.loads(text).description.home == (("j", (home,)),)
+    mujoco = pytest.importorskip("mujoco")
+    compiled = sarrus.from_mujoco(mujoco.MjModel.from_xml_string(text))
+    assert compiled.description.home == (("j", (home,)),)
+
+
+SPHERES = '<geom name="{}" size="0.1" {}/>'
+
+
+@pytest.mark.parametrize(
+    ("floor", "one", "other", "rest", "n"),
+    [
+        ("", "", "", "", 0),  # parent and child
+        ('<geom type="plane" size="1 1 1"/>', "", "", "", 3),
+        ('<geom type="plane" size="1 1 1"/>', "", "", '<option><flag contact="disable"/></option>', 0),
+        ('<geom type="plane" size="1 1 1" contype="0" conaffinity="0"/>', "", "", "", 0),
+        ('<geom type="plane" size="1 1 1" contype="2" conaffinity="0"/>', 'conaffinity="3"', "", "", 3),
+        ('<geom type="plane" size="1 1 1" contype="2" conaffinity="0"/>', 'contype="4"', "", "", 0),
+        ('<body name="c" pos="3 0 0"><joint/><geom size="1"/></body>', "", "", "", 3),
+    ],
+)
+def test_geoms_that_may_touch_are_told(floor, one, other, rest, n):
+    """Those pairs at which MuJoCo looks."""
+    second = body("b", '<joint name="k"/>' + SPHERES.format("b", other), 'pos="0 0 1"')
+    text = model(floor + body("a", '<joint name="j"/>' + SPHERES.format("a", one) + second), rest)
+    told = f"{n} geoms may touch, and contacts are not simulated: sarrus.control.Contact is one"
+    assert sarrus.loads(text).warnings == ((f"<string>:1: {told}",) if n else ())
+    mujoco = pytest.importorskip("mujoco")
+    assert (f"MjModel: {told}" in sarrus.from_mujoco(mujoco.MjModel.from_xml_string(text)).warnings) == bool(n)
+
+
 # --- looks --------------------------------------------------------------------------------------------------------
 
 
@@ -731,7 +773,7 @@ def test_meshes_that_give_no_mass(tmp_path, monkeypatch):
     refused(r"outside of the file's folder", text.replace('meshdir="parts"', 'meshdir="../parts"'))
     refused("whose file 'parts.x/part.stl' is not there: .*from_mujoco", text.replace('"parts"', '"parts.x"'))
     monkeypatch.setitem(__import__("sys").modules, "trimesh", None)
-    refused(r"<body name='a'> its mass by mesh 'part', which takes trimesh \(pip install 'sarrus\[view\]'\)")
+    refused(r"<body name='a'> its mass by mesh 'part', which takes trimesh \(pip install trimesh\)")
     monkeypatch.undo()
     pytest.importorskip("trimesh")
     (tmp_path / "parts" / "part.stl").write_bytes(b"solid nothing")

@@ -131,7 +131,12 @@ def test_zeros_and_infinities_are_no_limits():
     for limit in ('effort="0" velocity="0"', 'lower="0" upper="0" effort="0" velocity="0"'):
         r = sarrus.loads(robot(A, B, joint("j", "A", "B", inside=f"<limit {limit}/>")))
         assert specs(r)["j"].joint == plain
-        assert "empty range: taken as unlimited" in r.warnings[0]
+        assert r.warnings == ("<string>:4: empty ranges are taken as unlimited: joints 'j'",)
+    many = [joint(f"j{k}", "A", f"B{k}", inside='<limit lower="0" upper="0"/>') for k in range(8)]
+    r = sarrus.loads(robot(A, *(f'<link name="B{k}"/>' for k in range(8)), *many))
+    assert [text.partition("joints ")[2] for text in r.warnings if "empty" in text] == [
+        "'j0', 'j1', 'j2', 'j3', 'j4', 'j5' (and 2 more)"
+    ]
     r = sarrus.loads(
         robot(A, B, joint("j", "A", "B", inside='<limit lower="-inf" upper="inf" effort="inf" velocity="1"/>'))
     )
@@ -170,7 +175,7 @@ def test_known_and_idle_parts_are_quiet():
     r = sarrus.loads(
         robot(
             '<material name="steel"><color rgba="1 1 1 1"/></material>',
-            '<link name="A"><visual><geometry><mesh filename="a.stl"/></geometry></visual><collision/></link>',
+            '<link name="A"><visual><geometry><mesh filename="a.stl"/></geometry></visual></link>',
             B,
             joint("j", "A", "B", "continuous", "<calibration/><safety_controller/>"),
             '<transmission name="t"><anything/></transmission>',
@@ -179,6 +184,13 @@ def test_known_and_idle_parts_are_quiet():
         ).replace("<robot ", '<robot xmlns:xacro="http://wiki.ros.org/xacro" ')
     )
     assert not r.warnings
+
+
+def test_collisions_that_nobody_simulates_are_told_in_one_line():
+    links = [f'<link name="{name}"><collision/><collision/></link>' for name in "AB"]
+    r = sarrus.loads(robot(*links, joint("j", "A", "B")))
+    told = "<string>:2: shapes of <collision> may touch, and contacts are not simulated: sarrus.control.Contact is one"
+    assert r.warnings[0] == f"{told} (and 3 more)"
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,28 @@ def swing(fourbar):
     return Trajectory(fourbar, t, q, v)
 
 
+def test_configurations_are_listed_and_the_keyframe_home_is_where_it_begins(fourbar):
+    pytest.importorskip("viser")
+    b = fourbar.to_builder()
+    home = b._home
+    b.set_configuration("home", home)
+    b.set_configuration("raised", dict(zip(fourbar.joints, fourbar.assemble(fixed={"motor": 1.5}), strict=True)))
+    robot = b.build()
+    with View(robot, port=free_port()) as shown:
+        box = shown._panel.configurations
+        assert (box.options, box.value) == (("home", "raised"), "home")
+        assert np.array_equal(shown.q, robot.assemble())
+        box.value = "raised"
+        assert np.abs(shown.q - robot.configuration("raised")).max() < CLOSED
+        box.value = "home"
+        assert np.array_equal(shown.q, robot.assemble())
+    with View(fourbar, port=free_port()) as shown:
+        assert not hasattr(shown._panel, "configurations")
+
+
 def test_without_viser_the_error_says_what_to_install(fourbar, monkeypatch):
     monkeypatch.setitem(sys.modules, "viser", None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "sarrus\[view\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'viser<1\.2'"):
         view(fourbar, open_browser=False, block=False)
 
 
