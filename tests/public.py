@@ -154,6 +154,7 @@ ROWS = {
     "neutral": Row(lambda c: (), why="of each joint by itself"),
     "random": Row(lambda c: (1, 3), why="drawn in the coordinates of the tree: test_assembly_laws.py"),
     "save": Row(None, why="files: tests/api/io"),
+    "plot": Row(None, why="a picture: tests/api/figures"),
     "to_builder": Row(None, why="the description"),
     "without_redundant_constraints": Row(
         lambda c: (c.q,), why="a description: tests/api/analysis/test_loosening.py", of=("slider-crank",)
@@ -233,6 +234,12 @@ ROWS = {
     # other forms of the equations
     "linearize": Row(lambda c: (c.q, c.v, c.tau), why="a state of its own: test_linearization_laws.py"),
     "free_motions": Row(q, {"freedom": ""}, of=LOOPS),
+    "is_involutive": Row(q, "", of=LOOPS),
+    "sliding_contact": Row(
+        lambda c: (c.q, c.v, c.tau, c.robot.loop_joints[0], np.zeros((1, 5))),
+        why="tests/published/test_constraints_slides.py",
+        of=("four-bar",),
+    ),
     "projections": Row(q, why="tests/api/analysis: in the tree's coordinates", of=LOOPS, tree=True),
     "projected_dynamics": Row(lambda c: (c.q, c.v, c.tau), {"acceleration": "acc"}, of=LOOPS),
     "virtual_work": Row(lambda c: (c.q, c.v, c.a, c.tau), why="zero here", of=LOOPS),

@@ -10,8 +10,8 @@
 #include "../control/quadratic_programme.hpp"
 #include "arrays.hpp"
 #include "described.hpp"
-#include "from_python.hpp"
 #include "fields.hpp"
+#include "from_python.hpp"
 #include "state.hpp"
 
 namespace sarrus::bindings {

@@ -23,7 +23,8 @@ struct Rolling : BetweenBodies {
   std::string row_name(int r) const { return r == 0 ? "contact" : r == 3 ? "spin" : "slip " + std::to_string(r); }
   bool holonomic(int r) const { return r == 0; }
   template <class F> void fields(F field) {
-    field("radius", radius), field("on_radius", on_radius), field("disc", disc), field("on_sphere", on_sphere), field("spins", spins);
+    field("radius", radius), field("on_radius", on_radius), field("disc", disc), field("on_sphere", on_sphere),
+        field("spins", spins);
   }
 
   template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {

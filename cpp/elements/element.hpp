@@ -112,7 +112,8 @@ template <class T> struct ElementCall {
   Surroundings<T> around{};
   double unwinding = 1e3;  // towards a limit a controller's z goes no faster than it would reach it in the inverse of this [1/s]
 
-  const T* (*caller_rows)(void* run, const T* q, const T* v, bool rates) = nullptr;  // a function of the caller gives rows; null: none does
+  const T* (*caller_rows)(void* run, const T* q, const T* v,
+                          bool rates) = nullptr;  // a function of the caller gives rows; null: none does
   void* run = nullptr;
 
   T pressing = T(0.0);  // a number that is another one wherever other elements press (of the first 50)

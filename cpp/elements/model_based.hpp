@@ -64,14 +64,12 @@ template <class T> class ModelBased {
     T* others = take(tree_.nv);
     for (int k = 0; k < tree_.nv; ++k) others[k] = T(1.0);
     for (int k = 0; k < targets(); ++k) others[law_.targets[k].iv] = T(0.0);
-    equation_.emplace(
-        metric_equation(tree_, arena_, q_, static_cast<const T*>(others), &time_, e_.pfaffian_values(), true));
+    equation_.emplace(metric_equation(tree_, arena_, q_, static_cast<const T*>(others), &time_, e_.pfaffian_values(), true));
     factor_ = factorise_tightly(*equation_, arena_);
     J_ = take(tree_.loops.entries);
     ConstraintRows<T> asked;
     asked.J = J_;
-    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0,
-                    tree_.loops.constraints);
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0, tree_.loops.constraints);
   }
 
   /// x (nv) with J x = rows, which are differences of numbers of that size (squares; or null), in which velocities with a target are what
@@ -93,8 +91,7 @@ template <class T> class ModelBased {
     if (tree_.loops.rows == 0) return;
     ConstraintRows<T> asked;
     asked.target = c;
-    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0,
-                    tree_.loops.constraints);
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0, tree_.loops.constraints);
   }
 
   /// c-dot - J-dot x along the motion at hand, x being fixed: the rate of c - J x at q + epsilon q-dot, t + epsilon. NumberArray that it is the

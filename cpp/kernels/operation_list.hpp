@@ -82,30 +82,30 @@ enum Fact : unsigned {
   X(joint_screws, "q", "v6", 0)                                              \
   X(bracket, "dv v", "v", 0)
 
-#define SARRUS_LOOP_OPERATIONS(X)                                                                         \
-  X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | on_loops | checks_loops)   \
-  X(constrained_motion, "q v tau time? pfaffian_values?", "m", loads | divides | on_loops | checks_loops) \
-  X(constraint_jacobian, "q time? pfaffian_values?", "cv", 0)                                             \
-  X(constraint_jacobian_derivative, "q v time? pfaffian_values?", "cv", row_rates)                        \
-  X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                              \
-  X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                                \
-  X(constraint_residual, "q time? pfaffian_values?", "c", 0)                                              \
-  X(loop_wrenches, "q multipliers time?", "w6", 0)                                                        \
-  X(loop_joint_wrenches, "q v a", "w6", 0)                                                                \
-  X(effort_wrenches, "q loop_efforts time?", "w6", 0)                                                     \
-  X(joint_loads, "q v a multipliers loop_efforts time?", "l6", loads)                                     \
-  X(loop_joint_coordinates, "q near? time?", "J", 0)                                                      \
-  X(loop_joint_velocities, "q v near? time?", "K", 0)                                                     \
-  X(loop_joint_accelerations, "q v a near? time?", "K", 0)                                                \
-  X(loop_joint_jacobian, "q time?", "Kv", 0)                                                              \
-  X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides | on_loops)                              \
-  X(velocity_plain, "q v time? pfaffian_values?", "v", 0)                                                 \
-  X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides | on_loops)                    \
-  X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)                         \
-  X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                           \
-  X(least_motion, "q v a? weight rates? time? pfaffian_values?", "v", 0)                                  \
-  X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                \
-  X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                              \
+#define SARRUS_LOOP_OPERATIONS(X)                                                                                  \
+  X(forward_dynamics, "q v tau time? pfaffian_values?", "v", loads | divides | on_loops | checks_loops)            \
+  X(constrained_motion, "q v tau time? pfaffian_values?", "m", loads | divides | on_loops | checks_loops)          \
+  X(constraint_jacobian, "q time? pfaffian_values?", "cv", 0)                                                      \
+  X(constraint_jacobian_derivative, "q v time? pfaffian_values?", "cv", row_rates)                                 \
+  X(constraint_velocity, "q time? pfaffian_values?", "c", 0)                                                       \
+  X(constraint_bias, "q v time? pfaffian_values?", "c", 0)                                                         \
+  X(constraint_residual, "q time? pfaffian_values?", "c", 0)                                                       \
+  X(loop_wrenches, "q multipliers time?", "w6", 0)                                                                 \
+  X(loop_joint_wrenches, "q v a", "w6", 0)                                                                         \
+  X(effort_wrenches, "q loop_efforts time?", "w6", 0)                                                              \
+  X(joint_loads, "q v a multipliers loop_efforts time?", "l6", loads)                                              \
+  X(loop_joint_coordinates, "q near? time?", "J", 0)                                                               \
+  X(loop_joint_velocities, "q v near? time?", "K", 0)                                                              \
+  X(loop_joint_accelerations, "q v a near? time?", "K", 0)                                                         \
+  X(loop_joint_jacobian, "q time?", "Kv", 0)                                                                       \
+  X(velocity_by_mass, "q v time? pfaffian_values?", "v", divides | on_loops)                                       \
+  X(velocity_plain, "q v time? pfaffian_values?", "v", 0)                                                          \
+  X(velocity_jump, "q v restitution? time? pfaffian_values?", "i", divides | on_loops)                             \
+  X(configuration_by_mass, "q weight? time? pfaffian_values?", "q", closes_loops)                                  \
+  X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                                    \
+  X(least_motion, "q v a? weight rates? time? pfaffian_values?", "v", 0)                                           \
+  X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                         \
+  X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                                       \
   X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \
   X(loop_jacobian, "q time? pfaffian_values?", "6u", at_frame)
 

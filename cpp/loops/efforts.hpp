@@ -241,18 +241,17 @@ T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Lo
   const bool open = tree.loops.rows + tree.loops.motor_rows == 0;
   std::optional<MotorEquation<T>> motors;
   if (!open)
-    motors.emplace(
-        motor_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, Sharing<T>{}, static_cast<OffLoops<T>*>(nullptr)));
+    motors.emplace(motor_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, Sharing<T>{},
+                                  static_cast<OffLoops<T>*>(nullptr)));
   for (int i = 0; i < 6; ++i) {
     const Arena::Scope scope(arena);
     const T unit = T(i < 3 ? 1.0 : 1.0 / (tree.length * tree.length));
     T* row = J + i * tree.nv;
     size += squared_size(tree, static_cast<const T*>(row)) * unit;
     if (!open) {
-      missing +=
-          share_out(tree, arena, *motors, static_cast<const T*>(row), static_cast<const T*>(nullptr), out + i * nu,
-                    static_cast<OffLoops<T>*>(nullptr)) *
-          unit;
+      missing += share_out(tree, arena, *motors, static_cast<const T*>(row), static_cast<const T*>(nullptr), out + i * nu,
+                           static_cast<OffLoops<T>*>(nullptr)) *
+                 unit;
       continue;
     }
     for (int a = 0; a < nu; ++a) {

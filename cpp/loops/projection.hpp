@@ -121,7 +121,8 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   };
   constexpr double whole = tolerances::least_damping;
   const auto step = [&](const T* at, const Gap<T>& gap, const T& mu, T* x) {
-    const T whole_mu = gap.size * T(whole), part = select(mu > whole_mu, whole_mu / mu, T(1.0));  // shorter after one that led away
+    const T whole_mu = gap.size * T(whole),
+            part = select(mu > whole_mu, whole_mu / mu, T(1.0));  // shorter after one that led away
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r];
     const T* y = solve_tightly(e, arena, e.b).x;

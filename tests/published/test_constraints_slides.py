@@ -295,7 +295,7 @@ def row(x, y, z):
 )
 def test_which_distributions_are_involutive(robot, involutive):
     q = robot.random(3, closed=True)
-    assert sarrus.works.is_involutive(robot, q) is involutive
+    assert sarrus.works.is_involutive(robot, q) == involutive
     assert sarrus.works.is_involutive(robot, np.stack([q, q])).tolist() == [involutive] * 2
 
 

@@ -194,7 +194,7 @@ def _let_go(name: str, output: Path) -> None:
     shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
     # all coordinates of a closed mechanism are more than a figure shows; those of its motors say how it moves
     what: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
-    if what == "q" and robot.nq > 9:
+    if (robot.nq if what == "q" else len(what)) > 9:
         what = list(robot.actuated[:3]) or [name for name in robot.joints if robot.joint(name).nq][:1]
     _figure(lambda: _draw(shown, what, output), f"Joint coordinates: {output}")
 

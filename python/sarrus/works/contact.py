@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,16 +11,21 @@ from .._arrays import Array, common_axes, real_array, real_rows
 from ..analysis.actuation.efforts import actuation_matrix
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import Wrenches
+from ..dynamics.options import BatchOptions, Wrenches
+from ..dynamics.states import of_states
 from ..errors import ModelError, ShapeError, StateError
 from ..mechanism import checked_mechanism
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 JAMMED = 1e-10  # of what a unit of force along the joint changes: where it holds itself, whatever acts
 
 
+@of_states
 def sliding_contact(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, joint: str, ratio: ArrayLike, *, wrenches: Wrenches | None = None,
-    time: ArrayLike | None = None,
+    time: ArrayLike | None = None, **options: Unpack[BatchOptions],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Forward dynamics while a joint that closes a loop is a Class II contact: h = ratio h_c, a force along it for what it carries across.
 

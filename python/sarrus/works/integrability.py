@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..analysis.independent_coordinates import loop_motions
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.options import BatchOptions
+from ..dynamics.states import of_states
 from ..mechanism import checked_mechanism
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 BENT = 1e-7  # of the rates of J: what their differences, where a function gives rows without a derivative, may leave of nothing
 
 
-def is_involutive(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None) -> Any:
+@of_states
+def is_involutive(
+    robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
+) -> NDArray[np.bool_]:
     """Whether the velocities that all constraints together allow, J v = 0, are an involutive distribution at a configuration.
 
     They are if the bracket of any two of them is one of them: dJ(x) y - dJ(y) x - J [x, y] = 0 for all x and y with J x = J y = 0. Where that holds
@@ -28,7 +36,7 @@ def is_involutive(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None 
 
     Returns
     -------
-    (...) bool, one for one state
+    (...) bool
 
     References
     ----------
@@ -38,7 +46,7 @@ def is_involutive(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None 
     --------
     >>> import sarrus
     >>> disc, fourbar = sarrus.mechanisms.rolling_disc(), sarrus.mechanisms.four_bar()
-    >>> sarrus.works.is_involutive(disc, disc.assemble()), sarrus.works.is_involutive(fourbar, fourbar.assemble())
+    >>> bool(sarrus.works.is_involutive(disc, disc.assemble())), bool(sarrus.works.is_involutive(fourbar, fourbar.assemble()))
     (False, True)
     """
     checked_mechanism(robot, "robot")
@@ -53,4 +61,4 @@ def is_involutive(robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None 
             terms = np.array([applied(dJ_x, y), -applied(dJ_y, x), -applied(J[at], robot._bracket(x, y))])
             size = np.abs(rates).max(initial=0.0) + np.abs(J[at]).max(initial=0.0)
             answer[at] &= bool(np.abs(terms.sum(axis=0)).max(initial=0.0) <= BENT * size)
-    return bool(answer) if answer.ndim == 0 else answer
+    return answer

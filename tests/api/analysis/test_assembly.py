@@ -30,6 +30,7 @@ GALLERY = {
         "macro_micro_arm",
         "quadruped",
         "six_axis_arm",
+        "human_arm",
         "sampler",
         "four_bar_ladder",
     )
