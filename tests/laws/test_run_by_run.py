@@ -196,10 +196,6 @@ CANNOT = [
     ({"controller": Sampled(PID("pivot"), [1e-3, 2e-3])}, "period of Sampled must be a finite number"),
     ({"mechanism": [PENDULUM, sarrus.mechanisms.four_bar()]}, "differ in numbers only; .* other joints"),
     ({"mechanism": [PENDULUM] * 3, "q": np.zeros((2, 1))}, "with 3 mechanisms, are not equally many runs"),
-    (
-        {"mechanism": [PENDULUM, sarrus.mechanisms.pendulum(mass=2.0)], "policy": lambda t, q, v: v},
-        "must be of one mechanism",
-    ),
     ({"mechanism": [PENDULUM, 3]}, "mechanism must be a Mechanism"),
 ]
 
@@ -229,3 +225,25 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
         sarrus.results.Sweep.load(tmp_path / "runs.npz", mechanism=robots[0])
     runs[1].save(tmp_path / "one.npz")
     assert_array_equal(sarrus.Trajectory.load(tmp_path / "one.npz").q, runs.q[1])
+
+
+def test_a_policy_for_several_mechanisms():
+    """Randomised four-bars under one policy: each run is what it is under the policy alone, and the policy is asked once a step for all."""
+    robots = [sarrus.mechanisms.four_bar(mass=mass) for mass in (1.0, 2.0, 1.0, 0.5)]
+    q = np.array([robot.assemble(fixed={"motor": 0.2 * k}) for k, robot in enumerate(robots)])
+    q[3] = np.nan  # fails at once, and the others do not know
+    asked = []
+
+    def policy(t, q, v):
+        asked.append(t)
+        return np.stack([20.0 * (1.0 - q[:, 0]) - v[:, 0], 0.0 * q[:, 0], 0.0 * q[:, 0]], axis=1)
+
+    runs = sarrus.simulate_many(robots, q, np.zeros(3), 0.05, policy=policy, dt=1e-3, every=7)
+    assert len(asked) == 50
+    assert runs.status.tolist() == [0, 0, 0, sarrus.results.Status.UNSOUND]
+    for k, robot in enumerate(robots[:3]):
+        alone = sarrus.simulate_many(robot, q[k], np.zeros(3), 0.05, policy=policy, dt=1e-3, every=7)
+        assert_allclose(runs.q[k], alone.q[0], rtol=1e-12, atol=1e-12)
+        assert_allclose(runs.efforts[k], alone.efforts[0], rtol=1e-12, atol=1e-11)
+        assert_allclose(runs[k].tau, alone[0].tau, rtol=1e-12, atol=1e-11)
+    assert np.abs(runs.q[0, -1] - runs.q[2, -1]).max() > 1e-3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -295,6 +295,10 @@ class StateFunctions(_core.Mechanism):
         return isinstance(other, StateFunctions) and self.description == other.description
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # of all that a description holds, which takes its time
         return hash(self.description)
 
     def __repr__(self) -> str:

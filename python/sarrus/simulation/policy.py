@@ -12,7 +12,7 @@ from .._arrays import Array, real_array
 from .._core import Status
 from ..control.terms import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError
-from .workers import Job, Result
+from .workers import Result, Work
 
 __all__: list[str] = []
 
@@ -30,14 +30,15 @@ def set_efforts(parameters: Array, efforts: Array) -> None:
     parameters[..., -efforts.shape[-1] :] = efforts
 
 
-def by_policy(job: Job, x: Array, parameters: Array, policy: Policy, efforts: Array) -> Result:
+def by_policy(work: Work, x: Array, parameters: Array, policy: Policy, efforts: Array) -> Result:
     """All runs step by step; what the policy asks for at each state that is kept is written into efforts (runs, n, nv)."""
-    core, clock, nq, nv = job.setup.core(), job.schedule, job.setup.mechanism.nq, job.setup.mechanism.nv
+    setup, clock = work[0][1].setup, work[0][1].schedule
+    each = [(np.arange(len(x))[rows], job.setup.core(), job.threads) for rows, job in work]
+    nq, nv = setup.mechanism.nq, setup.mechanism.nv
     kept = np.full((len(x), clock.samples, x.shape[1]), np.nan)
-    ended, record = np.full(len(x), Status.FINISHED, np.int8), {}
-    for name, one in core.record.items():
-        record[name] = np.repeat(one, len(x), axis=0)
-    going: Any = slice(None)  # or the indices of those that have not failed
+    ended = np.full(len(x), Status.FINISHED, np.int8)
+    record = {name: np.repeat(one, len(x), axis=0) for name, one in each[0][1].record.items()}
+    going = np.ones(len(x), bool)
     try:
         for k in range(clock.steps):
             step = clock.step(k)
@@ -46,19 +47,21 @@ def by_policy(job: Job, x: Array, parameters: Array, policy: Policy, efforts: Ar
             set_efforts(parameters, held)
             if k % clock.every == 0:
                 efforts[going, k // clock.every] = held[going]
-            now, status, seen = core.run_many(x[going], parameters[going], step, job.threads)
-            x[going] = np.where((status == Status.FINISHED)[:, None], now[:, 0], x[going])
-            for name, of_step in seen.items():
-                before = record[name][going]
-                larger = of_step < before if name == "left_at" else np.abs(of_step) > np.abs(before)
-                record[name][going] = np.where(larger, of_step, before)
-            ended[going] = status
-            if status.any():
-                going = np.flatnonzero(ended == Status.FINISHED)
+            for of_one, core, threads in each:
+                rows = of_one[going[of_one]]
+                if not rows.size:
+                    continue
+                now, ended[rows], seen = core.run_many(x[rows], parameters[rows], step, threads)
+                x[rows] = np.where((ended[rows] == Status.FINISHED)[:, None], now[:, 0], x[rows])
+                for name, of_step in seen.items():
+                    before = record[name][rows]
+                    larger = of_step < before if name == "left_at" else np.abs(of_step) > np.abs(before)
+                    record[name][rows] = np.where(larger, of_step, before)
+            going = ended == Status.FINISHED
             if (k + 1) % clock.every == 0 or k + 1 == clock.steps:
                 kept[going, -(-(k + 1) // clock.every) - 1] = x[going]
                 efforts[going, -1] = held[going]  # of the last state, that which led there
-            if (status == Status.INTERRUPTED).any():
+            if (ended == Status.INTERRUPTED).any():
                 break
     except KeyboardInterrupt:
         ended[going] = Status.INTERRUPTED

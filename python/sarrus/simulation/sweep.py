@@ -137,10 +137,11 @@ def simulate_many(
     if any(map(has_functions_of_q, robots)):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
     prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q)
-    _check_callables(policy, executor, len(robots))
+    _check_callables(policy, executor)
     check_periods(prepared[0].setup.terms, duration, dt)
     if policy is not None:
-        hold(prepared[0].forces, robots[0].nv)
+        for one in prepared:
+            hold(one.forces, robots[0].nv)
     q, v, parameters = _equally_many(
         robots[0], q, v, prepared[0].forces.parameters, 1 if of_run is None else len(of_run)
     )
@@ -195,7 +196,7 @@ class _Kept:
             if policy is None or self.efforts is None:
                 shares = results(executor, work, x, parameters)
             else:
-                shares = (one for one in [by_policy(work[0][1], x, parameters, policy, self.efforts)])
+                shares = (one for one in [by_policy(work, x, parameters, policy, self.efforts)])
             with contextlib.closing(shares):
                 self.take(shares)
 
@@ -316,7 +317,7 @@ def _rows_of_each(of_run: NDArray[np.intp] | None, runs: int) -> list[Rows]:
     return [*np.split(sorted_runs, np.cumsum(counts)[:-1])]
 
 
-def _check_callables(policy: Any, executor: Any, mechanisms: int) -> None:
+def _check_callables(policy: Any, executor: Any) -> None:
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
     if policy is None:
@@ -325,8 +326,6 @@ def _check_callables(policy: Any, executor: Any, mechanisms: int) -> None:
         raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
     if executor is not None:
         raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
-    if mechanisms > 1:
-        raise TypeError("a policy is asked for all runs at once, which must be of one mechanism")
 
 
 def _robots(mechanisms: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
