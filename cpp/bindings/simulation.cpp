@@ -218,11 +218,12 @@ class PySimulation {
   void stop() { stopped_ = true; }
   bool closes_stages() const { return carried_[0] > 0.5; }
   void close_stages(bool yes) { carried_[0] = yes ? 1.0 : 0.0; }
-  /// Takes the samples that are due in x at this time, those at the start of a run.
-  void sample(Numbers& x, double time) {
+  /// Takes the samples that are due in x at this time, those at the start of a run. Returns the status.
+  int sample(Numbers& x, double time) {
     check(x);
-    simulation_.kernels.sample(tree_, plan_, parameters_.data(), time, x.mutable_data());
+    const double status = simulation_.kernels.sample(tree_, plan_, parameters_.data(), time, x.mutable_data());
     rethrow();
+    return static_cast<int>(status);
   }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }

@@ -20,7 +20,7 @@ from .._arrays import Array, is_masked, real_array
 from .._core import Status, tolerances
 from ..control.element import Run
 from ..control.elements import Contact, Stiction
-from ..control.terms import force_elements, functions_and_elements
+from ..control.terms import force_elements, functions_and_elements, task_controls
 from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism
@@ -121,6 +121,7 @@ class Integration:
         )  # fmt: skip
         self.events = events
         self.ended_by: str | None = None
+        self.refused = 0  # the status of samples that were taken before the first step
         self.steps = self.rejected = self.beyond_tolerance = 0
 
     def begin(
@@ -152,7 +153,7 @@ class Integration:
         self.core.look(q, start)
         self.x = np.concatenate([q, v, np.zeros(self.core.size - robot.nq - robot.nv)])
         self._begin_counting(self.x, start, near)
-        self.core.sample(self.x, float(start))
+        self.refused = self.core.sample(self.x, float(start))
         self.start, self.k, self.dt, self.t, self.h = float(start), 0, float(dt), float(start), float(dt)
         self.shown = self.t, self.x.copy()
 
@@ -183,7 +184,7 @@ class Integration:
             self.t, x = self.shown
             self.x, self.start, self.k = x.copy(), self.t, 0
             self.x[self.core.integrated : self.core.size - self.core.counted] = 0.0  # samplings begin anew
-            self.core.sample(self.x, self.t)
+            self.refused = self.core.sample(self.x, self.t)
             self.shown = self.t, self.x.copy()
 
     def _state_of_checkpoint(self, name: str, value: Any, time: float, counted: int) -> Array:
@@ -217,7 +218,7 @@ class Integration:
         kept_states = duration / self.dt + 2.0 if times is None else float(real_array("times", times).size)
         check_memory(kept_states, 1, self.core.size)
         samples = None if times is None else _sample_times(times, first[0], end)
-        kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], 0
+        kept_times, kept, status = [np.array([first[0]])], [first[1][None].copy()], self.refused
         bar = _bar(duration, progress)
 
         def keep(t: Array, x: Array, state: int) -> None:
@@ -231,7 +232,9 @@ class Integration:
                 bar.update(min(float(t[-1]) - first[0], duration) - bar.n)
 
         with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(self.core):
-            if METHODS[self.method].adaptive:
+            if status:
+                pass
+            elif METHODS[self.method].adaptive:
                 self._adaptive(end, samples, (rtol, atol), max_step, keep)
             else:
                 self._fixed(end, samples, keep)
@@ -384,11 +387,21 @@ class Integration:
         )  # fmt: skip
         if status in FAILURES:
             raise IntegrationError(
-                f"{FAILURES[status]} at t = {self.t:.9g} s, after {self.steps} steps of '{self.method}'; what was computed up to "
-                "there is in .trajectory of this error",
+                f"{FAILURES[status]} at t = {self.t:.9g} s, after {self.steps} steps of '{self.method}'; "
+                f"{self._said_by_laws(x[-1])}what was computed up to there is in .trajectory of this error",
                 trajectory,
             )
         return trajectory
+
+    def _said_by_laws(self, last: Array) -> str:
+        """What TaskControls say of the state in which a run ended, or the one before."""
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        states = [x for x in (self.x, last) if np.isfinite(x).all()]
+        said = [
+            next(filter(None, (law._refusal(self.t, x[:nq], x[nq : nq + nv]) for x in states)), "")
+            for law in task_controls(self.acting[1])
+        ]
+        return "".join(f"{one}; " for one in said if one)
 
 
 # ---- what callers give -----------------------------------------------------------------------------------------------
