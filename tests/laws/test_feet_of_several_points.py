@@ -37,8 +37,8 @@ def turning(robot, speed, seed=0):
     return q, v * speed / np.linalg.norm(w)
 
 
-def held(robot, q, tasks=True):
-    """The pelvis is led where it is."""
+def held(robot, q):
+    """The pelvis is led where it is: the task, and the pose."""
     X = robot.pose(q, "pelvis")
     return control.FrameTask("pelvis", X, stiffness=20.0), X
 
@@ -114,6 +114,21 @@ def test_the_order_of_contacts_does_not_matter(limits):
         assert_allclose(answer.tau, answers[0].tau, atol=1e-8 * (1.0 + np.abs(answers[0].tau).max()))
         for frame, force in answer.forces.items():
             assert_allclose(force, answers[0].forces[frame], atol=1e-8 * size)
+
+
+def test_a_body_has_the_mean_damping_of_its_contacts():
+    robot = leg()
+    q, v = turning(robot, 1.0)
+    answers = [
+        control.TaskControl(
+            robot,
+            held(robot, q)[0],
+            None,
+            [control.PointContact(p, damping=d) for p, d in zip("abd", dampings, strict=True)],
+        ).solve(0.0, q, v)
+        for dampings in ((5.0, 5.0, 20.0), (10.0, 10.0, 10.0))
+    ]
+    assert_allclose(answers[0].acceleration, answers[1].acceleration, rtol=1e-12)
 
 
 @pytest.mark.parametrize("points", [2, 3, 4])
