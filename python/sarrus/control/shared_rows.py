@@ -55,7 +55,8 @@ def _move_alike(robot: Mechanism, frames: Sequence[str], q: Array, free: Array) 
         J, p = robot.jacobian(q, frame, expressed_in="world_aligned") @ free, robot.pose(q, frame)[:3, 3] - middle
         twists.append(np.concatenate([J[:3], (J[3:] + np.cross(p, J[:3], axisb=0, axisc=0)) / length]))
     between = np.linalg.norm([[a - b for a in twists] for b in twists], axis=(2, 3))
-    return between <= PRESENT * max(1.0, float(np.linalg.norm(twists)))
+    alike: NDArray[np.bool_] = between <= PRESENT * max(1.0, float(np.linalg.norm(twists)))
+    return alike
 
 
 def _places(robot: Mechanism) -> list[Array]:

@@ -63,7 +63,7 @@ class TaskControl:
     up first, as little as possible, and then what is hard becomes the highest priority; efforts and friction cones hold. A call raises
     NotRealizableError then, which names the limits; :meth:`solve` answers and says so; a simulation goes on with that answer. Where what is
     hard contradicts itself or the contacts, or contacts the loops, nothing is given up: a call and :meth:`solve` raise StateError, and a
-    simulation ends in IntegrationError; both say which tasks and contacts.
+    simulation ends in IntegrationError; both say which tasks and contacts (of many runs: status 3).
 
     A contact is to stay: J a = -J' v - damping J v. Several contacts of one rigid body (on bodies that are welded or held together by loops
     too) ask for one motion of it: its angular velocity, and the velocity of the middle of their frames, die by their mean damping; in what order
