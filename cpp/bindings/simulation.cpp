@@ -297,16 +297,18 @@ class PySimulation {
 
   // ---- many of them
 
-  /// Controllers take the samples that are due at the start, in states x (n, size) with such parameters.
-  Numbers sample(const Numbers& x, const Numbers& parameters, double time) {
+  /// Controllers take the samples that are due at the start, in states x (n, size) with such parameters: these after it, and their status.
+  py::tuple sample(const Numbers& x, const Numbers& parameters, double time) {
     check(x.shape(1));
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     Numbers sampled = copy_of(x.data(), x.size()).reshape({x.shape(0), x.shape(1)});
     const Count step = parameters.ndim() == 2 ? parameters.shape(1) : 0;
+    py::array_t<signed char> status(x.shape(0));
     for (Count i = 0; i < x.shape(0); ++i)
-      simulation_.kernels.sample(tree_, plan_, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1));
+      status.mutable_data()[i] = static_cast<signed char>(simulation_.kernels.sample(
+          tree_, plan_, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1)));
     rethrow();
-    return sampled;
+    return py::make_tuple(sampled, status);
   }
 
   /// From states x (n, size), with parameters (parameters,) or of each (n, parameters): those after every so many steps, and the last

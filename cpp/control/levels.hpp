@@ -55,7 +55,7 @@ template <class T> class TaskLevels {
       for (; next < c.task.size() && c.task[next].level == l; ++next)
         std::visit([&](const auto& kind) { write_task(kind, c.task[next].weight, z); }, c.task[next].kind);
       level[l + 1] = row;
-      if (l == 0) add(l, false);
+      if (l == 0) add_what_must_hold();
     }
     std::fill(A + row * n, A + (row + n) * n, T(0.0));
     for (int k = 0; k < n; ++k, ++row) {
@@ -83,8 +83,9 @@ template <class T> class TaskLevels {
       missed += square((b[r] - scalar_product(A + r * n, cascade.x, n)) * inverse);
       size_of_terms += terms[r] + scalar_product(A + r * n, A + r * n, n) * square(inverse) * far;
     }
-    return missed > size_of_terms * T(square(tolerances::contradiction));
+    return select(missed > size_of_terms * T(square(tolerances::contradiction)), T(1.0), contacts_contradict) > T(0.5);
   }
+  T contacts_contradict = T(0.0);  // whether contacts do by themselves
 
  private:
   const TaskState<T>& s;
@@ -106,11 +107,46 @@ template <class T> class TaskLevels {
     return rows;
   }
   void add(int l, bool yields) {
-    const bool damped = cascade.add(A + level[l] * n, b + level[l], size + level[l], level[l + 1] - level[l], yields);
+    keep_mark(l, cascade.add(A + level[l] * n, b + level[l], size + level[l], level[l + 1] - level[l], yields));
+  }
+  void keep_mark(int l, bool damped) {
     if constexpr (std::is_same_v<T, double>) {
       if (!mark) return;
       mark[l] = {cascade.directions, damped, cascade.damping, std::copy(cascade.x, cascade.x + n, x_after + l * n) - n};
     }
+  }
+
+  /// Contacts, then hard tasks.
+  void add_what_must_hold() {
+    cascade.add(A, b, size, tasks_from, false);
+    if (tasks_from > (Lanes<T>::count > 1 ? 0 : cascade.directions)) yield_contacts();
+    const int k = tasks_from;
+    cascade.add(A + k * n, b + k, size + k, row - k, false);
+    keep_mark(0, false);
+  }
+
+  /// Contacts that depend on each other, or on loops, ask from now on for what the mechanism can do that is nearest to what each asked. For this
+  /// their velocities must account, as they do for a constraint's centripetal accelerations: at rest they ask nothing that contradicts itself.
+  void yield_contacts() {
+    T missed = T(0.0), moves = T(0.0), size_of_terms = T(0.0), fastest = T(0.0);
+    double damping = 0.0;
+    for (int i = 1; i < s.tree.links; ++i) {
+      const T speed = dot(s.k.link[i].V.angular, s.k.link[i].V.angular);
+      fastest = select(speed > fastest, speed, fastest);
+    }
+    for (const TaskContact& contact : c.contact) damping = std::max(damping, contact.damping);
+    const T far = scalar_product(cascade.x, cascade.x, n);
+    for (int r = 0; r < tasks_from; ++r) {
+      const T *along = A + r * n, at = scalar_product(along, cascade.x, n), weight = square(inverse_or_none(size[r]));
+      missed += square(b[r] - at) * weight;
+      moves += square(scalar_product(u.B + (c.motors() + r) * nv, s.v, nv)) * weight;
+      size_of_terms += terms[r] + scalar_product(along, along, n) * weight * far;
+      b[r] = at;
+    }
+    constexpr double rates = 4.0;  // accelerations that a velocity makes of a velocity: twice their product, of two bodies
+    const T explained =
+        moves * square(T(rates) * sqrt(fastest) + T(damping)) + size_of_terms * T(square(tolerances::contradiction));
+    contacts_contradict = select(missed > explained, T(1.0), T(0.0));
   }
 
   /// Units of energy. What belongs together, such as the three of a point, has one scale, so that axes do not matter.

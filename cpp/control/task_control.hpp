@@ -147,6 +147,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   if (report.conflict) *report.conflict = 0;
   LimitRows<T> limit{};
   if (c.limited) limit = limit_rows(s, c, u), controller.keep_limits(levels, limit, xi, damping, status);
+  if (report.conflict && lane(levels.contacts_contradict, 0) > 0.5) *report.conflict = 3;
   for (int k = 0; k < n; ++k) x[k] = xi[k] * u.scale[k];
   for (int k = 0; k < c.motors(); ++k) {
     if (c.limited) {  // without the last rounding

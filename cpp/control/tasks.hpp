@@ -106,7 +106,7 @@ template <class T> struct TaskReport {
   T* missed = nullptr;  // of the same rows: by how much J a is not what they ask, weighted
   T* damping = nullptr;
   signed char* active = nullptr;  // of each limit: see limited.hpp
-  int* conflict = nullptr;  // 1: limits of motion were given up; 2: rows that must hold were
+  int* conflict = nullptr;  // 1: limits of motion were given up; 2: rows that must hold were; 3: contacts contradict one another
 };
 
 /// What a state has besides q and v. Where somebody counts the turns of joints that close loops: their coordinates, and the generalised force

@@ -78,15 +78,21 @@ class Run {
   /// is shown is no news.
   void aim(double end, std::optional<std::vector<double>> times, const AdaptiveRun::Options& options) {
     end_ = end, since_ = at.shown.time, times_ = std::move(times), options_ = options, sampled_ = 0;
-    finished_ = since_ >= end;
+    finished_ = since_ >= end && refused_ == 0.0;
   }
 
   /// On by so many steps, or samples of adaptive ones, at most.
-  Stretch advance(Count most) { return facts(s_.plan.method).adaptive() ? adaptive(most) : fixed(most); }
+  Stretch advance(Count most) {
+    if (refused_ != 0.0) {  // before the first step
+      finished_ = true;
+      return {{at.shown.time}, at.shown.x, refused_};
+    }
+    return facts(s_.plan.method).adaptive() ? adaptive(most) : fixed(most);
+  }
 
  private:
   void sample() {
-    s_.kernels.sample(s_.tree, s_.plan, s_.parameter, at.t, at.x.data());
+    refused_ = s_.kernels.sample(s_.tree, s_.plan, s_.parameter, at.t, at.x.data());
     at.shown = {at.t, at.x};
   }
 
@@ -208,6 +214,7 @@ class Run {
   std::optional<std::vector<double>> times_;
   AdaptiveRun::Options options_ = {};
   Count sampled_ = 0;
+  double refused_ = 0.0;  // the status of the samples at its start
   bool finished_ = false;
 };
 

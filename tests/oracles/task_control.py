@@ -366,6 +366,25 @@ def point_contact(robot, q, v, frame, *, friction, normal=(0.0, 0.0, 1.0), dampi
     return Contact(axes @ J, -axes @ (bias + damping * (J @ v)), np.array(cone, float))
 
 
+def points_of_one_body(robot, q, v, frames, *, friction, normal=(0.0, 0.0, 1.0), damping=0.0):
+    """Points of a rigid body whose twist dies: w' = -damping w, and of the middle c of the points a_c = -damping v_c; from these each
+    point's acceleration, a_c + w' x r + w x (w x r). Forces as those of one point.
+    """
+    places = [robot.pose(q, frame)[:3, 3] for frame in frames]
+    middle = np.mean(places, axis=0)
+    motion = [rates(robot, q, v, frame_displacement(robot, q, frame)) for frame in frames]
+    w = motion[0][0][:3] @ v
+    v_c = np.mean([J[3:] @ v for J, _ in motion], axis=0)
+    contacts = []
+    for frame, (_, bias), place in zip(frames, motion, places, strict=True):
+        r = place - middle
+        goal = -damping * (v_c + np.cross(w, r)) + np.cross(w, np.cross(w, r))
+        one = point_contact(robot, q, v, frame, friction=friction, normal=normal)
+        axes = world_axes(normal)[3 - len(one.jacobian) :]
+        contacts.append(one._replace(acceleration=axes @ (goal - bias[3:])))
+    return contacts
+
+
 def surface_contact(robot, q, v, frame, *, size, friction, torsion, damping=0.0):
     """A patch, size (along x, along y) of the frame, whose z is the normal: [force; moment] (6,) in the frame's axes.
 

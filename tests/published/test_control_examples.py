@@ -121,3 +121,14 @@ def test_thrusters_hold_a_base_or_nothing_needs_to(example):
     assert found["free: base turned [rad]"] > 0.02
     # Newton: what thrusters have given is the momentum that there is
     assert found["held: impulse off it [N s]"] < 1e-6 * found["held: momentum half way [N s]"]
+
+
+def test_a_leg_squats_on_the_corners_of_its_foot(example):
+    """While the ground gives way and the foot turns on it; each corner pushes, and none needs more friction than is counted on."""
+    module = example("heel_and_toe")
+    found = module.main()
+    assert found["error of the centre of mass [m]"] < 2e-3
+    assert found["squat [m]"] == pytest.approx(module.DEPTH, abs=2e-3)
+    assert found["foot turns at most by [rad/s]"] > 0.1  # or there is nothing to agree on
+    assert found["foot rises at most by [m]"] < 1e-4
+    assert found["friction needed at most"] < module.FRICTION and found["least force of a corner [N]"] > 10.0

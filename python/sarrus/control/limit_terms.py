@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -15,6 +16,7 @@ from ..description.joints import middle, unit_axis
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism
 from .coordinates import turning
+from .shared_rows import of_one_body
 from .task_terms import check_frame, coordinate_terms
 from .tasks import Limits, PointContact, SurfaceContact
 
@@ -45,8 +47,21 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
     half_x, half_y = (0.5 * size).tolist()
     return {
         "frame": contact.frame, "world_axes": axes, "rows": contact._rows, "friction": friction, "torsion": torsion,
-        "half_x": half_x, "half_y": half_y, "damping": damping,
+        "half_x": half_x, "half_y": half_y, "damping": damping, "together": [],
     }  # fmt: skip
+
+
+def all_contact_terms(robot: Mechanism, contacts: Sequence[Any]) -> list[dict[str, Any]]:
+    """Of all contacts; those of one rigid body are told of each other, and have their mean damping."""
+    terms = [contact_terms(robot, contact) for contact in contacts]
+    frames = [term["frame"] for term in terms]
+    for group in of_one_body(robot, frames) if len(frames) > 1 else ():
+        if len(group) > 1:
+            members = [term for term in terms if term["frame"] in group]
+            damping = math.fsum(term["damping"] for term in members) / len(members)
+            for term in members:
+                term |= {"together": group, "damping": damping}
+    return terms
 
 
 def motor_terms(

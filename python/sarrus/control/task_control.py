@@ -16,8 +16,8 @@ from ..analysis.actuation.efforts import motors_of
 from ..analysis.scaling import characteristic_length
 from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
-from .limit_terms import cone_names, contact_terms, motion_terms, motor_terms
-from .task_solution import TaskSolution
+from .limit_terms import all_contact_terms, cone_names, motion_terms, motor_terms
+from .task_solution import STATES_AT_FAULT, TaskSolution, conflict, refusal
 from .task_terms import Numbers, TaskTerms, pose_numbers, task_name
 from .tasks import Limits, PointContact, SurfaceContact, Task
 
@@ -61,7 +61,14 @@ class TaskControl:
     ``solve().damping`` says by how much; rows and motors are measured in units of kinetic energy, and by what the whole mechanism as one
     rigid body would do. Where limits and what is hard contradict each other, limits of motion (velocity, position) are given
     up first, as little as possible, and then what is hard becomes the highest priority; efforts and friction cones hold. A call raises
-    NotRealizableError then, which names the limits; :meth:`solve` answers and says so; a simulation goes on with that answer.
+    NotRealizableError then, which names the limits; :meth:`solve` answers and says so; a simulation goes on with that answer. Where what is
+    hard contradicts itself or the contacts, or contacts the loops, nothing is given up: a call and :meth:`solve` raise StateError, and a
+    simulation ends in IntegrationError; both say which tasks and contacts (of many runs: status 3).
+
+    A contact is to stay: J a = -J' v - damping J v. Several contacts of one rigid body (on bodies that are welded or held together by loops
+    too) ask for one motion of it: its angular velocity, and the velocity of the middle of their frames, die by their mean damping; in what order
+    they are named does not matter. Forces that they share are of least norm. Where contacts of several bodies depend on each other
+    by loops they ask for the motion that is nearest to what each of them asks.
 
     References
     ----------
@@ -117,7 +124,7 @@ class TaskControl:
     def _describe(self, effort_weights: ArrayLike, force_arm: float) -> tuple[dict[str, Any], list[str]]:
         """What the core is told, and the names of limits."""
         robot = self.robot
-        contacts = [contact_terms(robot, contact) for contact in self.contacts]
+        contacts = all_contact_terms(robot, self.contacts)
         terms = self._terms = TaskTerms(robot, self.tasks, self.contacts, len(self._motors))
         weights = real_array("effort_weights", effort_weights)
         if weights.shape not in ((), (len(self._motors),)):
@@ -171,6 +178,11 @@ class TaskControl:
         if check and solution.status != "solved":
             raise NotRealizableError(f"the tasks cannot be had within the limits: {solution.status}")
         return solution
+
+    def _refusal(self, t: float, q: Array, v: Array) -> str | None:
+        """What a simulation that ended in a state is told: which tasks, contacts and limits contradict each other there; or None."""
+        report = self._core.report(t, q, v, np.zeros(self._terms.call_size), self._none)
+        return None if report["status"] in STATES_AT_FAULT else refusal(self, report) or conflict(self, report)
 
     @property
     def native(self) -> bool:

@@ -17,6 +17,49 @@ if TYPE_CHECKING:
 
 __all__ = ["TaskSolution"]
 
+CONTACTS = 3  # of what the core calls a conflict: contacts contradict each other, or loops
+STATES_AT_FAULT = (_core.Status.UNSOUND, _core.Status.OFF_LOOPS)
+
+
+def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
+    """Why there is no answer, and what to do about it; None where there is one."""
+    status, who = report["status"], f"TaskControl of '{law.robot.name}': "
+    if status == _core.Status.UNSOUND:
+        return "q, v and t must be finite, and quaternions rotations"
+    if status == _core.Status.OFF_LOOPS:
+        return "the state is off the loops: project_configuration() and project_velocity() bring it onto them"
+    if status == _core.Status.CONTRADICTORY:
+        hard = [] if report["conflict"] == CONTACTS else [task_name(task) for task in law.tasks if task.hard]
+        return who + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
+    if status == _core.Status.NO_ANSWER:
+        return (
+            f"{who}no acceleration satisfies the loops in this state, or it is so near to a singular position that rounding decides which: "
+            "forward_dynamics(q, v, tau, return_status=True) and mobility(q) tell more"
+        )
+    if status != _core.Status.FINE:
+        return f"{who}the quadratic programme of the limits found no answer in this state"
+    return None
+
+
+def _contradiction(hard: list[str], contacts: list[str]) -> str:
+    """What cannot hold, and what would let it."""
+    cures = ["make one of these tasks hard=False"] * bool(hard) + ["leave a contact out of contacts="] * bool(contacts)
+    what = "what must hold contradicts itself, or no motor can bring it about"
+    if not hard:
+        what, cures = "contacts contradict each other, or the loops", [*cures, "let one slide by friction=0"]
+    return f"{what}: {' and '.join([*hard, *contacts])}; {', or '.join(cures)}"
+
+
+def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
+    """Which limits had to be missed, or what is hard; None where neither."""
+    names, active = law._limit_names, report["active"]
+    missed = ", ".join(n for n, a in zip(names, active, strict=False) if abs(a) > 1)
+    return {
+        0: None,
+        1: f"limits of motion given up: {missed or 'none'}",
+        2: f"what must hold is missed, held back by {', '.join(names[i] for i in np.flatnonzero(active))}",
+    }[report["conflict"]]
+
 
 @dataclass(frozen=True, eq=False)
 class TaskSolution:
@@ -51,26 +94,8 @@ class TaskSolution:
     @classmethod
     def _of(cls, law: TaskControl, report: dict[str, Any]) -> TaskSolution:
         robot, names = law.robot, [task_name(task) for task in law.tasks]
-        status = report["status"]
-        if status == _core.Status.UNSOUND:
-            raise StateError("q, v and t must be finite, and quaternions rotations")
-        if status == _core.Status.OFF_LOOPS:
-            raise StateError(
-                "the state is off the loops: project_configuration() and project_velocity() bring it onto them"
-            )
-        if status == _core.Status.CONTRADICTORY:
-            hard = ", ".join(name for name, task in zip(names, law.tasks, strict=True) if task.hard)
-            hard += (" and " if hard else "") + ", ".join(f"the contact of '{c.frame}'" for c in law.contacts)
-            raise StateError(
-                f"what must hold contradicts itself, or no motor can bring it about: {hard}; make one of them hard=False"
-            )
-        if status == _core.Status.NO_ANSWER:
-            raise StateError(
-                "no acceleration satisfies the loops in this state, or it is so near to a singular position that rounding decides which: "
-                "forward_dynamics(q, v, tau, return_status=True) and mobility(q) tell more"
-            )
-        if status != _core.Status.FINE:
-            raise StateError("the quadratic programme of the limits found no answer in this state")
+        if (refused := refusal(law, report)) is not None:
+            raise StateError(refused)
         x, k, efforts = report["x"], 0, {}
         for name in law.actuated:
             n = robot.joint(name).type.nv
@@ -86,15 +111,10 @@ class TaskSolution:
         where = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
         active = report["active"]
         missed = tuple(n for n, a in zip(law._limit_names, active, strict=False) if abs(a) > 1)
-        said = {
-            0: "solved",
-            1: f"limits of motion given up: {', '.join(missed) or 'none'}",
-            2: f"what must hold is missed, held back by {', '.join(law._limit_names[i] for i in np.flatnonzero(active))}",
-        }[report["conflict"]]
         return cls(
             report["tau"], efforts, report["acceleration"], forces,
             tuple(report["error"][where[i]] for i in range(len(law.tasks))), tuple(report["missed"][where[i]] for i in range(len(law.tasks))),
-            tuple(n for n, a in zip(law._limit_names, active, strict=False) if a), missed, float(report["damping"]), said, tuple(names),
+            tuple(n for n, a in zip(law._limit_names, active, strict=False) if a), missed, float(report["damping"]), conflict(law, report) or "solved", tuple(names),
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -345,12 +345,14 @@ class ForceTask(Task):
 class PointContact:
     """A point of the robot that stands on something: it stays there, and is pushed within a cone of friction.
 
+    A body may stand on several, such as heel and toe: they ask for one motion of it, see :class:`TaskControl`.
+
     Attributes
     ----------
     frame : its origin is the point
     friction : coefficient; 0: pushed along the normal alone, free to slide. The cone is the pyramid of four sides within Coulomb's
     normal : in the world, away from what is touched
-    damping : of a velocity that the point should not have [1/s]
+    damping : of a velocity that the point should not have [1/s]; contacts of one body have their mean
     """
 
     frame: str

@@ -73,6 +73,14 @@ def functions_and_elements(controller: Any) -> tuple[list[Function], list[Any]]:
     return functions, [c for c in several if not _is_function(c)]
 
 
+def task_controls(elements: Sequence[Any]) -> list[TaskControl]:
+    """Those among elements, behind clocks too."""
+    laws = [element for element in elements if isinstance(element, TaskControl)]
+    for clock in (element for element in elements if isinstance(element, Sampled)):
+        laws += task_controls(functions_and_elements(clock.law)[1])
+    return laws
+
+
 def _is_function(controller: Any) -> bool:
     """Whether Python answers it at each evaluation: also a TaskControl with functions for targets."""
     return callable(controller) and not (isinstance(controller, TaskControl) and controller.native)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, real_array
 from .._core import Status
+from ..control.terms import task_controls
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from .arguments import METHODS, check_advance, check_memory, check_periods, checked_turns
 from .checkpoint import check_fields, state_of_checkpoint
@@ -181,11 +182,21 @@ class Integration:
         )  # fmt: skip
         if status in FAILURES:
             raise IntegrationError(
-                f"{FAILURES[status]} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; what was "
-                "computed up to there is in .trajectory of this error",
+                f"{FAILURES[status]} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
+                f"{self._said_by_laws(x[-1])}what was computed up to there is in .trajectory of this error",
                 trajectory,
             )
         return trajectory
+
+    def _said_by_laws(self, last: Array) -> str:
+        """What TaskControls say of the state in which a run ended, or the one before."""
+        nq, nv, now = self.mechanism.nq, self.mechanism.nv, self.core.state
+        states = [x for x in (now["x"], last) if np.isfinite(x).all()]
+        said = [
+            next(filter(None, (law._refusal(now["t"], x[:nq], x[nq : nq + nv]) for x in states)), "")
+            for law in task_controls(self.prepared.elements)
+        ]
+        return "".join(f"{one}; " for one in said if one)
 
     def _statistics(self, seconds: float) -> dict[str, Any]:
         method, record, counts = METHODS[self.setup.method], self.core.record, self.core.counts

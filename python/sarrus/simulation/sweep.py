@@ -207,7 +207,10 @@ class _Kept:
         for rows, job in work:
             some, core = {name: angles[rows] for name, angles in turns.items()}, job.setup.core()
             begun, self.begun[rows] = job.setup.begin(core, q[rows], v[rows], start, some, job.threads)
-            x[rows] = core.sample(begun, parameters_of(parameters, rows), start) if core.holds else begun
+            if core.holds:
+                begun, sampled = core.sample(begun, parameters_of(parameters, rows), start)
+                self.begun[rows] = np.where(self.begun[rows] == Status.FINISHED, sampled, self.begun[rows])
+            x[rows] = begun
         self._keep(slice(None), 0, np.where((self.begun != Status.FINISHED)[:, None], np.nan, x))
         return x
 

@@ -1,0 +1,84 @@
+"""Cassie, as MuJoCo's menagerie has it, stands and squats on heel and toe; where the models do not lie beside the checkout, nothing is to do."""
+
+import numpy as np
+import pytest
+
+import sarrus
+from reference_models import MODELS
+from sarrus import control
+
+FILE = MODELS / "menagerie" / "agility_cassie" / "cassie.xml"
+pytestmark = pytest.mark.skipif(not FILE.exists(), reason="needs the models beside the checkout")
+
+DEPTH, FRICTION = 0.1, 0.6
+PLACES = {"toe": (0.069746, -0.010224, 0.0), "heel": (-0.052821, 0.092622, 0.0)}  # ends of the foot's capsule
+POINTS = [f"{side}-{end}" for side in ("left", "right") for end in PLACES]
+SPRINGS = {"shin": -0.042, "heel-spring": -0.031}  # as the weight bends them
+
+
+@pytest.fixture(scope="module")
+def cassie():
+    """With frames at toes and heels; standing upright on the ground z = 0, and lower."""
+    b = sarrus.load(FILE).to_builder()
+    for point in POINTS:
+        side, end = point.split("-")
+        b.add_frame(point, f"{side}-foot", PLACES[end])
+    robot = b.build()
+    half = np.linalg.norm(np.subtract(PLACES["heel"], PLACES["toe"])) / 2
+    goals = {p: np.array([half if "heel" in p else -half, 0.135 if "left" in p else -0.135, 0.0]) for p in POINTS}
+    springs = {f"{side}-{name}": angle for side in ("left", "right") for name, angle in SPRINGS.items()}
+    near = dict(dict(robot.description.configurations)["home"])
+
+    def standing(height):
+        X = np.eye(4)
+        X[:3, 3] = [0.02, 0.0, height]
+        return robot.inverse_kinematics({"cassie-pelvis": X, **goals}, near=near, fixed=springs)
+
+    up = standing(0.97)
+    near = up
+    return robot, up, standing(0.97 - DEPTH)
+
+
+def motors_follow(robot, up, down):
+    """Contacts, and the motors from one posture to the other and back in two seconds."""
+
+    def law(name):
+        a, b = (float(q[robot.joint(name).q_slice][0]) for q in (up, down))
+        return sarrus.laws.harmonic((a - b) / 2, np.pi, np.pi / 2, offset=(a + b) / 2)
+
+    feet = [control.PointContact(point, friction=FRICTION) for point in POINTS]
+    task = control.PostureTask({name: law(name) for name in robot.actuated}, stiffness=100.0)
+    return control.TaskControl(robot, task, control.Limits(position={}, velocity=np.inf), feet)
+
+
+@pytest.mark.parametrize("speed", [0.0, 1e-6, 1e-3, 0.1])
+def test_heel_and_toe_agree(cassie, speed):
+    robot, up, down = cassie
+    v = robot.project_velocity(up, np.random.default_rng(0).normal(size=robot.nv))
+    answer = motors_follow(robot, up, down).solve(0.0, up, speed * v)
+    assert answer.status == "solved"
+    assert sum(f[2] for f in answer.forces.values()) == pytest.approx(9.81 * robot.mass, rel=0.2)
+
+
+def test_it_squats(cassie):
+    """On ground that holds heel and toe; every contact pushes, within its cone, so that the ground need not pull."""
+    robot, up, down = cassie
+    b = robot.to_builder()
+    for point in POINTS:
+        side, end = point.split("-")
+        b.add_joint(
+            f"{point} stands", sarrus.Spherical(), "ground", f"{side}-foot",
+            at_parent=tuple(robot.pose(up, point)[:3, 3]), at_child=PLACES[end], loop=True,
+        )  # fmt: skip
+    held, law = b.build(), motors_follow(robot, up, down)
+    run = sarrus.simulate(
+        held, up, np.zeros(robot.nv), 2.0, control.Sampled(lambda t, q, v: law(t, q, v), 1e-3), limits="ignore"
+    )
+    answers = [law.solve(*state) for state in zip(run.t[::50], run.q[::50], run.v[::50], strict=True)]
+    assert {answer.status for answer in answers} == {"solved"}
+    assert min(force[2] for answer in answers for force in answer.forces.values()) > 1.0
+    height = run.frame("cassie-pelvis")[:, 2, 3]
+    assert height[0] - height.min() == pytest.approx(DEPTH, abs=0.02)
+    assert abs(height[-1] - height[0]) < 0.02
+    upright = run.frame("cassie-pelvis")[:, 2, 2]
+    assert upright.min() > 0.98
