@@ -305,8 +305,8 @@ class PySimulation {
     const Count step = parameters.ndim() == 2 ? parameters.shape(1) : 0;
     py::array_t<signed char> status(x.shape(0));
     for (Count i = 0; i < x.shape(0); ++i)
-      status.mutable_data()[i] = static_cast<signed char>(simulation_.kernels.sample(
-          tree_, plan_, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1)));
+      status.mutable_data()[i] = static_cast<signed char>(
+          simulation_.kernels.sample(tree_, plan_, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1)));
     rethrow();
     return py::make_tuple(sampled, status);
   }
