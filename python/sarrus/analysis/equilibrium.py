@@ -18,7 +18,7 @@ from .._core import Status, tolerances
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, StateError
-from .assembly.closing import closing, movable_frames, target_name
+from .assembly.closing import Closing, closing, movable_frames, target_name
 from .assembly.position import _closed
 from .independent_coordinates import velocity_names
 from .joint_targets import JointCoordinates, coordinates, start_near
@@ -83,7 +83,7 @@ def equilibrium(
     """Where gravity, springs and constant forces balance on the loops: of one state, or of many, each from its own start.
 
     From a start onto which the loops are closed, downhill to a least potential energy: a stable equilibrium, and not always the nearest.
-    Friction, dampers, limits of joints and controllers have no part in it.
+    Friction, dampers, limits of joints and controllers have no part in it; rows that hold velocities only, as rolling does, push like others.
 
     Parameters
     ----------
@@ -155,15 +155,15 @@ def equilibrium(
     state = np.where((status == 0) & unbalanced, Status.NO_ANSWER, status).astype(np.int8)
     answer[7] = answer[7].reshape(*lead, robot.nv, robot.nv)
     if not lead and state:
-        raise StateError(_why(robot, *answer[5:]))
-    return _answer(robot, how.robot, held, points, answer, state)
+        raise StateError(_why(robot, how, answer))
+    return _answer(robot, how, points, answer, state)
 
 
 def _answer(
-    robot: LoopFunctions, touching: LoopFunctions, held: Iterable[str], points: Iterable[str], answer: list[Array],
-    state: NDArray[np.int8],
-) -> Equilibrium:  # fmt: skip
-    """Of what the core says, with contacts as rows of `touching`."""
+    robot: LoopFunctions, how: Closing, points: Iterable[str], answer: list[Array], state: NDArray[np.int8]
+) -> Equilibrium:
+    """Of what the core says."""
+    touching = how.robot
     freedom, stiffness, motions = answer[3], answer[5], answer[7]
     q, multipliers, efforts = (np.where((state != 0)[..., None], np.nan, x) for x in answer[:3])
     most = int(np.nan_to_num(freedom).max(initial=0.0))
@@ -175,7 +175,6 @@ def _answer(
         present[..., None], np.take_along_axis(motions[..., :most, :], order[..., None], axis=-2), np.nan
     )
     least = NONE * np.nan_to_num(abs(stiffness)).max(axis=-1, initial=0.0)[..., None]
-    fixed = np.concatenate([np.zeros(0, bool), *(np.full(robot.joint(n).nv, n in held) for n in robot.joints)])
     own = [k for name in robot.constraints for k in np.arange(touching.nc)[touching.constraint(name).rows]]
     pushes = {
         frame: touching.pose(q, frame, return_status=True)[0][..., :3, :3]
@@ -183,7 +182,7 @@ def _answer(
         for frame in points
     }
     return Equilibrium(
-        q, multipliers[..., own], np.where(fixed, efforts, 0.0 * efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness, motions,
+        q, multipliers[..., own], np.where(how.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness, motions,
         ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
     )  # fmt: skip
 
@@ -208,13 +207,14 @@ def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
     return points
 
 
-def _why(robot: LoopFunctions, imbalance: Array, stiffness: Array, motions: Array) -> str:
+def _why(robot: LoopFunctions, how: Closing, answer: list[Array]) -> str:
     """There is no equilibrium."""
-    k, force = int(abs(imbalance).argmax()), imbalance @ motions
-    name = velocity_names(robot)[int(abs(force).argmax())]
-    if abs(stiffness[k]) <= NONE * abs(stiffness).max():
+    left, stiffness, imbalance = answer[2], answer[5], answer[6]
+    name = velocity_names(robot)[int(abs(left * how.loops.column_scale * how.moving).argmax())]
+    if (abs(imbalance[abs(stiffness) <= NONE * abs(stiffness).max()]) > 1.0).any():
         return (
             f"no equilibrium: a force moves '{name}', and no spring, loop or contact resists. A free base in gravity falls without contacts; "
             "hold what moves by fixed=, contacts= or a spring, or balance the force by tau="
         )
-    return f"no equilibrium was found in {STEPS} steps, the last of which moved '{name}': start nearer to it"
+    hint = "start nearer to one, or hold what falls by fixed=, contacts= or tau="
+    return f"no equilibrium was found: where the steps ended, a force still moves '{name}'; {hint}"

@@ -37,6 +37,8 @@ def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
     x = _of_joint(robot, name, value)
     if not np.isfinite(x).all():
         raise StateError(f"coordinates of joint '{name}' must be finite; got {np.array2string(x, threshold=12)}")
+    if x.shape[-1] == 1:  # no quaternion
+        return x
     q = np.broadcast_to(robot.neutral(), (*x.shape[:-1], robot.nq)).copy()
     q[..., robot.joint(name).q_slice] = x
     return robot.normalize(q)[..., robot.joint(name).q_slice]
