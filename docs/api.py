@@ -14,7 +14,7 @@ GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is o
                                           "load", "loads", "load_builder"]),
     "joints": ("Joint types", ["Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Gimbal", "Spherical", "Planar",
                                "Free", "Fixed"]),
-    "simulation": ("Simulation", ["simulate", "simulate_many", "Event", "Trajectory"]),
+    "simulation": ("Simulation and equilibrium", ["simulate", "simulate_many", "Event", "Trajectory", "equilibrium"]),
     "showing": ("Pictures and the viewer", ["view", "Skeleton"]),
     "spatial_classes": ("Poses and inertias", ["Transform", "Rotation", "Inertia"]),
 }  # fmt: skip

@@ -23,10 +23,11 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
 }
 
 void add_loop_batches(KernelTable& table) {
-#define SARRUS_ADD(name, ...)                                                 \
-  if constexpr (Operation::name != Operation::constraint_jacobian_derivative) \
+#define SARRUS_ADD(name, ...)                                                                                              \
+  if constexpr (Operation::name != Operation::constraint_jacobian_derivative && Operation::name != Operation::equilibrium) \
     table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
-  // rows on numbers that carry their rates are half a minute of a compiler's time, and on no hot path: they stay one by one
+  // rows on numbers that carry their rates are half a minute of a compiler's time, and on no hot path: they stay one by one; an equilibrium's
+  // directions stand side by side, not its states
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

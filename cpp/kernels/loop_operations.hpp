@@ -4,10 +4,12 @@
 #include "../dynamics/aba.hpp"
 #include "../loops/answers.hpp"
 #include "../loops/efforts.hpp"
+#include "../loops/equilibrium.hpp"
 #include "../loops/joint_loads.hpp"
 #include "../loops/mobility.hpp"
 #include "../loops/projection.hpp"
 #include "call.hpp"
+#include "lanes.hpp"
 
 namespace sarrus {
 
@@ -121,6 +123,19 @@ SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
   const Closing<T> how = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
   out[tree.nq] = close(tree, arena, how, in[3], in[4], out);
+})
+#ifdef SARRUS_FALLBACK
+using SideBySide = double;
+#else
+using SideBySide = Packet<loop_lanes>;
+#endif
+// as above: how far it is from balanced, along each free motion, is for the caller to judge
+SARRUS_KERNEL(equilibrium, {
+  const int nv = tree.nv;
+  const EquilibriumInput how = {in[1], in[2], in[2] + nv, in[3][0] > 0.0, in[3][1], in[4], in[5]};
+  T *held = out + tree.nq + tree.loops.rows, *freedom = held + nv, *stiffness = freedom + 2;
+  equilibrium<SideBySide>(tree, arena, how, in[0],
+                          {out, out + tree.nq, held, freedom, freedom + 1, stiffness, stiffness + nv, stiffness + 2 * nv});
 })
 SARRUS_KERNEL(mobility_numbers, {
   const Closing<T> how = {in[1], in[1] + tree.nv, T(0.0), T(0.0), T(0.0)};

@@ -36,7 +36,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1); J and K (coordinates and velocities of joints that close them);
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -105,6 +105,7 @@ enum Fact : unsigned {
   X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                                    \
   X(least_motion, "q v a? weight rates? time? pfaffian_values?", "v", 0)                                           \
   X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                         \
+  X(equilibrium, "q tau? scale steps time? pfaffian_values?", "E", dense)                                          \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                                       \
   X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \
   X(loop_jacobian, "q time? pfaffian_values?", "6u", at_frame)

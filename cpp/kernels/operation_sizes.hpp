@@ -36,6 +36,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'l': return t.bodies - 1 + t.loops.constraints;
     case 'u': return t.loops.actuators;
     case 'Q': return t.nq + 1;
+    case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;

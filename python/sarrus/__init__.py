@@ -51,6 +51,7 @@ from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
     from . import control, floating, interop, io, mechanisms, results, rolling, works
+    from .analysis.equilibrium import equilibrium
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
@@ -65,7 +66,7 @@ __all__ = [
     "AssemblyError", "BranchEnd", "Builder", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
     "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
     "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
-    "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "description", "errors",
+    "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "description", "equilibrium", "errors",
     "floating", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
     "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view", "works",
 ]  # fmt: skip
@@ -75,6 +76,7 @@ globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _ON_DEMAND = {
+    "analysis.equilibrium": ("equilibrium",),
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "figures.skeleton": ("Skeleton",),
     "io": ("io", "load", "load_builder", "loads"),

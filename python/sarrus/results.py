@@ -1,6 +1,7 @@
 """What answers are: classes that nobody constructs, for annotations and isinstance; each is told of where it is returned."""
 
 from .analysis.actuation.joint_wrenches import JointWrenches
+from .analysis.equilibrium import Equilibrium
 from .analysis.linear_algebra import FreeMotions
 from .analysis.linearization import Linearization, Modes
 from .analysis.mobility.map import MobilityMap
@@ -19,7 +20,7 @@ from .works.reduced import ReducedForm
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "FreeFloatingForm", "FreeFloatingMotion",
+    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "FreeFloatingForm", "FreeFloatingMotion",
     "FreeMotions", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
     "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "View",
 ]  # fmt: skip

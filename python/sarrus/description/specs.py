@@ -204,6 +204,9 @@ def characteristic_length(d: Description) -> float:
         for body, point in spec.points:
             places.setdefault(body, []).append(point)
         sizes += spec.lengths
+    if not sizes and not any(map(_span, places.values())):  # nothing but springs has a size
+        for body, point in (end for spring in d.springs for end in (spring.first, spring.second)):
+            places.setdefault(body, []).append(point)
     ground = places.pop("ground", [])
     sizes += [span for span in map(_span, places.values()) if span > 0.0]
     length = float(np.mean(sizes)) if sizes else _span(ground)

@@ -350,6 +350,7 @@ class LoopFunctions(StateFunctions):
         "close"
     )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
     _mobility_numbers = _undeclared("mobility_numbers")
+    _equilibrium = _undeclared("equilibrium")  # [q; multipliers; held; freedom; gap; stiffness; imbalance; motions]
 
     @shows_options
     def project_velocity(

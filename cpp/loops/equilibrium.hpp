@@ -1,0 +1,377 @@
+// Static equilibrium: where gravity and springs are held by a constant force tau and by the loops,
+//
+//   f(q) = tau - g(q),   f + J^T lambda = 0,   phi = 0,
+//
+// and how stiffly. With N an orthonormal basis of the motions that J leaves free (scaled as in closing.hpp), what is not balanced is N^T f, and
+//
+//   K = N^T d/dq (g - J^T lambda) N = V diag(stiffness) V^T
+//
+// is the Hessian of the potential energy on the loops: all positive is stable. A step is Newton's along every mode V, by |stiffness|, so that it leads
+// to a minimum (damped until the energy falls), or by the stiffness itself, to an equilibrium of any kind (until N^T f falls); then the loops
+// are closed. Where N^T f is small beside what rounding makes of an energy, it decides in both.
+//
+// One state at a time: its motions N stand side by side in lanes L, whose central differences are K. Dense; cost O(nv^2 rows) a step.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "../dynamics/momentum.hpp"
+#include "closing.hpp"
+
+namespace sarrus {
+
+struct EquilibriumInput {
+  const double *tau, *column,
+      *row;  // tau may be null; scale of velocities (0: held) and rows (0: they hold no positions) as in closing.hpp
+  bool minimum;
+  double steps;
+  const double *time, *pfaffian_values;
+};
+
+/// Of the last `motion` rows as many as there are freedoms.
+struct EquilibriumOutput {
+  double *q, *multipliers, *held;  // held (nv): f + J^T lambda, what joints that do not move are held by, negative
+  double *freedom, *gap;
+  double *stiffness, *imbalance, *motion;  // of each mode: (nv), (nv), and (nv, nv) velocities
+};
+
+/// g - tau - J^T lambda at q, and J (blocks).
+template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values,
+                                   const double* tau, const double* lambda, T* J, T* out) {
+  const Arena::Scope scope(arena);
+  const T* rest = zeros<T>(arena, tree.nv);
+  const auto work = rnea(tree, arena, RneaInput<T>{q, rest, rest}, out);
+  for (int k = 0; k < tree.nv && tau; ++k) out[k] -= T(tau[k]);
+  LoopState<T> state = {q, nullptr, time, pfaffian_values, nullptr, nullptr, nullptr};
+  place(tree, arena, work.poses(), work.columns, state);
+  ConstraintRows<T> asked;
+  asked.J = J;
+  constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
+  if (!lambda) return;
+  T* push = arena.take<T>(tree.loops.rows);
+  for (int r = 0; r < tree.loops.rows; ++r) push[r] = T(-lambda[r]);
+  add_constraint_forces(tree, J, push, out);
+}
+
+inline double dot_product(int n, const double* a, const double* b) {
+  double sum = 0.0;
+  for (int k = 0; k < n; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+/// A P = Q R of n columns of m numbers, by Householder's reflections, the longest column first: Q's first `rank` columns span them.
+class PivotedQr {
+ public:
+  int rank = 0;
+
+  PivotedQr(int m, int n, double* A, double negligible, Arena& arena)
+      : m_(m), n_(n), A_(A), pivot_(arena.take<int>(n)), diagonal_(arena.take<double>(n)), arena_(arena) {
+    double largest = 0.0;
+    for (int j = 0; j < n; ++j) pivot_[j] = j;
+    for (; rank < std::min(m, n); ++rank) {
+      int best = rank;
+      double most = -1.0;
+      for (int j = rank; j < n; ++j)
+        if (const double size = dot_product(m - rank, column(j), column(j)); size > most) most = size, best = j;
+      const double length = std::sqrt(most);
+      largest = std::max(largest, length);
+      if (length <= negligible * largest || length == 0.0) break;
+      std::swap_ranges(column(best, 0), column(best, m), column(rank, 0)), std::swap(pivot_[best], pivot_[rank]);
+      double* v = column(rank);
+      diagonal_[rank] = v[0] > 0.0 ? -length : length;
+      v[0] -= diagonal_[rank];
+      const double unit = 1.0 / std::sqrt(dot_product(m - rank, v, v));
+      for (int i = 0; i < m - rank; ++i) v[i] *= unit;
+      for (int j = rank + 1; j < n; ++j) reflect(rank, column(j));
+    }
+  }
+  void times_transpose(double* x) const {
+    for (int k = 0; k < rank; ++k) reflect(k, x + k);
+  }
+  void times(double* x) const {
+    for (int k = rank - 1; k >= 0; --k) reflect(k, x + k);
+  }
+  /// Of all y with A y nearest to b the shortest: R R^T z = Q^T b, y = R^T z; b becomes what is left of it.
+  void solve(double* b, double* y) const {
+    double *L = arena_.take<double>(rank * rank), *z = arena_.take<double>(rank);
+    times_transpose(b);
+    for (int i = 0; i < rank; ++i)
+      for (int j = 0; j <= i; ++j) {
+        double sum = 0.0;
+        for (int k = i; k < n_; ++k) sum += R(i, k) * R(j, k);
+        for (int k = 0; k < j; ++k) sum -= L[i * rank + k] * L[j * rank + k];
+        L[i * rank + j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / L[j * rank + j];
+      }
+    for (int j = 0; j < n_; ++j) y[j] = 0.0;
+    for (int twice = 0; twice < 2; ++twice) {  // the second time takes away what R R^T has lost
+      for (int i = 0; i < rank; ++i) z[i] = (b[i] - dot_product(i, L + i * rank, z)) / L[i * rank + i];
+      for (int i = rank - 1; i >= 0; --i) {
+        for (int k = i + 1; k < rank; ++k) z[i] -= L[k * rank + i] * z[k];
+        z[i] /= L[i * rank + i];
+      }
+      for (int k = 0; k < n_; ++k) {
+        double along = 0.0;
+        for (int i = 0; i <= std::min(k, rank - 1); ++i) along += R(i, k) * z[i];
+        y[pivot_[k]] += along;
+        for (int i = 0; i <= std::min(k, rank - 1); ++i) b[i] -= R(i, k) * along;
+      }
+    }
+    times(b);
+  }
+
+ private:
+  double* column(int j, int from) const { return A_ + j * m_ + from; }
+  double* column(int j) const { return column(j, rank); }
+  double R(int i, int j) const { return i == j ? diagonal_[i] : A_[j * m_ + i]; }
+  void reflect(int k, double* x) const {
+    const double* v = column(k, k);
+    const double along = 2.0 * dot_product(m_ - k, v, x);
+    for (int i = 0; i < m_ - k; ++i) x[i] -= along * v[i];
+  }
+
+  int m_, n_;
+  double* A_;
+  int* pivot_;
+  double* diagonal_;
+  Arena& arena_;
+};
+
+/// Eigenvalues, on the diagonal of A (n x n, symmetric), and eigenvectors, rows of V, by Jacobi's rotations.
+inline void diagonalise(int n, double* A, double* V) {
+  for (int i = 0; i < n * n; ++i) V[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
+  const auto rotate = [](double& a, double& b, double c, double s) {
+    const double x = a;
+    a = c * x - s * b, b = s * x + c * b;
+  };
+  for (int sweep = 0; sweep < 30; ++sweep) {
+    double off = 0.0, size = 0.0;
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) (i == j ? size : off) += square(A[i * n + j]);
+    if (off <= 1e-32 * size) return;
+    for (int p = 0; p < n; ++p)
+      for (int q = p + 1; q < n; ++q) {
+        if (A[p * n + q] == 0.0) continue;
+        const double turn = (A[q * n + q] - A[p * n + p]) / (2.0 * A[p * n + q]);
+        const double t = (turn < 0.0 ? -1.0 : 1.0) / (std::abs(turn) + std::sqrt(1.0 + turn * turn));
+        const double c = 1.0 / std::sqrt(1.0 + t * t), s = t * c;
+        for (int k = 0; k < n; ++k) rotate(A[k * n + p], A[k * n + q], c, s);
+        for (int k = 0; k < n; ++k) rotate(A[p * n + k], A[q * n + k], c, s);
+        for (int k = 0; k < n; ++k) rotate(V[p * n + k], V[q * n + k], c, s);
+      }
+  }
+}
+
+/// Forces and stiffness at one configuration, of scaled velocities that may move. L is the lanes in which differences are taken.
+template <class L> class Balance {
+ public:
+  int moving = 0, freedom = 0;
+  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // what is not balanced, along N and along modes
+  double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
+
+  Balance(const Tree& tree, Arena& arena, const EquilibriumInput& in)
+      : tree_(tree), arena_(arena), in_(in), which_(arena.take<int>(tree.nv)) {
+    for (int k = 0; k < tree.nv; ++k)
+      if (in.column[k] > 0.0) which_[moving++] = k;
+    const auto take = [&](int n) { return arena.take<double>(n); };
+    q = take(tree.nq), lambda = take(tree.loops.rows), f = take(tree.nv), open = take(moving), r = take(moving),
+    stiffness = take(moving);
+    N = take(moving * moving), mode = take(moving * moving);
+  }
+
+  /// Forces, free motions and energy at q.
+  void look() {
+    const Arena::Scope scope(arena_);
+    const Loops& loops = tree_.loops;
+    const int rows = loops.rows;
+    double *J = arena_.take<double>(loops.entries), *A = arena_.take<double>(rows * moving), *b = arena_.take<double>(moving);
+    int* place_of = arena_.take<int>(tree_.nv);
+    unbalanced<double>(tree_, arena_, q, in_.time, in_.pfaffian_values, in_.tau, nullptr, J, f);
+    std::fill(place_of, place_of + tree_.nv, -1), std::fill(A, A + rows * moving, 0.0);
+    for (int i = 0; i < moving; ++i) place_of[which_[i]] = i, b[i] = f[which_[i]] * in_.column[which_[i]];
+    // rows that hold velocities only are of the size of others
+    const double* entry = J;
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int l = 0; l < c.rows; ++l, ++entry)
+          if (const int at = place_of[c.column[k]]; at >= 0)
+            A[(c.row + l) * moving + at] = *entry * in_.column[c.column[k]] * weight(c.row + l);
+    }
+    for (int i = 0; i < moving; ++i) size = std::max(size, std::abs(b[i]));
+    const PivotedQr loop(moving, rows, A, tolerances::negligible, arena_);
+    loop.solve(b, lambda);
+    for (int l = 0; l < rows; ++l) lambda[l] *= weight(l);
+    freedom = moving - loop.rank;
+    imbalance = 0.0;
+    for (int i = 0; i < freedom; ++i) {
+      double* n = N + i * moving;
+      std::fill(n, n + moving, 0.0), n[loop.rank + i] = 1.0;
+      loop.times(n);
+      open[i] = dot_product(moving, n, b), imbalance += square(open[i]);
+    }
+    double* push = arena_.take<double>(rows);
+    for (int l = 0; l < rows; ++l) push[l] = -lambda[l];
+    add_constraint_forces(tree_, J, push, f);
+    const Kinematics<double> k = Kinematics<double>::over(tree_, arena_.take<double>(Kinematics<double>::size(tree_)));
+    kinematics<double>(tree_, arena_, q, nullptr, nullptr, k);
+    U = potential_energy<double>(tree_, k, q);
+  }
+
+  /// The stiffness along free motions, and its modes; r along these. `answers`: to twelve digits, and not just those that a step needs.
+  void stiffen(bool answers) {
+    const Arena::Scope scope(arena_);
+    struct Side {
+      double reach, weight;
+    };
+    // central differences of second order, and of fourth with longer steps: truncation, and rounding / step, are less than 1e-9 and 1e-12
+    constexpr double h = 1e-5, H = 3e-4;
+    static constexpr Side two[] = {{h, 0.5 / h}, {-h, -0.5 / h}},
+                          four[] = {
+                              {H, 2.0 / 3.0 / H}, {-H, -2.0 / 3.0 / H}, {2.0 * H, -1.0 / 12.0 / H}, {-2.0 * H, 1.0 / 12.0 / H}};
+    constexpr int lanes = lanes_of();
+    const int nv = tree_.nv, values = in_.pfaffian_values ? tree_.loops.pfaffian_values : 0;
+    double *K = arena_.take<double>(freedom * freedom), *V = arena_.take<double>(freedom * freedom);
+    L *at = arena_.take<L>(tree_.nq), *there = arena_.take<L>(tree_.nq), *x = arena_.take<L>(nv), *force = arena_.take<L>(nv),
+      *slope = arena_.take<L>(nv), *J = arena_.take<L>(tree_.loops.entries), *value = arena_.take<L>(values);
+    for (int k = 0; k < tree_.nq; ++k) at[k] = L(q[k]);
+    for (int k = 0; k < values; ++k) value[k] = L(in_.pfaffian_values[k]);
+    const L time = L(in_.time ? *in_.time : 0.0);
+    for (int first = 0; first < freedom; first += lanes) {
+      const int count = std::min(lanes, freedom - first);
+      for (int k = 0; k < nv; ++k) slope[k] = L(0.0);
+      for (const Side* side = answers ? four : two; side < (answers ? four + 4 : two + 2); ++side) {
+        for (int k = 0; k < nv; ++k) x[k] = L(0.0);
+        for (int l = 0; l < count; ++l)
+          for (int i = 0; i < moving; ++i)
+            lane(x[which_[i]], l) = side->reach * in_.column[which_[i]] * N[(first + l) * moving + i];
+        integrate<L>(tree_, at, x, there);
+        unbalanced<L>(tree_, arena_, there, in_.time ? &time : nullptr, values ? value : nullptr, nullptr, lambda, J, force);
+        for (int k = 0; k < nv; ++k) slope[k] += force[k] * L(side->weight);
+      }
+      for (int l = 0; l < count; ++l)
+        for (int j = 0; j < freedom; ++j) {
+          double sum = 0.0;
+          for (int i = 0; i < moving; ++i) sum += N[j * moving + i] * in_.column[which_[i]] * lane(slope[which_[i]], l);
+          K[(first + l) * freedom + j] = sum;
+        }
+    }
+    for (int i = 0; i < freedom; ++i)
+      for (int j = 0; j < i; ++j) K[i * freedom + j] = K[j * freedom + i] = 0.5 * (K[i * freedom + j] + K[j * freedom + i]);
+    diagonalise(freedom, K, V);
+    for (int i = 0; i < freedom; ++i) {
+      stiffness[i] = K[i * freedom + i], r[i] = dot_product(freedom, V + i * freedom, open);
+      for (int k = 0; k < moving; ++k) {
+        mode[i * moving + k] = 0.0;
+        for (int j = 0; j < freedom; ++j) mode[i * moving + k] += V[i * freedom + j] * N[j * moving + k];
+      }
+    }
+    stiffest = 0.0;
+    for (int i = 0; i < freedom; ++i) stiffest = std::max(stiffest, std::abs(stiffness[i]));
+  }
+
+  /// The step x (nv) from here, in which no mode goes too far; returns by how much the energy is to fall.
+  double step(double damping, double* x) const {
+    const double least = std::max(tolerances::negligible * stiffest, 1e-300);
+    double falls = 0.0;
+    std::fill(x, x + tree_.nv, 0.0);
+    for (int i = 0; i < freedom; ++i) {
+      const double newton = -r[i] / (std::max(std::abs(stiffness[i]), least) + damping);
+      const double signed_step = in_.minimum || stiffness[i] > 0.0 ? newton : -newton;
+      const double along = std::clamp(signed_step, -tolerances::longest_step, tolerances::longest_step);
+      falls -= along * (r[i] + 0.5 * stiffness[i] * along);
+      for (int k = 0; k < moving; ++k) x[which_[k]] += along * mode[i * moving + k] * in_.column[which_[k]];
+    }
+    return falls;
+  }
+
+  /// Of a mode's force: 1 is as much as an equilibrium may leave, an error of 1e-8 or 1e-12 of all forces.
+  double share_open(int i) const {
+    const double allowed = std::max(1e-8 * std::abs(stiffness[i]), 1e-12 * std::max(size, stiffest));
+    return r[i] == 0.0 ? 0.0 : r[i] / std::max(allowed, 1e-300);
+  }
+  bool exact() const {
+    for (int i = 0; i < freedom; ++i)
+      if (std::abs(share_open(i)) > 1e-5) return false;
+    return true;
+  }
+
+  void answer(const EquilibriumOutput& out) const {
+    const int nv = tree_.nv;
+    std::copy(q, q + tree_.nq, out.q), std::copy(lambda, lambda + tree_.loops.rows, out.multipliers),
+        std::copy(f, f + nv, out.held);
+    std::fill(out.stiffness, out.stiffness + 2 * nv + nv * nv, 0.0);
+    *out.freedom = freedom, *out.gap = gap;
+    for (int i = 0; i < freedom; ++i) {
+      out.stiffness[i] = stiffness[i], out.imbalance[i] = share_open(i);
+      for (int k = 0; k < moving; ++k) out.motion[i * nv + which_[k]] = mode[i * moving + k] * in_.column[which_[k]];
+    }
+  }
+
+ private:
+  static constexpr int lanes_of() {
+    if constexpr (std::is_same_v<L, double>)
+      return 1;
+    else
+      return L::width;
+  }
+  static double& lane(L& x, int l) {
+    if constexpr (std::is_same_v<L, double>)
+      return x;
+    else
+      return reinterpret_cast<double*>(&x)[l];
+  }
+  double weight(int row) const { return in_.row[row] > 0.0 ? in_.row[row] : 1.0; }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const EquilibriumInput& in_;
+  int* which_;
+};
+
+/// From q, which is closed, on; the numbers of the last configuration.
+template <class L>
+void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, const double* q, const EquilibriumOutput& out) {
+  const Closing<double> how = {in.column, in.row, 1e-2, 10.0, 1e300};
+  Balance<L> first(tree, arena, in), second(tree, arena, in), *here = &first, *there = &second;
+  double *x = arena.take<double>(tree.nv), damping = 0.0;
+  normalize(tree, q, here->q);
+  const auto closed = [&](Balance<L>& at) {
+    const Arena::Scope scope(arena);
+    return at.gap = close(tree, arena, how, in.time, in.pfaffian_values, at.q);
+  };
+  closed(*here);
+  here->look(), here->stiffen(false);
+  for (int k = 0; k < in.steps && !here->exact(); ++k) {
+    const double falls = here->step(damping, x);
+    integrate(tree, here->q, x, there->q);
+    there->size = here->size;
+    bool better = closed(*there) < tolerances::closed, ends = false;
+    if (better) {
+      there->look();
+      double work = 0.0;
+      difference(tree, here->q, there->q, x);
+      for (int i = 0; i < tree.nv && in.tau; ++i) work += in.tau[i] * x[i];
+      const double fallen = here->U - there->U + work, rounding = 1e-11 * (std::abs(here->U) + here->size);
+      better = there->imbalance < here->imbalance;
+      if (in.minimum && falls > rounding)
+        better = fallen > 1e-4 * falls;
+      else
+        ends = !better && std::abs(falls) < rounding;
+    }
+    if (better) {
+      std::swap(here, there);
+      here->stiffen(false);
+      damping = damping > 1e-6 * here->stiffest ? 0.1 * damping : 0.0;
+    } else if (ends || damping > tolerances::stuck * std::max(here->stiffest, here->size)) {
+      break;
+    } else {
+      damping = std::max(4.0 * damping, 1e-3 * std::max(here->stiffest, here->size));
+    }
+  }
+  here->stiffen(true), here->answer(out);
+}
+
+}  // namespace sarrus
