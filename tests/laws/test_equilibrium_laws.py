@@ -223,9 +223,29 @@ def test_wrong_arguments():
     robot = table()
     with pytest.raises(sarrus.ModelError, match="sits on the ground"):
         sarrus.equilibrium(robot, contacts=["ground"])
-    with pytest.raises(TypeError, match="names of frames"):
-        sarrus.equilibrium(robot, contacts="foot0")
+    with pytest.raises(sarrus.ShapeError, match="or a height"):
+        sarrus.equilibrium(robot, contacts={"foot0": [0.0, 0.1]})
+    with pytest.raises(TypeError, match="contacts must be names"):
+        sarrus.equilibrium(robot, contacts=[1])
     with pytest.raises(sarrus.AssemblyError):
         sarrus.equilibrium(robot, contacts={"foot0": 0.0, "foot1": 0.0, "foot2": 0.0, "foot3": 0.5})
     with pytest.raises(TypeError, match="Mechanism"):
         sarrus.equilibrium(None)
+
+
+def test_heights_and_joints_of_many():
+    """A batch comes from heights, points and fixed joints as well as from starts."""
+    robot = table()
+    heights = np.array([0.0, 0.1, 0.3])
+    rest = sarrus.equilibrium(robot, contacts={f"foot{k}": heights[:, None] for k in range(4)})
+    assert_allclose(robot.pose(rest.q, "plate")[:, 2, 3], heights + 0.4, atol=EXACT)
+    assert rest.contact_forces["foot0"].shape == (3, 3)
+    points = {f"foot{k}": robot.pose(rest.q[1], f"foot{k}")[:3, 3] + [2.0, 0.0, 0.0] for k in range(4)}
+    assert_allclose(
+        robot.pose(sarrus.equilibrium(robot, contacts=points).q, "plate")[:3, 3], [2.0, 0.0, 0.5], atol=EXACT
+    )
+    arm = sprung(sarrus.mechanisms.double_pendulum())
+    angles = np.linspace(0.0, 1.0, 4)
+    many = sarrus.equilibrium(arm, fixed={arm.joints[0]: angles})
+    assert_array_equal(many.q[:, 0], angles)
+    assert_array_equal(many.q[2], sarrus.equilibrium(arm, fixed={arm.joints[0]: angles[2]}).q)

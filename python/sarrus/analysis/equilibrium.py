@@ -13,11 +13,20 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_count, checked_times, checked_truth, common_axes, real_array, real_rows
+from .._arrays import (
+    Array,
+    checked_count,
+    checked_names,
+    checked_times,
+    checked_truth,
+    common_axes,
+    real_array,
+    real_rows,
+)
 from .._core import Status, tolerances
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, StateError
+from ..errors import ModelError, ShapeError, StateError
 from .assembly.closing import Closing, closing, movable_frames, target_name
 from .assembly.position import _closed
 from .independent_coordinates import velocity_names
@@ -77,7 +86,7 @@ class Equilibrium(Brief):
 
 def equilibrium(
     robot: LoopFunctions, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
-    tau: ArrayLike | None = None, contacts: Iterable[str] | Mapping[str, ArrayLike] | None = None, minimum: bool = True,
+    tau: ArrayLike | None = None, contacts: str | Iterable[str] | Mapping[str, ArrayLike] | None = None, minimum: bool = True,
     time: ArrayLike | None = None, threads: int = 1,
 ) -> Equilibrium:  # fmt: skip
     """Where gravity, springs and constant forces balance on the loops: of one state, or of many, each from its own start.
@@ -92,8 +101,8 @@ def equilibrium(
     fixed : joints to coordinates that they are held at, (...) each [rad, m, quaternions (x, y, z, w)]
     tau : (..., nv) generalised force that stays as it is [N m, N]; default: none. Of a ball or free joint it turns with the joint, so that it has
         no energy, and `stable` is not told by the symmetric part of the stiffness alone
-    contacts : names of frames that stick where they are at the start, or frames to the points (..., 3) where they do, in the world,
-        or to heights (...) of the ground under where they are [m]
+    contacts : names of frames, one or several, that stick where they are at the start, or frames to the points (..., 3) where they do, in the world,
+        or to the height of the ground under where they are, (..., 1) of many [m]
     minimum : False: an equilibrium of any kind, the first to which Newton's steps lead, stable or not
     time : (...) at which motion is prescribed [s]
     threads : of a batch, of which each state has its own answer, however many there are
@@ -126,13 +135,13 @@ def equilibrium(
     if robot._asks_for_rows:
         fault = "rows that are functions of the state have no rates that the core knows"
         raise ModelError(f"{fault}, and without these there is no stiffness")
-    goes_down, start, when = checked_truth("minimum", minimum), cast(Any, near), cast(Any, checked_times(time))
+    goes_down, when = checked_truth("minimum", minimum), cast(Any, checked_times(time))
     force = np.zeros(robot.nv) if tau is None else real_rows("tau", tau, robot.nv)
     held, at_time = coordinates(robot, fixed, many=True), {"time": when, "threads": checked_count("threads", threads)}
     axes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(when)}
-    if near is None or isinstance(near, Mapping):
-        start = _closed(robot, {}, near, fixed, **at_time)
-    q = start_near(robot, start, held, when, common_axes(axes | {"near": np.shape(start)[:-1]}))
+    searched = near is None or isinstance(near, Mapping)
+    start = _closed(robot, {}, near, fixed, **at_time) if searched else real_array("near", cast(Any, near))
+    q = start_near(robot, start, held, when, common_axes(axes | {"near": start.shape[:-1]}))
     points = _points(robot, contacts, q)
     axes |= {"near": q.shape[:-1], "tau": force.shape[:-1]}
     lead = common_axes(axes | {f"contact of '{frame}'": x.shape[:-1] for frame, x in points.items()})
@@ -189,20 +198,20 @@ def _answer(
 
 def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
     """Frame to the point (..., 3) where it sticks, of mechanisms at q."""
-    if isinstance(contacts, str) or not (contacts is None or np.iterable(contacts)):
-        raise TypeError(f"contacts are names of frames, or frames to points or heights; got {contacts!r}")
     points: dict[str, Array] = {}
-    for frame in contacts or ():
+    for frame in checked_names("contacts", () if contacts is None else contacts):
         here = robot.pose(q, frame)[..., :3, 3]
         if frame not in movable_frames(robot):
             raise ModelError(f"frame '{frame}' sits on the ground: it touches nothing")
         if isinstance(contacts, Mapping):
-            x = real_array(f"contact of '{frame}'", contacts[frame])
-            if x.shape[-1:] == (3,):
-                here = x
-            else:
-                x = x + np.zeros(here.shape[:-1])
-                here = np.concatenate([here[..., :2] + np.zeros((*x.shape, 2)), x[..., None]], axis=-1)
+            x = np.atleast_1d(real_array(f"contact of '{frame}'", contacts[frame]))
+            if x.shape[-1] not in (1, 3):
+                raise ShapeError(
+                    f"contact of '{frame}' is a point (..., 3), or a height, (..., 1) of many; got shape {x.shape}"
+                )
+            lead = common_axes({"near": here.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
+            here = np.broadcast_to(here, (*lead, 3)).copy()
+            here[..., -x.shape[-1] :] = x
         points[frame] = here
     return points
 
