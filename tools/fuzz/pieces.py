@@ -144,6 +144,11 @@ def trap(frame: Any) -> Any:
     return wrenches
 
 
+def saddle(u: Any) -> Any:
+    """A surface that a pickle can name."""
+    return np.stack([u[..., 0], u[..., 1], u[..., 0] * u[..., 1]], axis=-1)
+
+
 def strided(x: Any) -> Any:
     return np.repeat(np.asarray(x), 2, axis=-1)[..., ::2] if np.ndim(x) else x
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._arrays import checked_times, common_axes
 from ..analysis.independent_coordinates import loop_motions
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions
@@ -50,13 +51,15 @@ def is_involutive(
     (False, True)
     """
     checked_mechanism(robot, "robot")
-    q = robot.normalize(q)
-    J = robot.constraint_jacobian(q, time=time)
+    q, when = robot.normalize(q), checked_times(time)
+    lead = common_axes({"q": q.shape[:-1], "time": np.shape(when)})
+    q, when = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(0.0 if when is None else when, lead)
+    J = robot.constraint_jacobian(q, time=when)
     free = loop_motions(robot, J)
-    answer = np.ones(q.shape[:-1], bool)
-    for at in np.ndindex(q.shape[:-1]):
+    answer = np.ones(lead, bool)
+    for at in np.ndindex(lead):
         basis = np.atleast_2d(free.basis[at][:, : np.asarray(free.freedom)[at]].T)
-        rates = robot.constraint_jacobian_derivative(q[at], basis, time=time)
+        rates = robot.constraint_jacobian_derivative(q[at], basis, time=float(when[at]))
         for (x, dJ_x), (y, dJ_y) in itertools.combinations(zip(basis, rates, strict=True), 2):
             terms = np.array([applied(dJ_x, y), -applied(dJ_y, x), -applied(J[at], robot._bracket(x, y))])
             size = np.abs(rates).max(initial=0.0) + np.abs(J[at]).max(initial=0.0)
