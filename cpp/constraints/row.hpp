@@ -57,8 +57,8 @@ template <class T> struct Row {
 /// Between two bodies, and  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has six rows at most.
 struct BetweenBodies {
   static constexpr bool between_bodies = true;
-  static constexpr int parts_of_a_length =
-      6;  // so many of its rows, from the first, are parts of one length [m]; the others are for themselves
+  /// So many of its rows, from the first, are parts of one length [m], which is off or not; each of the others is for itself.
+  static constexpr int parts_of_a_length = 6;
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
 };

@@ -49,8 +49,8 @@ struct ConstraintDescription {
   std::string parent, child;
   Transform<double> at_parent, at_child;  // its frames; its wrench is told in the child's axes
   std::vector<Coordinate> coordinates;
-  Target target = Target::
-      none;  // a frame: calls lead the child to a point or a pose, and its kind is that of a joint from the ground to there
+  /// A frame: calls lead the child to a point or a pose, and its kind is that of a joint from the ground to there.
+  Target target = Target::none;
   std::string joint;  // one that closes a loop: calls give the coordinates that it is to have
 };
 

@@ -66,6 +66,7 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     }
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
+    arrays |= {f"wrench:{name}": wrench for name, wrench in contents["wrenches"].items()}
     described = json.dumps(_described(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
@@ -101,6 +102,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     return {
         "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "loop_q", "friction")}, "efforts": arrays.get("tau"),
+        "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
         "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
     }  # fmt: skip
 

@@ -22,6 +22,7 @@ from ..control import interpolation
 from ..control.coordinates import loses_turns
 from ..dynamics.loop_operations import LoopReactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
+from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
 from .joint_wrench_history import JointWrenchHistory
@@ -54,6 +55,8 @@ class Trajectory:
     a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
     friction : forces of dry friction (n, nv + those of joints that close loops), as a simulation decided of them, or the function
         (t, q, v, z) that tells them: at rest they are what holds. None: against each velocity, and zero at rest
+    wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, which act besides the efforts
+        [N m, N]
     statistics : what it took: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
         near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
         quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts
@@ -88,6 +91,7 @@ class Trajectory:
     z: Array | None
     loop_q: Array | None
     efforts: Efforts | Array | None
+    wrenches: dict[str, Array]
     _given_friction: Efforts | Array | None
     _given_a: Array | None
     statistics: dict[str, Any]
@@ -107,6 +111,7 @@ class Trajectory:
         efforts: Efforts | ArrayLike | None = None,
         a: ArrayLike | None = None,
         friction: Efforts | ArrayLike | None = None,
+        wrenches: Mapping[str, ArrayLike] | None = None,
         statistics: Mapping[str, Any] | None = None,
         status: str = "finished",
         events: Mapping[str, ArrayLike] | None = None,
@@ -144,6 +149,7 @@ class Trajectory:
             _given_friction=friction
             if friction is None or callable(friction)
             else rows("friction", friction, mechanism._all_nv),
+            wrenches=_wrenches(mechanism, wrenches, times),
             statistics=dict(statistics or {}),
             status=status,
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
@@ -160,6 +166,7 @@ class Trajectory:
         a: ArrayLike,
         *,
         actuated: Sequence[str] | None = None,
+        wrenches: Mapping[str, ArrayLike | Sequence[float | Law]] | None = None,
     ) -> Trajectory:
         """A motion that is planned or measured, with the generalised forces that bring it about.
 
@@ -171,6 +178,8 @@ class Trajectory:
         t : (n,) [s], not decreasing
         q, v, a : (n, nq), (n, nv), (n, nv); where loops close, a motion that they allow
         actuated : names of the joints that drive a mechanism with loops; default: those that its description says
+        wrenches : loads that act in the motion, such as digging, gas or cutting forces: frame name to [moment; force] on the mechanism, in that frame's
+            axes at its origin: (n, 6), (6,), or six numbers and laws of time [N m, N]. `tau`, `reactions` and :meth:`joint_wrenches` have them
 
         Raises NotRealizableError where the motors cannot bring the motion about, StateError where the loops do not allow it or a state is
         no state.
@@ -190,10 +199,11 @@ class Trajectory:
         """
         if actuated is not None and not checked_mechanism(mechanism).nc:
             raise ModelError(f"'{mechanism.name}' has no loops, and every joint is driven; leave actuated= out")
-        plan = cls(mechanism, t, q, v, a=a, status="prescribed")
+        plan = cls(mechanism, t, q, v, a=a, wrenches=_evaluated_laws(wrenches, t), status="prescribed")
 
         def needed(k: int | slice, **asked: Any) -> Any:
             motion = plan.q[k], plan.v[k], plan.a[k]
+            asked["wrenches"] = {name: f[k] for name, f in plan.wrenches.items()}
             if not mechanism.nc:
                 return mechanism.inverse_dynamics(*motion, **asked)
             # a plan is to be one that the loops allow
@@ -241,6 +251,7 @@ class Trajectory:
             "efforts": self._known_efforts,
             "a": self._given_a,
             "friction": self.friction,
+            "wrenches": self.wrenches,
         }
 
     # ---- what follows from the samples -------------------------------------------------------------------------------
@@ -329,17 +340,17 @@ class Trajectory:
             return self._given_a
         # a run may leave its loops by more than the call for one state takes; loop_error tells
         robot, tau = self._acting
-        return _kept(robot.forward_dynamics(self.q, self.v, tau, time=self.t, check=False))
+        return _kept(robot.forward_dynamics(self.q, self.v, tau, wrenches=self.wrenches, time=self.t, check=False))
 
     @cached_property
     def reactions(self) -> LoopReactions:
         """What the constraints of loops carry; on a tree there are none. What joints carry, of any mechanism: :meth:`joint_wrenches`.
 
-        A force that acts elsewhere than at a joint (contact, a wrench on a frame) counts as `tau` would. ModelError where what acts is
-        unknown.
+        A force that acts elsewhere than at a joint (contact, a function's wrench on a frame) counts as `tau` would; `wrenches` are what they are.
+        ModelError where what acts is unknown.
         """
         carried: LoopReactions
-        state: Any = {"time": self.t, "check": False}
+        state: Any = {"time": self.t, "check": False, "wrenches": self.wrenches}
         robot, tau = self._acting
         _, carried = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
         if self._passive is not None and self.mechanism.constraints:
@@ -370,10 +381,10 @@ class Trajectory:
         if actuated is None:
             return self._joint_wrenches
         robot = self.mechanism
-        known: dict[str, Any] = {}
+        known: dict[str, Any] = {"wrenches": self.wrenches}
         if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
             carried = self.reactions.multipliers if robot.nc else np.zeros((len(self), 0))
-            known = {"multipliers": carried, "actuated": actuated, "time": self.t}
+            known |= {"multipliers": carried, "actuated": actuated, "time": self.t}
         if self._passive is not None:
             loads = joint_wrenches_with(self._without_passive, self.q, self.v, self.a, friction=self._passive, **known)
         else:
@@ -466,12 +477,15 @@ class Trajectory:
         The .npz holds the mechanism too, pickled. The .csv has every digit of its numbers (an older pandas reads the last one right
         with ``float_precision="round_trip"``).
 
-        Raises ValueError where the name ends otherwise, ModelError where the mechanism holds a function that cannot be pickled.
+        Raises ValueError where the name ends otherwise, ModelError where the mechanism holds a function that cannot be pickled, or a .csv
+        would have to hold `wrenches`.
         """
         path = checked_path(path)
         if storage.suffix(path) == ".npz":
             storage.write_npz(path, self._fields())
             return
+        if self.wrenches:
+            raise ModelError(f"a .csv does not hold the wrenches on {', '.join(self.wrenches)}: save as .npz")
         starts = range(0, len(self), 65536)  # numbers as objects take a multiple of their memory
         storage.write_csv(path, self._columns, (self._table(slice(first, first + 65536)) for first in starts))
 
@@ -590,6 +604,34 @@ class Trajectory:
         from ..figures import figures as pictures
 
         return pictures.film(self, path, speed, frames_per_second, trace, forces)
+
+
+def _wrenches(robot: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]:
+    """Frame name to (n, 6)."""
+    if wrenches is not None and not isinstance(wrenches, Mapping):
+        raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
+    rows = {}
+    for name, wrench in (wrenches or {}).items():
+        robot.pose(robot.neutral(), name)  # says what is no frame
+        x = real_array(f"wrenches['{name}']", wrench)
+        if x.shape not in ((6,), (len(t), 6)):
+            raise ShapeError(f"wrenches['{name}'] must be (6,) or ({len(t)}, 6), a row a time; got {x.shape}")
+        if not np.isfinite(x).all():
+            raise StateError(f"wrenches['{name}'] must be finite")
+        rows[name] = _kept(np.broadcast_to(x, (len(t), 6)))
+    return rows
+
+
+def _evaluated_laws(wrenches: Any, t: ArrayLike) -> Any:
+    """Those that are six numbers and laws, as (n, 6)."""
+    if not isinstance(wrenches, Mapping):
+        return wrenches
+    times, rows = real_array("t", t), dict(wrenches)
+    for name, wrench in rows.items():
+        if isinstance(wrench, (list, tuple)) and any(isinstance(x, Law) for x in wrench):
+            columns = [x(times) if isinstance(x, Law) else np.full(len(times), x) for x in wrench]
+            rows[name] = np.stack(columns, axis=-1)
+    return rows
 
 
 def _turning_springs(robot: Mechanism, name: str) -> list[int]:

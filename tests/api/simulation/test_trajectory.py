@@ -354,3 +354,80 @@ def test_two_samples_at_one_time():
     q, v = run.at([0.5, 1.0, 1.5])
     assert_allclose(q, [[0.5], [1.0], [0.5]], rtol=0, atol=ROUNDING)
     assert_allclose(v, [[1.0], [-1.0], [-1.0]], rtol=0, atol=ROUNDING)
+
+
+# ---- loads over a motion ---------------------------------------------------------------------------------------------
+
+
+def turning(n=9):
+    """A slider-crank that turns evenly, and a gas force on its piston."""
+    robot = sarrus.mechanisms.slider_crank()
+    t = np.linspace(0.0, 1.0, n)
+    q = robot.follow({"motor": 0.3 + 5.0 * t})
+    v = robot.complete_velocity(q, {"motor": np.full(n, 5.0)})
+    a = robot.complete_acceleration(q, v, {"motor": np.zeros(n)})
+    gas = np.zeros((n, 6))
+    gas[:, 3] = -200.0 * np.sin(3.0 * t)
+    return robot, (t, q, v, a), gas
+
+
+def test_loads_over_a_motion():
+    """Motors' efforts, what loops and all joints carry are those of each state with its wrench."""
+    robot, motion, gas = turning()
+    t, q, v, a = motion
+    piston = robot.bodies[-1]
+    run = Trajectory.from_motion(robot, *motion, wrenches={piston: gas})
+    u = robot.actuator_efforts(q, v, a, wrenches={piston: gas})
+    assert_allclose(run.tau[:, :1], u, rtol=1e-12, atol=1e-9)
+    assert np.abs(run.tau - Trajectory.from_motion(robot, *motion).tau).max() > 10.0
+    loads, expected = run.joint_wrenches(), robot.joint_wrenches(q, v, a, wrenches={piston: gas})
+    for name in expected:
+        assert_allclose(loads[name], expected[name], rtol=1e-9, atol=1e-7)
+    assert_allclose(run.reactions.residual, 0.0, atol=1e-9)
+    assert_allclose(Trajectory(robot, t, q, v, efforts=run.tau, wrenches={piston: gas}).a, a, rtol=1e-8, atol=1e-7)
+
+
+def test_loads_as_laws_and_numbers():
+    robot, motion, gas = turning()
+    piston, law = robot.bodies[-1], sarrus.laws.harmonic(-200.0, 3.0)
+    by_law = Trajectory.from_motion(robot, *motion, wrenches={piston: [0, 0, 0, law, 0, 0]})
+    assert_allclose(by_law.wrenches[piston], gas, atol=1e-12)
+    held = Trajectory.from_motion(robot, *motion, wrenches={piston: [0, 0, 0, 5.0, 0, 0]})
+    assert held.wrenches[piston].shape == (9, 6)
+    arm = sarrus.mechanisms.double_pendulum()
+    q = np.ones((9, 2))
+    run = Trajectory.from_motion(arm, motion[0], q, 0 * q, 0 * q, wrenches={"tip": [0, 0, 0, 1.0, 0, 0]})
+    push = arm.jacobian(q, "tip")[:, 3]
+    assert_allclose(run.tau, arm.gravity_forces(q) - push, atol=1e-12)
+    assert_allclose(
+        run.joint_wrenches()["elbow"],
+        arm.joint_wrenches(q, 0 * q, 0 * q, wrenches={"tip": [0, 0, 0, 1.0, 0, 0]})["elbow"],
+    )
+
+
+def test_loads_travel(tmp_path):
+    robot, motion, gas = turning()
+    run = Trajectory.from_motion(robot, *motion, wrenches={"wrist.child": gas, robot.bodies[-1]: gas})
+    run.save(tmp_path / "x.npz")
+    again = Trajectory.load(tmp_path / "x.npz")
+    for name, wrench in run.wrenches.items():
+        assert_array_equal(again.wrenches[name], wrench)
+        assert_array_equal(pickle.loads(pickle.dumps(run)).wrenches[name], wrench)
+    assert_allclose(again.joint_wrenches()["pin"], run.joint_wrenches()["pin"])
+    with pytest.raises(sarrus.ModelError, match=r"a \.csv does not hold the wrenches on wrist.child"):
+        run.save(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("wrenches", "error", "text"),
+    [
+        ([1.0], TypeError, "mapping of frame names"),
+        ({"nowhere": np.zeros(6)}, sarrus.NameNotFoundError, "nowhere"),
+        ({"tip": np.zeros((3, 6))}, sarrus.ShapeError, r"must be \(6,\) or \(2, 6\)"),
+        ({"tip": [0, 0, 0, np.nan, 0, 0]}, sarrus.StateError, "finite"),
+    ],
+)
+def test_loads_that_are_none(wrenches, error, text):
+    arm, x = sarrus.mechanisms.double_pendulum(), np.zeros((2, 2))
+    with pytest.raises(error, match=text):
+        Trajectory.from_motion(arm, [0.0, 1.0], x, x, x, wrenches=wrenches)
