@@ -156,9 +156,6 @@ ROWS = {
     "save": Row(None, why="files: tests/api/io"),
     "plot": Row(None, why="a picture: tests/api/figures"),
     "to_builder": Row(None, why="the description"),
-    "without_redundant_constraints": Row(
-        lambda c: (c.q,), why="a description: tests/api/analysis/test_loosening.py", of=("slider-crank",)
-    ),
     # configurations: test_assembly_laws.py
     "assemble": Row(q, "q", of=LOOPS, more=lambda c: {"fixed": c.held}),
     "assembly_modes": Row(

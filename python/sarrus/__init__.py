@@ -52,6 +52,7 @@ from .spatial import Inertia, Rotation, Transform
 if TYPE_CHECKING:
     from . import control, floating, interop, io, mechanisms, results, rolling, works
     from .analysis.equilibrium import equilibrium
+    from .analysis.mobility.loosening import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
@@ -68,7 +69,8 @@ __all__ = [
     "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
     "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "description", "equilibrium", "errors",
     "floating", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
-    "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view", "works",
+    "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view",
+    "without_redundant_constraints", "works",
 ]  # fmt: skip
 
 # those of the core's that have no class of their own in description/joints.py and constraints.py
@@ -77,6 +79,7 @@ __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _ON_DEMAND = {
     "analysis.equilibrium": ("equilibrium",),
+    "analysis.mobility.loosening": ("without_redundant_constraints",),
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "figures.skeleton": ("Skeleton",),
     "io": ("io", "load", "load_builder", "loads"),

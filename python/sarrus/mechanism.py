@@ -12,7 +12,7 @@ from .analysis import linearization
 from .analysis.actuation import efforts
 from .analysis.actuation import joint_wrenches as wrenches
 from .analysis.assembly import position, rates
-from .analysis.mobility import loosening, report
+from .analysis.mobility import report
 from .analysis.scaling import units_of_motion
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
@@ -49,7 +49,7 @@ class Mechanism(LoopFunctions):
 
     These are not all of that kind, and do not take all of these: `kinematics`, whose answer is asked further; `joint_wrenches`,
     `constraint_forces`, `poe_factors` and `reference_member`, which answer with structures of a batch whose bad rows are NaN; `linearize`,
-    `mobility` and `without_redundant_constraints`, of one state; `mobility_map` and `dynamic_singularity_map`, whose answer holds a status;
+    `mobility`, of one state; `mobility_map` and `dynamic_singularity_map`, whose answer holds a status;
     `motion` and `path`, which are runs; `plot`, which is a picture.
 
     Wrong sizes raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.
@@ -100,7 +100,6 @@ class Mechanism(LoopFunctions):
     mobility = report.mobility
     mobility_map = report.mobility_map
     linearize = linearization.linearize
-    without_redundant_constraints = loosening.without_redundant_constraints
 
     if not TYPE_CHECKING:
 

@@ -149,7 +149,8 @@ Description every_constraint(unsigned seed) {
   Law law{{0.0, 0.5}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, {0.2, 3.0, 0.1}};
   d.joints.back().laws = {law, std::nullopt, std::nullopt, std::nullopt, std::nullopt, law};
   const auto between_bodies = [&](const char* name, const AnyConstraint& kind) {
-    d.constraints.push_back({name, kind, link(0.0, 10.0), link(16.0, 31.0), random.transform(), random.transform(), {}});
+    d.constraints.push_back(
+        {name, kind, link(0.0, 10.0), link(16.0, 31.0), random.transform(), random.transform(), {}, Target::none, {}});
   };
   between_bodies("rod", Distance{{}, 0.5});
   between_bodies("disc", Rolling{{}, 0.5, 0.0, true, false, true});
@@ -518,7 +519,7 @@ void simulations(const Mechanism& m, const States& states) {
   plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
   std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
   plan.self = &pfaffian_values;
-  plan.pfaffian = [](void* self, const double*, const double*, double* numbers) {
+  plan.pfaffian = [](void* self, const double*, const double*, bool, double* numbers) {
     const auto& zeros = *static_cast<std::vector<double>*>(self);
     std::copy(zeros.begin(), zeros.end(), numbers);
     return true;
@@ -588,8 +589,8 @@ void tasks(const Mechanism& m, const States& states) {
   };
   const auto add = [&](int level, auto kind) { c.task.push_back({kind, level, numbers(kind.rows())}); };
   const TaskFrame last = {t.links - 1, Transform<double>::identity()}, middle = {(t.links - 1) / 2, last.X};
-  c.contact.push_back({last, {}, 6, 0.5, 0.1, 0.1, 0.05, 20.0});
-  c.contact.push_back({last, last.X.R, 3, 0.5, 0.0, 0.0, 0.0, 20.0});
+  c.contact.push_back({last, {}, 6, 0.5, 0.1, 0.1, 0.05, 20.0, {}});
+  c.contact.push_back({last, last.X.R, 3, 0.5, 0.0, 0.0, 0.0, 20.0, {last, middle}});
   FrameTask frame;
   frame.frame = last, frame.reference = middle, frame.components = Components({0, 1, 2, 3, 4, 5}), frame.target_axes = true;
   frame.target.numbers = targets(6), frame.stiffness = numbers(6), frame.damping = numbers(6);
@@ -624,7 +625,7 @@ void tasks(const Mechanism& m, const States& states) {
     TaskReport<double> report;
     report.x = x.data(), report.tau = tau.data(), report.a = a.data();
     sarrus_kernel_table()->tasks(t, c, parameter.data(), nullptr, 0.1, states.row("q").data() + i * t.nq,
-                                 states.row("v").data() + i * t.nv, z.data(), motor.data(), report);
+                                 states.row("v").data() + i * t.nv, z.data(), motor.data(), {}, report);
     for (std::size_t k = 0; k < motors; ++k) check(std::abs(x[k]) <= 1e-3, "efforts of tasks keep their limits");
   }
 }

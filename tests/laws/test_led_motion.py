@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose
 import sarrus
 from benchmarks.loop_models import almost_flat
 from sarrus import mechanisms
+from tests.laws.test_choice_laws import recut as cut_anywhere
+from tests.random_closed import random_closed
 from tests.variants import in_tree_of, recut, scaled
 
 SAME = 1e-8  # as positions are compared in the laws of assembly
@@ -186,3 +188,24 @@ def test_what_cannot_lead(arguments, error, text):
     q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
     with pytest.raises(error, match=text):
         robot.complete_velocity(q, **{"known": {}, **arguments})
+
+
+def test_a_joint_that_is_led_a_little_at_a_time():
+    """What its own rows are open by after a step shifts the coordinates that are read off them: the next step must go on all the same."""
+    led = 0
+    for seed in range(60):
+        kinds = ("gimbal rz tx",)
+        closed = random_closed(
+            seed, bodies=3, loops=1, copies=0, floating=True, branching=0.0, hints=False, kinds=kinds
+        )
+        here = cut_anywhere(closed, np.random.default_rng(seed))
+        robot, q = here.robot, here.q
+        step = 1e-3 * np.random.default_rng(seed).normal(size=robot.nv)
+        aside = robot.project_configuration(robot.integrate(q, step), metric="euclidean")
+        now, goal = (robot.joint_states(x).q for x in (q, aside))
+        for name in robot.loop_joints:
+            if robot.joint(name).kind == "Gimbal" and now[name].shape == (2,):
+                path = robot.follow({name: np.stack([now[name], goal[name]])}, q)
+                assert_allclose(robot.joint_states(path[-1], near=goal).q[name], goal[name], atol=1e-10)
+                led += 1
+    assert led > 10

@@ -22,7 +22,7 @@ WRONG = (
     "[None]", "lambda *x: None",
 )  # fmt: skip
 ABOUT = ("four_bar", "free_flyer", "double_pendulum", "stanford_arm")  # who is asked, in turn
-TRIES = 40
+TRIES = 100
 
 
 class OneWrong(Calls):

@@ -15,13 +15,16 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_time
 from .._core import tolerances
-from ..description.constraints import ConstraintSpec
+from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType
 from ..description.specs import characteristic_length as characteristic_length
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
+# coordinates of a joint that closes a loop are read off poses that its own rows close only to the square of a step; where they are led, the step that
+# closes these rows shifts them by as much, and must count as one that brings something
+SHIFTED = 64.0
 
 
 class ScaledLoops:
@@ -46,6 +49,8 @@ class ScaledLoops:
         J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
         for constraint in map(robot.constraint, robot.constraints):
             rows, spec = constraint.rows, constraint.spec
+            if isinstance(spec, TargetSpec) and spec.joint:
+                sizes[rows] *= SHIFTED
             if isinstance(spec, ConstraintSpec) and not spec.bodies:
                 sizes[rows] = spec.row_sizes(J[rows], lambda joint: self.column_scale[robot.joint(joint).v_slice])
         return np.where(sizes > 0.0, sizes, 1.0)

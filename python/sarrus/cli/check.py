@@ -117,7 +117,7 @@ def _of_rounding(robot: Mechanism, q: Array) -> Iterator[str]:
             else f"the largest singular value is {s[0]:.2g}"
         )
         freedoms = f"{robot.nv - rank} degrees of freedom, and {robot.nv - loose} within {ROUNDED:g}"
-        yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. robot.without_redundant_constraints() takes joints that hold less"
+        yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. sarrus.without_redundant_constraints(robot) takes joints that hold less"
 
 
 def _names(bodies: Iterable[object]) -> str:

@@ -593,32 +593,6 @@ class StateFunctions(_core.Mechanism):
         (2, 2)
         """
 
-    @_operation
-    def christoffel_symbols(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Gamma(q) (..., nv, nv, nv) of the tree, C(q, v)_ij = sum over k of Gamma_ijk v_k, C = :meth:`coriolis_matrix`, in closed form.
-
-        For joints with v = dq/dt they are the Christoffel symbols of the mass matrix, of the first kind,
-        (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are no rates of
-        coordinates: there Gamma are the coefficients that make the same of them, C v being the Coriolis and centrifugal forces and
-        dM/dt - 2C skew, and Gamma_ijk - Gamma_ikj is the bracket of the joint's own motions: (gyroscopic terms of one body). Armature of
-        joints in the tree is constant and not in it. O(bodies depth^2), and nv^3 numbers to write.
-
-        Raises ShapeError for mechanisms of which nv^3 is more than 2^31.
-
-        References
-        ----------
-        Li and Wu 2011, 4.3; Murray, Li and Sastry 1994, 4.23; Echeandia and Wensing 2021.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sarrus
-        >>> arm = sarrus.mechanisms.double_pendulum()
-        >>> q, v = np.array([0.3, 0.5]), np.array([1.0, -2.0])
-        >>> bool(np.allclose(arm.christoffel_symbols(q) @ v, arm.coriolis_matrix(q, v)))
-        True
-        """
-
     _tree_operational_inertia_inverse = _undeclared("operational_inertia_inverse")  # with all loops open
 
     _reactions = _undeclared("reactions")

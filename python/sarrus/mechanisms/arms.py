@@ -90,8 +90,10 @@ def six_axis_arm(
         b.add_frame("ball", "ground", (reach, 0.0, height - sphere))
         middle = (reach, 0.0, height - sphere)
         if fingertip:
-            round_end = {"radius": fingertip, "center": (tool - fingertip, 0.0, 0.0), "spin": False}
-            b.add_rolling("contact", "tool", point=middle, on_radius=sphere, **round_end)
+            center = (tool - fingertip, 0.0, 0.0)
+            b.add_rolling(
+                "contact", "tool", radius=fingertip, center=center, point=middle, on_radius=sphere, spin=False
+            )
         else:
             b.add_distance("contact", ("ground", middle), ("tool", at), length=sphere)
     b.set_home(home)
@@ -133,8 +135,8 @@ def two_arms(apart: float = 0.6, load: float = 2.0) -> Mechanism:
     b.add_body("load", Inertia.box(load, (0.1, apart, 0.1)))
     for side, y in (("left", apart / 2), ("right", -apart / 2)):
         b.attach(arm, prefix=f"{side}_", at=(0.0, y, 0.0))
-        grip = {"at_parent": tip, "at_child": (0.0, y, 0.0)}
-        b.add_joint(f"{side}_grip", Fixed(), f"{side}_tool", "load", loop=side == "right", **grip)
+        ends = f"{side}_tool", "load"
+        b.add_joint(f"{side}_grip", Fixed(), *ends, at_parent=tip, at_child=(0.0, y, 0.0), loop=side == "right")
     return b.build()
 
 

@@ -13,10 +13,10 @@ from .invariant import joint_screws, poe_factors
 from .projected import free_motions, projected_dynamics, projections, virtual_work
 from .reduced import operational_inertia, operational_inertia_inverse, reduced_dynamics
 from .reference_member import reference_member
-from .tree import constraint_forces, mass_matrix_derivative, omega, reactions
+from .tree import christoffel_symbols, constraint_forces, mass_matrix_derivative, omega, reactions
 
 __all__ = [
-    "cog_jacobians", "constraint_forces", "free_motions", "is_involutive", "joint_bases", "joint_screws", "mass_matrix_derivative", "omega",
+    "christoffel_symbols", "cog_jacobians", "constraint_forces", "free_motions", "is_involutive", "joint_bases", "joint_screws", "mass_matrix_derivative", "omega",
     "operational_inertia", "operational_inertia_inverse", "poe_factors", "projected_dynamics", "projections", "reactions",
     "reduced_dynamics", "reference_member", "sliding_contact", "virtual_work",
 ]  # fmt: skip

@@ -94,7 +94,10 @@ def sliding_contact(
     lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1], "tau": tau.shape[:-1], "ratio": K.shape[:-2]})
     unit = max(1.0, float(np.abs(tau[np.isfinite(tau)]).max(initial=0.0)))  # one column a unit of force along the joint
     pushes = np.stack(
-        [np.broadcast_to(tau + x, (*lead, robot.nv)) for x in (0.0, *(unit * S[..., k] for k in range(n)))]
+        [
+            np.broadcast_to(tau + x, (*lead, robot.nv))
+            for x in (np.zeros(robot.nv), *(unit * S[..., k] for k in range(n)))
+        ]
     )
     a, reactions = robot.forward_dynamics(q, v, pushes, wrenches=wrenches, time=time, return_reactions=True)
     carried = reactions.multipliers

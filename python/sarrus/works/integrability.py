@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import checked_times, common_axes
+from .._arrays import common_axes, real_array
 from ..analysis.independent_coordinates import loop_motions
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions
@@ -51,9 +51,9 @@ def is_involutive(
     (False, True)
     """
     checked_mechanism(robot, "robot")
-    q, when = robot.normalize(q), checked_times(time)
-    lead = common_axes({"q": q.shape[:-1], "time": np.shape(when)})
-    q, when = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(0.0 if when is None else when, lead)
+    q, when = robot.normalize(q), real_array("time", 0.0 if time is None else time)
+    lead = common_axes({"q": q.shape[:-1], "time": when.shape})
+    q, when = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(when, lead)
     J = robot.constraint_jacobian(q, time=when)
     free = loop_motions(robot, J)
     answer = np.ones(lead, bool)

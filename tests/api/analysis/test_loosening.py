@@ -40,7 +40,7 @@ def test_as_many_rows_as_count(name):
     robot = made(name)
     q = robot.assemble()
     report = robot.mobility(q)
-    loose = robot.without_redundant_constraints(q)
+    loose = sarrus.without_redundant_constraints(robot, q)
     assert loose.nc == report.rank and loose.joints == robot.joints and loose.nq == robot.nq
     found = loose.mobility(q)
     assert found.rank == report.rank and found.redundant == 0
@@ -56,7 +56,7 @@ def test_parts_that_do_not_fit(name):
     """Off by a ten-thousandth, overconstrained loops hold fast or do not close; loosened ones do both as the exact ones."""
     exact = made(name)
     parts = twisted(exact, 1e-4)
-    loose = parts.without_redundant_constraints(tolerance=1e-3)
+    loose = sarrus.without_redundant_constraints(parts, tolerance=1e-3)
     report = exact.mobility(exact.assemble())
     assert loose.nc == report.rank
     q = loose.assemble()
@@ -83,7 +83,7 @@ def test_157_for_a_quarter_turn():
     parts = planar(np.pi / 2 - 1.57).build()
     with pytest.raises(AssemblyError):
         parts.assemble(fixed={"motor": 1.0})
-    loose = parts.without_redundant_constraints()
+    loose = sarrus.without_redundant_constraints(parts)
     assert loose.joint("pin2").type.free == ("rx", "ry", "rz", "tz")
     turn = loose.follow({"motor": np.linspace(-1.37, -1.37 + 2 * np.pi, 30)})
     assert len(turn) == 30
@@ -98,7 +98,7 @@ def test_terms_and_limits_stay_with_their_coordinate():
     given = {"damping": 0.3, "friction": 0.01, "stiffness": 2.0, "rest": 0.4, "limits": (-3, 3), "effort_limit": 9}
     robot = planar(**given).build()
     q = robot.assemble(fixed={"motor": 0.3})
-    loose = robot.without_redundant_constraints(q)
+    loose = sarrus.without_redundant_constraints(robot, q)
     joint = loose.joint("pin2").type
     assert joint.damping.tolist() == [0, 0, 0.3, 0] and joint.rest.tolist() == [0, 0, 0.4, 0]
     assert joint.limits[0].tolist() == [-np.inf, -np.inf, -3, -np.inf] and joint.effort_limit[2] == 9
@@ -120,7 +120,7 @@ def test_two_balls_that_make_a_hinge():
         place = Transform(translation=k * along) @ turned
         b.add_joint(name, sarrus.Spherical(), "frame", "door", at_parent=place, at_child=place, loop=True)
     robot = b.build()
-    loose = robot.without_redundant_constraints(robot.neutral())
+    loose = sarrus.without_redundant_constraints(robot, robot.neutral())
     assert (robot.nc, loose.nc) == (6, 5)
     spec = next(j for j in loose.description.joints if j.name == "high")
     free = next(k for k, p in enumerate(("tx", "ty", "tz")) if p in spec.joint.free)
@@ -133,26 +133,26 @@ def test_a_joint_that_holds_nothing_is_left_out():
     b.add_joint(
         "again", sarrus.Revolute("y"), "coupler", "rocker", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0), loop=True
     )
-    loose = b.build().without_redundant_constraints()
+    loose = sarrus.without_redundant_constraints(b.build())
     assert loose.loop_joints == ("pin2",) and loose.nc == 2
     assert any(w.startswith("loosened: 'again' is left out, with no row, instead of 5") for w in loose.warnings)
 
 
 def test_nothing_to_do_is_the_mechanism_itself():
     robot = sarrus.mechanisms.delta()
-    assert robot.without_redundant_constraints() is robot
+    assert sarrus.without_redundant_constraints(robot) is robot
 
 
 def test_only_some_joints():
     robot = sarrus.mechanisms.three_rrr()
-    loose = robot.without_redundant_constraints(joints=["tip3"])
+    loose = sarrus.without_redundant_constraints(robot, joints=["tip3"])
     assert loose.joint("tip2").type == robot.joint("tip2").type and loose.nc == 7
     assert any("3 redundant rows are left" in w for w in loose.warnings)
 
 
 def test_it_is_saved_and_the_original_is_untouched():
     robot = sarrus.mechanisms.four_bar()
-    loose = robot.without_redundant_constraints()
+    loose = sarrus.without_redundant_constraints(robot)
     assert robot == sarrus.mechanisms.four_bar() and loose != robot
     assert loose.to_builder().build() == loose
     assert_array_equal(loose.mass_matrix(np.ones(3)), robot.mass_matrix(np.ones(3)))
@@ -178,11 +178,11 @@ def motor():
 
 
 REFUSED = {
-    "open loops": (lambda: sarrus.mechanisms.four_bar().without_redundant_constraints([0, 0, 0]), AssemblyError, "q leaves the loops open by .* the tolerance is 0.003"),
-    "no such joint": (lambda: sarrus.mechanisms.four_bar().without_redundant_constraints(joints=["pin1"]), NameNotFoundError, "no closing joint is named 'pin1'; did you mean 'pin2'"),
-    "a motor": (lambda: motor().without_redundant_constraints(), ModelError, "3 of 5 rows are redundant within 0.003; 'pin2' stays as it is .it has a motor.; which joints close"),
-    "a singular position": (lambda: stretched().without_redundant_constraints([0, 0, 0]), ModelError, "'flat' is in a singular position at q: nearby, 'c: .*' is open by"),
-    "a tolerance of nothing": (lambda: sarrus.mechanisms.four_bar().without_redundant_constraints(tolerance=0), ValueError, "tolerance must be positive"),
+    "open loops": (lambda: sarrus.without_redundant_constraints(sarrus.mechanisms.four_bar(), [0, 0, 0]), AssemblyError, "q leaves the loops open by .* the tolerance is 0.003"),
+    "no such joint": (lambda: sarrus.without_redundant_constraints(sarrus.mechanisms.four_bar(), joints=["pin1"]), NameNotFoundError, "no closing joint is named 'pin1'; did you mean 'pin2'"),
+    "a motor": (lambda: sarrus.without_redundant_constraints(motor()), ModelError, "3 of 5 rows are redundant within 0.003; 'pin2' stays as it is .it has a motor.; which joints close"),
+    "a singular position": (lambda: sarrus.without_redundant_constraints(stretched(), [0, 0, 0]), ModelError, "'flat' is in a singular position at q: nearby, 'c: .*' is open by"),
+    "a tolerance of nothing": (lambda: sarrus.without_redundant_constraints(sarrus.mechanisms.four_bar(), tolerance=0), ValueError, "tolerance must be positive"),
 }  # fmt: skip
 
 

@@ -313,7 +313,7 @@ def four_bar(tilt, length=0.9):
             [
                 "rows contradict one another by rounding, or nearly",
                 "and 1 within 0.003",
-                "robot.without_redundant_constraints()",
+                "sarrus.without_redundant_constraints(robot)",
             ],
         ),
     ],

@@ -157,7 +157,7 @@ def actuator_efforts(
     with_reactions = checked_truth("return_reactions", return_reactions)
     known: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
     choice = {"weights": motors.placed("weights", weights), "preload": motors.placed("preload", preload)}
-    ask: Any = functools.partial(motors.robot.actuator_efforts, q, v, a, **choice, **known, exact=exact)
+    ask: Any = functools.partial(cast(Any, motors.robot).actuator_efforts, q, v, a, **choice, **known, exact=exact)
     if limits is None and motors.order is None and not with_reactions:
         return ask(out=out, return_status=return_status)
     u, status = ask(return_status=True) if return_status else (ask(), Status.FINE)

@@ -118,8 +118,10 @@ def _after_a_jump(
 ) -> Array | None:
     """What the search finds from its first start, where that closes the loops."""
     how, q, targets = question
+    found: Array | None
     if tree is None:
-        return how.nearby(q, targets, time, FAR)
+        found = how.nearby(q, targets, time, FAR)
+        return found
     far = closing(tree.robot, how.frames, tuple(fixed or ()))
     try:
         start = tree.there(near, time)
@@ -129,7 +131,8 @@ def _after_a_jump(
     for steps in (NEAR, FAR):
         if (there := far.nearby(start, how.of_frames(targets), time, steps)) is not None:
             back = tree.back_to(there, near, time, tuple(name for name in fixed or () if name not in how.led))
-            return how.nearby(back, targets, time)
+            found = how.nearby(back, targets, time)
+            return found
     return None
 
 

@@ -68,13 +68,15 @@ def without_redundant_constraints(
     --------
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> loose = fourbar.without_redundant_constraints()
+    >>> loose = sarrus.without_redundant_constraints(fourbar)
     >>> fourbar.nc, loose.nc, loose.mobility(loose.assemble()).degrees_of_freedom
     (5, 2, 1)
     >>> print(loose.warnings[0])
     loosened: 'pin2' closes its loop in 2 rows as Gimbal(('rx', 'ry', 'rz', 'tz'), [0, 0, 0, 0, 0, 0]) instead of 5 as Revolute('y')
     """
     tolerance = checked_number("tolerance", tolerance)
+    if not isinstance(robot, LoopFunctions):
+        raise TypeError(f"robot must be a Mechanism; got {robot!r}")
     if q is None:
         # home where it will do: assembling goes to where parts fit best, and that may be a singular position
         q = start_near(robot, None, {}, 0.0)
