@@ -257,5 +257,5 @@ def _bar(total: float, shown: bool) -> Any:
     try:
         from tqdm.auto import tqdm
     except ImportError as missing:
-        raise ImportError('progress=True shows a bar by tqdm: pip install "sarrus[progress]"') from missing
+        raise ImportError("progress=True shows a bar by tqdm: pip install tqdm") from missing
     return tqdm(total=total, unit="s", unit_scale=True)

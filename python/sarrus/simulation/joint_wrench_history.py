@@ -127,7 +127,7 @@ class JointWrenchHistory(JointWrenches):
         try:
             import pandas
         except ImportError as missing:
-            raise ImportError('to_dataframe() needs pandas: pip install "sarrus[dataframe]"') from missing
+            raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
         return pandas.DataFrame(self.summary, columns=PinLoad._fields)
 
     def polar(self, joint: str | Sequence[str], ax: Axes | None = None) -> Axes:

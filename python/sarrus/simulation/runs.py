@@ -191,7 +191,7 @@ class Sweep:
         try:
             import pandas
         except ImportError as missing:
-            raise ImportError('to_dataframe() needs pandas: pip install "sarrus[dataframe]"') from missing
+            raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
         runs, n = self.q.shape[:2]
         columns = storage.columns(self.mechanism, False, False)[1:-2]
         frame = pandas.DataFrame(

@@ -80,7 +80,7 @@ def simulate_many(
         10 coordinates 0.3 GB for start and end alone, 160 GB for a second in steps of 1 ms
     threads : how many work on it; the answer does not depend on it
     executor : a :class:`concurrent.futures.Executor`, or what acts as one (``dask.distributed.Client(...).get_executor()``, for which
-        ``pip install "sarrus[distributed]"``): shares of the runs are its jobs, on `threads` each. The answer is the same bit for bit,
+        ``pip install "dask[distributed]"``): shares of the runs are its jobs, on `threads` each. The answer is the same bit for bit,
         where the workers' processors are the same
     policy : a function (t, q (runs, nq), v (runs, nv)) -> efforts (runs, nv) of all joints of the tree, as a network computes them: it is asked
         once a step, and what it says is held until the next one, within the joints' effort limits as other controllers' efforts. Runs that

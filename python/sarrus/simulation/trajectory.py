@@ -531,7 +531,7 @@ class Trajectory:
         try:
             import pandas
         except ImportError as missing:
-            raise ImportError('to_dataframe() needs pandas: pip install "sarrus[dataframe]"') from missing
+            raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
         return pandas.DataFrame(self._table(slice(None)), columns=self._columns)
 
     @property
