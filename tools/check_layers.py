@@ -35,7 +35,7 @@ PYTHON = (
     ("dynamics",),
     ("analysis",),
     ("mechanism",),
-    ("floating", "works"),
+    ("derivatives", "floating", "works"),
     ("building",),
     ("interop",),
     ("io",),

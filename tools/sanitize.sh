@@ -28,7 +28,7 @@ case $sanitizers in
 esac
 
 compile() { ${CXX:-c++} $flags_text "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
-kernels=({tree,loop,simulation,control}_kernels shared_{one,joints,rates} table)
+kernels=({tree,loop,derivative,simulation,control}_kernels shared_{one,joints,rates} table)
 case $sanitizers in
   *thread*) flags+=(-DSARRUS_FALLBACK) ;;  # one state and many share the same between threads: what goes side by side would double the build
   *) kernels+=({tree,loop,simulation}_batches shared_many) ;;

@@ -63,7 +63,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "scale") in.size = Size::scale;
     if (in.name == "gains") in.size = Size::gains;
     if (in.name == "steps") in.size = Size::steps;
-    if (in.name == "restitution" || in.name == "time") in.size = Size::one, in.by_keyword = true;
+    if (in.name == "restitution" || in.name == "time" || in.name == "tangent") in.size = Size::one, in.by_keyword = true;
     if (in.name == "pfaffian_values")
       in.size = Size::pfaffian_values, in.by_keyword = true, info.pfaffian_values = static_cast<int>(info.inputs.size());
     if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;

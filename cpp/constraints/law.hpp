@@ -57,11 +57,11 @@ template <int W> void evaluate(const Law& law, const Packet<W>* parameter, const
   }
 }
 /// With the rates of value and rate; what the acceleration's would be stays zero.
-template <class T> void evaluate(const Law& law, const Dual<T>* time, Dual<T> (&out)[3]) {
+template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* time, Dual<T, R> (&out)[3]) {
   T x[3];
   evaluate(law, time ? &time->value : nullptr, x);
-  const T along = time ? time->rate : T(0.0);
-  out[0] = {x[0], x[1] * along}, out[1] = {x[1], x[2] * along}, out[2] = {x[2], T(0.0)};
+  const R along = time ? time->rate : R(0.0);
+  out[0] = {x[0], R(x[1]) * along}, out[1] = {x[1], R(x[2]) * along}, out[2] = {x[2], R(0.0)};
 }
 
 }  // namespace sarrus

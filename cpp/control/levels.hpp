@@ -68,7 +68,7 @@ template <class T> class TaskLevels {
   /// The solution without limits: priorities, and least effort where they leave something free.
   void solve() {
     for (int l = 1; l <= c.levels; ++l) add(l, true);
-    if (Lanes<T>::count > 1 || cascade.directions < n) add(c.levels + 1, false);
+    if (width_of<T> > 1 || cascade.directions < n) add(c.levels + 1, false);
   }
 
   /// Where the cascade stood after each level, of one state and with limits; else null.
@@ -119,7 +119,7 @@ template <class T> class TaskLevels {
   /// Contacts, then hard tasks.
   void add_what_must_hold() {
     cascade.add(A, b, size, tasks_from, false);
-    if (tasks_from > (Lanes<T>::count > 1 ? 0 : cascade.directions)) yield_contacts();
+    if (tasks_from > (width_of<T> > 1 ? 0 : cascade.directions)) yield_contacts();
     const int k = tasks_from;
     cascade.add(A + k * n, b + k, size + k, row - k, false);
     keep_mark(0, false);

@@ -14,18 +14,6 @@
 
 namespace sarrus {
 
-/// Lane by lane.
-inline double lane(double x, int) { return x; }
-template <int W> double lane(const Packet<W>& x, int i) { return x.lanes[i]; }
-inline void set_lane(double& x, int, double value) { x = value; }
-template <int W> void set_lane(Packet<W>& x, int i, double value) { x.lanes[i] = value; }
-template <class T> struct Lanes {
-  static constexpr int count = 1;
-};
-template <int W> struct Lanes<Packet<W>> {
-  static constexpr int count = W;
-};
-
 /// Accelerations and multipliers that forces cause: by the saddle equation, or of a tree by its mass matrix.
 template <class T> struct TaskResponses {
   /// A solution of which one more correction would still change this ratio has too few digits: singular.
@@ -155,7 +143,7 @@ template <class T> struct TaskResponses {
     if constexpr (std::is_same_v<P, T>)
       x = value;
     else
-      set_lane(x, l, value);
+      lane(x, l) = value;
   }
 
   template <class P> void together(const T* forces, int count, T* a, T* lambda) {

@@ -62,7 +62,7 @@ template <class T> struct TaskController {
     for (int i = 0; i < limits; ++i) soft[i] = i >= motors && i < motors + static_cast<int>(c.motion.size());
     signed char* active = report.active ? report.active : arena.template take<signed char>(limits);
     std::fill(active, active + limits, static_cast<signed char>(0));
-    for (int l = 0; l < Lanes<T>::count; ++l) {
+    for (int l = 0; l < width_of<T>; ++l) {
       const auto copy = [&](const T* from, int count, double* to) {
         for (int k = 0; k < count; ++k) to[k] = lane(from[k], l);
       };
@@ -77,10 +77,10 @@ template <class T> struct TaskController {
       LimitedReport answer = {active};
       double damped = 0.0;
       const int flag = solve_limited(c.solve, arena, p, y, damped, answer);
-      set_lane(damping, l, damped);
-      if (flag < 0) set_lane(status, l, no_convergence);
+      lane(damping, l) = damped;
+      if (flag < 0) lane(status, l) = no_convergence;
       if (flag == 0 && report.conflict) *report.conflict = answer.misses_hard ? 2 : 1;
-      for (int k = 0; k < n; ++k) set_lane(x[k], l, y[k]);
+      for (int k = 0; k < n; ++k) lane(x[k], l) = y[k];
     }
   }
 

@@ -43,6 +43,7 @@ struct KernelTable {
 /// Each file of kernels adds its own; those of batches take the place of what goes one by one.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
+void add_derivative_kernels(KernelTable&);
 void add_simulation_kernels(KernelTable&);
 void add_control_kernels(KernelTable&);
 void add_tree_batches(KernelTable&);

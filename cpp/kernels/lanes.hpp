@@ -21,4 +21,11 @@ constexpr int loop_lanes = 8;
 constexpr int loop_lanes = tree_lanes;
 #endif
 
+/// Directions of one state.
+#ifdef SARRUS_FALLBACK
+using SideBySide = double;
+#else
+using SideBySide = Packet<loop_lanes>;
+#endif
+
 }  // namespace sarrus

@@ -10,23 +10,9 @@
 #include "../loops/projection.hpp"
 #include "call.hpp"
 #include "lanes.hpp"
+#include "verdict.hpp"
 
 namespace sarrus {
-
-/// 2 where the equation leaves a motion open; otherwise `status` where its relative residual is larger than `most`.
-template <class T> SARRUS_INLINE T verdict_beyond(const T& error, double most, Status status) {
-  const T beyond = select(error > T(most), T(status), T(0.0));
-  return select(error < T(tolerances::undetermined), beyond, T(no_answer));
-}
-/// 3 where the relative residual is that of a contradiction.
-template <class T> SARRUS_INLINE T verdict(const T& error) {
-  return verdict_beyond(error, tolerances::contradiction, contradictory);
-}
-/// 4 where the state is off the loops. Where they are closed and no velocity is allowed, that comes first.
-template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {
-  const T said = verdict(error);
-  return select(off.fault > select(said > T(0.0), T(1.0), T(0.0)), T(off_loops), said);
-}
 
 /// a, and if they are not null the multipliers, and the residual with how far a may be off.
 template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
@@ -35,8 +21,7 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
   if (call.parameters.check) in.off = &off;
   T error = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
   if (residual) error = select(*residual > error, *residual, error);
-  const T status = verdict(error, off);
-  return select(both(error > T(tolerances::unresolved), status < T(no_answer)), T(no_answer), status);
+  return verdict_of_solution(error, off);
 }
 
 SARRUS_KERNEL(forward_dynamics, {
@@ -124,11 +109,6 @@ SARRUS_KERNEL(close, {
   const Closing<T> how = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
   out[tree.nq] = close(tree, arena, how, in[3], in[4], out);
 })
-#ifdef SARRUS_FALLBACK
-using SideBySide = double;
-#else
-using SideBySide = Packet<loop_lanes>;
-#endif
 // as above: how far it is from balanced, along each free motion, is for the caller to judge
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;

@@ -36,7 +36,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp); J and K (coordinates and velocities of joints that close them);
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), D (derivatives.hpp); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -110,7 +110,12 @@ enum Fact : unsigned {
   X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \
   X(loop_jacobian, "q time? pfaffian_values?", "6u", at_frame)
 
-#define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X)
+#define SARRUS_DERIVATIVE_OPERATIONS(X)                                                           \
+  X(inverse_dynamics_derivatives, "q v a base_velocity? base_acceleration?", "2vv", loads | dense) \
+  X(forward_dynamics_derivatives, "q v tau tangent time? pfaffian_values?", "D",                   \
+    loads | divides | on_loops | checks_loops | dense)
+
+#define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X) SARRUS_DERIVATIVE_OPERATIONS(X)
 
 enum class Operation : int {
 #define SARRUS_NAME(name, ...) name,

@@ -9,7 +9,7 @@ namespace sarrus {
 
 inline int size_of_input(const std::string& input, const Tree& t) {
   if (input[0] == 'q') return t.nq;
-  if (input == "time" || input == "restitution") return 1;
+  if (input == "time" || input == "restitution" || input == "tangent") return 1;
   if (input == "near") return t.loop_nq;
   if (input == "loop_efforts") return t.loop_nv;
   if (input == "multipliers" || input == "rates") return t.loops.rows;
@@ -37,6 +37,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'u': return t.loops.actuators;
     case 'Q': return t.nq + 1;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
+    case 'D': return t.nv * (6 * t.nv + 2);
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;

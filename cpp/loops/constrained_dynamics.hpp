@@ -226,6 +226,11 @@ SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const L
   return moved_by_errors(e, arena, solution.factor, size, share, rows_only) > size * T(square(tolerances::decides));
 }
 
+template <class T>
+void see_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, OffLoops<T>& off) {
+  if (any(off.open > T(0.0))) off.fault = select(gap_decides(e, arena, solution, off.open), T(2.0), off.fault);
+}
+
 /// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what all further corrections would
 /// move them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as
 /// the error does, by 1 / singular value, whether or not the residual shows it. Corrections that fall by a ratio each, slowly where the
@@ -309,27 +314,34 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
   return lambda;
 }
 
+/// The same of the whole (rows), and the relative residual that they leave. Near a singular position the least ones lose what rows that nearly
+/// depend on each other carry: then no row is dependent, and the multipliers are those of the solution.
+template <class T>
+void least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
+                       T& left) {
+  const Saddle<T>& matrix = e.solved();
+  const int nv = matrix.tree.nv;
+  const T *b = e.lifted(arena, e.b), *lambda = least_multipliers(tree, arena, e, solution);
+  T *least = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
+  for (int k = 0; k < nv; ++k) least[k] = solution.y[k];
+  for (int r = 0; r < matrix.rows; ++r) least[nv + r] = -lambda[r];
+  const T with_least = e.relative(residual(matrix, b, static_cast<const T*>(least), work)),
+          with_any = e.relative(residual(matrix, b, solution.y, work));
+  const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
+  for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -solution.y[nv + r], lambda[r]);
+  left = select(lossy, with_any, with_least);
+}
+
 /// a; if not null, the least multipliers (rows), the relative residual that both leave, and how far a may be off. Returns what a leaves at best.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);
   const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) a[k] = solution.x[k];
-  if (in.off && any(in.off->open > T(0.0)))
-    in.off->fault = select(gap_decides(e, arena, solution, in.off->open), T(2.0), in.off->fault);
+  if (in.off) see_gap(e, arena, solution, *in.off);
   if (multipliers) {
-    const Saddle<T>& matrix = e.solved();
-    const int nv = matrix.tree.nv;
-    const T *b = e.lifted(arena, e.b), *lambda = least_multipliers(tree, arena, e, solution);
-    T *least = arena.take<T>(nv + matrix.rows), *work = arena.take<T>(nv + matrix.rows);
-    for (int k = 0; k < nv; ++k) least[k] = solution.y[k];
-    for (int r = 0; r < matrix.rows; ++r) least[nv + r] = -lambda[r];
-    const T with_least = e.relative(residual(matrix, b, least, work)),
-            with_any = e.relative(residual(matrix, b, solution.y, work));
-    // near a singular position the least ones lose what rows that nearly depend on each other carry: then no row is dependent
-    const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
-    for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -solution.y[nv + r], lambda[r]);
-    accuracy[0] = select(lossy, with_any, with_least), accuracy[1] = relative_error(e, arena, solution);
+    least_multipliers(tree, arena, e, solution, multipliers, accuracy[0]);
+    accuracy[1] = relative_error(e, arena, solution);
   }
   return solution.error;
 }

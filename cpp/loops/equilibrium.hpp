@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <utility>
 
 #include "../dynamics/momentum.hpp"
@@ -231,7 +230,7 @@ template <class L> class Balance {
     static constexpr Side two[] = {{h, 0.5 / h}, {-h, -0.5 / h}},
                           four[] = {
                               {H, 2.0 / 3.0 / H}, {-H, -2.0 / 3.0 / H}, {2.0 * H, -1.0 / 12.0 / H}, {-2.0 * H, 1.0 / 12.0 / H}};
-    constexpr int lanes = lanes_of();
+    constexpr int lanes = width_of<L>;
     const int nv = tree_.nv, values = in_.pfaffian_values ? tree_.loops.pfaffian_values : 0;
     double *K = arena_.take<double>(freedom * freedom), *V = arena_.take<double>(freedom * freedom);
     L *at = arena_.take<L>(tree_.nq), *there = arena_.take<L>(tree_.nq), *x = arena_.take<L>(nv), *force = arena_.take<L>(nv),
@@ -311,18 +310,6 @@ template <class L> class Balance {
   }
 
  private:
-  static constexpr int lanes_of() {
-    if constexpr (std::is_same_v<L, double>)
-      return 1;
-    else
-      return L::width;
-  }
-  static double& lane(L& x, int l) {
-    if constexpr (std::is_same_v<L, double>)
-      return x;
-    else
-      return reinterpret_cast<double*>(&x)[l];
-  }
   double weight(int row) const { return in_.row[row] > 0.0 ? in_.row[row] : 1.0; }
 
   const Tree& tree_;

@@ -111,12 +111,13 @@ template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, con
   }
 }
 
-/// r = b - [M J^T; J -S] x; returns its size, squared, each entry weighed by what it would move.
-template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, const T* x, T* r) {
+/// r = b - [M J^T; J -S] x; returns its size, squared, each entry weighed by what it would move. T is that of the matrix, or a packet of
+/// right-hand sides, as in `solve`.
+template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const T* b, const T* x, T* r) {
   const int nv = s.tree.nv;
   const T* y = x + nv;
   for (int k = 0; k < nv + s.rows; ++k) r[k] = b[k];
-  const T* M = s.M;
+  const F* M = s.M;
   for (int i = 0; i < nv; ++i) {
     T sum = r[i] - *M++ * x[i];
     const int n = s.entries(i);
@@ -126,7 +127,7 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
     }
     r[i] = sum;
   }
-  const T* J = s.J;
+  const F* J = s.J;
   for (int i = 0; i < s.constraints; ++i) {
     const Constraint& c = s.tree.loops.constraint[i];
     T* below = r + nv + c.row;
@@ -156,8 +157,8 @@ template <class T> SARRUS_NOINLINE T residual(const Saddle<T>& s, const T* b, co
 /// near a singular position it is rounding from the start, and yet stands for a large error, of which each correction takes away a little
 /// (Carpentier et al.'s lambda / (mu + lambda)) and shows how much it was. Motions are measured by what is least of them, x^T M x + y^T S y,
 /// so that metres and radians compare, and that what costs nothing does not count. Lanes that are done keep what they have.
-template <class T>
-SARRUS_NOINLINE T refine(const Saddle<T>& s, Arena& arena, const Factor<T>& f, const T* b, T* x, int most) {
+template <class F, class T>
+SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
   T *r = arena.take<T>(n), *step = arena.take<T>(n), *work = arena.take<T>(n);
   const int nv = s.tree.nv;

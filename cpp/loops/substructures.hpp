@@ -196,15 +196,15 @@ template <class T> class SubstructuredEquation {
     return mobility;
   }
 
-  /// [C^T f; g, 0] for [f; g] of the whole tree.
-  T* lift(const Tree& whole, Arena& arena, const T* b) const {
+  /// [C^T f; g, 0] for [f; g] of the whole tree. B is T, or a packet of right-hand sides.
+  template <class B> B* lift(const Tree& whole, Arena& arena, const B* b) const {
     const Tree& tree = pieces.tree;
-    T *y = arena.take<T>(tree.nv + matrix.rows), *f = arena.take<T>(whole.nv);
-    for (int k = 0; k < whole.nv; ++k) f[k] = weight ? select(weight[k] > T(0.0), b[k] / weight[k], T(0.0)) : b[k];
-    for (int k = 0; k < tree.nv; ++k) y[k] = pieces.from[k] >= 0 ? f[pieces.from[k]] : T(0.0);
-    for (int r = 0; r < matrix.rows; ++r) y[tree.nv + r] = r < whole.loops.rows ? b[whole.nv + r] : T(0.0);
-    T* force = arena.take<T>(tree.loops.rows + tree.loops.motor_rows);
-    for (int r = 0; r < tree.loops.rows + tree.loops.motor_rows; ++r) force[r] = T(0.0);
+    B *y = arena.take<B>(tree.nv + matrix.rows), *f = arena.take<B>(whole.nv);
+    for (int k = 0; k < whole.nv; ++k) f[k] = weight ? select(weight[k] > T(0.0), b[k] / B(weight[k]), B(0.0)) : b[k];
+    for (int k = 0; k < tree.nv; ++k) y[k] = pieces.from[k] >= 0 ? f[pieces.from[k]] : B(0.0);
+    for (int r = 0; r < matrix.rows; ++r) y[tree.nv + r] = r < whole.loops.rows ? b[whole.nv + r] : B(0.0);
+    B* force = arena.take<B>(tree.loops.rows + tree.loops.motor_rows);
+    for (int r = 0; r < tree.loops.rows + tree.loops.motor_rows; ++r) force[r] = B(0.0);
     for (int k = 0; k < whole.nv; ++k)
       if (pieces.velocity[k] < 0) force[-1 - pieces.velocity[k]] = f[k];
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
@@ -215,23 +215,23 @@ template <class T> class SubstructuredEquation {
   }
 
   /// [C x'; y] for [x'; y'].
-  const T* lower(const Tree& whole, Arena& arena, const T* y) const {
+  template <class B> const B* lower(const Tree& whole, Arena& arena, const B* y) const {
     const Tree& tree = pieces.tree;
-    T *motion = arena.take<T>(tree.loops.rows + tree.loops.motor_rows),
-      *x = arena.take<T>(whole.nv + whole.loops.rows + whole.loops.motor_rows);
+    B *motion = arena.take<B>(tree.loops.rows + tree.loops.motor_rows),
+      *x = arena.take<B>(whole.nv + whole.loops.rows + whole.loops.motor_rows);
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
-      for (int r = 0; r < c.rows; ++r) motion[c.row + r] = T(0.0);
+      for (int r = 0; r < c.rows; ++r) motion[c.row + r] = B(0.0);
       for (int k = 0; k < c.columns; ++k)
         for (int r = 0; r < c.rows; ++r) motion[c.row + r] += *block++ * y[c.column[k]];
     });
     for (int k = 0; k < whole.nv; ++k) {
       x[k] = pieces.velocity[k] >= 0 ? y[pieces.velocity[k]] : motion[-1 - pieces.velocity[k]];
-      if (weight) x[k] = select(weight[k] > T(0.0), x[k] / weight[k], T(0.0));
+      if (weight) x[k] = select(weight[k] > T(0.0), x[k] / B(weight[k]), B(0.0));
     }
     for (int r = 0; r < whole.loops.rows; ++r) x[whole.nv + r] = y[tree.nv + r];
     const bool motors = matrix.rows > tree.loops.rows;  // they come first among the rows behind those of dynamics
     for (int r = 0; r < whole.loops.motor_rows; ++r)
-      x[whole.nv + whole.loops.rows + r] = motors ? y[tree.nv + tree.loops.rows + r] : T(0.0);
+      x[whole.nv + whole.loops.rows + r] = motors ? y[tree.nv + tree.loops.rows + r] : B(0.0);
     return x;
   }
 

@@ -1,17 +1,19 @@
-// Dual<T>: a number and its rate. An algorithm written for a scalar T and run on q + epsilon q-dot gives, beside its answer, the exact rate
-// of that along the motion (epsilon^2 = 0), without a formula of its own. select() and comparisons go by the number.
+// Dual<T, R>: a number and its rates. An algorithm written for a scalar T and run on q + epsilon q-dot gives, beside its answer, the exact rate
+// of that along the motion (epsilon^2 = 0), without a formula of its own. select() and comparisons go by the number. R is T, or a packet:
+// the rates of one number along as many directions.
 #pragma once
 
 #include "trig.hpp"
 
 namespace sarrus {
 
-template <class T> struct Dual {
-  T value, rate;
+template <class T, class R = T> struct Dual {
+  T value;
+  R rate;
 
   Dual() = default;
   SARRUS_INLINE Dual(double x) : value(x), rate(0.0) {}
-  SARRUS_INLINE Dual(const T& x, const T& x_dot) : value(x), rate(x_dot) {}
+  SARRUS_INLINE Dual(const T& x, const R& x_dot) : value(x), rate(x_dot) {}
 
   SARRUS_INLINE Dual& operator+=(const Dual& b) { return *this = *this + b; }
   SARRUS_INLINE Dual& operator-=(const Dual& b) { return *this = *this - b; }
@@ -22,31 +24,32 @@ template <class T> struct Dual {
   friend SARRUS_INLINE Dual operator+(const Dual& a, const Dual& b) { return {a.value + b.value, a.rate + b.rate}; }
   friend SARRUS_INLINE Dual operator-(const Dual& a, const Dual& b) { return {a.value - b.value, a.rate - b.rate}; }
   friend SARRUS_INLINE Dual operator*(const Dual& a, const Dual& b) {
-    return {a.value * b.value, a.rate * b.value + a.value * b.rate};
+    return {a.value * b.value, a.rate * R(b.value) + R(a.value) * b.rate};
   }
   friend SARRUS_INLINE Dual operator/(const Dual& a, const Dual& b) {
     const T x = a.value / b.value;
-    return {x, (a.rate - x * b.rate) / b.value};
+    return {x, (a.rate - R(x) * b.rate) / R(b.value)};
   }
   friend SARRUS_INLINE auto operator<(const Dual& a, const Dual& b) { return a.value < b.value; }
   friend SARRUS_INLINE auto operator>(const Dual& a, const Dual& b) { return a.value > b.value; }
 };
 
-template <class M, class T> SARRUS_INLINE Dual<T> select(const M& m, const Dual<T>& a, const Dual<T>& b) {
+template <class M, class T, class R> SARRUS_INLINE Dual<T, R> select(const M& m, const Dual<T, R>& a, const Dual<T, R>& b) {
   return {select(m, a.value, b.value), select(m, a.rate, b.rate)};
 }
-template <class T> SARRUS_INLINE Dual<T> sqrt(const Dual<T>& x) {
+template <class T, class R> SARRUS_INLINE Dual<T, R> sqrt(const Dual<T, R>& x) {
   const T root = sqrt(x.value);
-  return {root, x.rate / (root * T(2.0))};
+  return {root, x.rate / R(root * T(2.0))};
 }
-template <class T> Dual<T> atan2(const Dual<T>& y, const Dual<T>& x) {
-  return {atan2(y.value, x.value), (x.value * y.rate - y.value * x.rate) / (x.value * x.value + y.value * y.value)};
+template <class T, class R> Dual<T, R> atan2(const Dual<T, R>& y, const Dual<T, R>& x) {
+  const T size = x.value * x.value + y.value * y.value;
+  return {atan2(y.value, x.value), (R(x.value) * y.rate - R(y.value) * x.rate) / R(size)};
 }
-template <class T> Dual<T> nearest(const Dual<T>& x) { return {nearest(x.value), T(0.0)}; }
-template <class T> void sincos(const Dual<T>& x, Dual<T>& s, Dual<T>& c) {
+template <class T, class R> Dual<T, R> nearest(const Dual<T, R>& x) { return {nearest(x.value), R(0.0)}; }
+template <class T, class R> void sincos(const Dual<T, R>& x, Dual<T, R>& s, Dual<T, R>& c) {
   T sine, cosine;
   sincos(1, &x.value, &sine, &cosine);
-  s = {sine, cosine * x.rate}, c = {cosine, -sine * x.rate};
+  s = {sine, R(cosine) * x.rate}, c = {cosine, -R(sine) * x.rate};
 }
 
 }  // namespace sarrus

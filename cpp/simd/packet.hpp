@@ -103,11 +103,20 @@ template <int W> Packet<W> nearest(Packet<W> x) {
 }
 
 SARRUS_INLINE double select(bool m, double a, double b) { return m ? a : b; }
+template <int W> SARRUS_INLINE Packet<W> select(bool m, Packet<W> a, Packet<W> b) { return m ? a : b; }
 SARRUS_INLINE bool any(bool m) { return m; }
 SARRUS_INLINE bool both(bool a, bool b) { return a && b; }
 using std::atan2;
 SARRUS_INLINE double nearest(double x) { return std::nearbyint(x); }
 SARRUS_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+
+/// How many numbers stand side by side in a T, and one of them.
+template <class T> constexpr int width_of = 1;
+template <int W> constexpr int width_of<Packet<W>> = W;
+SARRUS_INLINE double& lane(double& x, int) { return x; }
+SARRUS_INLINE double lane(const double& x, int) { return x; }
+template <int W> SARRUS_INLINE double& lane(Packet<W>& x, int l) { return reinterpret_cast<double*>(&x)[l]; }
+template <int W> SARRUS_INLINE double lane(const Packet<W>& x, int l) { return x.lanes[l]; }
 
 // a typedef, because in `using` Clang drops the alignment of the elements
 #if defined(__AVX__)

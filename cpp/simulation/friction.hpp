@@ -20,11 +20,6 @@
 
 namespace sarrus {
 
-/// One state's number, of all lanes.
-inline double& lane(double& x, int) { return x; }
-template <int W> auto& lane(Packet<W>& x, int i) { return reinterpret_cast<double*>(&x)[i]; }
-template <class T> constexpr int lanes = sizeof(T) / sizeof(double);
-
 /// f (n) with W f = -r, of those that are held (1, others 0, whose f is zero). Those that no force moves would take one without bound.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* held, T* f) {
   constexpr double compliance = 1e-11,
@@ -361,7 +356,7 @@ template <class T> class DryFriction {
     const Arena::Scope scope(s_.arena);
     const auto doubles = [&](int size) { return s_.arena.template take<double>(size); };
     double *one_W = doubles(n_ * n_), *one_r = doubles(n_), *one_rests = doubles(n_), *one_way = doubles(n_);
-    for (int l = 0; l < lanes<T>; ++l) {
+    for (int l = 0; l < width_of<T>; ++l) {
       for (int i = 0; i < n_ * n_; ++i) one_W[i] = lane(W[i], l);
       for (int i = 0; i < n_; ++i) one_r[i] = lane(r[i], l), one_rests[i] = lane(rests_[i], l);
       decide_directions(s_.arena, n_, one_W, one_r, friction_, one_rests, one_way);

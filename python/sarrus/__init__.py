@@ -50,7 +50,7 @@ from .mechanism import Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, floating, interop, io, mechanisms, results, rolling, works
+    from . import control, derivatives, floating, interop, io, mechanisms, results, rolling, works
     from .analysis.equilibrium import equilibrium
     from .analysis.mobility.loosening import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
@@ -67,7 +67,7 @@ __all__ = [
     "AssemblyError", "BranchEnd", "Builder", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
     "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
     "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
-    "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "description", "equilibrium", "errors",
+    "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "derivatives", "description", "equilibrium", "errors",
     "floating", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
     "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view",
     "without_redundant_constraints", "works",
@@ -89,7 +89,7 @@ _ON_DEMAND = {
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("view",),
-    **{module: (module,) for module in ("control", "floating", "interop", "mechanisms", "results", "rolling", "works")},
+    **{module: (module,) for module in ("control", "derivatives", "floating", "interop", "mechanisms", "results", "rolling", "works")},
 }
 
 

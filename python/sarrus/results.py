@@ -6,6 +6,7 @@ from .analysis.linear_algebra import FreeMotions
 from .analysis.linearization import Linearization, Modes
 from .analysis.mobility.map import MobilityMap
 from .analysis.mobility.report import ActuationMobility, Mobility
+from .dynamics.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .dynamics.loop_operations import JointStates, LoopReactions
 from .dynamics.operations import Constraint, Joint, Kinematics
 from .floating.partition import EndPoint, FreeFloatingForm
@@ -20,7 +21,7 @@ from .works.reduced import ReducedForm
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "FreeFloatingForm", "FreeFloatingMotion",
-    "FreeMotions", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
+    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
+    "FreeMotions", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
     "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "View",
 ]  # fmt: skip

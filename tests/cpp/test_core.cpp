@@ -252,6 +252,7 @@ class States {
                              "preload",
                              "rates",
                              "scale",
+                             "tangent",
                              "gains",
                              "steps"}) {
       const int n = size_of_input(name, t);
@@ -362,10 +363,12 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
   states.know(states.one(find("kinematics"), ExpressedIn::frame, true));
   for (int op = 0; op < operations; ++op) {
     // loops stand open here, and of what nobody can give or move the statics of substructures leave more than rounding
-    if (m.tree().loops.substructures && (op == find("mobility_numbers") || op == find("actuator_efforts"))) continue;
+    const bool statics = op == find("mobility_numbers") || op == find("actuator_efforts") || op == find("loop_jacobian");
+    if (m.tree().loops.substructures && statics) continue;
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
+        if (op == find("equilibrium") && !with_optional) continue;  // once is enough of what costs most
         // rows that depend on q come with every call; a walk of many steps carries rounding far
         if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
         const bool walks = !std::strncmp(infos[op].name, "configuration", 13) || !std::strcmp(infos[op].name, "close");

@@ -66,6 +66,12 @@ class Loads(TypedDict, total=False):
     base_acceleration: ArrayLike | None
 
 
+class BatchTime(BatchOptions, total=False):
+    """And a time (...) [s], where motion is prescribed."""
+
+    time: ArrayLike | None
+
+
 class ReactionOptions(Loads, BatchOptions, total=False):
     """Loads, of a batch."""
 

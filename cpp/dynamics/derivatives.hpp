@@ -1,0 +1,84 @@
+// Derivatives of inverse dynamics, by q, v and a displacement d in the tangent space (nv): after it the configuration is integrate(q, d).
+//
+// The recursion itself runs on numbers that carry their rates along as many directions as R has lanes (simd/dual.hpp), so that all that it
+// knows is in: springs, joints that close loops, friction where it is smooth, wrenches that stay as they are in their frames.
+//
+//   cost    O(bodies) a direction
+#pragma once
+
+#include <algorithm>
+
+#include "configuration.hpp"
+#include "rnea.hpp"
+
+namespace sarrus {
+
+/// A number of one state, and its rates.
+template <class R> using Varied = Dual<double, R>;
+
+/// Displacements (nv), one a lane; null: none.
+template <class R> struct Directions {
+  const R *q = nullptr, *v = nullptr;
+};
+
+/// x with these rates (null: none); null if x is.
+template <class R> const Varied<R>* varied(Arena& arena, int n, const double* x, const R* rate) {
+  if (!x) return nullptr;
+  Varied<R>* both = arena.take<Varied<R>>(n);
+  for (int k = 0; k < n; ++k) both[k] = {x[k], rate ? rate[k] : R(0.0)};
+  return both;
+}
+template <class R> const Varied<R>* varied_configuration(const Tree& tree, Arena& arena, const double* q, const R* d) {
+  if (!d) return varied(arena, tree.nq, q, d);
+  R *here = arena.take<R>(tree.nq), *rate = arena.take<R>(tree.nq);
+  for (int k = 0; k < tree.nq; ++k) here[k] = R(q[k]);
+  coordinate_rate<R>(tree, here, d, rate);
+  return varied<R>(arena, tree.nq, q, rate);
+}
+
+/// What inverse dynamics is given, on the way along these directions.
+template <class R>
+RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<double>& in, const Directions<R>& along) {
+  const R* none = nullptr;
+  const auto constant = [&](int n, const double* x) { return varied(arena, n, x, none); };
+  auto* wrench = arena.take<ExternalWrench<Varied<R>>>(in.wrenches);
+  for (int k = 0; k < in.wrenches; ++k)
+    wrench[k] = {in.wrench[k].link, in.wrench[k].body, in.wrench[k].X, constant(6, in.wrench[k].value)};
+  return {varied_configuration(tree, arena, in.q, along.q), varied(arena, tree.nv, in.v, along.v), constant(tree.nv, in.a),
+          {constant(6, in.ground.velocity), constant(6, in.ground.acceleration)}, in.wrenches, wrench};
+}
+
+/// Calls each(first, count, d) with the unit displacements of all velocities, as many at a time as go side by side.
+template <class R, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
+  for (int first = 0; first < tree.nv; first += width_of<R>) {
+    const Arena::Scope scope(arena);
+    const int count = std::min(width_of<R>, tree.nv - first);
+    R* d = arena.take<R>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) d[k] = R(0.0);
+    for (int l = 0; l < count; ++l) lane(d[first + l], l) = 1.0;
+    each(first, count, d);
+  }
+}
+
+/// Lanes become columns of a matrix that is nv wide.
+template <class R> void store_columns(const Tree& tree, int rows, const R* x, int first, int count, double* out) {
+  for (int i = 0; i < rows; ++i)
+    for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
+}
+
+/// d tau / d q and d tau / d v (nv x nv each); that by a is the mass matrix.
+template <class R>
+void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q, double* by_v) {
+  Varied<R>* tau = arena.take<Varied<R>>(tree.nv);
+  each_direction<R>(tree, arena, [&](int first, int count, const R* d) {
+    R* rate = arena.take<R>(tree.nv);
+    for (const bool of_q : {true, false}) {
+      const Arena::Scope scope(arena);
+      rnea(tree, arena, varied<R>(tree, arena, in, of_q ? Directions<R>{d, nullptr} : Directions<R>{nullptr, d}), tau);
+      for (int k = 0; k < tree.nv; ++k) rate[k] = tau[k].rate;
+      store_columns(tree, tree.nv, rate, first, count, of_q ? by_q : by_v);
+    }
+  });
+}
+
+}  // namespace sarrus

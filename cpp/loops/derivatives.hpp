@@ -1,0 +1,296 @@
+// Derivatives of forward dynamics, loops included. On the way along a direction of the state
+//
+//   [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]
+//
+// with the matrix and the factor of the forward solve; what stands on the right is the rate of inverse dynamics and of the rows, on numbers
+// that carry their rates (dynamics/derivatives.hpp). Right-hand sides go side by side.
+//
+// Rows that depend on each other contradict one another off the loops, so that there no derivative exists. `tangent`: directions stay on
+// them to first order. Changes of v are projected onto the motions that the loops allow, P = 1 - M^-1 J^T (J M^-1 J^T)^+ J, displacements of
+// q likewise by the rows that hold positions, and where q moves along P d, v goes with it by the least kinetic energy that keeps J v = c:
+//
+//   Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc)
+//
+//   cost    O(bodies) and a solve a direction; three of them by q, two by v, one by tau
+#pragma once
+
+#include <optional>
+
+#include "../dynamics/aba.hpp"
+#include "../dynamics/derivatives.hpp"
+#include "../dynamics/ltdl.hpp"
+#include "constrained_dynamics.hpp"
+
+namespace sarrus {
+
+/// (nv x nv) each: accelerations by q, v and tau; the displacements and changes of v that their columns belong to, P; and how v goes with q.
+/// residual (2 x nv): what contradicts, relative, of each column by q and v.
+struct ForwardDerivatives {
+  double *q, *v, *tau, *displacement, *change, *velocity, *residual;
+  static int size(int nv) { return nv * (6 * nv + 2); }
+  static ForwardDerivatives over(int nv, double* out) {
+    const int n = nv * nv;
+    return {out, out + n, out + 2 * n, out + 3 * n, out + 4 * n, out + 5 * n, out + 6 * n};
+  }
+};
+
+/// The equation at one state with its factor, for right-hand sides [forces (nv); rows] side by side.
+template <class R> class SensitivityEquation {
+ public:
+  const double *a, *lambda = nullptr;
+  double error = 0.0;  // of the state itself, relative
+
+  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in) : tree_(tree) {
+    double* acceleration = arena.take<double>(tree.nv);
+    a = acceleration;
+    if (tree.loops.rows + tree.loops.rotor_rows == 0) {
+      aba(tree, arena, AbaInput<double>{in.q, in.v, in.tau, in.wrenches, in.wrench}, acceleration);
+      L_ = arena.take<double>(tree.nv * tree.nv);
+      crba(tree, arena, in.q, L_);
+      factorise(tree, arena, L_);
+      return;
+    }
+    equation_.emplace(loop_equation(tree, arena, in));
+    const LoopSolution<double> solution = solve_tightly(*equation_, arena, equation_->b);
+    all_.emplace(Factored{equation_->solved(), solution.factor});
+    if (in.off) see_gap(*equation_, arena, solution, *in.off);
+    double *multipliers = arena.take<double>(tree.loops.rows), left;
+    least_multipliers(tree, arena, *equation_, solution, multipliers, left);
+    for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
+    lambda = multipliers;
+    error = std::max({solution.error, left, relative_error(*equation_, arena, solution)});
+    hold_positions(arena);
+  }
+
+  int unknowns() const { return tree_.nv + tree_.loops.rows; }
+  /// Blocks of J.
+  const double* J() const { return equation_->matrix.J; }
+  double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
+
+  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. `positions`: by the rows alone
+  /// that hold them.
+  R solve(Arena& arena, const R* b, const R* terms, R* x, bool positions = false) const {
+    const Arena::Scope scope(arena);
+    if (L_) {
+      for (int k = 0; k < tree_.nv; ++k) x[k] = b[k];
+      solve_inward(tree_, L_, x, 1);
+      solve_outward(tree_, L_, x, 1);
+      return R(0.0);
+    }
+    const Factored& by = positions && holding_ ? *holding_ : *all_;
+    const int n = by.matrix.plan.unknowns;
+    const R* lifted;
+    if (equation_->pieces) {
+      lifted = equation_->pieces->lift(tree_, arena, b);
+    } else {
+      R* with_rotors = arena.take<R>(n);
+      for (int k = 0; k < n; ++k) with_rotors[k] = k < unknowns() ? b[k] : R(0.0);
+      lifted = with_rotors;
+    }
+    R* y = arena.take<R>(n);
+    const R left = refined(arena, by, lifted, y);
+    const R* lowered = equation_->pieces ? equation_->pieces->lower(tree_, arena, y) : y;
+    for (int k = 0; k < unknowns(); ++k) x[k] = lowered[k];
+    R size = R(0.0);
+    for (int k = 0; k < tree_.nv; ++k) size += terms[k] * R(equation_->matrix.mobility[k]);
+    for (int r = 0; r < tree_.loops.rows; ++r) size += terms[tree_.nv + r] * R(equation_->matrix.row_weight[r]);
+    return sqrt(left / select(size > R(0.0), size, R(1.0)));
+  }
+
+ private:
+  struct Factored {
+    Saddle<double> matrix;
+    Factor<double> factor;
+  };
+
+  /// A second factor where rows hold velocities only: these give way in it to anything.
+  void hold_positions(Arena& arena) {
+    constexpr double anything = 1e30;
+    const Saddle<double>& matrix = all_->matrix;
+    double* soft = nullptr;
+    for (int i = 0; i < tree_.loops.constraints; ++i) {
+      const Constraint& c = tree_.loops.constraint[i];
+      for (int r = 0; r < c.rows; ++r) {
+        if (visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); })) continue;
+        if (!soft) {
+          soft = arena.take<double>(matrix.rows);
+          for (int k = 0; k < matrix.rows; ++k) soft[k] = matrix.soft ? matrix.soft[k] : 0.0;
+        }
+        soft[c.row + r] = anything / matrix.row_weight[c.row + r];
+      }
+    }
+    if (!soft) return;
+    holding_.emplace(*all_);
+    holding_->matrix.soft = soft;
+    double* mu = arena.take<double>(matrix.rows);
+    for (int k = 0; k < matrix.rows; ++k) mu[k] = tolerances::regularisation / matrix.row_weight[k];
+    const double* epsilon = equation_->pieces ? equation_->pieces->epsilon : equation_->epsilon;
+    holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const double*>(mu));
+  }
+
+  /// Fronts fill registers with the rows of one right-hand side.
+  R refined(Arena& arena, const Factored& by, const R* b, R* y) const {
+    const int n = by.matrix.plan.unknowns;
+    if (!by.matrix.plan.fronts) return refine(by.matrix, arena, by.factor, b, y, tolerances::most_corrections);
+    R left = R(0.0);
+    double *one_b = arena.take<double>(n), *one_y = arena.take<double>(n);
+    for (int l = 0; l < width_of<R>; ++l) {
+      const Arena::Scope scope(arena);
+      for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
+      lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const double*>(one_b), one_y, tolerances::most_corrections);
+      for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
+    }
+    return left;
+  }
+
+  const Tree& tree_;
+  double* L_ = nullptr;
+  std::optional<LoopEquation<double>> equation_;
+  std::optional<Factored> all_, holding_;
+};
+
+/// Right-hand sides, each with the sizes, squared, of what it is the sum of.
+template <class R> struct Sides {
+  R *b, *terms;
+  Sides(Arena& arena, int n) : b(arena.take<R>(n)), terms(arena.take<R>(n)) { clear(n); }
+  void clear(int n) {
+    for (int k = 0; k < n; ++k) b[k] = terms[k] = R(0.0);
+  }
+  SARRUS_INLINE void add(int k, const R& x) { b[k] += x, terms[k] += x * x; }
+};
+
+template <class R> class ForwardSensitivity {
+ public:
+  ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in)
+      : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in) {}
+
+  double error() const { return equation_.error; }
+
+  /// x (unknowns): what the loops allow of d, a displacement or a change of v, in its first nv.
+  void project(const R* d, bool displacement, R* x) const {
+    const Arena::Scope scope(arena_);
+    Sides<R> side(arena_, equation_.unknowns());
+    for (int k = 0; k < tree_.nv; ++k) side.terms[k] = d[k] * d[k] * R(square(equation_.inertia(k)));
+    each_entry(equation_.J(), [&](int row, int column, double entry) SARRUS_INLINED {
+      side.add(tree_.nv + row, d[column] * R(entry));
+    });
+    equation_.solve(arena_, side.b, side.terms, x, displacement);
+    for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
+  }
+
+  /// x (unknowns): Dv, in its first nv, where q moves along d.
+  void follow(const R* d, R* x) const {
+    const Arena::Scope scope(arena_);
+    Sides<R> side(arena_, equation_.unknowns());
+    const R* none = nullptr;
+    const Loops& loops = tree_.loops;
+    const Varied<R> time = in_.time ? *in_.time : 0.0;
+    Varied<R>* J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
+    ConstraintRows<Varied<R>> asked;
+    asked.J = J, asked.target = target;
+    constraint_rows(tree_, arena_,
+                    place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
+                                     varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
+                    asked, 0, loops.constraints);
+    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
+    each_entry(J, [&](int row, int column, const Varied<R>& entry) SARRUS_INLINED {
+      side.add(tree_.nv + row, -entry.rate * R(in_.v[column]));
+    });
+    equation_.solve(arena_, side.b, side.terms, x);
+  }
+
+  /// x (unknowns): Da and -Dlambda along these directions; returns the relative residual.
+  R accelerate(const Directions<R>& along, R* x) const {
+    const Arena::Scope scope(arena_);
+    const Loops& loops = tree_.loops;
+    Sides<R> side(arena_, equation_.unknowns());
+    Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
+    const auto motion = varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
+    const auto work = rnea(tree_, arena_, motion, tau);
+    for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
+    if (loops.rows > 0) add_rows(motion, work, side);
+    return equation_.solve(arena_, side.b, side.terms, x);
+  }
+
+  /// x (unknowns): Da and -Dlambda where these forces change.
+  R push(const R* d, R* x) const {
+    const Arena::Scope scope(arena_);
+    Sides<R> side(arena_, equation_.unknowns());
+    for (int k = 0; k < tree_.nv; ++k) side.add(k, d[k]);
+    return equation_.solve(arena_, side.b, side.terms, x);
+  }
+
+ private:
+  /// DJ^T lambda, and D gamma - DJ a. Of rows between bodies, the bodies' accelerations being those in the motion, what gamma says is gamma - J a.
+  void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, Sides<R>& side) const {
+    const Loops& loops = tree_.loops;
+    const R* none = nullptr;
+    const Varied<R> time = in_.time ? *in_.time : 0.0;
+    LoopState<Varied<R>> state = {motion.q, motion.v, in_.time ? &time : nullptr,
+                                  varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none), nullptr, nullptr, work.link};
+    place(tree_, arena_, work.poses(), work.columns, state);
+    Varied<R>* J = arena_.take<Varied<R>>(loops.entries), *gamma = arena_.take<Varied<R>>(loops.rows);
+    ConstraintRows<Varied<R>> asked;
+    asked.J = J, asked.gamma = gamma;
+    constraint_rows(tree_, arena_, state, asked, 0, loops.constraints);
+    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, gamma[r].rate);
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      const Varied<R>* entry = J + c.entry;
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r, ++entry) {
+          side.add(c.column[k], entry->rate * R(equation_.lambda[c.row + r]));
+          if (c.child < 0) side.add(tree_.nv + c.row + r, -entry->rate * R(equation_.a[c.column[k]]));
+        }
+    }
+  }
+
+  template <class T, class Put> void each_entry(const T* J, Put put) const {
+    for (int i = 0; i < tree_.loops.constraints; ++i) {
+      const Constraint& c = tree_.loops.constraint[i];
+      const T* entry = J + c.entry;
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) put(c.row + r, c.column[k], *entry++);
+    }
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const LoopInput<double>& in_;
+  SensitivityEquation<R> equation_;
+};
+
+/// Returns how far the accelerations themselves may be off, relative, or by what columns along the loops contradict if that is more.
+template <class R>
+double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
+                                    const ForwardDerivatives& out) {
+  const ForwardSensitivity<R> state(tree, arena, in);
+  const int n = tree.nv, unknowns = n + tree.loops.rows;
+  const bool projects = tangent && tree.loops.rows > 0;
+  double worst = 0.0;
+  each_direction<R>(tree, arena, [&](int first, int count, const R* unit) {
+    const auto take = [&] { return arena.take<R>(unknowns); };
+    R *x = take(), *displacement = take(), *change = take(), *with = take();
+    const auto keep = [&](const R* columns, double* to) { store_columns(tree, n, columns, first, count, to); };
+    state.push(unit, x);
+    keep(x, out.tau);
+    for (int k = 0; k < n; ++k) displacement[k] = change[k] = unit[k], with[k] = R(0.0);
+    if (projects) {
+      state.project(unit, true, displacement);
+      state.project(unit, false, change);
+      state.follow(displacement, with);
+    }
+    keep(displacement, out.displacement), keep(change, out.change), keep(with, out.velocity);
+    const R by_q = state.accelerate({displacement, projects ? with : nullptr}, x);
+    keep(x, out.q);
+    const R by_v = state.accelerate({nullptr, change}, x);
+    keep(x, out.v);
+    for (int l = 0; l < count; ++l) {
+      out.residual[first + l] = lane(by_q, l), out.residual[n + first + l] = lane(by_v, l);
+      if (projects) worst = std::max({worst, lane(by_q, l), lane(by_v, l)});
+    }
+  });
+  return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();
+}
+
+}  // namespace sarrus

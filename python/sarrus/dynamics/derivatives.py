@@ -1,0 +1,195 @@
+"""Derivatives of the equations of motion by a state, exact, loops included: the core's recursions on numbers that carry their rates."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, checked_truth
+from .._showing import Brief
+from ..errors import ModelWarning, StateError
+from .loop_operations import LoopFunctions
+from .operations import _undeclared
+from .options import BatchTime, ReactionOptions, Wrenches, shows_options
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+_inverse = _undeclared("inverse_dynamics_derivatives")
+_forward = _undeclared("forward_dynamics_derivatives")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InverseDynamicsDerivatives(Brief):
+    """How the generalised force that a motion of the tree needs changes with it: d tau = q dq + v dv + a da.
+
+    Attributes
+    ----------
+    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    v, a : (..., nv, nv) by the velocity and by the acceleration; the second is the mass matrix
+    parameters : (..., nv, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    parameters: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ForwardDynamicsDerivatives(Brief):
+    """How the acceleration changes with a state: da = q dq + v dv + tau dtau.
+
+    With loops, and ``along="tangent"``, a column belongs to the displacement that the loops allow of a unit one, with the velocity going
+    with it so that it satisfies them: q and v are then exact for displacements and velocities that the loops allow.
+
+    Attributes
+    ----------
+    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    v, tau : (..., nv, nv) by the velocity and by the generalised force; the second is symmetric
+    displacement : (..., nv, nv) the displacements that the columns of q belong to: unit ones, or of these what the rows that hold
+        positions leave, by least kinetic energy
+    change : (..., nv, nv) the changes of the velocity that the columns of v belong to, likewise of all rows
+    velocity : (..., nv, nv) by how much v goes with the columns of q; zero without loops
+    residual_q, residual_v : (..., nv) what contradicts, relative, of each column: rounding where there is a derivative
+    """
+
+    q: Array
+    v: Array
+    tau: Array
+    displacement: Array
+    change: Array
+    velocity: Array
+    residual_q: Array
+    residual_v: Array
+
+
+@shows_options
+def inverse_dynamics(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[ReactionOptions]
+) -> Any:
+    """Derivatives of :meth:`~sarrus.Mechanism.inverse_dynamics` of the tree, all loops open, by motion and by inertial parameters.
+
+    Wrenches stay as they are in the axes of their frames. Coulomb friction counts as constant: where a joint that has some stands still, a
+    warning says so.
+
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv)
+    wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Returns
+    -------
+    InverseDynamicsDerivatives
+
+    References
+    ----------
+    Singh, Russell and Wensing 2022; Carpentier and Mansard 2018: the same by formulas.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)  # hangs along -z
+    >>> D = sarrus.derivatives.inverse_dynamics(pendulum, [0.0], [0.0], [0.0])
+    >>> D.q.round(3), D.a  # m g l and m l^2
+    (array([[9.81]]), array([[0.5]]))
+    """
+    told = checked_truth("return_status", options.pop("return_status", False))
+    by_state, *status = _ask(_inverse, robot, q, v, a, return_status=told, **options)
+    others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
+    _warn_of_friction(robot, q, v, None)
+    M, parameters = robot.mass_matrix(q, **others)[0], robot.regressor(q, v, a, **others)[0]
+    answer = InverseDynamicsDerivatives(by_state[..., 0, :, :], by_state[..., 1, :, :], M, parameters)
+    return (answer, *status) if told else answer
+
+
+@shows_options
+def forward_dynamics(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
+    along: Literal["tangent", "any"] = "tangent", check: bool = True, **options: Unpack[BatchTime],
+) -> Any:  # fmt: skip
+    """Derivatives of :meth:`~sarrus.Mechanism.forward_dynamics`, loops included, by q, v and tau in coordinates of the tree.
+
+    Rows of overconstrained mechanisms contradict one another off the loops, where there is no derivative: `along` says which directions are
+    meant. Wrenches stay as they are in the axes of their frames, tau as it is in the coordinates of the tree. Coulomb friction counts as
+    constant: where a joint that has some stands still, a warning says so.
+
+    Parameters
+    ----------
+    q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
+    along : "tangent" for those that the loops allow; "any" for all, off the loops too, as if rows were never dependent: then
+        `residual_q` and `residual_v` say which columns exist
+    wrenches, check : as in :meth:`~sarrus.Mechanism.forward_dynamics`
+    time : (...) [s], where motion is prescribed; it stays as it is
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Returns
+    -------
+    ForwardDynamicsDerivatives
+
+    Raises
+    ------
+    StateError
+        There is no derivative: the position is singular, or the state is off the loops. Rows of the constraints are a function of q whose
+        rate nobody knows.
+
+    References
+    ----------
+    Carpentier and Mansard 2018, eq. 6; with loops, the rate of van der Merwe 1995, eqs 5.22-5.33.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> q = robot.assemble()
+    >>> v = robot.project_velocity(q, [2.0, 0.0, 0.0])
+    >>> D = sarrus.derivatives.forward_dynamics(robot, q, v, np.zeros(3))
+    >>> h = 1e-6 * v  # a little along the motion
+    >>> q1 = robot.project_configuration(robot.integrate(q, h))
+    >>> moved = robot.forward_dynamics(q1, robot.project_velocity(q1, v), np.zeros(3)) - robot.forward_dynamics(q, v, np.zeros(3))
+    >>> bool(abs(moved - D.q @ h).max() < 1e-8)
+    True
+    """
+    if along not in ("tangent", "any"):
+        raise ValueError(f"along must be 'tangent' or 'any'; got {along!r}")
+    if robot._asks_for_rows:
+        raise StateError("rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack")
+    told = checked_truth("return_status", options.pop("return_status", False))
+    tangent = float(along == "tangent")
+    how: dict[str, Any] = {"tangent": tangent, "wrenches": wrenches, "check": check}
+    answer, *status = _ask(_forward, robot, q, v, tau, return_status=told, **how, **options)
+    _warn_of_friction(robot, q, v, options.get("time"))
+    n = robot.nv
+    matrices = answer[..., : 6 * n * n].reshape(*answer.shape[:-1], 6, n, n)
+    residual = answer[..., 6 * n * n :].reshape(*answer.shape[:-1], 2, n)
+    parts = [matrices[..., k, :, :].copy() for k in range(6)] + [residual[..., k, :].copy() for k in range(2)]
+    derivatives = ForwardDynamicsDerivatives(*parts)
+    return (derivatives, *status) if told else derivatives
+
+
+def _ask(function: Any, robot: LoopFunctions, *state: ArrayLike, return_status: bool, **options: Any) -> tuple[Any, ...]:
+    answer = function(robot, *state, return_status=return_status, **options)
+    return answer if return_status else (answer,)
+
+
+def _warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
+    rough = {name: j for name, j in robot._joints.items() if np.any(np.asarray(j.type.friction) > 0.0)}
+    if not rough:
+        return
+    v = np.asarray(v, dtype=float)
+    rest = 1e-14 * abs(v).max(axis=-1, initial=0.0)[..., None]
+    closing = any(j.closes_loop for j in rough.values())
+    of_all = robot.joint_states(q, v, time=time, return_status=True)[0].v if closing else {}
+    for name, j in rough.items():
+        velocity = of_all[name] if j.closes_loop else v[..., j.v_slice]
+        if np.any((abs(velocity) <= rest) & (np.asarray(j.type.friction) > 0.0)):
+            fault = f"joint '{name}' stands still and has Coulomb friction, which jumps there"
+            warnings.warn(f"{fault}: the derivatives leave it out", ModelWarning, stacklevel=3)
+            return
