@@ -207,6 +207,14 @@ ROWS = {
     "potential_energy": Row(q, why="its zero is where the world's origin is: test_laws.py"),
     "poe_factors": Row(qv, why="tests/api/analysis", of=("pendulum", "four-bar"), tree=True),
     "omega": Row(qf, "acc /wrench", tree=True),
+    "derivatives.inverse_dynamics": Row(
+        qva, {"q": "tau /step", "v": "tau /v", "a": "tau /acc"}, tree=True, of=("pendulum", "four-bar", "floating")
+    ),
+    "derivatives.forward_dynamics": Row(
+        lambda c: (c.q, c.v, c.tau),
+        {"q": "acc /step", "v": "acc /v", "tau": "acc /tau", "displacement": "v /v", "velocity": "v /step"},
+        tree=True,
+    ),
     # loops
     "constraint_jacobian": Row(q, "rows /step", tree=True, of=LOOPS),
     "constraint_jacobian_derivative": Row(qv, "rows /step /s", tree=True, of=LOOPS),
@@ -264,6 +272,7 @@ ROWS = {
 
 
 OF_A_ROBOT = (sarrus.works, sarrus.floating)  # modules of functions whose first argument is a mechanism
+BY_MODULE = {"derivatives": sarrus.derivatives}  # and those whose functions are called as the methods that they are of
 
 
 def functions():
@@ -272,6 +281,8 @@ def functions():
     found = {name: f for name, f in methods.items() if callable(f)}
     for module in OF_A_ROBOT:
         found |= {name: getattr(module, name) for name in module.__all__}
+    for home, module in BY_MODULE.items():
+        found |= {f"{home}.{name}": getattr(module, name) for name in module.__all__}
     return found
 
 
@@ -282,6 +293,9 @@ def public():
 
 def of(robot, name):
     """The function of that name, of a mechanism, or of an oracle, which has them all as methods."""
+    module, _, short = name.rpartition(".")
+    if module:
+        return functools.partial(getattr(BY_MODULE[module], short), robot)
     home = next((m for m in OF_A_ROBOT if name in m.__all__ and isinstance(robot, sarrus.Mechanism)), None)
     return functools.partial(getattr(home, name), robot) if home else getattr(robot, name)
 

@@ -87,11 +87,12 @@ template <class T> Force<T> loop_joint_force(const LoopMotion& joint, const Loop
     const Force<T>& psi = read.psi[i];
     T size = T(0.0);
     for (int j = 0; j < 3; ++j) size += abs(psi.angular(j)) * m.size.angular(j) + abs(psi.linear(j)) * m.size.linear(j);
-    const T v = select(abs(read.v[i]) > size * T(1e-14), read.v[i], T(0.0));  // the rounding of a difference is rest
-    PassiveTerms terms = joint.terms[i];
-    if (!dry) terms.friction = 0.0;
-    const T needed =
-        joint_force(terms, read.q, v, ball(i < 3 ? i : 2)) + T(terms.armature) * (dot(m.A, psi) - dot(read.bias, psi));
+    PassiveTerms smooth = joint.terms[i];
+    smooth.friction = 0.0;
+    T needed =
+        joint_force(smooth, read.q, read.v[i], ball(i < 3 ? i : 2)) + T(smooth.armature) * (dot(m.A, psi) - dot(read.bias, psi));
+    if (dry)  // the rounding of a difference is rest
+      needed += T(joint.terms[i].friction) * select(abs(read.v[i]) > size * T(1e-14), sign(read.v[i]), T(0.0));
     f -= psi * needed;
   }
   return f;

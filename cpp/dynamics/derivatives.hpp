@@ -44,8 +44,12 @@ RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<doub
   auto* wrench = arena.take<ExternalWrench<Varied<R>>>(in.wrenches);
   for (int k = 0; k < in.wrenches; ++k)
     wrench[k] = {in.wrench[k].link, in.wrench[k].body, in.wrench[k].X, constant(6, in.wrench[k].value)};
-  return {varied_configuration(tree, arena, in.q, along.q), varied(arena, tree.nv, in.v, along.v), constant(tree.nv, in.a),
-          {constant(6, in.ground.velocity), constant(6, in.ground.acceleration)}, in.wrenches, wrench};
+  return {varied_configuration(tree, arena, in.q, along.q),
+          varied(arena, tree.nv, in.v, along.v),
+          constant(tree.nv, in.a),
+          {constant(6, in.ground.velocity), constant(6, in.ground.acceleration)},
+          in.wrenches,
+          wrench};
 }
 
 /// Calls each(first, count, d) with the unit displacements of all velocities, as many at a time as go side by side.

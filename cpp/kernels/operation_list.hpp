@@ -110,7 +110,7 @@ enum Fact : unsigned {
   X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \
   X(loop_jacobian, "q time? pfaffian_values?", "6u", at_frame)
 
-#define SARRUS_DERIVATIVE_OPERATIONS(X)                                                           \
+#define SARRUS_DERIVATIVE_OPERATIONS(X)                                                            \
   X(inverse_dynamics_derivatives, "q v a base_velocity? base_acceleration?", "2vv", loads | dense) \
   X(forward_dynamics_derivatives, "q v tau tangent time? pfaffian_values?", "D",                   \
     loads | divides | on_loops | checks_loops | dense)

@@ -58,7 +58,9 @@ template <class R> class SensitivityEquation {
     least_multipliers(tree, arena, *equation_, solution, multipliers, left);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
     lambda = multipliers;
-    error = std::max({solution.error, left, relative_error(*equation_, arena, solution)});
+    error = std::max(solution.error, left);
+    if (relative_error(*equation_, arena, solution) > tolerances::differentiable)
+      error = std::max(error, tolerances::contradiction);
     hold_positions(arena);
   }
 
@@ -171,9 +173,8 @@ template <class R> class ForwardSensitivity {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
     for (int k = 0; k < tree_.nv; ++k) side.terms[k] = d[k] * d[k] * R(square(equation_.inertia(k)));
-    each_entry(equation_.J(), [&](int row, int column, double entry) SARRUS_INLINED {
-      side.add(tree_.nv + row, d[column] * R(entry));
-    });
+    each_entry(equation_.J(),
+               [&](int row, int column, double entry) SARRUS_INLINED { side.add(tree_.nv + row, d[column] * R(entry)); });
     equation_.solve(arena_, side.b, side.terms, x, displacement);
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
@@ -185,7 +186,7 @@ template <class R> class ForwardSensitivity {
     const R* none = nullptr;
     const Loops& loops = tree_.loops;
     const Varied<R> time = in_.time ? *in_.time : 0.0;
-    Varied<R>* J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
+    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
     ConstraintRows<Varied<R>> asked;
     asked.J = J, asked.target = target;
     constraint_rows(tree_, arena_,
@@ -193,9 +194,8 @@ template <class R> class ForwardSensitivity {
                                      varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
                     asked, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
-    each_entry(J, [&](int row, int column, const Varied<R>& entry) SARRUS_INLINED {
-      side.add(tree_.nv + row, -entry.rate * R(in_.v[column]));
-    });
+    each_entry(J, [&](int row, int column, const Varied<R>& entry)
+                      SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
     equation_.solve(arena_, side.b, side.terms, x);
   }
 
@@ -205,7 +205,8 @@ template <class R> class ForwardSensitivity {
     const Loops& loops = tree_.loops;
     Sides<R> side(arena_, equation_.unknowns());
     Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
-    const auto motion = varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
+    const auto motion =
+        varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
     const auto work = rnea(tree_, arena_, motion, tau);
     for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
     if (loops.rows > 0) add_rows(motion, work, side);
@@ -226,10 +227,11 @@ template <class R> class ForwardSensitivity {
     const Loops& loops = tree_.loops;
     const R* none = nullptr;
     const Varied<R> time = in_.time ? *in_.time : 0.0;
-    LoopState<Varied<R>> state = {motion.q, motion.v, in_.time ? &time : nullptr,
-                                  varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none), nullptr, nullptr, work.link};
+    LoopState<Varied<R>> state = {
+        motion.q, motion.v, in_.time ? &time : nullptr, varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none), nullptr,
+        nullptr,  work.link};
     place(tree_, arena_, work.poses(), work.columns, state);
-    Varied<R>* J = arena_.take<Varied<R>>(loops.entries), *gamma = arena_.take<Varied<R>>(loops.rows);
+    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *gamma = arena_.take<Varied<R>>(loops.rows);
     ConstraintRows<Varied<R>> asked;
     asked.J = J, asked.gamma = gamma;
     constraint_rows(tree_, arena_, state, asked, 0, loops.constraints);

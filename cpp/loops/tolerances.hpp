@@ -90,5 +90,8 @@ constexpr double contradiction = 1e-6;
 /// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
 constexpr double unresolved = 1e-12;
+/// Where accelerations are off by more than that, relative, because rounding at this distance from a singular position makes it so, their
+/// derivatives are off by a millionth: they grow by the distance once more.
+constexpr double differentiable = 1e-11;
 
 }  // namespace sarrus::tolerances

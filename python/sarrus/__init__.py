@@ -89,7 +89,10 @@ _ON_DEMAND = {
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("view",),
-    **{module: (module,) for module in ("control", "derivatives", "floating", "interop", "mechanisms", "results", "rolling", "works")},
+    **{
+        module: (module,)
+        for module in ("control", "derivatives", "floating", "interop", "mechanisms", "results", "rolling", "works")
+    },
 }
 
 

@@ -4,8 +4,9 @@ Deviations of the configuration are velocities, q = integrate(q0, G y), in as ma
 deviations of the velocity v are W u, in as many as all rows leave free: rows that hold velocities only (rolling, Pfaffian) take away from the
 second. Near a motion at v a deviation d moves on at d-dot = dv + [d, v], the bracket being that of the joints whose velocities are no rates.
 
-The rates of y and u are differences of the core's forward dynamics between states that satisfy every row, all in one batch, extrapolated
-by Richardson's rule with the step of which each entry is surest (Ridders 1982).
+The rates of y and u are the exact derivatives of forward dynamics along the loops. Where there are none (rows that are a function of q, of
+which nobody knows the rate; singular positions) they are differences of the core's forward dynamics between states that satisfy every row,
+all in one batch, extrapolated by Richardson's rule with the step of which each entry is surest (Ridders 1982).
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array, checked_count, checked_number, real_rows
+from .._core import Status
 from .._showing import Brief
+from ..dynamics.derivatives import forward_dynamics as forward_dynamics_derivatives
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import TimeOptions, Wrenches
 from ..errors import ModelWarning, StateError
@@ -103,7 +107,7 @@ class Linearization(Brief):
     B : (..., k + m, nu) of the efforts of the actuated joints
     E : (..., k + m, nv) of any generalised force d: a wrench on a frame is d = J^T wrench
     rate : (..., k + m) of x along the motion itself, the velocities and accelerations: its second half is zero in steady motion
-    error : (..., k + m, k + m) by how much the entries of A may be off, estimated
+    error : (..., k + m, k + m) by how much the entries of A may be off, estimated: zero where they are exact derivatives, to rounding
     configuration_basis, velocity_basis : G (..., nv, k), W (..., nv, m): deviations G y of the configuration and, y being zero, W u of v
     q, time : where
     mechanism : of which it is
@@ -187,7 +191,7 @@ def linearize(
     Warns
     -----
     ModelWarning
-        The differences disagree by more than 1e-5 of the largest entry of A: motion is not smooth here, or changes within milliradians.
+        Where A is made of differences: they disagree by more than 1e-5 of the largest entry of A: motion is not smooth here, or changes within milliradians.
 
     References
     ----------
@@ -223,31 +227,13 @@ def linearize(
     all_names = tuple(velocity_names(robot)[k] for k in columns)
     G = np.broadcast_to(_dependence(free_q, E_q, all_names), (*lead, robot.nv, len(columns)))
 
-    # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
-    step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
-    slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(robot.joint(name).type) for name in robot.joints)])
-    unit = np.where(slides, characteristic_length(robot.description), 1.0)
-    fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
-    reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
-    k, m, here = len(columns), len(names), (..., None, None, None, slice(None))
-    away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, robot.nv))], axis=-2)
-    away_v = np.concatenate([np.zeros((*lead, k, robot.nv)), transposed(W * reach_v)], axis=-2)
-    q_near = robot.integrate(q[here], step * away_q[..., None, None, :, :])
-    v_near = v[here] + step * away_v[..., None, None, :, :]
-    at: TimeOptions = {
-        "time": None if time is None else np.asarray(time, dtype=float)[..., None, None, None],
-        "return_status": True,
-    }
-    if robot.nc:
-        q_near = robot._configuration_plain(q_near, None, **at)[0]
-        v_near = robot._least_motion(q_near, v_near, None, 1.0 - E_v.sum(axis=0), **at)[0]
-    forces = np.zeros(robot.nv) if tau is None else np.asarray(tau, dtype=float)[here]
-    pushes = wrenches and {frame: np.asarray(w, dtype=float)[here] for frame, w in wrenches.items()}
-    a_near = robot.forward_dynamics(q_near, v_near, forces, wrenches=pushes, **at)[0]
-    rates = np.concatenate([v_near @ E_q.T, a_near @ E_v.T], axis=-1)
-    reach = np.concatenate([reach_q, reach_v], axis=-1)
-    slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
-    A, error = transposed(slope) / reach, transposed(error) / reach
+    forces = np.zeros(robot.nv) if tau is None else np.asarray(tau, dtype=np.float64)
+    near = _Near(robot, q, v, forces, wrenches, time, E_q, E_v, np.asarray(G), np.asarray(W))
+    A = near.derivatives()
+    error = np.zeros_like(A) if A is not None else A
+    if A is None:
+        A, error = near.differences()
+    k = len(columns)
     moved = robot._bracket(transposed(G), v[..., None, :], return_status=True)[0]
     A[..., :k, :k] += transposed(moved @ E_q.T)
     _is_sure(robot, A, error, all_names)
@@ -256,6 +242,70 @@ def linearize(
     S = actuation_matrix(robot, q) if robot.actuated else np.zeros((robot.nv, 0))
     rate = np.concatenate([applied(E_q, v), applied(E_v, a)], axis=-1)
     return Linearization(all_names, names, A, E @ S, E, rate, error, G, W, q, time, robot)
+
+
+@dataclass(frozen=True, eq=False)
+class _Near:
+    """A state, and the deviations y and u from it: d = G y, and W u of v, with E_q G = 1 and E_v W = 1."""
+
+    robot: LoopFunctions
+    q: Array
+    v: Array
+    tau: Array
+    wrenches: Wrenches | None
+    time: ArrayLike | None
+    E_q: Array
+    E_v: Array
+    G: Array
+    W: Array
+
+    def derivatives(self) -> Array | None:
+        """[E_q v; E_v a] by y and u, exact; None where a state of the batch that has an acceleration has no derivative.
+
+        With q along G y the velocity goes so that the rows allow it and E_v v stays: by the least kinetic energy, and back along W.
+        """
+        robot, G, W = self.robot, self.G, self.W
+        if robot._asks_for_rows:
+            return None
+        how: dict[str, Any] = {"wrenches": self.wrenches, "time": self.time, "return_status": True}
+        D, status = forward_dynamics_derivatives(robot, self.q, self.v, self.tau, **how)
+        if np.any(status > Status.UNSOUND):
+            return None
+        v_y = D.velocity @ G
+        back = self.E_v @ v_y
+        v_y = v_y - W @ back
+        a_u = D.v @ W
+        a_y = D.q @ G - a_u @ back
+        top = np.concatenate([self.E_q @ v_y, self.E_q @ W], axis=-1)
+        return np.concatenate([top, np.concatenate([self.E_v @ a_y, self.E_v @ a_u], axis=-1)], axis=-2)
+
+    def differences(self) -> tuple[Array, Array]:
+        """The same by differences, and by how much they may be off."""
+        robot, q, v, G, W, time = self.robot, self.q, self.v, self.G, self.W, self.time
+        lead, k, m, here = q.shape[:-1], G.shape[-1], W.shape[-1], (..., None, None, None, slice(None))
+        # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
+        step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
+        slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(robot.joint(name).type) for name in robot.joints)])
+        unit = np.where(slides, characteristic_length(robot.description), 1.0)
+        fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
+        reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
+        away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, robot.nv))], axis=-2)
+        away_v = np.concatenate([np.zeros((*lead, k, robot.nv)), transposed(W * reach_v)], axis=-2)
+        q_near = robot.integrate(q[here], step * away_q[..., None, None, :, :])
+        v_near = v[here] + step * away_v[..., None, None, :, :]
+        at: TimeOptions = {
+            "time": None if time is None else np.asarray(time, dtype=float)[..., None, None, None],
+            "return_status": True,
+        }
+        if robot.nc:
+            q_near = robot._configuration_plain(q_near, None, **at)[0]
+            v_near = robot._least_motion(q_near, v_near, None, 1.0 - self.E_v.sum(axis=0), **at)[0]
+        pushes = self.wrenches and {frame: np.asarray(w, dtype=float)[here] for frame, w in self.wrenches.items()}
+        a_near = robot.forward_dynamics(q_near, v_near, self.tau[here], wrenches=pushes, **at)[0]
+        rates = np.concatenate([v_near @ self.E_q.T, a_near @ self.E_v.T], axis=-1)
+        reach = np.concatenate([reach_q, reach_v], axis=-1)
+        slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
+        return transposed(slope) / reach, transposed(error) / reach
 
 
 def _moves_where_friction_is(robot: LoopFunctions, q: Array, v: Array, time: ArrayLike | None) -> None:

@@ -100,6 +100,7 @@ def inverse_dynamics(
     >>> D.q.round(3), D.a  # m g l and m l^2
     (array([[9.81]]), array([[0.5]]))
     """
+    _checked(robot)
     told = checked_truth("return_status", options.pop("return_status", False))
     by_state, *status = _ask(_inverse, robot, q, v, a, return_status=told, **options)
     others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
@@ -157,10 +158,13 @@ def forward_dynamics(
     >>> bool(abs(moved - D.q @ h).max() < 1e-8)
     True
     """
-    if along not in ("tangent", "any"):
+    _checked(robot)
+    if not isinstance(along, str) or along not in ("tangent", "any"):  # type: ignore[redundant-expr]
         raise ValueError(f"along must be 'tangent' or 'any'; got {along!r}")
     if robot._asks_for_rows:
-        raise StateError("rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack")
+        raise StateError(
+            "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"
+        )
     told = checked_truth("return_status", options.pop("return_status", False))
     tangent = float(along == "tangent")
     how: dict[str, Any] = {"tangent": tangent, "wrenches": wrenches, "check": check}
@@ -174,7 +178,14 @@ def forward_dynamics(
     return (derivatives, *status) if told else derivatives
 
 
-def _ask(function: Any, robot: LoopFunctions, *state: ArrayLike, return_status: bool, **options: Any) -> tuple[Any, ...]:
+def _checked(robot: LoopFunctions) -> None:
+    if not isinstance(robot, LoopFunctions):
+        raise TypeError(f"robot must be a Mechanism; got {robot!r}")
+
+
+def _ask(
+    function: Any, robot: LoopFunctions, *state: ArrayLike, return_status: bool, **options: Any
+) -> tuple[Any, ...]:
     answer = function(robot, *state, return_status=return_status, **options)
     return answer if return_status else (answer,)
 

@@ -491,9 +491,10 @@ def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]
 # ---- what a status means ---------------------------------------------------------------------------------------------
 
 
+DERIVATIVES = "derivatives.forward_dynamics"
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
-    "joint_loads": "joint_wrenches", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
+    "joint_loads": "joint_wrenches", "forward_dynamics_derivatives": DERIVATIVES, "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
 VELOCITIES = ("project_velocity", "impact")  # take velocities that the loops need not allow
 
@@ -513,6 +514,16 @@ def explain(
     raise StateError(
         f"{operation} does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
         f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther"
+    )
+
+
+def status_of_motion(mechanism: LoopFunctions, arguments: dict[str, Any]) -> int:
+    """Of forward dynamics at the same state."""
+    state = {name: arguments.get(name) for name in ("wrenches", "time", "pfaffian_values")}
+    return int(
+        mechanism.forward_dynamics(
+            arguments["q"], arguments["v"], arguments["tau"], check=False, return_status=True, **cast(Any, state)
+        )[1]
     )
 
 
@@ -547,7 +558,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         specs = [c.spec for c in mechanism._constraints.values() if isinstance(c.spec, TargetSpec)]
         held += [f"'{spec.joint or spec.frame}'" for spec in specs]
         operation, what = f"this motion of {', '.join(held) or 'nothing'}", "motion of the others"
-    elif operation in ("forward_dynamics", "constrained_motion", "reference_member"):
+    elif operation in ("forward_dynamics", "constrained_motion", "reference_member", DERIVATIVES):
         required, what = mechanism.constraint_bias(q, arguments["v"], **besides), "acceleration"
     else:
         required, what = mechanism.constraint_velocity(q, **besides), "velocity"
@@ -556,6 +567,11 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
                 f"{operation} has no answer: this configuration is so near to a singular one that rounding decides which velocities "
                 "the constraints allow; a little away from there they tell"
             )
+    if operation == DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
+        raise StateError(
+            f"{operation} has no answer: the constraints allow displacements here along which they contradict one another; the position is "
+            "singular, and the acceleration has no derivative"
+        )
     name, left = _worst(mechanism, required - J @ np.linalg.lstsq(J, required, rcond=1e-9)[0], 2)
     raise StateError(
         f"{operation} has no answer: no {what} satisfies all constraints in this state; they contradict one another, "

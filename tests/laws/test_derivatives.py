@@ -1,0 +1,291 @@
+"""Derivatives of the equations of motion are what differences of independent oracles come to, and do not depend on what the library chooses."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from tests.effort import examples
+from tests.laws.test_choice_laws import recut
+from tests.oracles import Dense
+from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms
+from tests.random_mechanisms import mechanisms, random_state, seeds
+
+D = sarrus.derivatives
+SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
+# of oracles in extended precision: truncation h^4, and rounding 1e-19 / h
+STEP, DIGITS = 1e-4, 1e-9
+# of the core's own functions, which round to 1e-15 or 1e-13 / h where loops are ill-conditioned
+NEAR = 1e-7
+
+
+def slope(f, h=STEP):
+    """f'(0) by central differences of fourth order."""
+    return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
+
+
+def columns(f, directions):
+    """A column for each of the directions (nv, k)."""
+    slopes = [slope(lambda s, d=d: f(s * d)) for d in directions.T]
+    return np.stack(slopes, axis=-1) if slopes else np.zeros((0, 0))
+
+
+def assert_close(found, wanted, digits=DIGITS):
+    wanted = np.asarray(wanted, dtype=np.float64)
+    assert_allclose(found, wanted, rtol=0, atol=digits * max(1.0, np.abs(wanted).max(initial=0.0)))
+
+
+# ---- trees -----------------------------------------------------------------------------------------------------------
+
+
+@examples(15)
+@given(mechanisms(springs=True, friction=True, armature=True), seeds())
+def test_inverse_dynamics(robot, seed):
+    rng = np.random.default_rng(seed)
+    q, v, a = random_state(robot, rng)
+    one = np.eye(robot.nv)
+    oracle = Dense(robot.description, dtype=np.longdouble)
+    found = D.inverse_dynamics(robot, q, v, a)
+    assert_close(found.q, columns(lambda d: oracle.inverse_dynamics(oracle.integrate(q, d), v, a), one))
+    assert_close(found.v, columns(lambda d: oracle.inverse_dynamics(q, v + d, a), one))
+    assert_close(found.a, columns(lambda d: oracle.inverse_dynamics(q, v, a + d), one))
+    assert found.parameters.shape == (robot.nv, 10 * len(robot.bodies))
+
+
+@examples(10)
+@given(mechanisms(springs=True), seeds())
+def test_under_wrenches_on_ground_that_moves(robot, seed):
+    rng = np.random.default_rng(seed)
+    q, v, a = random_state(robot, rng)
+    body = rng.choice(robot.bodies)
+    loads = {
+        "wrenches": {body: rng.normal(size=6)},
+        "base_velocity": rng.normal(size=6),
+        "base_acceleration": rng.normal(size=6),
+    }
+    found = D.inverse_dynamics(robot, q, v, a, **loads)
+    one = np.eye(robot.nv)
+    assert_close(found.q, columns(lambda d: robot.inverse_dynamics(robot.integrate(q, d), v, a, **loads), one), NEAR)
+    assert_close(found.v, columns(lambda d: robot.inverse_dynamics(q, v + d, a, **loads), one), NEAR)
+    tau, pushed = rng.normal(size=robot.nv), {"wrenches": loads["wrenches"]}
+    found = D.forward_dynamics(robot, q, v, tau, **pushed)
+    assert_close(found.q, columns(lambda d: robot.forward_dynamics(robot.integrate(q, d), v, tau, **pushed), one), NEAR)
+
+
+@examples(15)
+@given(mechanisms(springs=True, armature=True), seeds())
+def test_forward_dynamics_of_trees(robot, seed):
+    """M^-1 times the derivatives of inverse dynamics, negative."""
+    rng = np.random.default_rng(seed)
+    q, v, tau = random_state(robot, rng)
+    a = robot.forward_dynamics(q, v, tau)
+    found, inverse, M = D.forward_dynamics(robot, q, v, tau), D.inverse_dynamics(robot, q, v, a), robot.mass_matrix(q)
+    size = np.linalg.cond(M) * 1e-15 if robot.nv else 0.0
+    for column, needs in ((found.q, inverse.q), (found.v, inverse.v), (-found.tau, np.eye(robot.nv))):
+        assert_close(M @ column, -needs, 1e-9 + size)
+    assert_array_equal(found.displacement, np.eye(robot.nv))
+    assert_array_equal(found.velocity, 0)
+
+
+# ---- closed mechanisms -----------------------------------------------------------------------------------------------
+
+
+@examples(15)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
+def test_forward_dynamics_of_closed_mechanisms(closed, seed):
+    """Every kind of constraint and closing joint, in motion, against the oracle in extended precision along the loops."""
+    robot, (q, v, tau, time), oracle = closed.robot, closed.state, closed.precise
+    found = D.forward_dynamics(robot, q, v, tau, time=time)
+    J = robot.constraint_jacobian(q, time=time)
+    held = [row for c in robot.constraints for row in robot.constraint(c).holonomic]
+    assert_allclose(J[held] @ found.displacement, 0, atol=1e-9)
+    assert_allclose(J @ found.change, 0, atol=1e-9)
+    assert_allclose(found.tau, found.tau.T, atol=1e-10 * np.abs(found.tau).max(initial=1.0))
+    assert max(found.residual_q.max(initial=0.0), found.residual_v.max(initial=0.0)) < 1e-9
+    for k in range(robot.nv):
+        d, w, u = found.displacement[:, k], found.velocity[:, k], found.change[:, k]
+
+        def along(s, d=d, w=w):
+            return oracle.forward_dynamics(oracle.integrate(q, s * d), v + s * w, tau, time=time)
+
+        assert_close(found.q[:, k], slope(along), 1e-8)
+        assert_close(found.v[:, k], slope(lambda s, u=u: oracle.forward_dynamics(q, v + s * u, tau, time=time)), 1e-8)
+        moved = robot.integrate(q, 1e-5 * d), robot.integrate(q, -1e-5 * d)
+        allowed = [
+            robot.constraint_velocity(x, time=time) - robot.constraint_jacobian(x, time=time) @ (v + s * w)
+            for x, s in zip(moved, (1e-5, -1e-5), strict=True)
+        ]
+        assert_allclose((allowed[0] - allowed[1]) / 2e-5, 0, atol=1e-6 * max(1.0, np.abs(v).max(), np.abs(w).max()))
+
+
+OVERCONSTRAINED = (
+    "bennett",
+    "bricard",
+    "goldberg_5r",
+    "goldberg_6r",
+    "sarrus_linkage",
+    "four_bar",
+    "scissor_lift",
+)
+
+
+@pytest.mark.parametrize("name", OVERCONSTRAINED)
+def test_where_rows_depend_on_each_other(name):
+    robot = getattr(sarrus.mechanisms, name)()
+    rng = np.random.default_rng(0)
+    q = robot.assemble()
+    v, tau = robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+    found = D.forward_dynamics(robot, q, v, tau)
+    assert max(found.residual_q.max(), found.residual_v.max()) < 1e-9
+
+    def along(s, d):
+        there = robot.project_configuration(robot.integrate(q, s * d))
+        return robot.forward_dynamics(there, robot.project_velocity(there, v), tau)
+
+    # where a loop is closed to 1e-14, so are the directions that it leaves
+    assert_close(
+        found.q, np.stack([slope(lambda s, d=d: along(s, d), 1e-3) for d in found.displacement.T], axis=-1), 1e-5
+    )
+
+
+def test_rows_that_contradict_off_the_loops_are_told():
+    robot = sarrus.mechanisms.bennett()
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.ones(robot.nv))
+    found = D.forward_dynamics(robot, q, v, np.zeros(robot.nv), along="any")
+    assert found.residual_q.max() > 1e-3
+    assert_array_equal(found.displacement, np.eye(robot.nv))
+
+
+# ---- what the library chooses ----------------------------------------------------------------------------------------
+
+
+class Bodies:
+    """A closed state as its bodies see it."""
+
+    def __init__(self, closed):
+        self.robot, self.q, self.v, self.zero = closed.robot, closed.q, closed.v, np.zeros(closed.robot.nv)
+        self.a = self.robot.forward_dynamics(self.q, self.v, self.zero, time=closed.time)
+        self.found = D.forward_dynamics(self.robot, self.q, self.v, self.zero, time=closed.time)
+        self.J = self.of(self.robot.jacobian, self.q)
+
+    def of(self, function, *state):
+        bodies = sorted(self.robot.bodies)
+        return np.concatenate([function(*state, body, expressed_in="world_aligned") for body in bodies])
+
+    def motion(self, moved):
+        """The displacement or velocity of the joints that moves the bodies so."""
+        x = np.linalg.lstsq(self.J, moved, rcond=1e-10)[0]
+        assert_allclose(self.J @ x, moved, atol=1e-7 * max(1.0, np.abs(moved).max(initial=0.0)))
+        return x
+
+    def rate(self, d, w, da):
+        """Of the bodies' velocities and accelerations along a change of the joints' positions, velocities and accelerations."""
+
+        def there(s):
+            q, v, a = self.robot.integrate(self.q, s * d), self.v + s * w, self.a + s * da
+            return np.stack([self.of(self.robot.velocity, q, v), self.of(self.robot.acceleration, q, v, a)])
+
+        return slope(there, 1e-3 / max(1.0, np.abs(d).max(initial=0.0)))
+
+    def change(self, d, w):
+        """And how these change by themselves where positions and velocities change."""
+        return self.rate(d, w, self.found.q @ d + self.found.v @ (w - self.found.velocity @ d))
+
+
+@examples(15)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
+def test_joints_that_close_loops_are_a_choice(closed, seed):
+    """A change of the state, told in another tree, changes the accelerations of the bodies by the same."""
+    rng = np.random.default_rng(seed)
+    one, other = Bodies(closed), Bodies(recut(closed, rng))
+    d = one.found.displacement @ rng.normal(size=len(one.v))
+    w = one.found.velocity @ d + one.found.change @ rng.normal(size=len(one.v))
+    faster, wanted = one.change(d, w)
+    d = other.motion(one.J @ d)
+    w = other.motion(faster - other.rate(d, other.zero, other.zero)[0])
+    assert_close(other.change(d, w)[1], wanted, 1e-6)
+
+
+@pytest.mark.parametrize("maker", ["ring", "delta", "four_bar_ladder"])
+@pytest.mark.parametrize("bodies", [1, 3])
+def test_substructures_are_a_choice(maker, bodies):
+    make = getattr(sarrus.mechanisms, maker)
+    description = (make(12) if maker != "delta" else make()).description
+    whole, cut = (sarrus.Mechanism(description, substructures=n) for n in (0, bodies))
+    rng = np.random.default_rng(1)
+    q = whole.assemble()
+    v, tau = whole.project_velocity(q, rng.normal(size=whole.nv)), rng.normal(size=whole.nv)
+    found, wanted = D.forward_dynamics(cut, q, v, tau), D.forward_dynamics(whole, q, v, tau)
+    for field in dataclasses.fields(wanted):
+        if not field.name.startswith("residual"):
+            assert_close(getattr(found, field.name), getattr(wanted, field.name), 1e-8)
+
+
+def test_a_batch_is_its_states():
+    robot = sarrus.mechanisms.stewart()
+    rng = np.random.default_rng(0)
+    q = robot.random(1, 6, closed=True)
+    v = robot.project_velocity(q, rng.normal(size=(6, robot.nv)))
+    tau = rng.normal(size=(6, robot.nv))
+    q[2] = np.nan
+    found, status = D.forward_dynamics(robot, q, v, tau, threads=2, return_status=True)
+    assert_array_equal(status, [0, 0, 1, 0, 0, 0])
+    assert np.isnan(found.q[2]).all()
+    one = D.forward_dynamics(robot, q[4], v[4], tau[4])
+    for field in dataclasses.fields(one):
+        assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
+
+
+# ---- singular positions, and what has no derivative ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("angle", [1e-1, 1e-3, 1e-4])
+def test_near_a_singular_position(angle):
+    """A parallelogram that nearly lies flat moves as its crank, whose equation is I(q) a + I' v^2 / 2 + g(q) = tau, in closed form."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    q = robot.project_configuration([angle, -angle, angle])
+    v = robot.complete_velocity(q, {"motor": 1.3})
+    tau = np.array([0.7, 0.0, 0.0])
+    found = D.forward_dynamics(robot, q, v, tau)
+    d = found.displacement[:, 0] / found.displacement[0, 0]
+    assert_allclose(d, [1, -1, 1], atol=1e-9)
+    g = 9.81  # rods of 1 kg: two that turn about an end, and one that goes with both; I is constant
+    I, slope_of_weight = 2 * 0.5**2 / 3 + 0.5**2, (2 * 0.25 + 0.5) * g * np.sin(angle)
+    a = found.q[:, 0] / found.displacement[0, 0]
+    assert_allclose(a, np.array([1, -1, 1]) * a[0], atol=1e-6)
+    assert_allclose(abs(a[0]), slope_of_weight / I, atol=1e-6)
+
+
+def test_a_singular_position_has_a_status():
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    flat = np.zeros(3)
+    v = robot.project_velocity(flat, [1.0, -1.0, 1.0])
+    _, status = D.forward_dynamics(robot, flat, v, np.zeros(3), return_status=True)
+    assert status == sarrus.results.Status.CONTRADICTORY
+    with pytest.raises(sarrus.StateError, match="singular"):
+        D.forward_dynamics(robot, flat, v, np.zeros(3))
+
+
+def test_what_is_refused_and_warned_of():
+    pendulum = sarrus.mechanisms.pendulum()
+    with pytest.raises(ValueError, match="'tangent' or 'any'"):
+        D.forward_dynamics(pendulum, [0.0], [0.0], [0.0], along="here")
+    b = sarrus.Builder()
+    b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("pin", sarrus.Revolute("y", friction=0.2), "ground", "bob", at_child=(0, 0, 1))
+    for ask in (D.inverse_dynamics, D.forward_dynamics):
+        with pytest.warns(sarrus.ModelWarning, match="'pin' stands still"):
+            ask(b.build(), [0.0], [0.0], [0.0])
+
+
+@examples(10)
+@given(closed_mechanisms(kinds=st.just(("pfaffian of q",))))
+def test_rows_of_the_user_have_no_rate(closed):
+    assume(closed.robot._asks_for_rows)
+    with pytest.raises(sarrus.StateError, match="function of q"):
+        D.forward_dynamics(closed.robot, closed.q, closed.v, closed.tau, time=closed.time)
