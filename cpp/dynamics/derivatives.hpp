@@ -1,15 +1,16 @@
-// Derivatives of inverse dynamics, by q, v and a displacement d in the tangent space (nv): after it the configuration is integrate(q, d).
+// Derivatives of inverse dynamics by v, and by a displacement d in the tangent space (nv): after it the configuration is integrate(q, d).
 //
-// The recursion itself runs on numbers that carry their rates along as many directions as R has lanes (simd/dual.hpp), so that all that it
-// knows is in: springs, joints that close loops, friction where it is smooth, wrenches that stay as they are in their frames.
+// Of bodies by the recursion of rnea_derivatives.hpp. What acts in joints, and where the recursion does not hold all of it, by inverse dynamics
+// itself on numbers that carry their rates along as many directions as R has lanes (simd/dual.hpp): so all that it knows is in.
 //
-//   cost    O(bodies) a direction
+//   cost    O(bodies * depth), or O(bodies) a direction
 #pragma once
 
 #include <algorithm>
 
 #include "configuration.hpp"
 #include "rnea.hpp"
+#include "rnea_derivatives.hpp"
 
 namespace sarrus {
 
@@ -70,17 +71,37 @@ template <class R> void store_columns(const Tree& tree, int rows, const R* x, in
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
+/// Whether nothing acts between bodies, and no joint of several velocities is passed from its successor to its predecessor: the order of its
+/// columns, and what moves them, is the other way round then.
+inline bool is_plain_tree(const Tree& tree) {
+  bool plain = !tree.ties_links;
+  for (int i = 1; i < tree.links; ++i) plain &= tree.link[i].nv == 1 || tree.link[i].joint != JointKind::reversed;
+  return plain;
+}
+
 /// d tau / d q and d tau / d v (nv x nv each); that by a is the mass matrix.
 template <class R>
 void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q, double* by_v) {
+  const bool recursive = is_plain_tree(tree);
+  if (recursive) rnea_derivatives<R>(tree, arena, in, by_q, by_v);
+  if (recursive && !tree.has_joint_forces) return;
   Varied<R>* tau = arena.take<Varied<R>>(tree.nv);
   each_direction<R>(tree, arena, [&](int first, int count, const R* d) {
-    R* rate = arena.take<R>(tree.nv);
     for (const bool of_q : {true, false}) {
       const Arena::Scope scope(arena);
-      rnea(tree, arena, varied<R>(tree, arena, in, of_q ? Directions<R>{d, nullptr} : Directions<R>{nullptr, d}), tau);
-      for (int k = 0; k < tree.nv; ++k) rate[k] = tau[k].rate;
-      store_columns(tree, tree.nv, rate, first, count, of_q ? by_q : by_v);
+      const auto motion = varied<R>(tree, arena, in, of_q ? Directions<R>{d, nullptr} : Directions<R>{nullptr, d});
+      if (recursive) {
+        for (int k = 0; k < tree.nv; ++k) tau[k] = 0.0;
+        add_joint_forces(tree, motion.q, motion.v, Varied<R>(1.0), tau);
+      } else {
+        rnea(tree, arena, motion, tau);
+      }
+      double* out = of_q ? by_q : by_v;
+      for (int i = 0; i < tree.nv; ++i)
+        for (int l = 0; l < count; ++l) {
+          double& entry = out[i * tree.nv + first + l];
+          entry = (recursive ? entry : 0.0) + lane(tau[i].rate, l);
+        }
     }
   });
 }

@@ -43,13 +43,6 @@ template <class R> class SensitivityEquation {
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in) : tree_(tree) {
     double* acceleration = arena.take<double>(tree.nv);
     a = acceleration;
-    if (tree.loops.rows + tree.loops.rotor_rows == 0) {
-      aba(tree, arena, AbaInput<double>{in.q, in.v, in.tau, in.wrenches, in.wrench}, acceleration);
-      L_ = arena.take<double>(tree.nv * tree.nv);
-      crba(tree, arena, in.q, L_);
-      factorise(tree, arena, L_);
-      return;
-    }
     equation_.emplace(loop_equation(tree, arena, in));
     const LoopSolution<double> solution = solve_tightly(*equation_, arena, equation_->b);
     all_.emplace(Factored{equation_->solved(), solution.factor});
@@ -73,12 +66,6 @@ template <class R> class SensitivityEquation {
   /// that hold them.
   R solve(Arena& arena, const R* b, const R* terms, R* x, bool positions = false) const {
     const Arena::Scope scope(arena);
-    if (L_) {
-      for (int k = 0; k < tree_.nv; ++k) x[k] = b[k];
-      solve_inward(tree_, L_, x, 1);
-      solve_outward(tree_, L_, x, 1);
-      return R(0.0);
-    }
     const Factored& by = positions && holding_ ? *holding_ : *all_;
     const int n = by.matrix.plan.unknowns;
     const R* lifted;
@@ -146,7 +133,6 @@ template <class R> class SensitivityEquation {
   }
 
   const Tree& tree_;
-  double* L_ = nullptr;
   std::optional<LoopEquation<double>> equation_;
   std::optional<Factored> all_, holding_;
 };
@@ -262,10 +248,42 @@ template <class R> class ForwardSensitivity {
   SensitivityEquation<R> equation_;
 };
 
+/// Without loops: M Da = Dtau - D(M a + h).
+template <class R>
+void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardDerivatives& out) {
+  const int n = tree.nv;
+  double *a = arena.take<double>(n), *L = arena.take<double>(n * n);
+  aba(tree, arena, AbaInput<double>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
+  inverse_dynamics_derivatives<R>(tree, arena, RneaInput<double>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
+  crba(tree, arena, in.q, L);
+  factorise(tree, arena, L);
+  std::fill(out.displacement, out.displacement + ForwardDerivatives::size(n) - 3 * n * n, 0.0);
+  each_direction<R>(tree, arena, [&](int first, int count, const R* unit) {
+    R* x = arena.take<R>(n);
+    const auto solved = [&](double* to) {
+      solve_inward(tree, L, x, 1);
+      solve_outward(tree, L, x, 1);
+      store_columns(tree, n, x, first, count, to);
+    };
+    for (int k = 0; k < n; ++k) x[k] = unit[k];
+    for (double* columns : {out.displacement, out.change}) store_columns(tree, n, x, first, count, columns);
+    solved(out.tau);
+    for (double* columns : {out.q, out.v}) {
+      for (int k = 0; k < n; ++k)
+        for (int l = 0; l < count; ++l) lane(x[k], l) = -columns[k * n + first + l];
+      solved(columns);
+    }
+  });
+}
+
 /// Returns how far the accelerations themselves may be off, relative, or by what columns along the loops contradict if that is more.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
                                     const ForwardDerivatives& out) {
+  if (tree.loops.rows + tree.loops.rotor_rows == 0) {
+    tree_dynamics_derivatives<R>(tree, arena, in, out);
+    return 0.0;
+  }
   const ForwardSensitivity<R> state(tree, arena, in);
   const int n = tree.nv, unknowns = n + tree.loops.rows;
   const bool projects = tangent && tree.loops.rows > 0;

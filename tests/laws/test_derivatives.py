@@ -43,7 +43,7 @@ def assert_close(found, wanted, digits=DIGITS):
 
 
 @examples(15)
-@given(mechanisms(springs=True, friction=True, armature=True), seeds())
+@given(mechanisms(springs=True, friction=True, armature=True, backward=st.sampled_from([0.0, 0.5])), seeds())
 def test_inverse_dynamics(robot, seed):
     rng = np.random.default_rng(seed)
     q, v, a = random_state(robot, rng)

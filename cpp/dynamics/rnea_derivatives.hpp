@@ -1,0 +1,188 @@
+// d tau / d q and d tau / d v of a tree of bodies, by recursion. Singh, Russell and Wensing 2022, with the Coriolis factor B of Echeandia and
+// Wensing 2021. World axes at the root body's origin; V and A are spatial, A_0 = -g. Of velocity j, p what moves its column S:
+//
+//   outward   S' = V_p x S       S'' = A_p x S + V_p x S'        V = V_p + S v       A = A_p + S a + S' v
+//   bodies    f = I A + V x* I V         K = w~ J + u h^T        l = m u + w x h     J: the Euler tensor; (w, u) = V; all summed over subtrees
+//             2 B s = [-2 (K - tr K) s_w; -2 l x s_w]            the Coriolis factor: 12 numbers
+//   columns   t1 = I S      t2 = 2 B S + 2 I S'      t3 = 2 B S' + I S'' + S x* f      t4 = -2 (K - tr K)^T S_w + 2 l x S_u
+//   pairs     i on the way from j to the ground, or j:    D_q(i, j) = S_i . t3_j          D_v(i, j) = S_i . t2_j
+//             i on that way, and not j:                   D_q(j, i) = t1_j . S''_i + t4_j . (S'_i)_w       D_v(j, i) = t1_j . 2 S'_i + t4_j . (S_i)_w
+//
+// Of joints whose velocities are no rates of coordinates (ball, free, planar) all columns are moved by the parent; 2 S' is 2 S' + (S v) x S,
+// and within the joint t3 goes without S x* f.
+//
+//   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without what acts in joints
+//   cost    O(bodies * depth); columns stand side by side in lanes R
+#pragma once
+
+#include "between_bodies.hpp"
+
+namespace sarrus {
+
+template <class T> SARRUS_INLINE Motion<T> cross_motion(const Motion<T>& a, const Motion<T>& b) {
+  return {cross(a.angular, b.angular), cross(a.angular, b.linear) + cross(a.linear, b.angular)};
+}
+template <class T> SARRUS_INLINE Force<T> cross_force(const Motion<T>& a, const Force<T>& f) {
+  return {cross(a.angular, f.angular) + cross(a.linear, f.linear), cross(a.angular, f.linear)};
+}
+
+/// Of a velocity: its column with its rates.
+template <class T> struct MovedColumn {
+  Motion<T> S, S1, S2, twice;  // S', S'', and what stands for 2 S'
+};
+/// Of a subtree.
+template <class T> struct CarriedMotion {
+  Inertia<T> I;
+  Mat3<T> K;  // K - tr K
+  Vec3<T> l;
+  Force<T> f;
+
+  SARRUS_INLINE CarriedMotion& operator+=(const CarriedMotion& b) {
+    I += b.I, K += b.K, l += b.l, f += b.f;
+    return *this;
+  }
+  SARRUS_INLINE Force<T> twice_B(const Motion<T>& s) const {
+    return {K * Vec3<T>(s.angular * T(-2.0)), cross(l, Vec3<T>(s.angular * T(-2.0)))};
+  }
+};
+
+/// So many numbers each, one struct a lane, side by side.
+template <template <class> class Struct, class R> SARRUS_INLINE Struct<R> side_by_side(const Struct<double>* const* from) {
+  constexpr int numbers = sizeof(Struct<double>) / sizeof(double);
+  Struct<R> x;
+  R* to = reinterpret_cast<R*>(&x);
+  for (int l = 0; l < width_of<R>; ++l) {
+    const double* row = reinterpret_cast<const double*>(from[l]);
+    for (int k = 0; k < numbers; ++k) lane(to[k], l) = row[k];
+  }
+  return x;
+}
+template <class R> SARRUS_INLINE Motion<R> in_every_lane(const Motion<double>& m) {
+  Motion<R> x;
+  for (int k = 0; k < 3; ++k) x.angular(k) = R(m.angular(k)), x.linear(k) = R(m.linear(k));
+  return x;
+}
+
+/// Whether velocities of the link's joint are rates of its coordinates.
+inline bool moves_by_rates(const Link& b) {
+  return visit_every(b.described, b.nv, [](auto joint) {
+    bool all = true;
+    for (int k = 0; k < joint.nv; ++k) all &= joint.is_rate(k);
+    return all;
+  });
+}
+
+/// The outward pass, and what each body adds.
+inline void move_columns(const Tree& tree, const Kinematics<double>& k, const RneaInput<double>& in, MovedColumn<double>* column,
+                         CarriedMotion<double>* carried) {
+  using Vec = Vec3<double>;
+  const auto seen = [&](int link, const Vec& origin, Motion<double>& V, Motion<double>& A) {  // from the root's origin
+    const LinkMotion<double>& b = k.link[link];
+    const Vec r = b.X.p - origin;
+    V = {b.V.angular, b.V.linear + cross(r, b.V.angular)};
+    A = {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(r, b.A.angular) - tree.gravity};
+    return r;
+  };
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    const Vec origin = k.link[b.root].X.p;
+    Motion<double> V, A, V_p, A_p;
+    const Vec r = seen(i, origin, V, A);
+    seen(b.parent, origin, V_p, A_p);
+    const bool rates = moves_by_rates(b);
+    Motion<double> own = Motion<double>::zero();
+    for (int c = b.iv; c < b.iv + b.nv; ++c) {
+      MovedColumn<double>& me = column[c];
+      me.S = {k.column[c].angular, k.column[c].linear + cross(r, k.column[c].angular)};
+      me.S1 = cross_motion(V_p, me.S);
+      me.S2 = cross_motion(A_p, me.S) + cross_motion(V_p, me.S1);
+      own = own + me.S * in.v[c];
+      if (rates) V_p = V_p + me.S * in.v[c], A_p = A_p + me.S * in.a[c] + me.S1 * in.v[c];
+    }
+    for (int c = b.iv; c < b.iv + b.nv; ++c) {
+      column[c].twice = column[c].S1 * 2.0;
+      if (!rates) column[c].twice = column[c].twice + cross_motion(own, column[c].S);
+    }
+
+    CarriedMotion<double>& me = carried[i];
+    me.I = transformed(Transform<double>{k.link[i].X.R, r}, b.inertia);
+    const Vec &w = V.angular, &u = V.linear, &h = me.I.h;
+    const Mat3<double> J = euler_tensor(me.I.I).matrix();
+    for (int n = 0; n < 3; ++n) me.K.col(n) = cross(w, Vec(J.col(n))) + u * h(n);
+    const double trace = me.K(0, 0) + me.K(1, 1) + me.K(2, 2);
+    for (int n = 0; n < 3; ++n) me.K(n, n) -= trace;
+    me.l = u * me.I.m + cross(w, h);
+    me.f = me.I * A;
+    me.f += cross_force(V, me.I * V);
+  }
+  for (int n = 0; n < in.wrenches; ++n) {
+    const int i = in.wrench[n].link;
+    if (i == 0) continue;
+    const Transform<double>& X = k.link[i].X;
+    carried[i].f -= Transform<double>{X.R, X.p - k.link[tree.link[i].root].X.p}.to_parent(in.wrench[n].in_link());
+  }
+  for (int i = tree.links - 1; i > 0; --i)
+    if (tree.link[i].parent > 0) carried[tree.link[i].parent] += carried[i];
+}
+
+template <class R> SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q,
+                                                         double* by_v) {
+  constexpr int lanes = width_of<R>;
+  const int n = tree.nv;
+  const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
+  kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
+  auto* column = arena.take<MovedColumn<double>>(n);
+  auto* carried = arena.take<CarriedMotion<double>>(tree.links);
+  move_columns(tree, k, in, column, carried);
+  std::fill(by_q, by_q + n * n, 0.0), std::fill(by_v, by_v + n * n, 0.0);
+  unsigned* on_the_way = arena.take<unsigned>(n);  // from which lanes' columns to the ground
+  int* way = arena.take<int>(n);
+  std::fill(on_the_way, on_the_way + n, 0u);
+
+  for (int first = 0; first < n; first += lanes) {
+    const int count = std::min(lanes, n - first);
+    const MovedColumn<double>* columns[lanes];
+    const CarriedMotion<double>* subtree[lanes];
+    int stops = 0;
+    for (int l = 0; l < lanes; ++l) {
+      const int j = first + std::min(l, count - 1);
+      columns[l] = column + j, subtree[l] = carried + tree.column_link[j];
+      for (int i = j; i >= 0 && l < count; i = tree.column_parent[i]) {
+        if (!on_the_way[i]) way[stops++] = i;
+        on_the_way[i] |= 1u << l;
+      }
+    }
+    const auto c = side_by_side<MovedColumn, R>(columns);
+    const auto b = side_by_side<CarriedMotion, R>(subtree);
+    const Force<R> t1 = b.I * c.S, t2 = b.twice_B(c.S) + b.I * c.twice, inside = b.twice_B(c.S1) + b.I * c.S2,
+                   t3 = inside + cross_force(c.S, b.f);
+    const Vec3<R> t4 = transpose_times(b.K, Vec3<R>(c.S.angular * R(-2.0))) + cross(b.l, Vec3<R>(c.S.linear * R(2.0)));
+    for (int stop = 0; stop < stops; ++stop) {
+      const int i = way[stop];
+      const unsigned from = on_the_way[i];
+      on_the_way[i] = 0;
+      const MovedColumn<double>& at = column[i];
+      const Motion<R> S = in_every_lane<R>(at.S), S1 = in_every_lane<R>(at.S1), S2 = in_every_lane<R>(at.S2),
+                      twice = in_every_lane<R>(at.twice);
+      const R q_up = dot(S, t3), v_up = dot(S, t2), q_down = dot(S2, t1) + dot(S1.angular, t4),
+              v_down = dot(twice, t1) + dot(S.angular, t4);
+      for (int l = 0; l < count; ++l) {
+        if (!(from >> l & 1)) continue;
+        const int j = first + l;
+        by_q[i * n + j] = lane(q_up, l), by_v[i * n + j] = lane(v_up, l);
+        if (i != j) by_q[j * n + i] = lane(q_down, l), by_v[j * n + i] = lane(v_down, l);
+      }
+    }
+    // joints whose columns the parent moves: all pairs alike
+    for (int l = 0; l < count; ++l) {
+      const Link& link = tree.link[tree.column_link[first + l]];
+      if (link.nv == 1 || moves_by_rates(link)) continue;
+      for (int i = link.iv; i < link.iv + link.nv; ++i) {
+        const Motion<R> S = in_every_lane<R>(column[i].S);
+        by_q[i * n + first + l] = lane(dot(S, inside), l), by_v[i * n + first + l] = lane(dot(S, t2), l);
+      }
+    }
+  }
+}
+
+}  // namespace sarrus
