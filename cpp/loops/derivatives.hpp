@@ -58,6 +58,7 @@ template <class R> class SensitivityEquation {
   }
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
+  bool holds_velocities_only() const { return holding_.has_value(); }  // some row
   /// Blocks of J.
   const double* J() const { return equation_->matrix.J; }
   double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
@@ -153,6 +154,7 @@ template <class R> class ForwardSensitivity {
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in) {}
 
   double error() const { return equation_.error; }
+  bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
   /// x (unknowns): what the loops allow of d, a displacement or a change of v, in its first nv.
   void project(const R* d, bool displacement, R* x) const {
@@ -195,7 +197,7 @@ template <class R> class ForwardSensitivity {
         varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
     const auto work = rnea(tree_, arena_, motion, tau);
     for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
-    if (loops.rows > 0) add_rows(motion, work, side);
+    if (loops.rows > 0) add_rows(motion, work, along.q != nullptr, side);
     return equation_.solve(arena_, side.b, side.terms, x);
   }
 
@@ -208,8 +210,8 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// DJ^T lambda, and D gamma - DJ a. Of rows between bodies, the bodies' accelerations being those in the motion, what gamma says is gamma - J a.
-  void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, Sides<R>& side) const {
+  /// DJ^T lambda, and D gamma - DJ a; J changes where q does. Of rows between bodies, the bodies' accelerations being those in the motion, what gamma says is gamma - J a.
+  void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side) const {
     const Loops& loops = tree_.loops;
     const R* none = nullptr;
     const Varied<R> time = in_.time ? *in_.time : 0.0;
@@ -222,7 +224,7 @@ template <class R> class ForwardSensitivity {
     asked.J = J, asked.gamma = gamma;
     constraint_rows(tree_, arena_, state, asked, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, gamma[r].rate);
-    for (int i = 0; i < loops.constraints; ++i) {
+    for (int i = 0; i < loops.constraints && moves; ++i) {
       const Constraint& c = loops.constraint[i];
       const Varied<R>* entry = J + c.entry;
       for (int k = 0; k < c.columns; ++k)
@@ -296,8 +298,11 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
     keep(x, out.tau);
     for (int k = 0; k < n; ++k) displacement[k] = change[k] = unit[k], with[k] = R(0.0);
     if (projects) {
-      state.project(unit, true, displacement);
       state.project(unit, false, change);
+      if (state.holds_velocities_only())
+        state.project(unit, true, displacement);
+      else
+        std::copy(change, change + n, displacement);
       state.follow(displacement, with);
     }
     keep(displacement, out.displacement), keep(change, out.change), keep(with, out.velocity);
