@@ -246,6 +246,8 @@ class States {
                              "multipliers",
                              "loop_efforts",
                              "pfaffian_values",
+                             "pfaffian_rates",
+                             "coordinates",
                              "rows",
                              "weight",
                              "weights",
@@ -259,6 +261,12 @@ class States {
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
       for (const char* size : {"weight", "weights", "scale", "gains"})
         for (long i = 0; !std::strcmp(name, size) && i < rows.size(); ++i) rows[i] = 1.0 + 0.5 * rows[i];
+      for (long i = 0; !std::strcmp(name, "coordinates") && i < rows.size();
+           ++i)  // every velocity, or two and a component of the frame
+        rows[i] = i / n % 2           ? (i % n < t.nv ? i % n + 1 : 0)
+                  : i % n < 2         ? i % n + 1
+                  : i % n == t.nv + 4 ? std::min(t.nv, 2) + 1
+                                      : 0;
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
       if (name[0] != 'q') continue;
