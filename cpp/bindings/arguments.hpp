@@ -21,6 +21,8 @@ enum class Size : char {
   gains,
   steps,
   coordinates,
+  piece,
+  guide,
   near,
   loop_efforts,
   weights,
@@ -65,6 +67,8 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "gains") in.size = Size::gains;
     if (in.name == "steps") in.size = Size::steps;
     if (in.name == "coordinates") in.size = Size::coordinates;
+    if (in.name == "piece") in.size = Size::piece;
+    if (in.name == "guide") in.size = Size::guide;
     if (in.name == "restitution" || in.name == "time") in.size = Size::one, in.by_keyword = true;
     if (in.name == "pfaffian_values")
       in.size = Size::pfaffian_values, in.by_keyword = true, info.pfaffian_values = static_cast<int>(info.inputs.size());
@@ -103,6 +107,8 @@ inline int size_of(Size s, const Tree& t) {
     case Size::scale: return size_of_input("scale", t);
     case Size::gains: return size_of_input("gains", t);
     case Size::coordinates: return size_of_input("coordinates", t);
+    case Size::piece: return size_of_input("piece", t);
+    case Size::guide: return size_of_input("guide", t);
     case Size::steps: return size_of_input("steps", t);
     default: return cached_kinematics_size(t);
   }

@@ -7,6 +7,7 @@
 #include "../loops/equilibrium.hpp"
 #include "../loops/joint_loads.hpp"
 #include "../loops/mobility.hpp"
+#include "../loops/path_motion.hpp"
 #include "../loops/projection.hpp"
 #include "../loops/reduced_dynamics.hpp"
 #include "call.hpp"
@@ -158,6 +159,7 @@ SARRUS_KERNEL(reduced_dynamics, {
   const ReducedInput how = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
   reduced_dynamics(tree, arena, how, call.frame(), out);
 })
+SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
 // the projector onto the motions that loops leave free, and how many there are
 SARRUS_KERNEL(loop_motions, {
   T* J = arena.take<T>(tree.loops.entries);

@@ -248,6 +248,8 @@ class States {
                              "pfaffian_values",
                              "pfaffian_rates",
                              "coordinates",
+                             "piece",
+                             "guide",
                              "rows",
                              "weight",
                              "weights",
@@ -267,6 +269,8 @@ class States {
                   : i % n < 2         ? i % n + 1
                   : i % n == t.nv + 4 ? std::min(t.nv, 2) + 1
                                       : 0;
+      for (long i = 0; !std::strcmp(name, "guide") && i < count; ++i)
+        rows[i * n] = i % 2 ? t.nv : 2;  // too many rows, and too few
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
       if (name[0] != 'q') continue;
