@@ -18,7 +18,7 @@ class LoopMotions {
   int freedom;
 
   /// J by blocks, of all constraints.
-  LoopMotions(const Tree& tree, Arena& arena, const double* J, const double* column, const double* row)
+  SARRUS_NOINLINE LoopMotions(const Tree& tree, Arena& arena, const double* J, const double* column, const double* row)
       : nv_(tree.nv),
         rows_(tree.loops.rows),
         column_(column),
@@ -48,7 +48,7 @@ class LoopMotions {
   }
 
   /// Some x (nv) with J x = g (rows).
-  void solve(const double* g, double* x) const {
+  SARRUS_NOINLINE void solve(const double* g, double* x) const {
     const Arena::Scope scope(arena_);
     const int rank = loops_.rank;
     double *b = arena_.take<double>(rows_), *z = arena_.take<double>(rank);
@@ -56,7 +56,7 @@ class LoopMotions {
     if (rank == rows_) {
       for (int j = 0; j < rank; ++j) {
         const int r = loops_.pivot(j);
-        x[j] = (g[r] * row_[r] - dot_product(j, loops_.above_diagonal(j), x)) / loops_.R(j, j);
+        x[j] = (g[r] * row_[r] - dot_product(j, loops_.above_diagonal(j), x)) * loops_.inverse(j);
       }
     } else {
       for (int j = 0; j < rows_; ++j) b[j] = g[loops_.pivot(j)];

@@ -13,12 +13,15 @@ namespace sarrus {
 typedef double Quad __attribute__((vector_size(32), aligned(8), may_alias));
 
 inline double dot_product(int n, const double* a, const double* b) {
-  Quad four = {0.0, 0.0, 0.0, 0.0};
+  Quad even = {0.0, 0.0, 0.0, 0.0}, odd = even;  // one would wait for itself
   double rest = 0.0;
   int k = 0;
-  for (; k + 4 <= n; k += 4) four += *reinterpret_cast<const Quad*>(a + k) * *reinterpret_cast<const Quad*>(b + k);
+  const auto product = [a, b](int at) { return *reinterpret_cast<const Quad*>(a + at) * *reinterpret_cast<const Quad*>(b + at); };
+  for (; k + 8 <= n; k += 8) even += product(k), odd += product(k + 4);
+  if (k + 4 <= n) even += product(k), k += 4;
   for (; k < n; ++k) rest += a[k] * b[k];
-  return ((four[0] + four[1]) + (four[2] + four[3])) + rest;
+  even += odd;
+  return ((even[0] + even[1]) + (even[2] + even[3])) + rest;
 }
 
 /// y += factor x.
@@ -36,28 +39,39 @@ class PivotedQr {
   int rank = 0;
 
   PivotedQr(int m, int n, double* A, Arena& arena, double negligible = tolerances::negligible, double size = 0.0)
-      : m_(m), n_(n), A_(A), pivot_(arena.take<int>(n)), diagonal_(arena.take<double>(n)), arena_(arena) {
-    double largest = size;
-    for (int j = 0; j < n; ++j) pivot_[j] = j;
+      : m_(m),
+        n_(n),
+        A_(A),
+        pivot_(arena.take<int>(n)),
+        diagonal_(arena.take<double>(n)),
+        inverse_(arena.take<double>(n)),
+        arena_(arena) {
+    // squares of what is left of each column, and of what it was when that was last summed up: differences lose digits
+    double largest = size, *left = arena.take<double>(n), *summed = arena.take<double>(n);
+    for (int j = 0; j < n; ++j) pivot_[j] = j, left[j] = summed[j] = dot_product(m, column(j), column(j));
     for (; rank < std::min(m, n); ++rank) {
-      int best = rank;
-      double most = -1.0;
-      for (int j = rank; j < n; ++j)
-        if (const double square = dot_product(m - rank, column(j), column(j)); square > most) most = square, best = j;
-      const double length = std::sqrt(most);
+      const int best = static_cast<int>(std::max_element(left + rank, left + n) - left);
+      const double length = std::sqrt(dot_product(m - rank, column(best), column(best)));
       largest = std::max(largest, length);
       if (length <= negligible * largest || length == 0.0) break;
       std::swap_ranges(column(best, 0), column(best, m), column(rank, 0)), std::swap(pivot_[best], pivot_[rank]);
+      left[best] = left[rank], summed[best] = summed[rank];
       double* v = column(rank);
       diagonal_[rank] = v[0] > 0.0 ? -length : length;
-      v[0] -= diagonal_[rank];
-      const double unit = 1.0 / std::sqrt(dot_product(m - rank, v, v));
+      v[0] -= diagonal_[rank], inverse_[rank] = 1.0 / diagonal_[rank];
+      const double unit = std::sqrt(2.0 / dot_product(m - rank, v, v));
       for (int i = 0; i < m - rank; ++i) v[i] *= unit;
-      for (int j = rank + 1; j < n; ++j) reflect(rank, column(j));
+      for (int j = rank + 1; j < n; ++j) {
+        double* x = column(j);
+        reflect(rank, x);
+        left[j] -= x[0] * x[0];
+        if (!(left[j] > 1e-8 * summed[j])) left[j] = summed[j] = dot_product(m - rank - 1, x + 1, x + 1);
+      }
     }
   }
   double R(int i, int j) const { return i == j ? diagonal_[i] : A_[j * m_ + i]; }
   const double* above_diagonal(int j) const { return A_ + j * m_; }
+  double inverse(int i) const { return inverse_[i]; }  // 1 / R(i, i)
   int pivot(int j) const { return pivot_[j]; }
   void times_transpose(double* x) const {
     for (int k = 0; k < rank; ++k) reflect(k, x + k);
@@ -76,8 +90,8 @@ class PivotedQr {
     times_transpose(b);
     if (rank == n_) {
       for (int i = rank - 1; i >= 0; --i) {
-        for (int k = i + 1; k < rank; ++k) b[i] -= R(i, k) * y[pivot_[k]];
-        y[pivot_[i]] = b[i] / diagonal_[i];
+        const double x = y[pivot_[i]] = b[i] * inverse_[i];
+        add_multiple(i, -x, column(i, 0), b);
       }
       std::fill(b, b + rank, 0.0);
       return times(b);
@@ -113,14 +127,13 @@ class PivotedQr {
   double* column(int j) const { return column(j, rank); }
   void reflect(int k, double* x) const {
     const double* v = column(k, k);
-    const double along = 2.0 * dot_product(m_ - k, v, x);
-    add_multiple(m_ - k, -along, v, x);
+    add_multiple(m_ - k, -dot_product(m_ - k, v, x), v, x);
   }
 
   int m_, n_;
   double* A_;
   int* pivot_;
-  double* diagonal_;
+  double *diagonal_, *inverse_;
   Arena& arena_;
 };
 

@@ -50,7 +50,7 @@ struct LoopRates {
 };
 
 /// h and all that J v = c and its derivative are made of.
-inline LoopRates loop_rates(const Tree& tree, Arena& arena, const ReducedInput& in, double* h) {
+SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, const ReducedInput& in, double* h) {
   const Loops& loops = tree.loops;
   const auto take = [&](int n) { return arena.take<double>(n); };
   const LoopRates rates = {take(loops.entries), take(loops.rows), take(loops.rows), take(loops.rows * tree.nv)};
@@ -72,8 +72,8 @@ struct ReducedCoordinates {
   int* which;
   double *E, *E_dot;
 
-  ReducedCoordinates(const Tree& tree, Arena& arena, const ReducedInput& in, const Frame& frame, const LoopMotions& motions,
-                     const double* N)
+  SARRUS_NOINLINE ReducedCoordinates(const Tree& tree, Arena& arena, const ReducedInput& in, const Frame& frame,
+                                     const LoopMotions& motions, const double* N)
       : which(arena.take<int>(tree.nv + 6)) {
     std::fill(which, which + tree.nv + 6, 0);
     const int nv = tree.nv;
@@ -107,7 +107,7 @@ struct ReducedCoordinates {
     }
   }
   /// P = N^T N, of motions one after the other.
-  static void project(int nv, int freedom, const double* N, double* P) {
+  SARRUS_NOINLINE static void project(int nv, int freedom, const double* N, double* P) {
     std::fill(P, P + nv * nv, 0.0);
     for (int i = 0; i < freedom; ++i)
       for (int a = 0; a < nv; ++a) add_multiple(nv, N[i * nv + a], N + i * nv, P + a * nv);
@@ -125,8 +125,8 @@ struct Dependence {
 };
 
 /// `seen` (k, freedom) is E N, factorised.
-inline Dependence dependence(const Tree& tree, Arena& arena, const LoopMotions& motions, const double* N,
-                             const ReducedCoordinates& y, const PivotedQr& seen, const double* J_dot) {
+SARRUS_NOINLINE inline Dependence dependence(const Tree& tree, Arena& arena, const LoopMotions& motions, const double* N,
+                                             const ReducedCoordinates& y, const PivotedQr& seen, const double* J_dot) {
   const int nv = tree.nv, k = y.count, rows = tree.loops.rows;
   const auto take = [&](int n) { return arena.take<double>(n); };
   const Dependence d = {take(nv * k), take(nv * k)};
@@ -178,7 +178,9 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   };
   double* open = take(k);
   std::fill(open, open + k, 0.0);
-  on_loops(rates.target, open, out.drift);
+  // without prescribed motion there is none
+  if (std::any_of(rates.target, rates.target + tree.loops.rows, [](double c) { return c != 0.0; }))
+    on_loops(rates.target, open, out.drift);
   for (int i = 0; i < k; ++i) open[i] = -dot_product(nv, y.E_dot + i * nv, in.v);
   on_loops(rates.gamma, open, out.bias_acceleration);
 
