@@ -343,7 +343,8 @@ inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, 
   *lost = 0.0;
   if (guide && scale && tree.loops.rows > 0) {
     GuidedLoops loops(tree, arena, chart, p, piece, PathGuide::over(tree.nv, guide), scale, &now);
-    if (!follow(tree, arena, loops, q, v, a)) std::fill(q, lost, 0.0), *lost = 1.0;
+    // rows that come with the call hold velocities only, or lead somewhere: no path is theirs
+    if (tree.loops.pfaffian_values > 0 || !follow(tree, arena, loops, q, v, a)) std::fill(q, lost, 0.0), *lost = 1.0;
     return;
   }
   chart.velocities(q, p.rate, v);

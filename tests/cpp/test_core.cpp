@@ -246,10 +246,6 @@ class States {
                              "multipliers",
                              "loop_efforts",
                              "pfaffian_values",
-                             "pfaffian_rates",
-                             "coordinates",
-                             "piece",
-                             "guide",
                              "rows",
                              "weight",
                              "weights",
@@ -257,7 +253,11 @@ class States {
                              "rates",
                              "scale",
                              "gains",
-                             "steps"}) {
+                             "steps",
+                             "pfaffian_rates",
+                             "coordinates",
+                             "piece",
+                             "guide"}) {
       const int n = size_of_input(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
