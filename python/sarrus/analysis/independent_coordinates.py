@@ -214,7 +214,7 @@ def _form(asked: _Asked, numbers: Array, out: ReducedForm | None) -> ReducedForm
     arrays = velocity, G, drift, G_dot, bias_acceleration, mass, bias
     if out is None:
         return ReducedForm(asked.names, *arrays, asked.places)
-    if not isinstance(out, ReducedForm) or out.coordinates != asked.names:
+    if not isinstance(out, ReducedForm) or out.coordinates != asked.names:  # type: ignore[redundant-expr]
         raise ShapeError(f"out must be a ReducedForm of {', '.join(asked.names)}; got {out!r}")
     for name, array in zip(ARRAYS, arrays, strict=True):
         into(getattr(out, name), array)
