@@ -18,7 +18,7 @@
 #include <optional>
 
 #include "../dynamics/configuration.hpp"
-#include "../spatial/exponential.hpp"
+#include "../spatial/spin.hpp"
 #include "answers.hpp"
 #include "pivoted_qr.hpp"
 
@@ -29,17 +29,6 @@ inline void put3(const Vec3<double>& x, double* out) {
   for (int i = 0; i < 3; ++i) out[i] = x(i);
 }
 
-/// The rate of the rotation vector x, shorter than a whole turn, that gives exp(x) the angular velocity w, in the turned axes.
-inline Vec3<double> vector_rate(const Vec3<double>& x, const Vec3<double>& w) {
-  return left_jacobian_inverse<double>(x * -1.0) * w;
-}
-/// Angular velocity and acceleration, in the turned axes, of exp(x) for x and its derivatives, which they replace.
-inline void spin_of(const double* x, double* rate, double* second) {
-  Vec3<Dual<double>> minus, moving;
-  for (int i = 0; i < 3; ++i) minus(i) = {-x[i], -rate[i]}, moving(i) = {rate[i], second[i]};
-  const Vec3<Dual<double>> w = left_jacobian(minus) * moving;
-  for (int i = 0; i < 3; ++i) rate[i] = w(i).value, second[i] = w(i).rate;
-}
 /// Components in axes turned by exp(x).
 inline Vec3<double> in_turned_axes(const Vec3<double>& x, const Vec3<double>& v) { return transpose_times(rotation(exp(x)), v); }
 
@@ -167,7 +156,7 @@ inline SplinePoint cubic(const Tree& tree, Arena& arena, const Chart& chart, con
   }
   chart.moved(p.q0, x, turns, at.q);
   chart.each([&](const Link& b, bool ball, int, int, int) {
-    if (ball) spin_of(x + b.iv, at.rate + b.iv, at.second + b.iv);
+    if (ball) spin(x + b.iv, at.rate + b.iv, at.second + b.iv, at.rate + b.iv, at.second + b.iv);
   });
   return at;
 }
@@ -274,12 +263,13 @@ class GuidedLoops {
     chart_.each([&](const Link& b, bool ball, int, int, int) {
       if (!ball) return;
       const Vec3<double> x = load3(offset + b.iv), moved = in_turned_axes(x, load3(p_.rate + b.iv));
-      const Vec3<double> spin = load3(v + b.iv) - moved;
-      put3(vector_rate(x, spin), rate + b.iv);
+      const Vec3<double> seen = load3(v + b.iv) - moved;
+      put3(vector_rate(x, seen), rate + b.iv);
       if (!bends) return;
-      const Vec3<double> spin_rate = cross(spin, moved) - in_turned_axes(x, load3(p_.second + b.iv));
-      double turning[3], apparent[3] = {};
-      put3(load3(rate + b.iv), turning), spin_of(offset + b.iv, turning, apparent);
+      const Vec3<double> spin_rate = cross(seen, moved) - in_turned_axes(x, load3(p_.second + b.iv));
+      constexpr double still[3] = {};
+      double turning[3], apparent[3];
+      spin(offset + b.iv, rate + b.iv, still, turning, apparent);
       put3(vector_rate(x, spin_rate - load3(apparent)), bend + b.iv);
     });
     for (int k = 0; k < tree_.nv; ++k) {

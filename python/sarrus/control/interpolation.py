@@ -6,10 +6,7 @@ O(h^4), O(h^3) and O(h^2); the parabola of a thrown body is exact. Before the fi
 
 from __future__ import annotations
 
-from math import factorial
-
 import numpy as np
-from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
 from .._arrays import Array
@@ -94,45 +91,3 @@ def parted(mechanism: Mechanism, numbers: Array) -> Motion:
     """Coordinates, velocities and accelerations of the core's answer."""
     nq, nv = mechanism.nq, mechanism.nv
     return numbers[..., :nq], numbers[..., nq : nq + nv], numbers[..., nq + nv : -1]
-
-
-# ---- rotations -----------------------------------------------------------------------------------------------------------------------
-# a body turned by exp(x) has, in its own axes, the angular velocity (right Jacobian of the exponential; c2 ... Stumpff's functions)
-#   ω = x' - c2 x × x' + c3 x × (x × x')        x' = ω + ½ x × ω + (1 - |x|/2 cot |x|/2)/|x|² x × (x × ω)
-
-
-def exponential_motion(x: Array, rate: Array, acceleration: Array) -> tuple[Array, Array]:
-    """Angular velocity and acceleration (..., 3), in the turned axes, of exp(x) for x (..., 3) and its derivatives."""
-    if not x.size:
-        return rate, acceleration
-    c2, c3, c4, c5 = _stumpff((x**2).sum(axis=-1, keepdims=True))
-    along = (x * rate).sum(axis=-1, keepdims=True)
-    once, again = np.cross(x, rate), np.cross(x, acceleration)
-    twice = np.cross(x, once)
-    velocity = rate - c2 * once + c3 * twice
-    # the derivatives of c2 and c3 by |x|²/2 are c3 - 2 c4 and c4 - 3 c5, less than zero
-    changes = (c3 - 2.0 * c4) * along * once - (c4 - 3.0 * c5) * along * twice
-    return velocity, acceleration - c2 * again + c3 * (np.cross(rate, once) + np.cross(x, again)) + changes
-
-
-def exponential_rate(x: Array, velocity: Array) -> Array:
-    """The rate (..., 3) of the rotation vectors x, shorter than a whole turn, that gives exp(x) an angular velocity."""
-    if not x.size:
-        return velocity
-    angle = np.linalg.norm(x, axis=-1, keepdims=True)
-    small = angle < 1e-2
-    safe = np.where(small, 1.0, angle / 2.0)
-    inverse = np.where(small, 1 / 12 + angle**2 / 720, (1.0 - safe / np.tan(safe)) / (4.0 * safe**2))
-    once = np.cross(x, velocity)
-    return velocity + once / 2.0 + inverse * np.cross(x, once)
-
-
-def _stumpff(square: Array) -> tuple[Array, Array, Array, Array]:
-    """c2 to c5 of the squares of angles, c_k = 1/k! - x/(k + 2)! + x²/(k + 4)! - ...; c2 = (1 - cos)/θ², c3 = (θ - sin)/θ³."""
-    small = square < 1.0
-    near, far = np.where(small, square, 0.0), np.where(small, 1.0, square)
-    angle = np.sqrt(far)
-    fourth, fifth = (polyval(-near, [1 / factorial(k + 2 * j) for j in range(8)]) for k in (4, 5))
-    c4: Array = np.where(small, fourth, (0.5 - (1.0 - np.cos(angle)) / far) / far)
-    c5: Array = np.where(small, fifth, (1 / 6 - (angle - np.sin(angle)) / (far * angle)) / far)
-    return 0.5 - square * c4, 1 / 6 - square * c5, c4, c5

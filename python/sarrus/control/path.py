@@ -28,12 +28,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import _core
 from .._arrays import Array, real_array
+from ..analysis.linear_algebra import applied
 from ..analysis.scaling import CLOSED, PRESENT, ScaledLoops, null_space
 from ..errors import ModelError, ShapeError, StateError
 from ..laws import Law, spline
 from ..mechanism import Mechanism, checked_mechanism
-from .interpolation import Chart, Motion, exponential_motion, exponential_rate, parted, pieces
+from ..spatial import left_jacobian_inverse
+from .interpolation import Chart, Motion, parted, pieces
 from .loop_path import Guide, too_far
 
 __all__ = ["Path", "path_through"]
@@ -267,12 +270,13 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     in which each depends on the velocities at both ends of its piece: at most as their squares, of which central differences are exact.
     Pieces one after the other (Kang and Park) would be shorter, but errors would grow from piece to piece.
     """
-    h = np.diff(t)[:, None]
+    h, vector_rates = np.diff(t)[:, None], left_jacobian_inverse(-x)
 
     def jumps(first: Array, second: Array) -> tuple[Array, Array]:
-        rate = exponential_rate(x, second)
+        rate = applied(vector_rates, second)
         start = (6.0 * x / h - 4.0 * first - 2.0 * rate) / h
-        return start, exponential_motion(x, rate, (2.0 * first + 4.0 * rate - 6.0 * x / h) / h)[1]
+        derivatives = np.concatenate([rate, (2.0 * first + 4.0 * rate - 6.0 * x / h) / h], axis=-1)
+        return start, _core.spatial.spin(np.broadcast_to(x, rate.shape), derivatives)[..., 3:]
 
     def jump(spin: Array) -> Array:
         start, end = jumps(spin[:-1], spin[1:])
