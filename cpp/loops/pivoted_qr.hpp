@@ -59,7 +59,7 @@ class PivotedQr {
       double* v = column(rank);
       diagonal_[rank] = v[0] > 0.0 ? -length : length;
       v[0] -= diagonal_[rank], inverse_[rank] = 1.0 / diagonal_[rank];
-      const double unit = std::sqrt(2.0 / dot_product(m - rank, v, v));
+      const double unit = 1.0 / std::sqrt(dot_product(m - rank, v, v));  // exact along an axis
       for (int i = 0; i < m - rank; ++i) v[i] *= unit;
       for (int j = rank + 1; j < n; ++j) {
         double* x = column(j);
@@ -127,7 +127,7 @@ class PivotedQr {
   double* column(int j) const { return column(j, rank); }
   void reflect(int k, double* x) const {
     const double* v = column(k, k);
-    add_multiple(m_ - k, -dot_product(m_ - k, v, x), v, x);
+    add_multiple(m_ - k, -2.0 * dot_product(m_ - k, v, x), v, x);
   }
 
   int m_, n_;
